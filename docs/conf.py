@@ -32,7 +32,8 @@ autodoc_class_signature = "separated"
 nitpick_ignore_regex = [
     ("py:.*", r"(?!germane\b).*"),  # defined elsewhere; resolving it would need the network
     ("py:class", r"germane\..*\.(F|T|Function)"),  # type variables
-    ("py:class", r"germane\.testing\.judge_server\.Reply"),  # an alias of a union of built-in types
+    ("py:class", r"germane\.settings\.(nested|rules|channels)\..*"),  # described in settings.md
+    ("py:class", r"germane\.testing\.judge_server\.JudgeReply"),  # an alias of a union of built-in types
 ]
 
 OUTSIDE = {"../CONTRIBUTING.md": "contributing.md", "../CHANGELOG.md": "changes.md"}
@@ -46,17 +47,19 @@ def contents(index: str) -> str:
 
 
 def _tree(caption: str, listed: str) -> str:
-    found = re.findall(r"(?m)^- \[([^]]+)\]\((?!https?:)([^)#]+)\.md\)", listed)
-    pages = "\n".join(f"{title} <{page}>" for title, page in found)
+    linked = re.findall(r"(?m)^(?:-|\d+\.) \[([^]]+)\]\((?!https?:)([^)#]+)\.md\)", listed)
+    pages = "\n".join(f"{title} <{page}>" for title, page in linked)
     return f"```{{toctree}}\n:hidden:\n:caption: {caption}\n\n{pages}\n```\n"
 
 
 def prepare(_app: Any, name: str, source: list[str]) -> None:
-    """Rewrite links to files outside docs/, and append the toctrees to the index."""
+    """Rewrite links to files outside docs/, and append toctrees to the indexes."""
     for path, page in OUTSIDE.items():
-        source[0] = source[0].replace(f"]({path}", f"]({page}")
+        source[0] = re.sub(rf"\]\(((?:\.\./)*){re.escape(path)}", rf"](\g<1>{page}", source[0])
     if name == "index":
         source[0] += "\n" + contents(source[0])
+    elif name.endswith("/index"):
+        source[0] += "\n" + _tree("Pages", source[0])
 
 
 def structure(_app: Any, what: str, _name: str, _object: Any, _options: Any, lines: list[str]) -> None:

@@ -148,14 +148,14 @@ def add_usage(store: TrackingStore) -> None:
             ("roll", 60.0, 0.2),
         ]
     ]
-    presence = WorkerHeartbeat(
+    heartbeat = WorkerHeartbeat(
         id="worker-1", host="lighthouse", pid=4711, service=SERVICE, version="0.1.0", scorers=FINGERPRINTS,
         concurrency=16, in_flight=2, jobs=jobs,
     )  # fmt: skip
-    store.workers.heartbeat(presence, [], lease=timedelta(minutes=2))
+    store.workers.heartbeat(heartbeat, [], lease=timedelta(minutes=2))
     for days, calls in enumerate((431, 1210, 1184, 940, 1302)):
         with closing(TrackingStore("sqlite:///week.db", clock=lambda days=days: NOW - timedelta(days=days))) as then:
-            then.reserve_budget(BUDGET, [RequestUsage(requests=calls, tokens=700.0 * calls, usd=0.00015 * calls)])
+            then.quota.reserve_budget(BUDGET, [RequestUsage(requests=calls, tokens=700.0 * calls, usd=0.00015 * calls)])
 
 
 def runs(every: float, seconds: float) -> Iterator[JobRun]:

@@ -1,4 +1,4 @@
-"""Ids and draws of exchanges."""
+"""Exchange ids, sampling keys, and exchanges created from texts."""
 
 from __future__ import annotations
 
@@ -10,22 +10,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from germane.exchange import Context, Exchange, Message, sampling_key_for, new_exchange_id
+from germane.exchange import Context, Exchange, Message, new_exchange_id, sampling_key_for
 
 
-def test_ids_are_distinct_and_sort_by_time() -> None:
-    """Ten thousand ids differ, have 32 hexadecimal digits, and begin with milliseconds that never go back."""
+def test_exchange_ids_are_distinct_and_sort_by_time() -> None:
+    """Ten thousand ids differ, have 32 hexadecimal digits, and start with milliseconds that never decrease."""
     ids = [new_exchange_id() for _ in range(10_000)]
 
     assert len(set(ids)) == len(ids)
-    assert all(re.fullmatch("[0-9a-f]{32}", one) for one in ids)
-    assert [one[:12] for one in ids] == sorted(one[:12] for one in ids)
+    assert all(re.fullmatch("[0-9a-f]{32}", exchange_id) for exchange_id in ids)
+    times = [exchange_id[:12] for exchange_id in ids]
+    assert times == sorted(times)
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
-def test_a_forked_child_gives_other_ids_than_its_parent() -> None:
-    """What randomness was put by before the fork is the parent's alone."""
+def test_forked_child_creates_other_ids_than_its_parent() -> None:
+    """A child process does not use random digits that its parent buffered before the fork."""
     new_exchange_id()
     reading, writing = os.pipe()
     child = os.fork()
@@ -33,42 +34,44 @@ def test_a_forked_child_gives_other_ids_than_its_parent() -> None:
         os.write(writing, "".join(new_exchange_id()[12:] for _ in range(100)).encode())
         os._exit(0)
     os.close(writing)
-    ours = {new_exchange_id()[12:] for _ in range(100)}
+    parent_ids = {new_exchange_id()[12:] for _ in range(100)}
     with os.fdopen(reading) as pipe:
-        told = pipe.read()
+        output = pipe.read()
     os.waitpid(child, 0)
 
-    theirs = {told[start : start + 20] for start in range(0, len(told), 20)}
-    assert len(theirs) == 100
-    assert ours.isdisjoint(theirs)
+    child_ids = {output[start : start + 20] for start in range(0, len(output), 20)}
+    assert len(child_ids) == 100
+    assert parent_ids.isdisjoint(child_ids)
 
 
 @given(st.binary(min_size=16, max_size=16))
-def test_a_draw_lies_above_zero_and_up_to_one(trace_id: bytes) -> None:
-    """Rate 0 draws nobody, rate 1 everybody; the same trace has the same draw wherever it is asked for."""
-    draw = sampling_key_for(trace_id.hex())
+def test_sampling_key_is_above_zero_and_at_most_one(trace_id: bytes) -> None:
+    """Rate 0 samples no exchange and rate 1 samples all. A trace always has the same key."""
+    key = sampling_key_for(trace_id.hex())
 
-    assert 0 < draw <= 1
-    assert draw == sampling_key_for(trace_id.hex())
-
-
-def test_draws_are_spread_evenly() -> None:
-    """Of ten thousand traces, a tenth has a draw up to a tenth, whatever their lowest bits are."""
-    draws = [sampling_key_for(f"{number:032x}") for number in range(10_000)]
-
-    assert 850 < sum(draw <= 0.1 for draw in draws) < 1150
+    assert 0 < key <= 1
+    assert key == sampling_key_for(trace_id.hex())
 
 
-def test_the_draw_of_a_trace_is_fixed() -> None:
-    """It must be the same in every version: processes of two versions may share one database."""
+def test_sampling_keys_are_uniform() -> None:
+    """A rate of 0.1 samples a tenth of ten thousand traces, even if their ids are consecutive."""
+    keys = [sampling_key_for(f"{number:032x}") for number in range(10_000)]
+
+    assert 850 < sum(key <= 0.1 for key in keys) < 1150
+
+
+def test_sampling_key_of_a_trace_never_changes() -> None:
+    """Every version computes the same key, because processes of two versions may share one database."""
     assert sampling_key_for("a" * 32) == 0.5886324739114288
 
 
-def test_an_exchange_may_be_made_of_its_texts_alone() -> None:
-    """Whoever calls a scorer by hand makes up no ids and no times."""
-    one, other = (Exchange.from_texts("Why?", "Because.", ["It is so."], [Message("user", "Hello.")]) for _ in range(2))
+def test_exchange_can_be_created_from_texts_alone() -> None:
+    """A caller of a scorer needs no ids and no times: they are filled in, and ids differ."""
+    first, second = (
+        Exchange.from_texts("Why?", "Because.", ["It is so."], [Message("user", "Hello.")]) for _ in range(2)
+    )
 
-    assert (one.question, one.answer, one.contexts) == ("Why?", "Because.", (Context("It is so."),))
-    assert one.history == (Message("user", "Hello."),)
-    assert (one.started_at.utcoffset(), one.status) == (timedelta(0), "ok")
-    assert one.id != other.id
+    assert (first.question, first.answer, first.contexts) == ("Why?", "Because.", (Context("It is so."),))
+    assert first.history == (Message("user", "Hello."),)
+    assert (first.started_at.utcoffset(), first.status) == (timedelta(0), "ok")
+    assert first.id != second.id

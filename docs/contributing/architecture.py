@@ -16,6 +16,7 @@ ABOUT = {
     "demo": "a small RAG application",
     "dashboard": "pages, /metrics",
     "runtime": "start, stop",
+    "process": "what runs in one process",
     "evaluation": "data sets",
     "insights": "read models",
     "monitor": "background work",

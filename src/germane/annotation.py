@@ -1,4 +1,4 @@
-"""What is said from outside: a person's label of an exchange, a score of it made elsewhere, and marks in time."""
+"""Annotations by users and their applications: feedback, recorded scores and markers."""
 
 from __future__ import annotations
 
@@ -8,52 +8,52 @@ from datetime import datetime
 from typing import Any
 
 RECORDED_FINGERPRINT = "recorded"
-"""The fingerprint of scores made elsewhere: what made them is not known here."""
+"""Fingerprint of all recorded scores, because germane does not know how they were computed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Feedback:
-    """A person's label of one answer."""
+    """A person's label of an answer."""
 
     id: str
     exchange_id: str
-    """Of an exchange that may not be in the database yet."""
+    """The exchange may not be stored yet."""
     score: float
     """0 (bad) to 1 (good)."""
     comment: str | None = None
     user: str | None = None
-    """Who said it."""
+    """Id of the person."""
     created_at: datetime
-    """UTC, with its zone."""
+    """UTC, timezone-aware."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedScore:
-    """A score made elsewhere, of one exchange."""
+    """A score of an exchange that was computed outside germane."""
 
     exchange_id: str
     name: str
-    """Stands where a scorer's name would."""
+    """Name of the score, in place of a scorer's name."""
     value: float
     """-1 to 1, higher is better."""
     label: str | None = None
     explanation: str | None = None
     details: Mapping[str, Any] = field(default_factory=dict)
     recorded_at: datetime
-    """UTC, with its zone. Of two records of one name, the later one stays."""
+    """UTC, timezone-aware. A later score with the same name replaces an earlier one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Marker:
-    """A moment that people compare before and since: a deploy, a new index, another model."""
+    """A named moment, such as a deploy, a new index or another model, to compare scores before and after it."""
 
     id: str
     name: str
     service: str
     at: datetime
-    """UTC, with its zone."""
+    """UTC, timezone-aware."""
     attributes: Mapping[str, Any] = field(default_factory=dict)
-    """Plain JSON, such as the version."""
+    """Plain JSON, such as a version."""
 
 
 Annotation = Feedback | RecordedScore | Marker

@@ -1,4 +1,4 @@
-"""The noun that flows through every room: one question and its answer, with what the answer was made from."""
+"""An exchange: one question and its answer, with contexts, route and span ids."""
 
 from __future__ import annotations
 
@@ -10,26 +10,31 @@ from datetime import UTC, datetime
 from hashlib import blake2b
 from typing import Literal
 
-_KEYED = blake2b(digest_size=8, key=b"germane.draw")
+_KEYED_HASH = blake2b(digest_size=8, key=b"germane.draw")  # never change the key: stored sampling keys depend on it
+_ID_BATCH_SIZE = 256
+_random_digits: list[str] = []
+"""Random parts of the next exchange ids."""
+
 AttributeValue = str | bool | int | float
 Status = Literal["ok", "error", "cancelled", "abandoned"]
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """One piece of text that a retriever handed to the handler."""
+    """A piece of text that a retriever returned to the handler."""
 
     text: str
     id: str | None = None
     score: float | None = None
-    """The retriever's own figure, on its own scale."""
+    """The retriever's score, on its own scale."""
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """An earlier message of the conversation that the question ends."""
+    """An earlier message of the conversation."""
 
     role: str
+    """Such as ``user`` or ``assistant``."""
     content: str
 
 
@@ -37,41 +42,44 @@ class Message:
 class Exchange:
     """One question and its answer.
 
-    A question or answer that was not given, could not be read, or may not be kept is None.
+    The question or answer is None if it is missing, could not be read, or may not be stored.
     """
 
     id: str
-    """32 hexadecimal digits, its own: one trace may hold several exchanges. Ids sort by the time they were made."""
+    """32 hexadecimal digits. Ids sort by creation time. A trace may have several exchanges."""
     trace_id: str
     """32 hexadecimal digits."""
     span_id: str
     """16 hexadecimal digits."""
     service: str
     route: str
-    """The named handler it came through: the first thing that trends group by."""
+    """Name of the handler, which trends group by."""
     question: str | None
     answer: str | None
     contexts: tuple[Context, ...] = ()
+    """The texts that the answer is based on."""
     history: tuple[Message, ...] = ()
+    """Earlier messages of the conversation, oldest first."""
     model: str | None = None
     prompt_version: str | None = None
     session: str | None = None
     user: str | None = None
     attributes: Mapping[str, AttributeValue] = field(default_factory=dict)
     status: Status = "ok"
-    """How the handler ended. ``abandoned``: the caller dropped the stream before its end."""
+    """How the handler ended. ``abandoned``: the caller stopped reading the stream before its end."""
     error: str | None = None
-    """Type and message of what the handler raised."""
+    """Type and message of the exception that the handler raised."""
     started_at: datetime
-    """UTC, with its zone."""
+    """UTC, timezone-aware."""
     duration: float = 0.0
-    """Seconds from the call to the return, or to the last chunk of a stream."""
+    """Seconds until the handler returned, or until the last chunk of a stream."""
     sampling_key: float = 1.0
-    """In (0, 1]: its own lottery ticket, see :func:`draw_of`."""
+    """In (0, 1]. The exchange is sampled if its key is at most the sample rate; see :func:`sampling_key_for`."""
     capture_probability: float = 1.0
-    """In (0, 1]: how probable it was that the capture limit kept it; it was kept because its draw is not above."""
+    """In (0, 1]. Probability that the exchange was captured, below 1 if ``max_exchanges_per_minute`` was exceeded. The
+    sampling key does not exceed it."""
     traced: bool = True
-    """Whether its span is exported: OpenTelemetry's own sampling, which decides nothing about scoring."""
+    """Whether OpenTelemetry sampled the span. This is independent of whether germane scores the exchange."""
 
     @classmethod
     def from_texts(
@@ -81,13 +89,13 @@ class Exchange:
         contexts: Iterable[str] = (),
         history: Iterable[Message] = (),
     ) -> Exchange:
-        """Return an exchange that no handler had, of these texts: to call a scorer by hand, and in tests of yours."""
+        """Create an exchange from texts alone, to call a scorer directly or in tests."""
         return cls(
             id=new_exchange_id(),
             trace_id="0" * 32,
             span_id="0" * 16,
-            service="by hand",
-            route="by hand",
+            service="manual",
+            route="manual",
             question=question,
             answer=answer,
             contexts=tuple(Context(text) for text in contexts),
@@ -97,42 +105,33 @@ class Exchange:
 
 
 def sampling_key_for(trace_id: str) -> float:
-    """Return the lottery ticket of a trace, in (0, 1]: the same in every process and for every scorer.
+    """Return the sampling key of a trace, in (0, 1]. It is the same in every process and for every scorer.
 
-    It is a keyed hash, so that it does not depend on the bits a ratio-based head sampler has already looked at,
-    and an exchange drawn at some rate is also drawn at every higher one.
+    An exchange is sampled if its key is at most the sample rate, so an exchange sampled at one rate is also sampled at
+    every higher rate. The key is a keyed hash, which makes it independent of the bits of the trace id that
+    OpenTelemetry's ratio-based samplers use.
     """
-    keyed = _KEYED.copy()
-    keyed.update(trace_id.encode())
-    return ((int.from_bytes(keyed.digest()) >> 11) + 1) / 2**53
+    keyed_hash = _KEYED_HASH.copy()
+    keyed_hash.update(trace_id.encode())
+    return ((int.from_bytes(keyed_hash.digest()) >> 11) + 1) / 2**53
 
 
 def new_exchange_id() -> str:
-    """Return 32 hexadecimal digits: 48 bits of milliseconds, then 80 random bits.
+    """Return 32 hexadecimal digits: 48 bits of milliseconds since 1970, then 80 random bits.
 
-    Time first keeps new rows at one end of the index. The random bits come from the system: seeding ``random`` in the
-    application neither repeats ids nor sees its own sequence moved.
+    Because ids start with the time, new rows are inserted at one end of the index. The random bits come from the
+    operating system, so they neither depend on nor change the state of ``random`` in the application.
     """
     try:
-        random = _random.pop()
+        random_digits = _random_digits.pop()
     except IndexError:
-        random = _draw_random()
-    return f"{time.time_ns() // 1_000_000:012x}{random}"
+        # Reading os.urandom releases the interpreter lock. If another thread waits for the lock, that takes a third of
+        # the time of a captured call, so each read fetches the digits of many ids.
+        digits = os.urandom(10 * _ID_BATCH_SIZE).hex()
+        random_digits, *rest = (digits[start : start + 20] for start in range(0, len(digits), 20))
+        _random_digits.extend(rest)
+    return f"{time.time_ns() // 1_000_000:012x}{random_digits}"
 
 
-def _draw_random() -> str:
-    """Return 20 random digits, and put more of them by.
-
-    Asking the system lets go of the interpreter: with another thread waiting for it, that costs a call a third of its
-    time, so it is done once for many.
-    """
-    digits = os.urandom(10 * _AT_ONCE).hex()
-    first, *rest = (digits[start : start + 20] for start in range(0, len(digits), 20))
-    _random.extend(rest)
-    return first
-
-
-_AT_ONCE = 256
-_random: list[str] = []
 if hasattr(os, "register_at_fork"):  # not on Windows
-    os.register_at_fork(after_in_child=_random.clear)  # or parent and child would give the same ids
+    os.register_at_fork(after_in_child=_random_digits.clear)  # otherwise parent and child would create equal ids

@@ -35,7 +35,7 @@ def start(
             :class:`~germane.alert.Alert`. Only one process per database evaluates rules: an alert that is raised by a
             process without such a function goes to the other channels only.
         tracer_provider: The OpenTelemetry provider for spans, instead of the global one.
-        **arguments: Fields of :class:`germane.settings.Settings`. They override environment variables and files.
+        **arguments: Fields of :class:`germane.Settings`. They override environment variables and files.
 
     Raises:
         SettingsError: A setting is invalid or unknown. What was running continues.

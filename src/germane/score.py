@@ -1,4 +1,4 @@
-"""The other noun: a value, or an honest absence of one with its reason."""
+"""A score: the value that a scorer computed for an exchange, or the reason why there is none."""
 
 from __future__ import annotations
 
@@ -12,18 +12,19 @@ from typing import Any, Literal
 State = Literal["scored", "skipped", "failed"]
 
 LOW_SCORE = 0.5
-"""Edge of the lowest band: a score under this is low."""
+"""Scores below this value are low. It is the upper edge of the lowest band."""
 
 BANDS = ((0.9, "relevant"), (0.7, "mostly_relevant"), (LOW_SCORE, "partly_relevant"), (-math.inf, "irrelevant"))
-"""Lower edge and label of each band, best first."""
+"""Lower edge and label of each band, from the best to the worst."""
 LOWEST_BAND = BANDS[-1][1]
+"""Label of low scores."""
 NONCOMMITTAL = "noncommittal"
-"""The label of an answer that does not answer the question."""
+"""Label of an answer that evades or refuses the question."""
 _BAND_LABELS = frozenset(label for _, label in BANDS)
 
 
 class UnscoredReason(StrEnum):
-    """Why there is no value: a closed list."""
+    """Why a score has no value. The list is closed."""
 
     NOT_SAMPLED = "not_sampled"
     FILTERED = "filtered"
@@ -46,12 +47,12 @@ class UnscoredReason(StrEnum):
 
     @property
     def state(self) -> Literal["skipped", "failed"]:
-        """``skipped``: nobody tried. ``failed``: somebody tried and got no value."""
+        """``skipped`` if the exchange was not scored, ``failed`` if scoring was attempted without a result."""
         return "skipped" if self in _SKIPPED else "failed"
 
     @property
     def is_transient(self) -> bool:
-        """Whether the same request may well succeed later."""
+        """Whether a retry of the same request may succeed."""
         return self in _TRANSIENT
 
 
@@ -73,52 +74,57 @@ _TRANSIENT = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Score:
-    """What one scorer says of one exchange: a finite value, or the reason why there is none.
+    """The result of one scorer for one exchange: a finite value, or the reason why there is none.
 
     Raises:
-        ValueError: neither or both of ``value`` and ``reason`` are given, or the value is not finite.
+        ValueError: Neither or both of ``value`` and ``reason`` are given, or the value is not finite.
     """
 
     scorer: str = ""
-    """The scorer's name. A scorer that leaves out name or fingerprint gets its own filled in."""
+    """Name of the scorer. If a scorer returns a score without name or fingerprint, its own are filled in."""
     fingerprint: str = ""
-    """Short hash of scorer, prompt, judge, embedder and parameters. Scores that differ in it are never averaged."""
+    """Short hash of scorer, prompt, judge, embedder and parameters. Scores with different fingerprints are never
+    averaged together."""
     value: float | None = None
     reason: UnscoredReason | None = None
     label: str | None = None
+    """A one-word summary, such as a band."""
     explanation: str | None = None
+    """Why the scorer chose this value, or details of the failure."""
     details: Mapping[str, Any] = field(default_factory=dict)
-    """What the value was made from; JSON."""
+    """Intermediate results, as plain JSON."""
     judge: str | None = None
+    """Name of the judge model."""
     embedder: str | None = None
+    """Name of the embedding model."""
     input_tokens: int | None = None
     output_tokens: int | None = None
     cost: float | None = None
-    """US dollars, where a price is known."""
+    """US dollars. None if the price of a model is unknown."""
     latency: float | None = None
-    """Seconds."""
+    """Seconds that scoring took."""
     scored_at: datetime | None = None
-    """UTC, with its zone."""
+    """UTC, timezone-aware."""
 
     def __post_init__(self) -> None:
         if (self.value is None) == (self.reason is None):
-            raise ValueError(f"a score of {self.scorer} needs either a value or a reason")
+            raise ValueError(f"a score of {self.scorer} needs either a value or a reason, not both")
         if self.value is not None and not math.isfinite(self.value):
             raise ValueError(f"a score of {self.scorer} must be finite, not {self.value}")
 
     @property
     def is_low(self) -> bool:
-        """Whether it lies in the lowest band: by its label where that is a band's, for bands may be calibrated."""
+        """Whether the score is low. A band label decides, because bands may be calibrated; otherwise the value does."""
         if self.label in _BAND_LABELS:
             return self.label == LOWEST_BAND
         return self.value is not None and self.value < LOW_SCORE
 
     @property
     def state(self) -> State:
-        """``scored`` with a value, else what the reason says."""
+        """``scored``, or ``skipped`` or ``failed`` according to the reason."""
         return "scored" if self.reason is None else self.reason.state
 
 
 def band_of(value: float) -> str:
-    """Return the label of the band that a value lies in: relevant, mostly_relevant, partly_relevant or irrelevant."""
+    """Return the band of a value: ``relevant``, ``mostly_relevant``, ``partly_relevant`` or ``irrelevant``."""
     return next(label for edge, label in BANDS if value >= edge)

@@ -198,7 +198,8 @@ def test_invariants_of_alerts(given_looks: RuleEvaluator) -> None:
     results."""
     evaluations = Evaluations()
     for some, is_removed in given_looks:
-        evaluations.run(*some, has_rule=lambda _, gone=is_removed: not gone)  # type: ignore[misc]  # gone is bound for the call
+        # The default binds the value of this iteration.
+        evaluations.run(*some, has_rule=lambda _, gone=is_removed: not gone)  # type: ignore[misc]
         keys = [alert.key for alert in evaluations.open]
         assert len(keys) == len(set(keys))
     for alert in evaluations.alerts.values():

@@ -16,7 +16,7 @@ def test_rows_and_requests_do_not_grow_with_traffic(tmp_path: Path, capsys: pyte
 
 def test_all_three_methods_write_the_same_rows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Their rates are comparable only then."""
-    store = capture.Store(f"sqlite:///{tmp_path}/ways.db")
+    store = capture.TrackingStore(f"sqlite:///{tmp_path}/ways.db")
     store.migrate()
     exchanges = [capture.make(number) for number in range(700)]
     for way in capture.WAYS.values():

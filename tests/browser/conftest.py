@@ -1,4 +1,4 @@
-"""A browser, and pages over a week that are served to it from a database of either kind."""
+"""A browser, and the sample week served from SQLite and PostgreSQL."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ BOTH = ["sqlite", "postgresql"]
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """The system's Chromium; not one for the session, for its loop would be in the way of tests with their own."""
+    """The system's Chromium. It has function scope, because its event loop would disturb async tests."""
     path = shutil.which("chromium")
     if path is None:
         pytest.skip("no Chromium on this machine: apt install chromium")
@@ -41,7 +41,7 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """No variable that germane reads, and an empty folder to run in."""
+    """No environment variables of germane, and an empty working directory."""
     with pytest.MonkeyPatch.context() as patch:
         for variable in [name for name in os.environ if name.startswith(("GERMANE_", "OPENAI_", "OTEL_"))]:
             patch.delenv(variable)
@@ -52,14 +52,14 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture(scope="module", params=BOTH)
 def site(request: pytest.FixtureRequest, alone: Path) -> Iterator[Site]:
-    """A week on show, in which no test writes."""
+    """A served week that no test writes to."""
     with _copy(request, alone) as (url, original), served(url, original.seeded, Clock(NOW)) as running:
         yield running
 
 
 @pytest.fixture(scope="module")
 def one_site(request: pytest.FixtureRequest, alone: Path) -> Iterator[Site]:
-    """The same where the kind of the database makes no difference."""
+    """The same in one database only, for tests that do not depend on it."""
     original: Original = request.getfixturevalue("week_on_sqlite")
     with served(f"sqlite:///{original.place}", original.seeded, Clock(NOW)) as running:
         yield running
@@ -67,7 +67,7 @@ def one_site(request: pytest.FixtureRequest, alone: Path) -> Iterator[Site]:
 
 @pytest.fixture(params=BOTH)
 def own(request: pytest.FixtureRequest, alone: Path, tmp_path: Path) -> Iterator[Callable[..., Site]]:
-    """Serves a week that is this test's own, to be written into; takes what ``create_app`` takes."""
+    """Serve a week for one test to write to; accepts the arguments of ``create_app``."""
     with ExitStack() as opened:
         url, original = opened.enter_context(_copy(request, tmp_path))
         yield lambda **given: opened.enter_context(served(url, original.seeded, Clock(NOW), **given))
@@ -90,24 +90,24 @@ def _copy(request: pytest.FixtureRequest, folder: Path) -> Iterator[tuple[str, O
 
 @pytest.fixture
 def visitor(browser: Browser) -> Iterator[Callable[..., Visitor]]:
-    """Brings a visitor to a site, who has had no trouble when the test ends; takes options of the context."""
+    """Open a visitor on a site and assert that the browser reported no problems; accepts context options."""
     with ExitStack() as opened:
         yield lambda site, **options: opened.enter_context(visiting(browser, site.address, **options))
 
 
 @pytest.fixture
 def page(visitor: Callable[..., Visitor], site: Site) -> Page:
-    """A tab, at the first page."""
+    """A tab on the overview."""
     return visitor(site).look(site.url())
 
 
 @pytest.fixture
 def one_page(visitor: Callable[..., Visitor], one_site: Site) -> Page:
-    """A tab, at the first page, where the kind of the database makes no difference."""
+    """A tab on the overview of ``one_site``."""
     return visitor(one_site).look(one_site.url())
 
 
 @pytest.fixture
 def width_of() -> Callable[[Page], Any]:
-    """Tells by how many pixels a page is wider than the screen."""
+    """Return by how many pixels a page is wider than the screen."""
     return lambda page: page.evaluate("document.scrollingElement.scrollWidth - innerWidth")

@@ -1,4 +1,4 @@
-"""A dashboard that is served over a database with something in it, and the screens it has."""
+"""A dashboard served over a seeded database, and its screens."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ REFUSALS = {"/nowhere": 404, "/a/unknown": 404, "/r/unknown": 404, "/alerts/unkn
 
 @dataclass(frozen=True)
 class Site:
-    """Where it is served, and over what."""
+    """A served dashboard and its data."""
 
     address: str
     store: TrackingStore
@@ -45,21 +45,21 @@ class Site:
     seeded: Seeded
 
     def url(self, path: str = "/") -> str:
-        """Return the address of a path, which may name ``{answer}``, ``{open}`` and ``{resolved}``."""
+        """Return the URL of a path, which may contain ``{answer}``, ``{open}`` and ``{resolved}``."""
         names = {"open": self.seeded.open_alert, "resolved": self.seeded.resolved_alert}
         if "{answer}" in path:
             names["answer"] = self.worst()
         return self.address + path.format(**names)
 
     def worst(self) -> str:
-        """Return the id of an answer that is low, and no refusal."""
+        """Return the id of an answer with a low score that is not a refusal."""
         found = self.store.answers.worst(scorer="answer_relevancy", route=SEARCH, limit=100)
         return next(one.exchange.id for one in found if one.score.label != "noncommittal")
 
 
 @contextmanager
 def served(url: str, seeded: Seeded, clock: Clock, **given: Any) -> Iterator[Site]:
-    """Serve a database on a free port; its clock and that of the pages are one."""
+    """Serve a database on a free port; its clock is also that of the pages."""
     with closing(TrackingStore(url, clock=clock)) as store:
         given = {"refresh": timedelta(hours=1)} | given
         server = DashboardServer(

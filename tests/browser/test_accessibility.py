@@ -1,4 +1,4 @@
-"""What axe-core finds on each screen: nothing, in light and dark, wide and narrow."""
+"""Accessibility of every screen, checked by axe-core."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ CONTRAST = {"runOnly": ["color-contrast"], "resultTypes": ["violations"]}
 
 @pytest.fixture
 def page(visitor: Visits, one_site: Site) -> Page:
-    """A tab into which axe-core can be put, which the policy of the pages would forbid."""
+    """A tab that can load axe-core, which the content security policy forbids otherwise."""
     return visitor(one_site, bypass_csp=True).page()
 
 
 def faults(page: Page, **options: Any) -> Sequence[str]:
-    """Return what axe-core finds, by rule, weight and place."""
+    """Return the violations that axe-core finds: rule, impact and element."""
     found = AXE.run(page, **options).response["violations"]
     return [
         f"{page.url}: {one['id']} ({one['impact']}): {[node['html'][:160] for node in one['nodes'][:3]]}"
@@ -33,8 +33,8 @@ def faults(page: Page, **options: Any) -> Sequence[str]:
 
 
 @pytest.mark.parametrize("path", [path for path in SCREENS if "?state" not in path])
-def test_no_screen_has_a_fault(page: Page, one_site: Site, path: str) -> None:
-    """In light and, for what colours decide, in dark; then as narrow as a phone."""
+def test_no_screen_has_violations(page: Page, one_site: Site, path: str) -> None:
+    """In light, in dark for colors, and at phone width."""
     page.goto(one_site.url(path))
     found = [*faults(page)]
     page.emulate_media(color_scheme="dark")
@@ -46,8 +46,8 @@ def test_no_screen_has_a_fault(page: Page, one_site: Site, path: str) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_the_drawer_has_none(page: Page, one_site: Site, scheme: Any) -> None:
-    """With an answer in it, and with its details open; nor has the help."""
+def test_drawer_and_help_have_no_violations(page: Page, one_site: Site, scheme: Any) -> None:
+    """The drawer is checked with its details open."""
     page.emulate_media(color_scheme=scheme)
     page.goto(one_site.url("/answers"))
     page.locator("table.answers a[data-drawer]").nth(40).click()
@@ -60,8 +60,8 @@ def test_the_drawer_has_none(page: Page, one_site: Site, scheme: Any) -> None:
     assert [*found, *faults(page)] == []
 
 
-def test_charts_with_their_tables_open_have_none(page: Page, one_site: Site) -> None:
-    """With the crosshair on."""
+def test_charts_with_open_tables_have_no_violations(page: Page, one_site: Site) -> None:
+    """With the crosshair visible."""
     found: list[str] = []
     for path in ("/", "/r/docs-search", "/worker", "/alerts"):
         page.goto(one_site.url(path))
@@ -73,8 +73,8 @@ def test_charts_with_their_tables_open_have_none(page: Page, one_site: Site) -> 
     assert found == []
 
 
-def test_what_stands_for_a_page_has_none(visitor: Visits, own: Callable[..., Site], request: Any) -> None:
-    """The entrance, and the page that says that there is none."""
+def test_login_and_error_pages_have_no_violations(visitor: Visits, own: Callable[..., Site], request: Any) -> None:
+    """The login form and the page for unknown paths."""
     site = own(token=TOKEN)
     page = visitor(site, bypass_csp=True, refused=True).look(site.url("/login"))
     found = [*faults(page)]

@@ -1,4 +1,4 @@
-"""What people do on the pages is in the database afterwards, and the pages say so."""
+"""Actions on pages, and their effect on pages and database."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ Visits = Callable[..., Visitor]
 Sites = Callable[..., Site]
 
 
-def test_the_judge_is_wrong(visitor: Visits, own: Sites) -> None:
-    """A label is counted, stands on the page, can be looked for, and takes the place of an earlier one of the page."""
+def test_label_is_counted_and_replaced(visitor: Visits, own: Sites) -> None:
+    """It is shown on the page, can be searched for, and replaces an earlier one of the visitor."""
     site = own()
     answer = site.worst()
     page = visitor(site).look(site.url(f"/a/{answer}"))
@@ -32,8 +32,8 @@ def test_the_judge_is_wrong(visitor: Visits, own: Sites) -> None:
     expect(page.locator(f'a[href*="{answer}"]')).to_have_count(1)
 
 
-def test_a_label_in_the_drawer_leads_back_to_the_answer(visitor: Visits, own: Sites) -> None:
-    """And on from there to the list that it was opened from."""
+def test_label_in_the_drawer_returns_to_the_answer(visitor: Visits, own: Sites) -> None:
+    """From there, back leads to the list."""
     site = own()
     page = visitor(site).look(site.url("/answers?route=docs-search"))
     page.locator("table.answers a[data-drawer]").first.click()
@@ -43,8 +43,8 @@ def test_a_label_in_the_drawer_leads_back_to_the_answer(visitor: Visits, own: Si
     expect(page).to_have_url(site.url("/answers?route=docs-search"))
 
 
-def test_an_answer_is_scored_again(visitor: Visits, own: Sites) -> None:
-    """Its tasks wait again, and the page says that the score is the old one until then."""
+def test_rescoring_queues_the_answer(visitor: Visits, own: Sites) -> None:
+    """The page says that the current score stays until then."""
     site = own()
     answer = site.worst()
     page = visitor(site).look(site.url(f"/a/{answer}"))
@@ -56,8 +56,8 @@ def test_an_answer_is_scored_again(visitor: Visits, own: Sites) -> None:
     assert {one.state for one in sheet.tasks} == {"pending"}
 
 
-def test_an_alert_is_known_silenced_and_over(visitor: Visits, own: Sites) -> None:
-    """With the name of who says so, which is filled in the next time; each act is in its story."""
+def test_alert_is_acknowledged_silenced_and_resolved(visitor: Visits, own: Sites) -> None:
+    """The visitor's name is remembered, and each action is in the timeline."""
     site = own()
     id_ = site.seeded.open_alert
     page = visitor(site).look(site.url("/alerts/{open}"))
@@ -84,8 +84,8 @@ def test_an_alert_is_known_silenced_and_over(visitor: Visits, own: Sites) -> Non
     assert site.store.alerts.list_silences() == []
 
 
-def test_a_drop_is_accepted_after_a_second_look(visitor: Visits, own: Sites) -> None:
-    """The first click says what follows; the second has the time since count as normal."""
+def test_accepting_a_drop_needs_two_clicks(visitor: Visits, own: Sites) -> None:
+    """The first shows the consequences; the second makes scores since the onset the baseline."""
     site = own()
     before = {one.id for one in site.store.baselines.list_versions()}
     page = visitor(site).look(site.url("/alerts/{open}"))
@@ -98,16 +98,16 @@ def test_a_drop_is_accepted_after_a_second_look(visitor: Visits, own: Sites) -> 
     assert [one.reason for one in added] == ["accepted"]
 
 
-def test_failures_are_tried_again(visitor: Visits, own: Sites) -> None:
-    """A button of the worker's page takes all of one kind, and says how many."""
+def test_failures_can_be_rescored(visitor: Visits, own: Sites) -> None:
+    """A button on the worker page queues all failures of one kind, and says how many."""
     site = own()
     page = visitor(site).look(site.url("/worker"))
     page.locator("main").get_by_role("button", name="Retry now").first.click()
     expect(page.get_by_role("status").first).to_contain_text(re.compile(r"\d"))
 
 
-def test_read_only_shows_all_and_takes_nothing(visitor: Visits, own: Sites) -> None:
-    """No form that writes is shown, the foot says so, and what is sent all the same is refused."""
+def test_read_only_dashboard_has_no_forms(visitor: Visits, own: Sites) -> None:
+    """The footer says so, and posted forms are rejected."""
     site = own(read_only=True)
     answer = site.worst()
     one = visitor(site, refused=True)
@@ -123,8 +123,8 @@ def test_read_only_shows_all_and_takes_nothing(visitor: Visits, own: Sites) -> N
     assert not sheet.feedback
 
 
-def test_two_tabs_do_not_stand_in_each_others_way(visitor: Visits, own: Sites) -> None:
-    """Forms of both are taken, and what is done already in one is no error in the other."""
+def test_two_tabs_do_not_interfere(visitor: Visits, own: Sites) -> None:
+    """Forms of both work, and repeating an action is not an error."""
     site = own()
     one = visitor(site)
     first, second = (one.look(site.url("/alerts/{open}")) for _ in range(2))

@@ -1,4 +1,4 @@
-"""From the sentence to the answer: each step is a link that can be sent, and back leads where one was."""
+"""The way from the verdict to an answer, with links and the back button."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from tests.dashboard.seeding import SEARCH
 Visits = Callable[..., Visitor]
 
 
-def test_the_sentence_leads_to_the_route_that_fell(page: Page, site: Site) -> None:
-    """It names the route, and the route leads to its answers."""
+def test_verdict_links_to_the_dropped_route(page: Page, site: Site) -> None:
+    """The route page links to its answers."""
     verdict = page.locator("#verdict")
     expect(verdict).to_contain_text(SEARCH)
     verdict.get_by_role("link", name=SEARCH, exact=True).first.click()
@@ -27,8 +27,8 @@ def test_the_sentence_leads_to_the_route_that_fell(page: Page, site: Site) -> No
     assert set(page.locator("table.answers .route").all_inner_texts()) == {SEARCH}
 
 
-def test_a_small_chart_leads_to_its_route(one_page: Page) -> None:
-    """The route that fell is the first of them, and marked."""
+def test_small_chart_links_to_its_route(one_page: Page) -> None:
+    """The dropped route is first, and marked."""
     first = one_page.locator("#routes a.small").first
     expect(first).to_have_class(re.compile(r"\bbad\b"))
     first.click()
@@ -37,8 +37,8 @@ def test_a_small_chart_leads_to_its_route(one_page: Page) -> None:
     expect(one_page.get_by_role("dialog", name="Answer")).to_be_visible()
 
 
-def test_a_worst_answer_opens_beside_the_list(one_page: Page, one_site: Site) -> None:
-    """The address is that of the answer while it is open; Escape closes it, and the link has the focus again."""
+def test_worst_answer_opens_in_a_drawer(one_page: Page, one_site: Site) -> None:
+    """The URL becomes that of the answer; Escape closes the drawer and restores the focus."""
     link = one_page.locator("#worst a[data-drawer]").first
     address = link.get_attribute("href")
     link.click()
@@ -50,8 +50,8 @@ def test_a_worst_answer_opens_beside_the_list(one_page: Page, one_site: Site) ->
     expect(link).to_be_focused()
 
 
-def test_back_closes_the_drawer_and_forward_opens_it(one_page: Page, one_site: Site) -> None:
-    """As if it were a page, and the list below is where it was."""
+def test_back_closes_the_drawer_and_forward_reopens_it(one_page: Page, one_site: Site) -> None:
+    """The list keeps its scroll position."""
     one_page.locator("#worst a[data-drawer]").nth(2).click()
     expect(one_page.get_by_role("dialog", name="Answer")).to_be_visible()
     one_page.go_back()
@@ -61,8 +61,8 @@ def test_back_closes_the_drawer_and_forward_opens_it(one_page: Page, one_site: S
     expect(one_page.get_by_role("dialog", name="Answer")).to_be_visible()
 
 
-def test_the_address_of_a_drawer_opens_the_same_as_a_page(visitor: Visits, one_page: Page, one_site: Site) -> None:
-    """Sent to somebody else, or loaded anew: score, question, answer and why are the same."""
+def test_drawer_url_opens_as_a_page(visitor: Visits, one_page: Page, one_site: Site) -> None:
+    """Score, question, answer and explanation are the same."""
     one_page.locator("#worst a[data-drawer]").last.click()
     shown = one_page.get_by_role("dialog", name="Answer")
     said = shown.locator(".said").inner_text(), shown.locator(".score-head").inner_text()
@@ -73,8 +73,8 @@ def test_the_address_of_a_drawer_opens_the_same_as_a_page(visitor: Visits, one_p
     assert one_page.locator("main .said").inner_text() == said[0]
 
 
-def test_one_walks_through_the_worst_in_the_drawer(one_page: Page, one_site: Site) -> None:
-    """From one to the next and back, and the close button leads to where it was opened at one stroke."""
+def test_drawer_steps_through_the_worst_answers(one_page: Page, one_site: Site) -> None:
+    """The close button returns to the starting page in one step."""
     one_page.goto(one_site.url("/answers?route=docs-search"))
     links = one_page.locator("table.answers a[data-drawer]")
     addresses = [str(link.get_attribute("href")).split("?")[0] for link in links.all()[:3]]
@@ -91,8 +91,8 @@ def test_one_walks_through_the_worst_in_the_drawer(one_page: Page, one_site: Sit
     expect(shown).to_be_hidden()
 
 
-def test_a_filter_is_the_address(page: Page, site: Site) -> None:
-    """What is asked for stands in it, survives loading anew, and goes when one goes back."""
+def test_filter_is_in_the_url(page: Page, site: Site) -> None:
+    """It survives a reload, and back removes it."""
     page.goto(site.url("/answers"))
     page.get_by_label("Route").select_option(SEARCH)
     page.get_by_label("Below").fill("0.5")
@@ -112,8 +112,8 @@ def test_a_filter_is_the_address(page: Page, site: Site) -> None:
     expect(page.get_by_label("Route")).to_have_value("")
 
 
-def test_another_window_keeps_what_is_asked_for(one_page: Page, one_site: Site) -> None:
-    """The filter and the order stay where only the window is changed."""
+def test_changing_the_window_keeps_filter_and_order(one_page: Page, one_site: Site) -> None:
+    """Only the window changes."""
     picker = one_page.get_by_role("group", name="Window")
     one_page.goto(one_site.url("/answers?route=docs-search&below=0.5&sort=newest"))
     picker.get_by_role("link", name="24 h").click()
@@ -125,8 +125,8 @@ def test_another_window_keeps_what_is_asked_for(one_page: Page, one_site: Site) 
     expect(one_page.get_by_role("heading", name="Backtest", exact=True)).to_be_visible()
 
 
-def test_a_heading_sorts_and_sorts_the_other_way(page: Page, site: Site) -> None:
-    """The lowest first, the highest first, the newest first; the order is in the address."""
+def test_headings_sort_in_both_directions(page: Page, site: Site) -> None:
+    """Lowest, highest and newest first; the order is in the URL."""
     page.goto(site.url("/answers"))
     low = _values(page)
     expect(page.get_by_role("columnheader", name="Score")).to_have_attribute("aria-sort", "ascending")
@@ -148,8 +148,8 @@ def _values(page: Page) -> list[float]:
     return [0.0 if "refusal" in text else float(text.split()[0]) for text in shown]
 
 
-def test_pages_follow_one_another(page: Page, site: Site) -> None:
-    """No answer is on both, the second can be loaded anew, and First leads to the beginning."""
+def test_pages_are_linked(page: Page, site: Site) -> None:
+    """No answer is on both, the second page can be reloaded, and First returns to the start."""
     page.goto(site.url("/answers?sort=newest"))
     links = page.locator("table.answers a[data-drawer]")
     first = links.evaluate_all("all => all.map((one) => one.pathname)")
@@ -163,8 +163,8 @@ def test_pages_follow_one_another(page: Page, site: Site) -> None:
     assert links.evaluate_all("all => all.map((one) => one.pathname)") == first
 
 
-def test_an_alert_leads_to_its_answers_and_its_route(page: Page, site: Site) -> None:
-    """From the count in the bar to the alert, to an answer that it is about."""
+def test_alert_links_to_its_answers_and_route(page: Page, site: Site) -> None:
+    """From the count in the header to the alert and to one of its answers."""
     page.get_by_role("navigation", name="Main").get_by_role("link", name="Alerts").click()
     page.locator("#open").get_by_role("link").first.click()
     expect(page).to_have_url(site.url("/alerts/{open}"))

@@ -1,4 +1,4 @@
-"""What nobody should be asked or answer is text wherever it is shown, and breaks nothing."""
+"""Hostile questions, answers and names in a real browser."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ on_one = pytest.mark.parametrize("site", ["sqlite"], indirect=True)
 
 @pytest.fixture(scope="module", params=BOTH)
 def site(request: pytest.FixtureRequest, alone: Path, tmp_path_factory: Any) -> Iterator[Site]:
-    """A database of either kind in which nothing means well, on show."""
+    """A served database with hostile data only."""
     clock = Clock(NOW)
     url = _empty(request, alone, tmp_path_factory)
     with closing(TrackingStore(url, clock=clock)) as store:
@@ -49,8 +49,8 @@ def _empty(request: pytest.FixtureRequest, folder: Path, tmp_path_factory: Any) 
 
 
 @on_one
-def test_no_text_is_more_than_text(visitor: Visits, site: Site, width_of: Callable[[Page], Any]) -> None:
-    """On no screen does anything of theirs run, lead elsewhere or push the page sideways, wide or narrow."""
+def test_hostile_text_is_inert_on_every_screen(visitor: Visits, site: Site, width_of: Callable[[Page], Any]) -> None:
+    """It runs nothing, links nowhere else, and does not widen the page, at both widths."""
     page = visitor(site).page()
     answers = [f"/a/{one.id}" for one in site.seeded.exchanges]
     page.goto(site.url("/answers"))
@@ -73,8 +73,8 @@ def _elsewhere(page: Page, site: Site) -> list[str]:
     return [one for one, origin in zip(found, resolved, strict=True) if origin != site.address]
 
 
-def test_the_drawer_shows_it_as_text_too(visitor: Visits, site: Site) -> None:
-    """One after the other, from the worst to the best."""
+def test_hostile_text_is_inert_in_the_drawer(visitor: Visits, site: Site) -> None:
+    """For every answer, from the worst to the best."""
     page = visitor(site).look(site.url("/answers"))
     page.locator("table.answers a[data-drawer]").first.click()
     drawer = page.get_by_role("dialog", name="Answer")
@@ -87,8 +87,8 @@ def test_the_drawer_shows_it_as_text_too(visitor: Visits, site: Site) -> None:
 
 
 @on_one
-def test_the_text_is_there_to_be_read(visitor: Visits, site: Site) -> None:
-    """A script is shown letter by letter, and what turns letters around ends with the text that holds it."""
+def test_hostile_text_is_readable(visitor: Visits, site: Site) -> None:
+    """Scripts are shown literally, and bidirectional controls end with their text."""
     page = visitor(site).page()
     script = next(one for one in site.seeded.exchanges if one.answer == TEXTS["script"])
     page.goto(site.url(f"/a/{script.id}"))
@@ -98,8 +98,8 @@ def test_the_text_is_there_to_be_read(visitor: Visits, site: Site) -> None:
 
 
 @on_one
-def test_every_route_leads_to_its_page(visitor: Visits, site: Site) -> None:
-    """Whatever its name is, the links of the overview and of the list lead to it on this server."""
+def test_hostile_routes_link_to_their_pages(visitor: Visits, site: Site) -> None:
+    """Links of the overview and of the list stay on this server."""
     page = visitor(site).page()
     for start, links in (("/", "#routes a.small, #routes a.route"), ("/answers", "table.answers a.route")):
         page.goto(site.url(start))
@@ -113,8 +113,8 @@ def test_every_route_leads_to_its_page(visitor: Visits, site: Site) -> None:
             expect(page.locator("#worst a[data-drawer]").first).to_be_attached()
 
 
-def test_a_file_for_a_spreadsheet_holds_no_formula(visitor: Visits, site: Site) -> None:
-    """No cell begins with what a spreadsheet calculates, but for numbers."""
+def test_csv_contains_no_formulas(visitor: Visits, site: Site) -> None:
+    """Only numbers start with a character that a spreadsheet evaluates."""
     response = visitor(site).context.request.get(site.url("/answers.csv?state=any"))
     rows = list(csv.reader(io.StringIO(response.text(), newline="")))
     assert len(rows) == 1 + len(TEXTS)

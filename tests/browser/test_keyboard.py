@@ -1,4 +1,4 @@
-"""Everything can be done with the keyboard alone."""
+"""Keyboard access to every function."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ Visits = Callable[..., Visitor]
 
 @pytest.fixture
 def page(one_page: Page) -> Page:
-    """A tab, at the first page; what keys do is no matter of the database."""
+    """A tab on the overview; keyboard access does not depend on the database."""
     return one_page
 
 
 def focused(page: Page) -> Any:
-    """Return the text of what has the focus."""
+    """Return the text of the focused element."""
     return page.evaluate("document.activeElement.innerText.trim().split('\\n')[0]")
 
 
-def test_the_first_stop_skips_the_bar(page: Page) -> None:
-    """It is seen as soon as it has the focus, and the next stop is in the content."""
+def test_first_tab_stop_skips_the_header(page: Page) -> None:
+    """It is visible when focused, and the next stop is in the content."""
     page.keyboard.press("Tab")
     link = page.get_by_role("link", name="Skip to content")
     expect(link).to_be_focused()
@@ -36,8 +36,8 @@ def test_the_first_stop_skips_the_bar(page: Page) -> None:
     assert page.evaluate("document.activeElement.closest('main') !== null")
 
 
-def test_stops_come_in_the_order_of_the_page(page: Page) -> None:
-    """Brand, screens, tools, then the content; each can be seen to have the focus."""
+def test_tab_order_follows_the_page(page: Page) -> None:
+    """Brand, navigation, tools, then the content, each with a visible focus."""
     stops = []
     for _ in range(6):
         page.keyboard.press("Tab")
@@ -47,8 +47,8 @@ def test_stops_come_in_the_order_of_the_page(page: Page) -> None:
     assert [text.split()[0] for text in stops[4:]] == ["Alerts", "Worker"]
 
 
-def test_the_drawer_keeps_the_focus_and_gives_it_back(page: Page) -> None:
-    """However often one goes on, what lies below is not reached; Escape leads back to the link."""
+def test_drawer_traps_and_restores_the_focus(page: Page) -> None:
+    """Tab never leaves it, and Escape returns to the link."""
     link = page.locator("#worst a[data-drawer]").nth(1)
     link.focus()
     page.keyboard.press("Enter")
@@ -63,8 +63,8 @@ def test_the_drawer_keeps_the_focus_and_gives_it_back(page: Page) -> None:
     expect(link).to_be_focused()
 
 
-def test_arrows_walk_through_a_chart_as_through_its_table(page: Page) -> None:
-    """The crosshair says mean, interval and n of each row of the table beside it, and reads them out."""
+def test_arrow_keys_read_out_chart_points(page: Page) -> None:
+    """The crosshair announces mean, interval and n of each table row."""
     figure = page.locator("#trend-panel .chart").first
     chart = figure.locator("svg[data-points]").first
     figure.locator("details").evaluate("one => { one.open = true; }")
@@ -91,8 +91,8 @@ def _numbers(row: Locator) -> list[str]:
     return [mean, *interval.split("\u2013"), n.split()[0]]
 
 
-def test_letters_go_through_a_list_and_to_screens(page: Page, one_site: Site) -> None:
-    """j and k, the slash, g and a letter, and the question mark, which tells all of them."""
+def test_shortcuts_move_through_lists_and_screens(page: Page, one_site: Site) -> None:
+    """j and k, slash, g and a letter, and the question mark, which lists them."""
     links = page.locator("main a[data-drawer]")
     page.keyboard.press("j")
     expect(links.first).to_be_focused()
@@ -114,8 +114,8 @@ def test_letters_go_through_a_list_and_to_screens(page: Page, one_site: Site) ->
     expect(page.get_by_role("dialog")).to_have_count(0)
 
 
-def test_the_pointer_shows_the_values_where_it_is(page: Page) -> None:
-    """And takes them away when it goes."""
+def test_hovering_shows_values(page: Page) -> None:
+    """They disappear when the pointer leaves."""
     figure = page.locator("#trend-panel .chart").first
     figure.locator("svg[data-points]").first.hover(position={"x": 300, "y": 60})
     expect(figure.locator(".readout")).to_contain_text("95 % interval")

@@ -1,4 +1,4 @@
-"""Each screen opens in a real browser, under its policy, asking nobody else for anything."""
+"""Every screen in a real browser under its content security policy."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ Visits = Callable[..., Visitor]
 NAVIGATION = ("Overview", "Answers", "Alerts", "Worker")
 
 
-def test_every_screen_opens_without_trouble(visitor: Visits, site: Site) -> None:
-    """No error in the console, nothing that the policy forbids, no request to elsewhere; a title and one heading."""
+def test_every_screen_opens_without_problems(visitor: Visits, site: Site) -> None:
+    """No console errors, policy violations or foreign requests; one title and one heading."""
     page = visitor(site).page()
     for path in SCREENS:
         page.goto(site.url(path))
@@ -29,8 +29,8 @@ def test_every_screen_opens_without_trouble(visitor: Visits, site: Site) -> None
         expect(page.get_by_role("contentinfo")).to_contain_text("last answer 25 s ago")
 
 
-def test_nothing_is_wider_than_a_phone(visitor: Visits, one_site: Site, width_of: Callable[[Page], Any]) -> None:
-    """At 390 px no screen scrolls sideways, and each part of the navigation can be reached."""
+def test_screens_fit_a_phone(visitor: Visits, one_site: Site, width_of: Callable[[Page], Any]) -> None:
+    """At 390 px nothing scrolls sideways, and the navigation is reachable."""
     page = visitor(one_site, viewport=NARROW, has_touch=True).page()
     for path in SCREENS:
         page.goto(one_site.url(path))
@@ -40,8 +40,8 @@ def test_nothing_is_wider_than_a_phone(visitor: Visits, one_site: Site, width_of
         expect(page.get_by_role("link", name=name).first).to_have_attribute("aria-current", "page")
 
 
-def test_what_is_not_there_is_explained(visitor: Visits, one_site: Site, width_of: Callable[[Page], Any]) -> None:
-    """By a page with a cause, a next step and a way back, and with the same policy."""
+def test_unknown_path_is_explained(visitor: Visits, one_site: Site, width_of: Callable[[Page], Any]) -> None:
+    """The page shows a cause, a next step and a way back, under the same policy."""
     page = visitor(one_site, viewport=NARROW, refused=True).page()
     for path, status in REFUSALS.items():
         response = page.goto(one_site.url(path))
@@ -53,8 +53,8 @@ def test_what_is_not_there_is_explained(visitor: Visits, one_site: Site, width_o
     expect(page).to_have_url(one_site.url())
 
 
-def test_a_window_is_chosen_with_one_click_and_stays(page: Page, site: Site) -> None:
-    """It is in the address, marked in the picker, and goes along to the other screens and back."""
+def test_selected_window_is_kept(page: Page, site: Site) -> None:
+    """It is in the URL, marked in the picker, and kept across screens."""
     picker = page.get_by_role("group", name="Window")
     picker.get_by_role("link", name="24 h").click()
     expect(page).to_have_url(site.url("/?window=24h"))
@@ -67,15 +67,15 @@ def test_a_window_is_chosen_with_one_click_and_stays(page: Page, site: Site) -> 
     expect(picker.get_by_role("link", name="7 d")).to_have_attribute("aria-current", "true")
 
 
-def test_another_metric_is_shown_as_soon_as_it_is_chosen(page: Page) -> None:
-    """The choice is a form that sends itself, and the address says what is shown."""
+def test_selecting_a_scorer_shows_it(page: Page) -> None:
+    """The form submits itself, and the URL contains the choice."""
     page.get_by_role("combobox", name="Scorer").select_option("faithfulness")
     page.wait_for_url("**/?*scorer=faithfulness*")
     expect(page.get_by_role("heading", name="Faithfulness", exact=True)).to_be_visible()
 
 
-def test_times_are_the_visitors(visitor: Visits, one_site: Site) -> None:
-    """The first page is asked for once more with the visitor's zone; moments say exactly when, on hover."""
+def test_times_use_the_visitors_zone(visitor: Visits, one_site: Site) -> None:
+    """The first page reloads once with the zone; tooltips show exact times."""
     one = visitor(one_site, timezone_id="Asia/Tokyo")
     one.context.clear_cookies()
     page = one.page()
@@ -84,8 +84,8 @@ def test_times_are_the_visitors(visitor: Visits, one_site: Site) -> None:
     assert "JST" in (page.locator("#worst time").first.get_attribute("title") or "")
 
 
-def test_who_begins_sees_the_first_steps(visitor: Visits, alone: Any, tmp_path_factory: Any) -> None:
-    """Over an empty database each address of the first page is that of the first steps."""
+def test_empty_database_shows_the_first_steps(visitor: Visits, alone: Any, tmp_path_factory: Any) -> None:
+    """At every URL of the overview."""
     file = migrated_file(tmp_path_factory.getbasetemp())
     with served(f"sqlite:///{file}", Seeded(NOW, []), Clock(NOW)) as empty:
         page = visitor(empty).look(empty.url())
@@ -96,8 +96,8 @@ def test_who_begins_sees_the_first_steps(visitor: Visits, alone: Any, tmp_path_f
             expect(page.get_by_role("heading", level=1)).to_have_count(1)
 
 
-def test_a_token_lets_in_and_out(visitor: Visits, own: Callable[..., Site]) -> None:
-    """Without it every address leads to the entrance, a wrong one is refused, and the right one leads on."""
+def test_token_signs_in_and_out(visitor: Visits, own: Callable[..., Site]) -> None:
+    """Every URL redirects to the login form, a wrong token is rejected, and the right one continues."""
     site = own(token=TOKEN)
     page = visitor(site, refused=True).look(site.url("/answers?sort=newest"))
     expect(page.get_by_role("heading", level=1)).to_have_text("Sign in")
@@ -114,14 +114,14 @@ def test_a_token_lets_in_and_out(visitor: Visits, own: Callable[..., Site]) -> N
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_light_and_dark_are_as_the_system_has_it(visitor: Visits, one_site: Site, scheme: Any) -> None:
-    """Until the visitor chooses."""
+def test_theme_follows_the_system(visitor: Visits, one_site: Site, scheme: Any) -> None:
+    """Until the visitor chooses one."""
     page = visitor(one_site, color_scheme=scheme).look(one_site.url())
     assert _is_dark(page) == (scheme == "dark")
 
 
-def test_the_switch_stays(visitor: Visits, one_site: Site) -> None:
-    """Light, dark and as the system has it, in turn, at once and after loading anew."""
+def test_theme_switch_is_remembered(visitor: Visits, one_site: Site) -> None:
+    """Light, dark and system in turn, immediately and after a reload."""
     page = visitor(one_site, color_scheme="light").look(one_site.url("/answers?sort=newest"))
     for chosen, is_dark in (("light", False), ("dark", True), ("auto", False)):
         page.get_by_role("button", name="Theme").click()

@@ -1,4 +1,4 @@
-"""An open page shows what is new without being loaded anew, and does not disturb who reads it."""
+"""Automatic updates of an open page."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _FIVE_TIMES = f"""() => new Promise((done) => {{
 
 
 def write_an_answer(store: TrackingStore) -> None:
-    """Have an answer captured and scored: the worst of all."""
+    """Write an exchange and score it as the worst of all."""
     at, fingerprint = store.now() - timedelta(seconds=2), FINGERPRINTS["answer_relevancy"]
     who = {"id": "f" * 32, "trace_id": "f" * 32, "span_id": "f" * 16}
     given = Exchange(**who, service=SERVICE, route=SEARCH, question=NEW, answer="No.", started_at=at)
@@ -39,8 +39,8 @@ def write_an_answer(store: TrackingStore) -> None:
     store.queue.release_tasks("new")
 
 
-def test_a_new_answer_appears(own: Callable[..., Site], visitor: Visits) -> None:
-    """Captured and scored while the page is open, it is among the worst, and counted, without a click."""
+def test_new_answer_appears(own: Callable[..., Site], visitor: Visits) -> None:
+    """It is listed among the worst and counted without a reload."""
     site = own(refresh=SOON)
     page = visitor(site).look(site.url("/?window=24h"))
     expect(page.locator("#worst")).not_to_contain_text(NEW)
@@ -51,8 +51,8 @@ def test_a_new_answer_appears(own: Callable[..., Site], visitor: Visits) -> None
     expect(page.locator("#tiles")).not_to_have_text(before, use_inner_text=True)
 
 
-def test_who_reads_is_not_disturbed(own: Callable[..., Site], visitor: Visits) -> None:
-    """A part that has the focus stays as it is, and nothing is asked for while the drawer is open."""
+def test_refresh_does_not_disturb_the_reader(own: Callable[..., Site], visitor: Visits) -> None:
+    """A focused panel is not replaced, and there are no requests while the drawer is open."""
     site = own(refresh=SOON)
     page = visitor(site).look(site.url())
     link = page.locator("#worst a[data-drawer]").first
@@ -74,8 +74,8 @@ def _asked_from_now_on(page: Page) -> list[str]:
     return asked
 
 
-def test_a_server_that_is_away_is_told_of(own: Callable[..., Site], visitor: Visits) -> None:
-    """What is on the page stays, and it says since when it is old; it goes on as soon as the server answers."""
+def test_unreachable_server_is_reported(own: Callable[..., Site], visitor: Visits) -> None:
+    """The page stays with a note of its age, and updates when the server responds again."""
     site = own(refresh=SOON)
     one = visitor(site, refused=True)
     page = one.look(site.url())

@@ -1,4 +1,4 @@
-"""Everything works without the script: pages, links, forms, the theme."""
+"""The dashboard without JavaScript."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ Visits = Callable[..., Visitor]
 
 @pytest.fixture
 def visit(visitor: Visits) -> Visits:
-    """Brings a visitor whose browser runs no script."""
+    """Open a visitor whose browser runs no scripts."""
     return lambda site, **options: visitor(site, java_script_enabled=False, **options)
 
 
 def test_every_screen_opens(visit: Visits, one_site: Site) -> None:
-    """With a heading, and its charts with their tables."""
+    """With a heading, and charts with their tables."""
     page = visit(one_site, viewport=NARROW).page()
     for path in SCREENS:
         page.goto(one_site.url(path))
@@ -31,8 +31,8 @@ def test_every_screen_opens(visit: Visits, one_site: Site) -> None:
     expect(page.locator("#trend-panel tbody tr").first).to_be_visible()
 
 
-def test_links_and_filters_lead_on(visit: Visits, site: Site) -> None:
-    """From the sentence to the route, from the list to the page of an answer, and through the list by its form."""
+def test_links_and_filters_work(visit: Visits, site: Site) -> None:
+    """From the verdict to the route, to an answer, and through the list by its form."""
     page = visit(site).look(site.url())
     page.locator("#worst").get_by_role("link").first.click()
     expect(page).to_have_url(re.compile("/a/[0-9a-f]+$"))
@@ -51,8 +51,8 @@ def test_links_and_filters_lead_on(visit: Visits, site: Site) -> None:
     expect(page).to_have_url(re.compile("scorer=faithfulness"))
 
 
-def test_the_theme_is_switched(visit: Visits, one_site: Site) -> None:
-    """By a form that leads back to where one was."""
+def test_theme_can_be_switched(visit: Visits, one_site: Site) -> None:
+    """By a form that returns to the page."""
     page = visit(one_site, color_scheme="light").look(one_site.url("/answers?sort=newest"))
     for chosen in ("light", "dark"):
         page.get_by_role("button", name="Theme").click()
@@ -60,8 +60,8 @@ def test_the_theme_is_switched(visit: Visits, one_site: Site) -> None:
         expect(page.locator("html")).to_have_attribute("data-theme", chosen)
 
 
-def test_people_label_acknowledge_silence_and_accept(visit: Visits, own: Callable[..., Site]) -> None:
-    """By forms alone; the second look at a baseline is a page of its own."""
+def test_all_actions_work(visit: Visits, own: Callable[..., Site]) -> None:
+    """By forms alone; the confirmation of a baseline is its own page."""
     site = own()
     answer = site.worst()
     page = visit(site).look(site.url(f"/a/{answer}"))

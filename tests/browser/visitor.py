@@ -1,4 +1,4 @@
-"""Somebody with a browser, who writes down all that a page should not do."""
+"""A browser profile that records problems of pages."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _OF_STATUS = "Failed to load resource: the server responded with a status of"
 
 @dataclass
 class Visitor:
-    """One browser profile; ``troubles`` are errors, what the policy forbids, and requests to elsewhere."""
+    """One browser profile. ``troubles`` are errors, policy violations and foreign requests."""
 
     context: BrowserContext
     home: str
@@ -35,7 +35,7 @@ class Visitor:
         return page
 
     def look(self, address: str) -> Page:
-        """Open an address in a tab of its own."""
+        """Open a URL in a new tab."""
         page = self.page()
         page.goto(address)
         return page
@@ -55,13 +55,13 @@ class Visitor:
 
 @contextmanager
 def visiting(browser: Browser, home: str, *, refused: bool = False, **options: Any) -> Iterator[Visitor]:
-    """Come with a fresh profile; leaving, there must have been no trouble.
+    """Open a new profile, and assert at the end that no problem occurred.
 
     Args:
-        browser: A running one.
-        home: Where the pages are served.
-        refused: Whether addresses are opened that are answered with an error, which a browser's console tells.
-        options: Of the context, as playwright takes them.
+        browser: A running browser.
+        home: The URL of the dashboard.
+        refused: Whether error responses, which the browser logs, are expected.
+        options: Options of the browser context.
     """
     usual: dict[str, Any] = {"viewport": WIDE, "timezone_id": "UTC", "locale": "en-GB", "reduced_motion": "reduce"}
     context = browser.new_context(**(usual | options))

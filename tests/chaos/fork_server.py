@@ -19,10 +19,20 @@ from types import TracebackType
 from typing import Any, Self
 
 PRELOADED_MODULES = (
-    "germane.cli.app", "germane.cli.commands.worker", "germane.cli.worker", "openai", "psycopg", "apscheduler", "sqlmodel",
-    "sqlalchemy.dialects.postgresql.psycopg", "sqlalchemy.dialects.sqlite.pysqlite", "opentelemetry.sdk.trace",
-    "apscheduler.schedulers.asyncio", "alembic.command", "capture_app",
-)  # fmt: skip
+    "germane.cli.app",
+    "germane.cli.commands.worker",
+    "germane.cli.worker",
+    "openai",
+    "psycopg",
+    "apscheduler",
+    "sqlmodel",
+    "sqlalchemy.dialects.postgresql.psycopg",
+    "sqlalchemy.dialects.sqlite.pysqlite",
+    "opentelemetry.sdk.trace",
+    "apscheduler.schedulers.asyncio",
+    "alembic.command",
+    "capture_app",
+)
 MIN_LEASE_TTL = 2.0
 """The TTL of leader leases in seconds: with a kill per second, a leader has to be replaced quickly."""
 

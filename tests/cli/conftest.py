@@ -1,4 +1,4 @@
-"""The command line in this process, and a database with scores in it."""
+"""Fixtures that call the command line in this process, and a database with scores."""
 
 from __future__ import annotations
 
@@ -108,7 +108,9 @@ def write(
     """Write exchanges of one route, and the score or failure of each."""
     exchanges = [an_exchange(**given) for _ in values]
     store.exchanges.add(exchanges)
-    store.sampling.assign_tasks([SamplingDecision(exchange.id, 1.0, "sampled") for exchange in exchanges], {scorer: fingerprint})
+    store.sampling.assign_tasks(
+        [SamplingDecision(exchange.id, 1.0, "sampled") for exchange in exchanges], {scorer: fingerprint}
+    )
     by_id = dict(zip([exchange.id for exchange in exchanges], values, strict=True))
     claims = store.queue.claim_tasks("test", {scorer: fingerprint}, limit=len(values), lease=timedelta(minutes=1))
     results = [

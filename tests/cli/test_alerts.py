@@ -1,4 +1,4 @@
-"""What a person sees of alerts, and does with them, from the command line."""
+"""Tests of `germane alerts`: listing and acting on alerts."""
 
 from __future__ import annotations
 
@@ -36,7 +36,9 @@ def an_alert(store: TrackingStore, name: str = "a" * 32, **given: Any) -> Alert:
         id=f"n{name}", channel="log", idempotency_key="k", type="firing", alerts=(alert,), event_ids=(event.id,),
         created_at=now,
     )  # fmt: skip
-    assert store.alerts.commit(AlertTransaction(changes=[AlertChange(alert=alert, event=event)], notifications=[notification]))
+    assert store.alerts.commit(
+        AlertTransaction(changes=[AlertChange(alert=alert, event=event)], notifications=[notification])
+    )
     return alert
 
 

@@ -1,4 +1,4 @@
-"""What `germane alerts preview` says."""
+"""Tests of `germane alerts backtest`."""
 
 from __future__ import annotations
 
@@ -66,7 +66,12 @@ def test_all_active_rules_are_replayed_by_default(call: Call, history: TrackingS
 
     assert "180 scores" not in ended.out
     assert "60 scores, each rule by itself" in ended.out
-    for name in ("drop: fired never", "no_data: fired once", "scorer_error: fired never", "low (mean_threshold): fired never"):
+    for name in (
+        "drop: fired never",
+        "no_data: fired once",
+        "scorer_error: fired never",
+        "low (mean_threshold): fired never",
+    ):
         assert name in ended.out
     assert "budget_exhausted: cannot be replayed: there is no budget in the settings" in ended.out
     assert "learning would go on until" in ended.out
@@ -95,7 +100,10 @@ def test_without_scores_backtest_exits_with_5(call: Call, store: TrackingStore) 
         (("--rule", "mean_treshold"), "unknown rule 'mean_treshold'; did you mean 'mean_threshold'?"),
         (("--rule", "mean_threshold"), "rule type mean_threshold requires threshold: --set threshold=VALUE"),
         (("--rule", "mean_threshold", "--set", "treshold=1"), "has no setting 'treshold'; did you mean 'threshold'?"),
-        (("--rule", "mean_threshold", "--set", "threshold=7"), "--set threshold=7: Input should be less than or equal to 1"),
+        (
+            ("--rule", "mean_threshold", "--set", "threshold=7"),
+            "--set threshold=7: Input should be less than or equal to 1",
+        ),
         (("--rule", "drop", "--set", "for=-1"), "--set for=-1: Input should be greater than or equal to 0"),
         (("--rule", "drop", "--set", "name=x"), "rule drop has no setting 'name'"),
         (("--set", "recovery=1"), "active rules have no setting 'recovery'"),

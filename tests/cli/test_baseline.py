@@ -1,4 +1,4 @@
-"""``germane baseline``: what is normal is shown, imported and accepted."""
+"""Tests of `germane baseline`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,9 @@ def history(store: TrackingStore, *, days: int, per_day: int = 10, fingerprint: 
     moments = [NOW - timedelta(hours=1) - step * number for number in range(days * per_day)]
     exchanges = [Exchange.from_texts("How?", f"So, says {number}.") for number in range(len(moments))]
     store.exchanges.add(exchanges)
-    store.sampling.assign_tasks([SamplingDecision(one.id, 1.0, "sampled") for one in exchanges], {"relevancy": fingerprint})
+    store.sampling.assign_tasks(
+        [SamplingDecision(one.id, 1.0, "sampled") for one in exchanges], {"relevancy": fingerprint}
+    )
     claims = store.queue.claim_tasks("me", {"relevancy": fingerprint}, limit=len(exchanges), lease=DAY)
     tasks = [task for claim in claims for task in claim.tasks]
     values = [chance.betavariate(8, 2) for _ in tasks]
@@ -136,12 +138,14 @@ def test_too_little_history_is_rejected(call: Call, store: TrackingStore) -> Non
     assert "20 scores are too few" in ended.err
 
 
-def test_file_without_times_requires_the_score_rate(call: Call, database: str, tmp_path: Path, store: TrackingStore) -> None:
+def test_file_without_times_requires_the_score_rate(
+    call: Call, database: str, tmp_path: Path, store: TrackingStore
+) -> None:
     """The rate determines how often the detector is evaluated. The day-to-day deviation is assumed."""
     file = rows(tmp_path / "rows.jsonl")
     to = ("--service", "shop", "--scorer", "relevancy", "--as", "f9")
     refused = call("baseline", "import", file, *to)
-    assert (refused.code, "how many scores a day" in refused.err) == (1, True)
+    assert (refused.code, "number of scores per day" in refused.err) == (1, True)
 
     assert call("baseline", "import", file, *to, "--per-day", "20").code == 0
     (version,) = store.baselines.list_versions()
@@ -151,7 +155,9 @@ def test_file_without_times_requires_the_score_rate(call: Call, database: str, t
     assert version.baseline.routes["ask"].committed_wander == 0.01
 
 
-def test_file_with_times_determines_rate_and_deviation(call: Call, database: str, tmp_path: Path, store: TrackingStore) -> None:
+def test_file_with_times_determines_rate_and_deviation(
+    call: Call, database: str, tmp_path: Path, store: TrackingStore
+) -> None:
     """No further options are needed."""
     file = rows(
         tmp_path / "rows.jsonl",
@@ -194,7 +200,7 @@ def test_evaluation_report_can_be_imported(call: Call, database: str, tmp_path: 
 
 @pytest.mark.parametrize(
     ("line", "said"),
-    [('{"value": "high"}', "no number"), ('{"value": NaN}', "no number"), ('{"value": 0.5, "at": "now"}', "no moment")],
+    [('{"value": "high"}', "is not a number"), ('{"value": NaN}', "is not a number"), ('{"value": 0.5, "at": "now"}', "is not an ISO 8601 time")],
 )
 def test_invalid_row_is_named(call: Call, database: str, tmp_path: Path, line: str, said: str) -> None:
     """Nothing is imported."""

@@ -1,4 +1,4 @@
-"""What the command line says of a budget."""
+"""Tests of budgets in `germane doctor` and `germane estimate`."""
 
 from __future__ import annotations
 
@@ -51,7 +51,9 @@ def test_doctor_warns_about_an_exhausted_budget(
     assert "00:00 UTC" in found["message"]
 
 
-def test_doctor_reports_a_cost_limit_without_a_price(call: Call, store: TrackingStore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_doctor_reports_a_cost_limit_without_a_price(
+    call: Call, store: TrackingStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """With such a budget, background work does not start."""
     for name, value in {"BUDGET__USD_PER_DAY": "5", "JUDGE": "mine", "BASE_URL": "http://127.0.0.1:9/v1"}.items():
         monkeypatch.setenv(f"GERMANE_{name}", value)

@@ -1,4 +1,4 @@
-"""What `germane calibrate` says, and what it keeps."""
+"""Tests of `germane calibrate`."""
 
 from __future__ import annotations
 
@@ -83,7 +83,9 @@ def test_floors_are_not_stored_without_save(call: Call, judge: FakeJudge, store:
     assert store.labels.list_calibrations() == []
 
 
-def test_few_exchanges_are_not_enough_for_floors(call: Call, judge: FakeJudge, store: TrackingStore, scored: Scored) -> None:
+def test_few_exchanges_are_not_enough_for_floors(
+    call: Call, judge: FakeJudge, store: TrackingStore, scored: Scored
+) -> None:
     """Repeated questions count once. Nothing is embedded or saved."""
     fill(store, scored, TOPICS[:49], lambda number: 0.7)
     scored(store, [0.5] * 30, question="Where is the  SHOE0 now")
@@ -144,7 +146,9 @@ def test_few_labels_are_not_enough_data(call: Call, judge: FakeJudge, store: Tra
     assert "not enough data (19 questions, need 20)" in call("calibrate").out
 
 
-def test_answers_to_few_questions_are_not_enough_data(call: Call, judge: FakeJudge, store: TrackingStore, scored: Scored) -> None:
+def test_answers_to_few_questions_are_not_enough_data(
+    call: Call, judge: FakeJudge, store: TrackingStore, scored: Scored
+) -> None:
     """Forty answers to 19 questions count as 19, because the bootstrap resamples questions."""
     for number in range(40):
         [exchange] = scored(store, [number / 40], question=f"topic {number % 19}")
@@ -183,7 +187,9 @@ def test_exchange_attributes_do_not_define_groups(
     assert metric["questions"] == 20
 
 
-def vote(store: TrackingStore, scored: Scored, count: int, false: int, questions: int | None = None, **given: Any) -> None:
+def vote(
+    store: TrackingStore, scored: Scored, count: int, false: int, questions: int | None = None, **given: Any
+) -> None:
     """Write good answers, of which the judge's votes call so many noncommittal."""
     for number in range(count):
         cast = [{"text": "?", "similarity": 0.5, "noncommittal": number < false or place == 0} for place in range(3)]
@@ -199,7 +205,14 @@ def vote(store: TrackingStore, scored: Scored, count: int, false: int, questions
     ids=["none of 59", "one of 93", "more than 5 %", "none of 58", "3 of 60", "few questions", "too few for a no"],
 )  # fmt: skip
 def test_refusal_votes_are_reliable_below_the_false_rate_limit(
-    call: Call, judge: FakeJudge, store: TrackingStore, scored: Scored, count: int, false: int, questions: int, verdict: Any
+    call: Call,
+    judge: FakeJudge,
+    store: TrackingStore,
+    scored: Scored,
+    count: int,
+    false: int,
+    questions: int,
+    verdict: Any,
 ) -> None:
     """At most 5 % false votes on good answers with 95 % confidence. One vote of three is not a majority."""
     vote(store, scored, count, false, questions)
@@ -229,7 +242,9 @@ def test_refusal_votes_come_with_a_recommendation(
     assert told in call("calibrate").out
 
 
-def test_refusal_votes_of_earlier_fingerprints_are_ignored(call: Call, judge: FakeJudge, store: TrackingStore, scored: Scored) -> None:
+def test_refusal_votes_of_earlier_fingerprints_are_ignored(
+    call: Call, judge: FakeJudge, store: TrackingStore, scored: Scored
+) -> None:
     """Other judges vote differently."""
     vote(store, scored, 30, 30, fingerprint="old")
     vote(store, scored, 60, 0, fingerprint="new")
@@ -324,6 +339,8 @@ def test_calibrations_of_other_embedders_are_not_shown(
     """The doctor says that the current embedder is not calibrated, and how to calibrate it."""
     fill(store, scored, TOPICS, lambda number: 0.7)
     call("calibrate", "--save")
-    store.labels.add_calibrations([replace(one, embedder="old", floor=0.01) for one in store.labels.list_calibrations()])
+    store.labels.add_calibrations(
+        [replace(one, embedder="old", floor=0.01) for one in store.labels.list_calibrations()]
+    )
 
     assert "floor 0.01" not in call("doctor", "--offline").out

@@ -1,4 +1,4 @@
-"""Trying channels, what nobody was told of, and what the doctor says of both."""
+"""Tests of channels, undelivered notifications, and their checks in `germane doctor`."""
 
 from __future__ import annotations
 
@@ -50,7 +50,10 @@ def died(store: TrackingStore) -> Callable[..., str]:
         )  # fmt: skip
         assert store.alerts.commit(AlertTransaction(notifications=[notification]))
         assert store.notifications.claim(channel, "me", lease=timedelta(minutes=1))
-        assert store.notifications.record_attempt(name, "me", DeliveryOutcome(http_status=404, error=error)) == "undelivered"
+        assert (
+            store.notifications.record_attempt(name, "me", DeliveryOutcome(http_status=404, error=error))
+            == "undelivered"
+        )
         return name
 
     return died
@@ -139,7 +142,10 @@ def test_superseded_notifications_are_not_resent(call: Call, store: TrackingStor
     store.notifications.claim("hook", "me", lease=timedelta(minutes=1))
     store.notifications.record_attempt("n2", "me", DeliveryOutcome(http_status=200))
 
-    assert call("alerts", "resend", "aa1").out == "0 notifications will be sent again; 1 superseded by later notifications.\n"
+    assert (
+        call("alerts", "resend", "aa1").out
+        == "0 notifications will be sent again; 1 superseded by later notifications.\n"
+    )
 
 
 def findings(call: Call) -> dict[str, list[tuple[str, str]]]:
@@ -172,7 +178,9 @@ def test_doctor_checks_channels(
     assert told["channel old-name"] == [("warning", "1 pending notification, the oldest since 2026-03-01 12:00 UTC")]
 
 
-def test_doctor_warns_about_unmatched_rule_patterns(call: Call, hook: Receiver, store: TrackingStore, bare: Path) -> None:
+def test_doctor_warns_about_unmatched_rule_patterns(
+    call: Call, hook: Receiver, store: TrackingStore, bare: Path
+) -> None:
     """A typing error would keep notifications from being sent."""
     (bare / "germane.toml").write_text(f'{HOOK}\nrules = ["dr*", "nodata"]\n')
 

@@ -1,4 +1,4 @@
-"""The command as a process: exit codes, streams, signals."""
+"""Tests of the command as a process: exit codes, streams and signals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What shells complete."""
+"""Tests of shell completion."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `germane config show` says, and what it never does."""
+"""Tests of `germane config show`."""
 
 from __future__ import annotations
 

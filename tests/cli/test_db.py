@@ -1,4 +1,4 @@
-"""`germane db upgrade`, and databases that are not there."""
+"""Tests of `germane db upgrade` and `rollup`, and of missing databases."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_store_does_not_create_a_database_by_reading(bare: Path) -> None:
         ("sqlite:////nowhere/at/all/germane.db", "make sure that its directory exists"),
         ("postgresql://app:hunter2@127.0.0.1:9/app", "start the server"),
         ("mysql://app:hunter2@127.0.0.1/app", "must be an SQLAlchemy URL"),
-        ("postgresql://app:hunter2@host:port/app", "cannot be read"),
+        ("postgresql://app:hunter2@host:port/app", "invalid database URL"),
     ],
 )
 def test_database_errors_take_one_line(call: Call, url: str, said: str) -> None:

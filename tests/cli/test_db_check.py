@@ -1,4 +1,4 @@
-"""What `germane db check` finds."""
+"""Tests of `germane db check`."""
 
 from __future__ import annotations
 
@@ -39,7 +39,12 @@ def test_intact_database_passes_the_check(call: Call, migrated_url: str) -> None
     assert (ended.code, ended.err) == (0, "")
     assert statuses(ended.content) == dict.fromkeys(("database", "tables", "counts", "rollups", "disk usage"), "ok")
     found = ended.content["integrity"]
-    assert (found["dirty_hours"], len(found["recomputed_hours"]), found["wrong_hours"], found["counted"]) == (0, 1, [], 1)
+    assert (found["dirty_hours"], len(found["recomputed_hours"]), found["wrong_hours"], found["counted"]) == (
+        0,
+        1,
+        [],
+        1,
+    )
     assert ended.content["disk_usage"]["rows"] > 0
     told = call("db", "check", "--database", migrated_url)
     assert all(line.startswith("ok       ") for line in told.out.splitlines())

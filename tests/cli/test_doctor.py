@@ -1,4 +1,4 @@
-"""Each fault that `germane doctor` finds, and how to mend it."""
+"""Tests of `germane doctor`: each error and its fix."""
 
 from __future__ import annotations
 
@@ -82,9 +82,7 @@ def test_missing_judge_is_a_warning_with_a_local_embedder(call: Call, database: 
     assert "OPENAI_API_KEY" in finding["fix"]
 
 
-def test_configured_scorers_may_not_need_a_judge(
-    call: Call, database: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_configured_scorers_may_not_need_a_judge(call: Call, database: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """There is no warning about relevancy if it is not configured."""
     pytest.importorskip("onnxruntime", reason="needs germane[local]")
     monkeypatch.setenv("GERMANE_SCORERS", "question_answer_similarity")
@@ -113,7 +111,7 @@ def test_reasoning_judge_passes(call: Call, judge: FakeJudge, database: str) -> 
 
     finding = about(call("doctor", "--json"), "judge")
 
-    assert (finding["level"], "thought until its tokens" in finding["message"]) == ("error", True)
+    assert (finding["level"], "used up its tokens on reasoning" in finding["message"]) == ("error", True)
     assert "less reasoning" in finding["fix"]
     assert "OPENAI_API_KEY" not in finding["fix"]
 
@@ -211,7 +209,9 @@ def test_failed_import_is_an_error(call: Call, database: str) -> None:
         ({"question": None, "answer": None}, "without question and answer:"),
     ],
 )
-def test_selectors_without_a_match_are_an_error(call: Call, store: TrackingStore, scored: Scored, texts: Any, unread: str) -> None:
+def test_selectors_without_a_match_are_an_error(
+    call: Call, store: TrackingStore, scored: Scored, texts: Any, unread: str
+) -> None:
     """The finding names the missing part."""
     store.exchanges.add([germane.Exchange(**_values(scored(store, [0.5])[0], number) | texts) for number in range(25)])
 
@@ -260,7 +260,10 @@ def test_invalid_filters_are_reported(call: Call, store: TrackingStore, monkeypa
 
     ended = call("doctor", "--offline", "--json")
 
-    assert "setting always_score.0.predicate = 'nowhere:is_odd': cannot be imported" in about(ended, "sampling filters")["message"]
+    assert (
+        "setting always_score.0.predicate = 'nowhere:is_odd': cannot be imported"
+        in about(ended, "sampling filters")["message"]
+    )
     assert about(ended, "filters.answer_relevance")["level"] == "warning"
 
 
@@ -347,8 +350,7 @@ def test_retries_of_other_processes_are_shown(
 
     assert finding["level"] == status
     assert finding["message"] == (
-        "2 tasks are being retried, the oldest since 2026-01-02 03:04 UTC: "
-        f"{reason}: HTTP 999: so it says"
+        f"2 tasks are being retried, the oldest since 2026-01-02 03:04 UTC: {reason}: HTTP 999: so it says"
     )
     assert fix in finding["fix"]
     assert about(ended, "scoring")["level"] == "ok"
@@ -377,7 +379,9 @@ def test_mostly_failed_scores_are_an_error(call: Call, store: TrackingStore, sco
 
 
 @pytest.mark.parametrize("endpoint", ["http://127.0.0.1:{port}", "127.0.0.1:{port}", "http://127.0.0.1:port"])
-def test_unreachable_or_invalid_endpoint_is_an_error(call: Call, database: str, monkeypatch: pytest.MonkeyPatch, endpoint: str) -> None:
+def test_unreachable_or_invalid_endpoint_is_an_error(
+    call: Call, database: str, monkeypatch: pytest.MonkeyPatch, endpoint: str
+) -> None:
     """A collector that does not listen, or an invalid URL."""
     with closing(socket.socket()) as taken:
         taken.bind(("127.0.0.1", 0))  # and does not listen
@@ -391,9 +395,7 @@ def test_unreachable_or_invalid_endpoint_is_an_error(call: Call, database: str, 
 @pytest.mark.parametrize(
     "switch", ["OTEL_SDK_DISABLED=true", "OTEL_TRACES_EXPORTER=none", "OTEL_TRACES_SAMPLER=always_off"]
 )
-def test_disabled_export_is_a_warning(
-    call: Call, database: str, monkeypatch: pytest.MonkeyPatch, switch: str
-) -> None:
+def test_disabled_export_is_a_warning(call: Call, database: str, monkeypatch: pytest.MonkeyPatch, switch: str) -> None:
     """Whether the endpoint accepts connections would not matter."""
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1")
     monkeypatch.setenv(*switch.split("="))
@@ -444,7 +446,12 @@ def test_invalid_database_url_is_not_printed(call: Call, url: str) -> None:
     ],
 )
 def test_rule_without_matching_scores_is_a_warning(
-    call: Call, store: TrackingStore, scored: Scored, monkeypatch: pytest.MonkeyPatch, rule: dict[str, Any], said: str | None
+    call: Call,
+    store: TrackingStore,
+    scored: Scored,
+    monkeypatch: pytest.MonkeyPatch,
+    rule: dict[str, Any],
+    said: str | None,
 ) -> None:
     """After a typing error, it would never fire."""
     scored(store, [0.9], route="ask")
@@ -489,7 +496,9 @@ def test_unsampled_exchanges_are_not_counted_as_seen(call: Call, store: Tracking
     assert f"handler ask: {told}, not yet sampled" in call("doctor", "--offline").out
 
 
-def test_exchanges_dropped_before_a_scorer_was_known_count_as_seen(call: Call, store: TrackingStore, scored: Scored) -> None:
+def test_exchanges_dropped_before_a_scorer_was_known_count_as_seen(
+    call: Call, store: TrackingStore, scored: Scored
+) -> None:
     """A process that only captures knows no scorer."""
     scored(store, [0.5, 0.6])
     store.exchanges.count_dropped({("shop", "ask"): 7}, [], UnscoredReason.EXCHANGE_LIMIT)

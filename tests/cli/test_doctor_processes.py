@@ -1,4 +1,4 @@
-"""`germane doctor` tells which processes score, and what none of them does."""
+"""Tests of the workers listed by `germane doctor`."""
 
 from __future__ import annotations
 
@@ -60,7 +60,9 @@ def test_tasks_of_the_last_unresponsive_process_wait(call: Call, store: Tracking
     assert silent["message"].endswith("; their tasks wait, because no process scores")
 
 
-def test_tasks_without_a_running_scorer_are_a_warning(call: Call, store: TrackingStore, database: str, scored: Scored) -> None:
+def test_tasks_without_a_running_scorer_are_a_warning(
+    call: Call, store: TrackingStore, database: str, scored: Scored
+) -> None:
     """With their number, and what happens to them."""
     [exchange] = scored(store, [0.9])
     for fingerprint in ("f0", "f2"):

@@ -1,4 +1,4 @@
-"""What `germane estimate` forecasts, and what it goes by."""
+"""Tests of `germane estimate`."""
 
 from __future__ import annotations
 
@@ -32,7 +32,11 @@ def exchanges(store: TrackingStore, count: int, *, hours: float = 30, **given: A
     now, step = datetime.now(UTC), timedelta(hours=hours) / count
     found = [
         replace(
-            TYPICAL_EXCHANGE, id=f"{number:032x}", sampling_key=(number % 97 + 1) / 100, started_at=now - step * (number + 0.5), **given
+            TYPICAL_EXCHANGE,
+            id=f"{number:032x}",
+            sampling_key=(number % 97 + 1) / 100,
+            started_at=now - step * (number + 0.5),
+            **given,
         )
         for number in range(count)
     ]
@@ -167,7 +171,10 @@ def test_file_is_used_as_a_sample(call: Call, tmp_path: Path) -> None:
     path.write_text("".join(json.dumps({"q": f"Why {n}?", "answer": "Because of it."}) + "\n" for n in range(120)))
 
     ended = call("estimate", "--json", "--file", str(path), "--columns", "question=q")
-    assert (ended.content["exchanges_per_day"], ended.content["sample"]) == (120, {"source": "file", "exchanges": 40, "max_exchanges": 50})
+    assert (ended.content["exchanges_per_day"], ended.content["sample"]) == (
+        120,
+        {"source": "file", "exchanges": 40, "max_exchanges": 50},
+    )
     more = call("estimate", "--json", "--file", str(path), "--columns", "question=q", "--per-day", "1200")
     assert scorer(more)["requests"] == pytest.approx(10 * scorer(ended)["requests"], abs=1e-6)
 
@@ -233,7 +240,7 @@ def test_unknown_scorer_is_an_error(call: Call) -> None:
     ended = call("estimate", "--per-day", "10", "--scorer", "faithfullness")
 
     assert (ended.code, ended.out) == (1, "")
-    assert "there is no scorer 'faithfullness'; there are " in ended.err
+    assert "unknown scorer 'faithfullness'; known are " in ended.err
 
 
 def test_custom_scorers_are_not_estimated(call: Call, bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""What holds for all verbs: help, JSON, streams, and misspelt names."""
+"""Rules for all commands: help, JSON, streams and misspelled names."""
 
 from __future__ import annotations
 
@@ -119,7 +119,9 @@ def test_errors_are_json_objects_too(call: Call, bare: Path, verb: str) -> None:
         assert (verb, ended.code) in {("config show", 0), ("doctor", 4), ("db check", 4)}
 
 
-@pytest.mark.parametrize("verb", [one for one in SHAPES["READ_COMMANDS"] if one not in {"alerts sensitivity", "alerts backtest"}])
+@pytest.mark.parametrize(
+    "verb", [one for one in SHAPES["READ_COMMANDS"] if one not in {"alerts sensitivity", "alerts backtest"}]
+)
 def test_piped_text_is_plain(call: Call, alert: str, verb: str) -> None:
     """No colors and no control characters."""
     ended = call(*SHAPES["command"](verb, alert)[:-1])

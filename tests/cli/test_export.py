@@ -1,4 +1,4 @@
-"""`germane export` and `germane import`: what leaves a database comes back as it was, once."""
+"""Tests of `germane export` and `germane import`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`germane grafana`: a dashboard and rules that ask for what is really there."""
+"""Tests of `germane grafana`."""
 
 from __future__ import annotations
 

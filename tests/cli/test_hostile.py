@@ -1,4 +1,4 @@
-"""What nobody should be asked or answer does no harm to a terminal, nor to who opens a report."""
+"""Hostile questions and answers in terminals and reports."""
 
 from __future__ import annotations
 

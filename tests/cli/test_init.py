@@ -1,4 +1,4 @@
-"""What `germane init` writes."""
+"""Tests of `germane init`."""
 
 from __future__ import annotations
 

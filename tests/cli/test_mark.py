@@ -1,4 +1,4 @@
-"""`germane mark`, and what a report says of the time before and since."""
+"""Tests of `germane mark` and of comparisons in `germane report`."""
 
 from __future__ import annotations
 
@@ -174,7 +174,11 @@ def test_traffic_shift_is_not_a_drop(call: Call, deployed: Callable[..., None]) 
     ended = call("report", "--since", "mark", "--fail-on-drop")
 
     assert ended.code == 0
-    assert rows(ended.out)["all routes, weighted by traffic before"][1:4] == ["0.750 (n=180)", "0.750 (n=180)", "+0.000"]
+    assert rows(ended.out)["all routes, weighted by traffic before"][1:4] == [
+        "0.750 (n=180)",
+        "0.750 (n=180)",
+        "+0.000",
+    ]
 
 
 def test_json_contains_the_comparison(call: Call, deployed: Callable[..., None]) -> None:
@@ -199,7 +203,9 @@ def test_json_contains_the_comparison(call: Call, deployed: Callable[..., None])
     assert line["before"]["mean"] == pytest.approx(0.85, abs=1e-9)
 
 
-def test_window_before_can_be_longer(call: Call, store: TrackingStore, scored: Scored, deployed: Callable[..., None]) -> None:
+def test_window_before_can_be_longer(
+    call: Call, store: TrackingStore, scored: Scored, deployed: Callable[..., None]
+) -> None:
     """Shortly after a deployment, a day of earlier scores tells more."""
     scored(store, GOOD, started_at=ago(600))
     deployed([], BAD)
@@ -211,7 +217,9 @@ def test_window_before_can_be_longer(call: Call, store: TrackingStore, scored: S
     assert call("report", "--since", "mark", "--before", "day").code == 2
 
 
-def test_since_accepts_durations_times_and_markers(call: Call, store: TrackingStore, deployed: Callable[..., None]) -> None:
+def test_since_accepts_durations_times_and_markers(
+    call: Call, store: TrackingStore, deployed: Callable[..., None]
+) -> None:
     """The newest marker, the newest with a name, and only of the given service."""
     deployed(GOOD, BAD)
     store.trends.add_markers([Marker(id="m2", name="index v43", service="bank", at=ago(1))])

@@ -1,4 +1,4 @@
-"""`germane prune`, `germane forget` and `germane db vacuum`."""
+"""Tests of `germane prune`, `germane forget` and `germane db vacuum`."""
 
 from __future__ import annotations
 
@@ -84,7 +84,9 @@ def test_prune_dry_run_changes_nothing(call: Call, store: TrackingStore, scored:
         ("--max-size", "0"),
     ],
 )
-def test_invalid_ages_are_rejected(call: Call, store: TrackingStore, scored: Scored, arguments: tuple[str, str]) -> None:
+def test_invalid_ages_are_rejected(
+    call: Call, store: TrackingStore, scored: Scored, arguments: tuple[str, str]
+) -> None:
     """Before anything changes. Minutes, which may mean months, and times in the future are rejected."""
     scored(store, [0.5], started_at=ago(0.5))
     assert call("prune", *arguments).code == 2
@@ -133,7 +135,9 @@ def test_session_or_attribute_data_is_deleted(call: Call, store: TrackingStore, 
         ("--attribute", "=acme", "--yes"),
     ],
 )
-def test_forget_requires_confirmation_and_one_selector(call: Call, store: TrackingStore, scored: Scored, arguments: tuple[str, ...]) -> None:
+def test_forget_requires_confirmation_and_one_selector(
+    call: Call, store: TrackingStore, scored: Scored, arguments: tuple[str, ...]
+) -> None:
     """Without a terminal, a selector, or with two of them, nothing is deleted."""
     scored(store, [0.5], user="u1", session="s1", attributes={"tenant": "acme"})
 

@@ -1,4 +1,4 @@
-"""What `germane report` says."""
+"""Tests of `germane report`."""
 
 from __future__ import annotations
 
@@ -111,7 +111,9 @@ def test_equal_routes_name_their_service(call: Call, store: TrackingStore, score
     assert [cells(row)[0] for row in table(call("report").out)] == ["ask (help)", "ask (shop)", "other"]
 
 
-def test_exchanges_dropped_before_a_scorer_was_known_are_shown(call: Call, store: TrackingStore, scored: Scored) -> None:
+def test_exchanges_dropped_before_a_scorer_was_known_are_shown(
+    call: Call, store: TrackingStore, scored: Scored
+) -> None:
     """A process that only captures knows no scorer. Its dropped exchanges are reported."""
     scored(store, [0.5])
     store.exchanges.declare_routes("shop", ["never asked"])
@@ -133,7 +135,9 @@ def test_candidates_are_shown_apart_from_pending_tasks(call: Call, store: Tracki
     store.exchanges.add([type(exchange)(**_again(exchange, number)) for number in range(3)])
     assert "  exchanges not yet sampled: 3\n" in call("report").out
     waiting = store.sampling.list_undecided(10)
-    store.sampling.assign_tasks([SamplingDecision(one.id, 0.5, "candidate") for one in waiting[:2]], {"answer_relevancy": "f1"})
+    store.sampling.assign_tasks(
+        [SamplingDecision(one.id, 0.5, "candidate") for one in waiting[:2]], {"answer_relevancy": "f1"}
+    )
     with store._database.write() as connection:
         connection.exec_driver_sql("UPDATE scoring_task SET not_before = NULL WHERE state = 'pending'")
     unpaid = {"answer_relevancy": UnscoredReason.BUDGET}
@@ -149,21 +153,24 @@ def test_candidates_are_shown_apart_from_pending_tasks(call: Call, store: Tracki
 
 def test_unscored_exchanges_are_shown_with_reasons(call: Call, store: TrackingStore, scored: Scored) -> None:
     """Skipped, failed or pending."""
-    exchanges = scored(store, [0.9, UnscoredReason.JUDGE_TIMEOUT, UnscoredReason.JUDGE_TIMEOUT, UnscoredReason.UNPARSABLE])
+    exchanges = scored(
+        store, [0.9, UnscoredReason.JUDGE_TIMEOUT, UnscoredReason.JUDGE_TIMEOUT, UnscoredReason.UNPARSABLE]
+    )
     more = scored(store, [])
     assert more == []
     store.exchanges.add([type(exchanges[0])(**_again(exchanges[0], number)) for number in range(3)])
     waiting = store.sampling.list_undecided(10)
     store.sampling.assign_tasks([SamplingDecision(waiting[0].id, 0.5, "sampled")], {"answer_relevancy": "f1"})
     skipped = {"answer_relevancy": UnscoredReason.NOT_SAMPLED}
-    store.sampling.assign_tasks([SamplingDecision(one.id, 0.5, "not_sampled", skipped) for one in waiting[1:]], {"answer_relevancy": "f1"})
+    store.sampling.assign_tasks(
+        [SamplingDecision(one.id, 0.5, "not_sampled", skipped) for one in waiting[1:]], {"answer_relevancy": "f1"}
+    )
 
     ended = call("report")
     (coverage,) = call("report", "--json").content["coverage"]
 
     assert (
-        "  ask, answer_relevancy: 2 skipped (not_sampled), 2 failed (judge_timeout), 1 failed (unparsable), "
-        "1 pending\n"
+        "  ask, answer_relevancy: 2 skipped (not_sampled), 2 failed (judge_timeout), 1 failed (unparsable), 1 pending\n"
     ) in ended.out
     assert coverage["skipped"] == {"not_sampled": 2}
     assert coverage["failed"] == {"judge_timeout": 2, "unparsable": 1}

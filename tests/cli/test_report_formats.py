@@ -1,4 +1,4 @@
-"""The report as a file: Markdown and HTML, for people who do not look at a terminal."""
+"""Tests of reports in Markdown, HTML and JSON."""
 
 from __future__ import annotations
 
@@ -134,7 +134,9 @@ def test_empty_report_is_valid_in_every_format(call: Call, database: str, kind: 
 def test_html_escapes_captured_text(call: Call, store: TrackingStore) -> None:
     """No tags, attributes or directions, at any length; names as well."""
     write(store, BAD, question=HOSTILE, answer=HOSTILE * 500, route=HOSTILE[:200], scorer="answer_relevancy")
-    store.trends.add_markers([Marker(id="m1", name=HOSTILE, service="shop", at=datetime.now(UTC) - timedelta(minutes=2))])
+    store.trends.add_markers(
+        [Marker(id="m1", name=HOSTILE, service="shop", at=datetime.now(UTC) - timedelta(minutes=2))]
+    )
 
     ended = call("report", "--format", "html", "--since", "2h", "--compare")
 
@@ -151,7 +153,9 @@ def test_html_escapes_captured_text(call: Call, store: TrackingStore) -> None:
 def test_markdown_escapes_captured_text(call: Call, store: TrackingStore) -> None:
     """No tags, images, links, headings or cells."""
     write(store, BAD, question=HOSTILE, answer=HOSTILE * 500, route=HOSTILE[:200])
-    store.trends.add_markers([Marker(id="m1", name=HOSTILE, service="shop", at=datetime.now(UTC) - timedelta(minutes=2))])
+    store.trends.add_markers(
+        [Marker(id="m1", name=HOSTILE, service="shop", at=datetime.now(UTC) - timedelta(minutes=2))]
+    )
 
     ended = call("report", "--format", "md", "--since", "2h", "--compare")
 

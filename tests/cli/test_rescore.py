@@ -1,4 +1,4 @@
-"""`germane rescore`."""
+"""Tests of `germane rescore`."""
 
 from __future__ import annotations
 
@@ -102,7 +102,9 @@ def test_new_fingerprint_is_added_to_the_old_score(call: Call, store: TrackingSt
     assert call("rescore", "--json").content["outcome"] == NOTHING | {"ready": 1}
 
     (claim,) = store.queue.claim_tasks("me", {"answer_relevancy": "f1"}, limit=9, lease=LEASE)
-    store.queue.complete_tasks("me", [(task, Score(scorer=task.scorer, fingerprint="f1", value=0.4)) for task in claim.tasks])
+    store.queue.complete_tasks(
+        "me", [(task, Score(scorer=task.scorer, fingerprint="f1", value=0.4)) for task in claim.tasks]
+    )
     assert sorted((one.fingerprint, one.value) for one in store.answers.get_scores([made[0].id])[made[0].id]) == [
         ("f1", 0.4),
         ("old", 0.9),

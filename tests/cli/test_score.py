@@ -1,4 +1,4 @@
-"""`germane score`: a file, its scores, and an exit code to rely on."""
+"""Tests of `germane score`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A worker is told to stop by signals."""
+"""Tests of shutdown signals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `germane trend` draws."""
+"""Tests of `germane trend`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`germane worker`: scores beside applications that only capture, and stops when it is told to."""
+"""Tests of `germane worker`."""
 
 from __future__ import annotations
 
@@ -173,7 +173,10 @@ def test_drain_waits_for_tasks_of_other_workers(
 
 def test_changed_counts_are_not_logged_again() -> None:
     """A different reason is."""
-    several, one = "waiting for 12 tasks in progress in other processes", "waiting for 1 task in progress in other processes"
+    several, one = (
+        "waiting for 12 tasks in progress in other processes",
+        "waiting for 1 task in progress in other processes",
+    )
 
     assert strip_counts(several) == strip_counts(one)
     assert strip_counts(one) != strip_counts("waiting for 1 task to be retried later")
@@ -239,7 +242,9 @@ def test_shutdown_timeout_releases_tasks(
 
     assert worker.wait(60) == 1
     assert worker.stderr is not None
-    assert worker.stderr.read().splitlines()[1:] == ["shutdown timed out with tasks in progress; other workers claim them after at most 60 s"]
+    assert worker.stderr.read().splitlines()[1:] == [
+        "shutdown timed out with tasks in progress; other workers claim them after at most 60 s"
+    ]
     assert states(store) == (0, 2, 0)
 
 
@@ -282,4 +287,6 @@ def test_worker_scores_reach_the_application_spans(
         (span,) = receiver.spans
 
     assert [link.span_id for link in span.links] == [exchange.span_id]
-    assert span.attributes["germane.evaluation.answer_relevancy"] == pytest.approx(store.answers.worst()[0].score.value, abs=1e-9)
+    assert span.attributes["germane.evaluation.answer_relevancy"] == pytest.approx(
+        store.answers.worst()[0].score.value, abs=1e-9
+    )

@@ -1,4 +1,4 @@
-"""`germane worker --metrics`: what a process that scores shows while it does."""
+"""Tests of `germane worker --metrics`."""
 
 from __future__ import annotations
 
@@ -117,9 +117,7 @@ def test_dashboard_with_worker_serves_its_metrics(start: Any, store: TrackingSto
     assert not [name for name in found.samples if name.startswith(("germane_evaluation", "germane_capture"))]
 
 
-def test_worker_metrics_show_a_missing_database(
-    start: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_worker_metrics_show_a_missing_database(start: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """germane_up is 0 until the database exists."""
     monkeypatch.setenv("GERMANE_DATABASE", f"sqlite:///{tmp_path / 'not yet' / 'germane.db'}")
     worker, url = start("worker", "--metrics", "localhost:0")
@@ -131,9 +129,7 @@ def test_worker_metrics_show_a_missing_database(
     assert worker.wait(60) == 130
 
 
-def test_public_metrics_require_a_token(
-    start: Any, call: Call, database: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_public_metrics_require_a_token(start: Any, call: Call, database: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """On a public address, the worker refuses to start without a token."""
     refused = call("worker", "--metrics", "0.0.0.0:0")
     assert refused.code == 2

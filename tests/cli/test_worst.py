@@ -1,4 +1,4 @@
-"""What `germane worst` shows."""
+"""Tests of `germane worst`."""
 
 from __future__ import annotations
 
@@ -96,7 +96,9 @@ def test_exchange_ids_are_sanitized(store: TrackingStore) -> None:
     """They may come from an imported file."""
     exchange = an_exchange(id="\x1b[31mred\x07")
     store.exchanges.add([exchange])
-    store.exchanges.record_scores([RecordedScore(exchange_id=exchange.id, name="mine", value=0.1, recorded_at=datetime.now(UTC))])
+    store.exchanges.record_scores(
+        [RecordedScore(exchange_id=exchange.id, name="mine", value=0.1, recorded_at=datetime.now(UTC))]
+    )
     found = "\n".join(describe_answer(store.answers.worst(limit=1)[0]))
     assert "exchange \ufffd[31mred\ufffd" in found
 
@@ -104,7 +106,9 @@ def test_exchange_ids_are_sanitized(store: TrackingStore) -> None:
 @pytest.mark.parametrize(
     "questions", ["text", [1], {"a": 1}, None, [{"similarity": 0.5}], [{"text": "x", "similarity": "y"}]]
 )
-def test_custom_score_details_may_have_any_shape(call: Call, store: TrackingStore, scored: Scored, questions: Any) -> None:
+def test_custom_score_details_may_have_any_shape(
+    call: Call, store: TrackingStore, scored: Scored, questions: Any
+) -> None:
     """Unknown details are not an error."""
     scored(store, [0.1], details={"questions": questions})
 

@@ -1,4 +1,4 @@
-"""A week in a database of either kind, and the pages over it."""
+"""Fixtures with the sample week in SQLite and PostgreSQL, and clients for its pages."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ HERE = ("127.0.0.1", 50_000)
 
 
 def now() -> datetime:
-    """Return the moment at which the week ends."""
+    """Return the time at which the week ends."""
     return NOW
 
 
 @pytest.fixture
 def store(migrated_url: str, bare: Path) -> Iterator[TrackingStore]:
-    """A migrated and empty database of either kind, whose clock shows the end of the week."""
+    """A migrated, empty SQLite or PostgreSQL database whose clock shows the end of the week."""
     with closing(TrackingStore(migrated_url, clock=now)) as opened:
         yield opened
 
 
 @dataclass(frozen=True)
 class Week:
-    """A database with a week in it, and what was written."""
+    """A database with the sample week, and the rows that were written."""
 
     store: TrackingStore
     seeded: Seeded
@@ -46,7 +46,7 @@ class Week:
 
 @dataclass(frozen=True)
 class Original:
-    """A database with a week in it, to be copied: writing it takes two seconds, and copying it a part of one."""
+    """A database with the sample week, to be copied. Writing it takes two seconds; a copy is much faster."""
 
     place: Any
     seeded: Seeded
@@ -60,23 +60,23 @@ def _written(url: str) -> Seeded:
 
 @pytest.fixture(scope="session")
 def week_on_sqlite(tmp_path_factory: pytest.TempPathFactory) -> Original:
-    """A week in a file."""
+    """The sample week in an SQLite file."""
     path = tmp_path_factory.mktemp("week") / "germane.db"
     return Original(path, _written(f"sqlite:///{path}"))
 
 
 @pytest.fixture(scope="session")
 def week_on_postgresql(postgresql: PostgreSQL) -> Original:
-    """A week in a database of the server's."""
+    """The sample week in a PostgreSQL database."""
     name = postgresql.create()
     return Original(name, _written(postgresql.url(name)))
 
 
 @dataclass
 class Copy:
-    """A copy on the server that serves test after test, and is made anew once something was written on the server.
+    """A PostgreSQL copy that tests share until one of them writes to the server; then it is recreated.
 
-    Only what writes takes a number of a transaction there, through whichever connection and process.
+    Only writes take a transaction id, through any connection and process.
     """
 
     server: PostgreSQL
@@ -84,7 +84,7 @@ class Copy:
     numbers: int | None = None
 
     def url(self) -> str:
-        """Return the URL of a copy that is as the original."""
+        """Return the URL of a copy that equals the original."""
         name = f"{self.original}_copy"
         if self.numbers != self._numbers():
             self.server.execute(
@@ -102,13 +102,13 @@ class Copy:
 
 @pytest.fixture(scope="session")
 def copy_on_postgresql(postgresql: PostgreSQL, week_on_postgresql: Original) -> Copy:
-    """The week's copy for tests."""
+    """The PostgreSQL copy that tests share."""
     return Copy(postgresql, str(week_on_postgresql.place))
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def week(request: pytest.FixtureRequest, tmp_path: Path, bare: Path) -> Iterator[Week]:
-    """A week in a database of either kind; the next test does not see what a test writes into it."""
+    """The sample week in SQLite or PostgreSQL; tests do not see each other's writes."""
     original: Original = request.getfixturevalue(f"week_on_{request.param}")
     with closing(TrackingStore(_copied(request, original, tmp_path), clock=now)) as opened:
         yield Week(opened, original.seeded)
@@ -125,13 +125,13 @@ def _copied(request: pytest.FixtureRequest, original: Original, folder: Path) ->
 
 @pytest.fixture
 def seeded(week: Week) -> TrackingStore:
-    """The store of that week."""
+    """The store of the sample week."""
     return week.store
 
 
 @pytest.fixture
 def page(seeded: TrackingStore) -> Iterator[TestClient]:
-    """Asks for pages over the week. It follows no redirect."""
+    """A client for the pages of the sample week that follows no redirects."""
     app = create_app(load_settings(database="sqlite://"), store=seeded, now=now)
     with TestClient(app, base_url="http://127.0.0.1", client=("127.0.0.1", 50_000), follow_redirects=False) as client:
         yield client

@@ -1,4 +1,4 @@
-"""What nobody should be asked or answer: texts that attack whatever shows them, and routes with the worst of names."""
+"""Exchanges whose texts and route names attack whatever displays them."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ ROUTES = (
 
 
 def hostile(store: TrackingStore, now: datetime = NOW) -> list[Exchange]:
-    """Write exchanges with the worst of texts, all scored; return them, the oldest first."""
+    """Write one scored exchange per hostile text, and return them, oldest first."""
     exchanges = [_exchange(number, name, text, now) for number, (name, text) in enumerate(TEXTS.items())]
     store.exchanges.add(exchanges)
     only = {"answer_relevancy": FINGERPRINTS["answer_relevancy"]}

@@ -1,4 +1,4 @@
-"""A dashboard to be knocked at: over an empty file, with one page_route more, which takes a form and shows one."""
+"""A dashboard over an empty database with one extra page that shows and accepts a form."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PAGE = {"Accept": "text/html"}
 
 
 def a_dashboard(store: TrackingStore, answer: Callable[..., Response] | None = None, **given: Any) -> Starlette:
-    """Return a dashboard with the page_route ``/written``; what was written stands in ``app.state.written``."""
+    """Return a dashboard with the page ``/written``, which collects posted forms in ``app.state.written``."""
     app = create_app(load_settings(database="sqlite://"), store=store, **{"now": Clock(NOW), **given})
     app.state.written = []
 
@@ -39,5 +39,5 @@ def a_dashboard(store: TrackingStore, answer: Callable[..., Response] | None = N
 
 
 def knocking(app: Starlette, host: str = "127.0.0.1", client: str = "127.0.0.1", scheme: str = "http") -> TestClient:
-    """Return who asks for pages of ``host`` from the address ``client``."""
+    """Return a client that requests pages of ``host`` from the address ``client`` and follows no redirects."""
     return TestClient(app, f"{scheme}://{host}", client=(client, 50_000), follow_redirects=False)

@@ -1,4 +1,4 @@
-"""Filling in a form of a page, as somebody does who looks at it."""
+"""Forms of a page, submitted as a browser submits them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from starlette.testclient import TestClient
 
 
 def seal_of(page: TestClient, shown_at: str) -> str:
-    """Return the seal of the forms on a page."""
+    """Return the CSRF token of the forms on a page."""
     shown = page.get(shown_at, headers={"Accept": "text/html"})
     found = re.search(r'name="csrf" value="([^"]+)"', shown.text)
     assert found is not None, shown.text
@@ -17,5 +17,5 @@ def seal_of(page: TestClient, shown_at: str) -> str:
 
 
 def send(page: TestClient, shown_at: str, to: str, **fields: str) -> httpx2.Response:
-    """Open a page, and send one of its forms."""
+    """Open a page and submit one of its forms."""
     return page.post(to, data={**fields, "csrf": seal_of(page, shown_at)}, headers={"Accept": "text/html"})

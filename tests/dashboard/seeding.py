@@ -1,7 +1,7 @@
-"""A made-up week of one service, written through the store: the same exchanges and scores each time.
+"""A sample week of one service, written through the store; the same exchanges and scores every time.
 
-Three routes, about 1,500 exchanges, of which four of five are drawn. From 29 hours ago on, ``docs-search`` answers past
-the question: an index that was rebuilt wrongly. ``seed`` writes all that a page may show; what it wrote it returns.
+Three routes and about 1,500 exchanges, 80 % of them sampled. From 29 hours before the end, ``docs-search`` no longer
+answers the question, because an index was rebuilt incorrectly. ``seed`` writes everything that a page can show.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ LEASE = timedelta(hours=1)
 
 @dataclass(frozen=True)
 class Made:
-    """An exchange, and what kind of answer it got."""
+    """An exchange and the kind of answer it got."""
 
     exchange: Exchange
     kind: str
@@ -56,7 +56,7 @@ class Made:
 
 @dataclass(frozen=True)
 class Seeded:
-    """What was written."""
+    """The rows that were written."""
 
     now: datetime
     exchanges: Sequence[Exchange]
@@ -75,7 +75,7 @@ class Seeded:
 
 
 def seed(store: TrackingStore, now: datetime = NOW) -> Seeded:
-    """Write a week into a migrated and empty database; it ends at ``now``, which the store's clock should show."""
+    """Write a week into a migrated, empty database. It ends at ``now``, which the store's clock must show."""
     chance = random.Random(20)
     made = _week(now, chance)
     exchanges = [one.exchange for one in made]
@@ -102,7 +102,7 @@ def seed(store: TrackingStore, now: datetime = NOW) -> Seeded:
 
 
 def another_service(store: TrackingStore, now: datetime = NOW, count: int = 60) -> list[Exchange]:
-    """Write a few answers of a second service with a route of the same name, all scored, by relevancy alone."""
+    """Write a few exchanges of a second service with the same route name, scored by relevancy alone."""
     chance = random.Random(5)
     began = sorted(now - timedelta(hours=46) * chance.random() for _ in range(count))
     made = [_one(number, at, ASK, now, chance, service="mobile") for number, at in enumerate(began, start=10_000)]
@@ -187,7 +187,7 @@ def _answer(topic: Topic, kind: str, chance: random.Random) -> tuple[str | None,
 
 
 def _contexts(topic: Topic, kind: str, chance: random.Random) -> tuple[Context, ...]:
-    """Return three passages: the right one first, unless retrieval missed it."""
+    """Return three passages. The right one is first, unless retrieval missed it."""
     others = chance.sample([one for one in TOPICS if one is not topic], 3)
     chosen = others if kind in {"aside", "refusal"} else [topic, *others[:2]]
     near = sorted((chance.uniform(0.28, 0.6) for _ in chosen), reverse=True)
@@ -199,7 +199,7 @@ def _contexts(topic: Topic, kind: str, chance: random.Random) -> tuple[Context, 
 
 
 def _decisions(made: Sequence[Made], rate: float = RATE) -> list[SamplingDecision]:
-    """Draw at a rate; what ended with an error is scored whatever the draw says."""
+    """Sample at a rate. Exchanges that ended with an error are always scored."""
     decisions = []
     for one in made:
         exchange = one.exchange
@@ -215,7 +215,7 @@ def _decisions(made: Sequence[Made], rate: float = RATE) -> list[SamplingDecisio
 def _score(
     store: TrackingStore, made: Sequence[Made], chance: random.Random, busy: int = 0
 ) -> list[tuple[Exchange, Score]]:
-    """Have a worker score those that were drawn, the ``busy`` newest of which meet a judge that is busy."""
+    """Score the sampled exchanges. The judge rate-limits the ``busy`` newest of them."""
     by_id = {one.exchange.id: one for one in made}
     drawn = [one for one in made if one.exchange.sampling_key <= RATE or one.exchange.error]
     claims = store.queue.claim_tasks(OWNER, FINGERPRINTS, limit=len(drawn), lease=LEASE)

@@ -1,4 +1,4 @@
-"""What stands around the seeded scores: labels, marks, a baseline in force, alerts that the watch found, a worker."""
+"""Labels, markers, baselines, alerts and a worker for the sample week."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _SAID = {
 
 
 def feedback(store: TrackingStore, scored: Sequence[tuple[Exchange, Score]], chance: random.Random) -> None:
-    """Have people label one answer of fifteen; one label of six disagrees with the judge."""
+    """Label every 15th answer; one label in six disagrees with the judge."""
     relevancy = [pair for pair in scored if pair[1].scorer == RELEVANCY]
     given = []
     for number, (exchange, score) in enumerate(chance.sample(relevancy, len(relevancy) // 15)):
@@ -49,7 +49,7 @@ def feedback(store: TrackingStore, scored: Sequence[tuple[Exchange, Score]], cha
 
 
 def marks(store: TrackingStore, service: str, now: datetime) -> None:
-    """Mark two deploys: a prompt three days ago, and the index that was rebuilt before the drop."""
+    """Mark two deploys: a prompt three days ago, and the rebuilt index just before the drop."""
     at = {"prompt 7": timedelta(days=3), "index v42": timedelta(hours=29, minutes=10)}
     more = {"prompt 7": {"commit": "4f2a9c1"}, "index v42": {"chunks": 512}}
     store.trends.add_markers(
@@ -61,7 +61,7 @@ def marks(store: TrackingStore, service: str, now: datetime) -> None:
 
 
 def learn_baseline(store: TrackingStore, service: str, fingerprint: str, now: datetime) -> None:
-    """Have a baseline in force that was learned from the first five days, and an older one that it replaced."""
+    """Activate a baseline learned from the first five days, replacing an imported one."""
     key = BaselineKey(service, RELEVANCY, fingerprint)
     since, until = (now - before for before in BASELINE)
     store.baselines.replace_baseline(
@@ -73,7 +73,7 @@ def learn_baseline(store: TrackingStore, service: str, fingerprint: str, now: da
 
 
 def look(store: TrackingStore, now: datetime) -> None:
-    """Have the rule ``drop`` look at what has come, as it would have then."""
+    """Evaluate the rule ``drop`` as of this time."""
     assert store.workers.acquire_lease(*OFFICE, ttl=LEASE)
     ids = (f"{int(now.timestamp()):x}-{number}" for number in range(1000))
     settings = load_settings(database="sqlite://", rules=_ONLY_DROPS)
@@ -90,7 +90,7 @@ def look(store: TrackingStore, now: datetime) -> None:
 
 
 def tell(store: TrackingStore) -> None:
-    """Have one channel told, and another refuse."""
+    """Deliver notifications on one channel, and fail them on another."""
     outcomes = {
         "slack": DeliveryOutcome(http_status=200),
         "oncall": DeliveryOutcome(http_status=404, error="status 404"),
@@ -102,7 +102,7 @@ def tell(store: TrackingStore) -> None:
 
 
 def over(store: TrackingStore, service: str, now: datetime) -> str:
-    """Write an alert that is over: the judge of faithfulness was away for two hours; return its id."""
+    """Write a resolved alert about two hours in which the judge was unreachable; return its id."""
     labels = {"service": service, "scorer": "faithfulness"}
     began, ended = now - timedelta(days=4, hours=2), now - timedelta(days=4)
     first = Alert(
@@ -143,7 +143,7 @@ def _change(alert: Alert, before: Alert | None, what: AlertEventType, at: dateti
 
 
 def worker(store: TrackingStore, service: str, scorers: Mapping[str, str]) -> None:
-    """Have one process that scores tell of itself."""
+    """Write the heartbeat of one worker."""
     presence = WorkerHeartbeat(
         id="worker-1", host="lighthouse", pid=4711, service=service, version="0.1.0", scorers=scorers, concurrency=16,
         in_flight=2,

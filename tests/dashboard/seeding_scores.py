@@ -1,4 +1,4 @@
-"""What the scorers would have written of the seeded answers, in the form in which they write it."""
+"""Scores of the sample exchanges, in the format that the scorers write."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FAILURES = {
 
 
 def of(made: Made, task: ScoringTask, chance: random.Random) -> Score:
-    """Return the score, or the absence, that one scorer has of an exchange."""
+    """Return a scorer's score of an exchange, or the reason for its absence."""
     at = made.exchange.started_at + timedelta(seconds=chance.uniform(15, 90))
     common: dict[str, Any] = {"scorer": task.scorer, "fingerprint": task.fingerprint, "scored_at": at}
     if made.exchange.answer is None and task.scorer != "context_relevance":

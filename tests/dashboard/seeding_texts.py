@@ -1,4 +1,4 @@
-"""What the seeded application is asked and answers: the documentation of Harbour, an invented document store."""
+"""Questions and answers of the sample application: the documentation of Harbour, a fictional document store."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Topic:
-    """A question, its answer, where that stands, and the questions that a judge would write from the answer alone."""
+    """A question, its answer and page, and the questions a judge would generate from the answer alone."""
 
     page: str
     asked: str
@@ -216,5 +216,5 @@ ASIDES = (
 
 
 def on(route: str) -> tuple[Topic, ...]:
-    """Return what a route is asked about."""
+    """Return the topics that a route is asked about."""
     return tuple(topic for topic in TOPICS if topic.route == route)

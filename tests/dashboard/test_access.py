@@ -1,4 +1,4 @@
-"""Who is let in, under which name, and what every answer carries."""
+"""Access to the dashboard, display names, and response headers."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ EVIL = "evil.example"
 
 @pytest.fixture
 def store(tmp_path_factory: pytest.TempPathFactory, bare: Path) -> Iterator[TrackingStore]:
-    """A migrated and empty file; nothing here depends on which database it is."""
+    """A migrated, empty file; these tests do not depend on the database."""
     with closing(TrackingStore(f"sqlite:///{migrated_file(tmp_path_factory.getbasetemp())}")) as opened:
         yield opened
 
 
 def bearer(token: str = TOKEN) -> dict[str, str]:
-    """Return the header with which a program shows a token."""
+    """Return the header with which programs send a token."""
     return {"Authorization": f"Bearer {token}"}
 
 
@@ -55,8 +55,8 @@ def bearer(token: str = TOKEN) -> dict[str, str]:
         ("/login", 303),
     ],
 )
-def test_every_answer_carries_the_headers(store: TrackingStore, path: str, status: int) -> None:
-    """Pages, files, errors and redirects alike: no foreign script, no frame, no guessing of types, no referrer."""
+def test_every_response_carries_security_headers(store: TrackingStore, path: str, status: int) -> None:
+    """Pages, files, errors and redirects forbid foreign scripts, frames, type sniffing and referrers."""
     answer = knocking(a_dashboard(store)).get(path, headers=PAGE)
 
     assert answer.status_code == status
@@ -66,8 +66,8 @@ def test_every_answer_carries_the_headers(store: TrackingStore, path: str, statu
     assert "server" not in answer.headers
 
 
-def test_refusals_and_faults_carry_them_too(store: TrackingStore) -> None:
-    """401, 403 and 500 are answers like others."""
+def test_error_responses_carry_security_headers(store: TrackingStore) -> None:
+    """401, 403 and 500 responses carry the same headers."""
 
     def fails(request: Request, context: InsightContext) -> Response:
         raise ValueError("what somebody asked")
@@ -85,8 +85,8 @@ def test_refusals_and_faults_carry_them_too(store: TrackingStore) -> None:
     assert "what somebody asked" not in answers[2].text
 
 
-def test_pages_are_kept_nowhere_and_files_for_ever_under_their_version(store: TrackingStore) -> None:
-    """A file whose address does not name its version is asked for again, and not sent again."""
+def test_pages_are_not_cached_and_versioned_files_are(store: TrackingStore) -> None:
+    """A file URL without a version is revalidated, and answered with 304."""
     page = knocking(a_dashboard(store))
     shown = page.get("/", headers=PAGE)
     address = shown.text.split('rel="stylesheet" href="')[1].split('"')[0]
@@ -101,22 +101,22 @@ def test_pages_are_kept_nowhere_and_files_for_ever_under_their_version(store: Tr
 @pytest.mark.parametrize(
     "path", ["/static/../app.py", "/static/%2e%2e/app.py", "/static/..%2fapp.py", "/static//etc/passwd"]
 )
-def test_no_path_leads_out_of_the_files(store: TrackingStore, path: str) -> None:
-    """However it is written: what is not in the folder is not there."""
+def test_static_paths_cannot_leave_the_static_folder(store: TrackingStore, path: str) -> None:
+    """Every encoding of a parent path returns 404."""
     assert knocking(a_dashboard(store)).get(path).status_code == 404
 
 
 @pytest.mark.parametrize("host", ["localhost", "localhost:8642", "LOCALHOST", "127.0.0.1", "127.9.9.9", "[::1]:1"])
-def test_without_a_token_this_machine_is_let_in_under_its_own_names(store: TrackingStore, host: str) -> None:
-    """Any port will do: a tunnel has another than the server."""
+def test_without_a_token_local_host_names_are_allowed(store: TrackingStore, host: str) -> None:
+    """Any port is allowed, because tunnels use other ports than the server."""
     assert knocking(a_dashboard(store)).get("/written", headers={"Host": host}).status_code == 200
 
 
 @pytest.mark.parametrize(
     "host", [EVIL, "localhost.evil.example", "127.0.0.1.nip.io", "10.0.0.1", "localhost@evil.example", "evil:80:80", ""]
 )
-def test_without_a_token_no_other_name_is_answered(store: TrackingStore, host: str) -> None:
-    """A name that somebody points at this machine reads nothing (DNS rebinding)."""
+def test_without_a_token_other_host_names_are_rejected(store: TrackingStore, host: str) -> None:
+    """A foreign name that resolves to this machine reads nothing (DNS rebinding)."""
     answer = knocking(a_dashboard(store)).get("/written", headers={"Host": host} | PAGE)
 
     assert answer.status_code == 403
@@ -125,8 +125,8 @@ def test_without_a_token_no_other_name_is_answered(store: TrackingStore, host: s
 
 
 @pytest.mark.parametrize("client", ["10.0.0.7", "192.168.1.5", "2001:db8::1", "testclient", "::ffff:10.0.0.7"])
-def test_without_a_token_nobody_else_is_let_in(store: TrackingStore, client: str) -> None:
-    """Whatever name they ask for; it says how to change that."""
+def test_without_a_token_remote_clients_are_rejected(store: TrackingStore, client: str) -> None:
+    """Every host name is rejected, and the message says how to allow access."""
     answer = knocking(a_dashboard(store), client=client).get("/written")
 
     assert answer.status_code == 403
@@ -134,20 +134,20 @@ def test_without_a_token_nobody_else_is_let_in(store: TrackingStore, client: str
 
 
 @pytest.mark.parametrize("header", ["X-Forwarded-For", "Forwarded", "X-Real-IP", "X-Forwarded-Host"])
-def test_without_a_token_a_proxy_is_somebody_else(store: TrackingStore, header: str) -> None:
-    """It asks for whoever reaches it, though it runs on this machine."""
+def test_without_a_token_proxied_requests_are_rejected(store: TrackingStore, header: str) -> None:
+    """A proxy on this machine may forward requests of anyone."""
     assert knocking(a_dashboard(store)).get("/written", headers={header: "10.0.0.7"}).status_code == 403
 
 
-def test_the_pulse_of_the_process_is_told_to_anybody(store: TrackingStore) -> None:
-    """A probe asks under any name and from anywhere, and learns nothing but that the process answers."""
+def test_liveness_probe_needs_no_access(store: TrackingStore) -> None:
+    """Probes use any host name from any address, and learn only that the process responds."""
     answer = knocking(a_dashboard(store, token=TOKEN), EVIL, "10.0.0.7").get("/healthz")
 
     assert (answer.status_code, answer.text) == (200, "ok\n")
 
 
-def test_with_a_token_names_must_be_told(store: TrackingStore) -> None:
-    """Addresses in numbers cannot be pointed anywhere; a name is answered once it is known."""
+def test_with_a_token_host_names_must_be_allowed(store: TrackingStore) -> None:
+    """IP addresses are always allowed; names must be configured."""
     told, untold = a_dashboard(store, token=TOKEN, hosts=["germane.example"]), a_dashboard(store, token=TOKEN)
 
     assert knocking(told, "Germane.Example:443", "10.0.0.7").get("/written", headers=bearer()).status_code == 200
@@ -157,8 +157,8 @@ def test_with_a_token_names_must_be_told(store: TrackingStore) -> None:
     assert "--host-name" in refused.text
 
 
-def test_who_mounts_it_and_asks_who_comes_decides(store: TrackingStore) -> None:
-    """``trusted`` lets in whom the application lets in; without it only this machine is."""
+def test_trusted_mount_leaves_access_to_the_application(store: TrackingStore) -> None:
+    """With ``trusted``, the application authenticates; without it, only local clients have access."""
 
     def mounted(**given: Any) -> TestClient:
         return knocking(Starlette(routes=[Mount("/germane", a_dashboard(store, **given))]), "app.example", "10.0.0.7")
@@ -169,8 +169,8 @@ def test_who_mounts_it_and_asks_who_comes_decides(store: TrackingStore) -> None:
     assert mounted(trusted=True, hosts=["other.example"]).get("/germane/written").status_code == 403
 
 
-def test_links_hold_under_a_prefix(store: TrackingStore) -> None:
-    """Every link and file of a mounted page begins with where it is mounted, and cookies stay there."""
+def test_links_and_cookies_keep_the_mount_prefix(store: TrackingStore) -> None:
+    """Every link and file of a mounted page starts with the prefix, and cookies are limited to it."""
     app = Starlette(routes=[Mount("/germane", a_dashboard(store, token=TOKEN))])
     page = knocking(app)
     sent = page.get("/germane/answers?route=a", headers=PAGE)
@@ -183,16 +183,16 @@ def test_links_hold_under_a_prefix(store: TrackingStore) -> None:
     assert "; Path=/germane; " in shown.headers["set-cookie"]
 
 
-def test_an_address_that_no_page_makes_is_too_long(store: TrackingStore) -> None:
-    """4 kB hold all filters there are."""
+def test_overlong_urls_are_rejected(store: TrackingStore) -> None:
+    """4 kB are enough for all filters."""
     page = knocking(a_dashboard(store))
 
     assert page.get("/written", params={"text": "a" * 4_000}).status_code == 200
     assert page.get("/written", params={"text": "a" * 4_200}).status_code == 414
 
 
-def test_tables_of_another_version_are_told_as_such(bare: Path) -> None:
-    """Older ones can be brought up to date; newer ones no command of this version helps."""
+def test_database_of_another_revision_is_reported(bare: Path) -> None:
+    """Older tables can be upgraded; for newer ones the page suggests no command."""
     with closing(TrackingStore(f"sqlite:///{bare}/newer.db")) as newer:
         newer.migrate()
         with closing(sqlite3.connect(bare / "newer.db")) as file, file:
@@ -203,16 +203,16 @@ def test_tables_of_another_version_are_told_as_such(bare: Path) -> None:
     assert "germane db upgrade. Tables of a newer version need that version of germane." in answer.text
 
 
-def test_head_is_answered_as_get_is(store: TrackingStore) -> None:
-    """Monitors look at pages so, and it changes nothing."""
+def test_head_is_answered_like_get(store: TrackingStore) -> None:
+    """Monitors send HEAD requests, and these change nothing."""
     app = a_dashboard(store)
 
     assert knocking(app).head("/written").status_code == 200
     assert app.state.written == []
 
 
-def test_nothing_is_written_where_it_is_read_only(store: TrackingStore) -> None:
-    """Not even with the token and a good form; it says so in a sentence."""
+def test_read_only_dashboard_rejects_writes(store: TrackingStore) -> None:
+    """A valid token and form are rejected too, and the message gives the reason."""
     app = a_dashboard(store, read_only=True, token=TOKEN)
     page = knocking(app)
     answers = [page.post("/written", data={"a": "1"}, headers=bearer()), page.delete("/written", headers=bearer())]
@@ -222,8 +222,8 @@ def test_nothing_is_written_where_it_is_read_only(store: TrackingStore) -> None:
     assert app.state.written == []
 
 
-def test_a_form_of_ours_is_accepted(store: TrackingStore) -> None:
-    """Its fields arrive as they were filled in, letters of all kinds."""
+def test_own_forms_are_accepted(store: TrackingStore) -> None:
+    """Fields arrive unchanged, with any characters."""
     app = a_dashboard(store)
     page = knocking(app)
     fields = {"comment": "wrong \u2013 \u05e9\u05dc\u05d5\u05dd \U0001f600", "empty": ""}
@@ -233,8 +233,8 @@ def test_a_form_of_ours_is_accepted(store: TrackingStore) -> None:
     assert app.state.written == [fields]
 
 
-def test_names_and_origins_are_told_apart() -> None:
-    """The few functions that decide, on what attackers send."""
+def test_host_names_and_origins_are_parsed_strictly() -> None:
+    """Malformed and malicious values are rejected."""
     assert [parse_host(host) for host in ("a.b:80", "[::1]", "a b", "a/b", "a,b", "A.", "a:b")] == [
         "a.b", "::1", None, None, None, "a", None,
     ]  # fmt: skip
@@ -251,16 +251,16 @@ def test_names_and_origins_are_told_apart() -> None:
 
 
 @pytest.mark.parametrize("token", ["", "short", "fifteen letters with spaces", "\u00fc" * 16])
-def test_a_token_that_anybody_could_guess_is_none(store: TrackingStore, token: str) -> None:
-    """What code gives is held to what the setting is: an empty variable does not open the door."""
+def test_guessable_tokens_are_rejected(store: TrackingStore, token: str) -> None:
+    """Tokens passed in code follow the rules of the setting: an empty value does not disable access control."""
     for given in (token, SecretStr(token)):
         with pytest.raises(SettingsError, match="at least 16 ASCII characters") as raised:
             a_dashboard(store, token=given)
         assert not token or token not in str(raised.value)
 
 
-def test_one_name_is_a_name(store: TrackingStore) -> None:
-    """Not a heap of letters."""
+def test_allowed_hosts_must_be_a_list(store: TrackingStore) -> None:
+    """A single string is not a list of characters."""
     page = knocking(a_dashboard(store, token=TOKEN, hosts="app.example"), "app.example", "10.0.0.7")
 
     assert page.get("/written", headers=bearer()).status_code == 200

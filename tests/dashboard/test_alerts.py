@@ -1,4 +1,4 @@
-"""Pages about alerts: what is wrong, who was told, and what people may do about it."""
+"""Pages about alerts: state, notifications, and actions."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from germane.alert import Silence
 from germane.storage import TrackingStore
 
 
-def test_open_and_closed_alerts_stand_apart_with_who_was_told(page: TestClient, week: Week) -> None:
-    """Each with its sentence, its mean with n and interval, and each channel with what became of it."""
+def test_open_and_resolved_alerts_are_listed_with_notifications(page: TestClient, week: Week) -> None:
+    """Each has its message, its mean with n and interval, and the delivery state per channel."""
     text = page.get("/alerts").text
     opened, over = text.split('id="resolved"')[0], text.split('id="resolved"')[1]
 
@@ -31,8 +31,8 @@ def test_open_and_closed_alerts_stand_apart_with_who_was_told(page: TestClient, 
     assert "faithfulness failed for 18 of 29 answers" in over
 
 
-def test_what_is_not_noticed_yet_is_said_first(page: TestClient) -> None:
-    """For each scorer without a baseline until when it is learned."""
+def test_scorers_without_a_baseline_are_listed_first(page: TestClient) -> None:
+    """The page says until when each baseline is learned."""
     text = page.get("/alerts").text
 
     assert re.search(
@@ -42,8 +42,8 @@ def test_what_is_not_noticed_yet_is_said_first(page: TestClient) -> None:
     assert ">active</span>" in text
 
 
-def test_a_filter_stands_in_the_address(seeded: TrackingStore) -> None:
-    """State, rule, severity and service; what cannot be read is taken as not given."""
+def test_filters_are_in_the_url(seeded: TrackingStore) -> None:
+    """State, rule, severity and service; invalid values are ignored."""
     an_alert(seeded, "mine", labels={"service": "mobile", "scorer": "answer_relevancy", "route": "mine"})
     with visiting(seeded) as client:
         shown = {query: client.get(f"/alerts.json?{query}").json() for query in QUERIES}
@@ -64,8 +64,8 @@ QUERIES = {
 }
 
 
-def test_alerts_that_are_over_come_in_pages(store: TrackingStore) -> None:
-    """Each once, and the way back stands beside them."""
+def test_resolved_alerts_are_paginated(store: TrackingStore) -> None:
+    """Each is listed once, with links in both directions."""
     for number in range(30):
         began = NOW - timedelta(hours=number)
         an_alert(
@@ -83,8 +83,8 @@ def test_alerts_that_are_over_come_in_pages(store: TrackingStore) -> None:
     assert re.search(r'rel="next" href="/alerts\?after=[^"]*rule=mean_threshold"', text)
 
 
-def test_one_alert_tells_all_that_is_known_of_it(page: TestClient, week: Week) -> None:
-    """Chart with baseline and marks, where it sits, the worst answers as links, what happened, and who was told."""
+def test_alert_page_shows_all_details(page: TestClient, week: Week) -> None:
+    """Chart with baseline and markers, contributors, worst answers, timeline and notifications."""
     alert = week.store.alerts.get(week.seeded.open_alert)
     assert alert is not None
     text = page.get(f"/alerts/{alert.id}").text
@@ -97,8 +97,8 @@ def test_one_alert_tells_all_that_is_known_of_it(page: TestClient, week: Week) -
     assert text.count("<svg") > 2
 
 
-def test_where_an_alert_sits_is_told_by_means_with_intervals(page: TestClient, week: Week) -> None:
-    """Before and since have n and interval each; of fewer than 20 answers neither a mean nor a change is told."""
+def test_contributors_have_means_with_intervals(page: TestClient, week: Week) -> None:
+    """Means before and since have n and interval; under 20 answers there is no mean and no change."""
     text = page.get(f"/alerts/{week.seeded.open_alert}").text
     rows = re.findall(r"<tr><td>(?:route|scorer|attribute) .*?</tr>", text, re.DOTALL)
     means = [cell for row in rows for cell in re.findall(r'data-label="(?:Before|Since)">(.*?)<', row)]
@@ -108,8 +108,8 @@ def test_where_an_alert_sits_is_told_by_means_with_intervals(page: TestClient, w
     assert [row for row in rows if "not enough data" in row and 'class="end"><b' in row] == []
 
 
-def test_an_alert_about_no_scorer_has_no_chart(seeded: TrackingStore) -> None:
-    """A budget that is spent is told without one."""
+def test_alert_without_a_scorer_has_no_chart(seeded: TrackingStore) -> None:
+    """An exhausted budget is shown without one."""
     an_alert(seeded, "spent", rule="budget_exhausted", type="budget_exhausted", labels={}, message="spent.")
     with visiting(seeded) as client:
         answer = client.get("/alerts/spent")
@@ -118,8 +118,8 @@ def test_an_alert_about_no_scorer_has_no_chart(seeded: TrackingStore) -> None:
     assert "around the alert" not in answer.text
 
 
-def test_an_alert_that_is_not_there_is_said(page: TestClient) -> None:
-    """With what to do next, and without the id that was asked for."""
+def test_unknown_alert_is_not_found(page: TestClient) -> None:
+    """The page suggests a next step and does not repeat the requested id."""
     answer = page.get("/alerts/%3Cscript%3E", headers={"accept": "text/html"})
 
     assert answer.status_code == 404
@@ -127,8 +127,8 @@ def test_an_alert_that_is_not_there_is_said(page: TestClient) -> None:
     assert "<script>" not in answer.text.replace("<script src", "")
 
 
-def test_acknowledging_names_who_knows_and_remembers_the_name(page: TestClient, week: Week) -> None:
-    """The form goes back to the alert, and the name is filled in from then on."""
+def test_acknowledgement_shows_and_remembers_the_name(page: TestClient, week: Week) -> None:
+    """The form returns to the alert, and later forms are prefilled with the name."""
     path = f"/alerts/{week.seeded.open_alert}"
     answer = post(page, f"{path}/ack", path, by="Zoë <b>")
 
@@ -142,8 +142,8 @@ def test_acknowledging_names_who_knows_and_remembers_the_name(page: TestClient, 
     assert "Acknowledged by Zoë &lt;b&gt;" in text
 
 
-def test_resolving_tells_who_was_told(seeded: TrackingStore, week: Week) -> None:
-    """The channels that heard of its beginning hear of its end; a second time is refused with a reason."""
+def test_resolving_notifies_the_notified_channels(seeded: TrackingStore, week: Week) -> None:
+    """Channels that received the alert receive its resolution; a second attempt is rejected with a reason."""
     channels = {"slack": {"type": "slack", "url": "env:SLACK_ADDRESS"}}
     path = f"/alerts/{week.seeded.open_alert}"
     with visiting(seeded, channels=channels) as client:
@@ -161,8 +161,8 @@ def test_resolving_tells_who_was_told(seeded: TrackingStore, week: Week) -> None
 
 
 @pytest.mark.parametrize(("what", "names"), [("this", {"rule", "service", "scorer"}), ("rule", {"rule", "service"})])
-def test_an_alert_is_silenced_for_a_while(page: TestClient, week: Week, what: str, names: set[str]) -> None:
-    """For the time that was chosen, from now on; it alone, or all of its rule in the service."""
+def test_alert_is_silenced_for_the_chosen_duration(page: TestClient, week: Week, what: str, names: set[str]) -> None:
+    """The silence starts now and matches this alert, or all alerts of its rule in the service."""
     path = f"/alerts/{week.seeded.open_alert}"
     answer = post(page, f"{path}/silence", path, **{"for": "8h", "what": what, "comment": "known", "by": "ann"})
     [silence] = week.store.alerts.list_silences()
@@ -176,8 +176,8 @@ def test_an_alert_is_silenced_for_a_while(page: TestClient, week: Week, what: st
     assert "Silenced until" in page.get(path).text
 
 
-def test_a_silence_of_an_alert_takes_its_names_as_they_are(store: TrackingStore) -> None:
-    """A route with a star in its name silences no other."""
+def test_silencing_an_alert_matches_its_labels_literally(store: TrackingStore) -> None:
+    """A route with a star in its name silences no other route."""
     alert = an_alert(store, "docs-*[a]")
     with visiting(store) as client:
         post(client, "/alerts/docs-%2A%5Ba%5D/silence", **{"for": "1h"})
@@ -187,8 +187,8 @@ def test_a_silence_of_an_alert_takes_its_names_as_they_are(store: TrackingStore)
     assert not silence.covers(an_alert(store, "docs-xa"), NOW)
 
 
-def test_a_silence_lasts_until_a_moment_in_the_visitors_zone(page: TestClient, week: Week) -> None:
-    """Browsers send it without a zone."""
+def test_silence_end_is_in_the_visitors_time_zone(page: TestClient, week: Week) -> None:
+    """Browsers submit local times without a zone."""
     page.cookies.set("germane_zone", "Asia/Tokyo")
     post(page, "/alerts/silences", rule="dr*", until="2026-11-21T09:00", comment=TEXTS["script"])
     [silence] = week.store.alerts.list_silences()
@@ -203,15 +203,15 @@ def test_a_silence_lasts_until_a_moment_in_the_visitors_zone(page: TestClient, w
 @pytest.mark.parametrize(
     "until", ["", "yesterday", "2026-11-20T10:29:59+00:00", "9999-12-31T23:59", "2026-11-20T10:30Z"]
 )
-def test_a_silence_without_an_end_to_come_is_refused(page: TestClient, week: Week, until: str) -> None:
-    """So is one that is as good as for ever, and one that says of nothing what it is about."""
+def test_silence_needs_an_end_and_a_matcher(page: TestClient, week: Week, until: str) -> None:
+    """Past ends, very long silences and silences without matchers are rejected."""
     assert post(page, "/alerts/silences", rule="drop", until=until).status_code == 400
     assert post(page, "/alerts/silences", **{"for": "1h"}).status_code == 400
     assert week.store.alerts.list_silences() == []
 
 
-def test_a_silence_may_begin_later(page: TestClient, week: Week) -> None:
-    """Before a deploy that is planned; it is listed with its beginning. One that ends before it begins is refused."""
+def test_silence_can_start_later(page: TestClient, week: Week) -> None:
+    """Scheduled silences are listed with their start; an end before the start is rejected."""
     page.cookies.set("germane_zone", "UTC")
     post(page, "/alerts/silences", rule="drop", since="2026-11-21T09:00", **{"for": "8h"})
     [silence] = week.store.alerts.list_silences()
@@ -223,14 +223,14 @@ def test_a_silence_may_begin_later(page: TestClient, week: Week) -> None:
 
 
 @pytest.mark.parametrize("since", ["tomorrow", "9999-01-01T00:00", "2026-13-01T00:00"])
-def test_a_silence_whose_beginning_cannot_be_read_is_refused(page: TestClient, week: Week, since: str) -> None:
-    """It does not begin at once instead, nor in a year in which nobody remembers it."""
+def test_silence_with_an_invalid_start_is_rejected(page: TestClient, week: Week, since: str) -> None:
+    """It does not start immediately, or in a year far away."""
     assert post(page, "/alerts/silences", rule="x", since=since, **{"for": "1h"}).status_code == 400
     assert week.store.alerts.list_silences() == []
 
 
-def test_of_very_many_open_alerts_the_newest_are_shown(store: TrackingStore) -> None:
-    """A hundred, and how many there are beside."""
+def test_newest_hundred_open_alerts_are_shown(store: TrackingStore) -> None:
+    """The page also says how many older ones there are."""
     for number in range(103):
         an_alert(store, f"a{number:03d}", starts_at=NOW - timedelta(minutes=number))
     with visiting(store) as client:
@@ -243,8 +243,8 @@ def test_of_very_many_open_alerts_the_newest_are_shown(store: TrackingStore) -> 
     assert len(text.encode()) < 200_000
 
 
-def test_everything_is_silenced_only_when_that_is_ticked(page: TestClient, week: Week) -> None:
-    """And it can be ended from the page; a second time changes nothing."""
+def test_silencing_everything_needs_a_checkbox(page: TestClient, week: Week) -> None:
+    """The silence can be ended on the page; ending it twice changes nothing."""
     post(page, "/alerts/silences", **{"for": "1w", "all": "yes"})
     [silence] = week.store.alerts.list_silences()
     assert dict(silence.matchers) == {}
@@ -255,8 +255,8 @@ def test_everything_is_silenced_only_when_that_is_ticked(page: TestClient, week:
     assert week.store.alerts.list_silences() == []
 
 
-def test_accepting_a_drop_is_asked_once_more_and_then_done(page: TestClient, week: Week) -> None:
-    """The page before says what follows; afterwards another baseline is learned, and who said so knows of it."""
+def test_accepting_a_drop_needs_a_confirmation(page: TestClient, week: Week) -> None:
+    """The confirmation lists the consequences; then another baseline is learned and the alert is acknowledged."""
     path = f"/alerts/{week.seeded.open_alert}/accept"
     asked = page.get(path)
     assert asked.status_code == 200
@@ -271,8 +271,8 @@ def test_accepting_a_drop_is_asked_once_more_and_then_done(page: TestClient, wee
     assert alert.acknowledged_by == "ann"
 
 
-def test_what_was_accepted_is_not_offered_again(page: TestClient, week: Week) -> None:
-    """Until the next look the alert is open: its page says what was done, and a second person is told."""
+def test_accepted_drop_cannot_be_accepted_again(page: TestClient, week: Week) -> None:
+    """Until the next evaluation the alert is open; its page and a second attempt say what happened."""
     path = f"/alerts/{week.seeded.open_alert}"
     post(page, f"{path}/ack", path, by="ann")
     after = post(page, f"{path}/accept", f"{path}/accept", by="ann").headers["location"]
@@ -286,8 +286,8 @@ def test_what_was_accepted_is_not_offered_again(page: TestClient, week: Week) ->
     assert [one.detail["by"] for one in acknowledged] == ["ann"]
 
 
-def test_only_a_drop_is_accepted(seeded: TrackingStore) -> None:
-    """Of another rule the settings are changed."""
+def test_only_drops_can_be_accepted(seeded: TrackingStore) -> None:
+    """For other rules the settings have to change."""
     an_alert(seeded, "low")
     with visiting(seeded) as client:
         answer = post(client, "/alerts/low/accept")
@@ -299,8 +299,8 @@ def test_only_a_drop_is_accepted(seeded: TrackingStore) -> None:
 ACTS = ("ack", "resolve", "silence", "accept")
 
 
-def test_nothing_is_written_without_the_seal_of_a_page(page: TestClient, week: Week) -> None:
-    """Another site's form is refused, whatever it asks for."""
+def test_writes_need_a_csrf_token(page: TestClient, week: Week) -> None:
+    """Forms of other sites are rejected."""
     before = week.store.alerts.get(week.seeded.open_alert)
     paths = [f"/alerts/{week.seeded.open_alert}/{act}" for act in ACTS]
     for path in (*paths, "/alerts/silences", "/alerts/silences/x/end"):
@@ -310,8 +310,8 @@ def test_nothing_is_written_without_the_seal_of_a_page(page: TestClient, week: W
     assert week.store.alerts.list_silences() == []
 
 
-def test_read_only_pages_have_no_forms_and_refuse_them(seeded: TrackingStore, week: Week) -> None:
-    """Who may only look sees who was told, and can do nothing."""
+def test_read_only_pages_have_no_forms_and_reject_posts(seeded: TrackingStore, week: Week) -> None:
+    """Readers see the notifications and cannot change anything."""
     path = f"/alerts/{week.seeded.open_alert}"
     with visiting(seeded, read_only=True) as client:
         pages = [client.get(one).text for one in ("/alerts", path)]
@@ -324,8 +324,8 @@ def test_read_only_pages_have_no_forms_and_refuse_them(seeded: TrackingStore, we
     assert alert.acknowledged_at is None
 
 
-def test_hostile_names_are_shown_and_do_nothing(store: TrackingStore) -> None:
-    """A route, a rule and a comment may hold anything."""
+def test_hostile_names_are_escaped(store: TrackingStore) -> None:
+    """Routes, rules and comments can contain anything."""
     text = TEXTS["script"]
     alert = an_alert(
         store,
@@ -347,8 +347,8 @@ def test_hostile_names_are_shown_and_do_nothing(store: TrackingStore) -> None:
     assert "1 more has been deleted" in pages[1]
 
 
-def test_without_any_alert_the_page_says_what_is_missing(store: TrackingStore) -> None:
-    """An empty database has no alert, no baseline, and says what comes next."""
+def test_page_without_alerts_says_what_is_missing(store: TrackingStore) -> None:
+    """An empty database has no alerts and no baseline, and the page names the next step."""
     with visiting(store) as client:
         text = client.get("/alerts").text
         tried = client.get("/alerts/backtest").text

@@ -1,4 +1,4 @@
-"""One answer: its score and why, what people say of it, and the acts on it."""
+"""The page of one answer: its scores with explanations, labels, and actions."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Picked = Callable[[Exchange, Score], bool]
 
 
 def text_of(page: TestClient, address: str) -> str:
-    """Return a page as a person reads it: no tags, no runs of white space."""
+    """Return the visible text of a page, with single spaces."""
     response = page.get(address, headers=HTML)
     assert response.status_code == 200, response.text[:500]
     main = re.split(r"<main[^>]*>|</main>", response.text)[1] if "<main" in response.text else response.text
@@ -36,7 +36,7 @@ def text_of(page: TestClient, address: str) -> str:
 
 
 def picked(week: Week, fits: Picked, scorer: str = "answer_relevancy") -> tuple[Exchange, Score]:
-    """Return the newest answer that fits."""
+    """Return the newest matching exchange."""
     return next(
         (exchange, score)
         for exchange, score in reversed(week.seeded.scores)
@@ -45,17 +45,17 @@ def picked(week: Week, fits: Picked, scorer: str = "answer_relevancy") -> tuple[
 
 
 def low(_: Exchange, score: Score) -> bool:
-    """Whether it is low, and no refusal."""
+    """Return whether the score is low and not a refusal."""
     return score.is_low and bool(score.value)
 
 
 def refusal(_: Exchange, score: Score) -> bool:
-    """Whether it is one."""
+    """Return whether the score is a refusal."""
     return score.label == "noncommittal"
 
 
-def test_a_low_score_is_explained(page: TestClient, week: Week) -> None:
-    """By the questions that the answer would answer, with their similarities and mean; and where it stands."""
+def test_low_score_is_explained(page: TestClient, week: Week) -> None:
+    """By the generated questions with their similarities and mean, and by its percentile."""
     exchange, score = picked(week, low)
 
     text = text_of(page, f"/a/{exchange.id}")
@@ -74,8 +74,8 @@ def test_a_low_score_is_explained(page: TestClient, week: Week) -> None:
     assert "Sampled, with probability 0.80: it represents 1.25 answers." in text
 
 
-def test_its_percentile_is_that_of_its_route(page: TestClient, week: Week) -> None:
-    """The share of answers that are surely higher, of the same fingerprint, in the week around it."""
+def test_percentile_compares_within_the_route(page: TestClient, week: Week) -> None:
+    """It counts higher scores with the same fingerprint in the surrounding week."""
     exchange, score = picked(week, low)
     values = week.seeded.values(route=exchange.route)
     day = exchange.started_at.replace(hour=0, minute=0, second=0, microsecond=0)
@@ -92,8 +92,8 @@ def test_its_percentile_is_that_of_its_route(page: TestClient, week: Week) -> No
     assert len(values) >= len(around)
 
 
-def test_a_refusal_shows_as_a_refusal(page: TestClient, week: Week) -> None:
-    """With the words that decided it; without generated questions, and without a bar for its similarity."""
+def test_refusal_shows_the_matched_text(page: TestClient, week: Week) -> None:
+    """It has no generated questions and no bar for its similarity."""
     exchange, _ = picked(week, refusal)
 
     text, raw = text_of(page, f"/a/{exchange.id}"), page.get(f"/a/{exchange.id}", headers=HTML).text
@@ -106,8 +106,8 @@ def test_a_refusal_shows_as_a_refusal(page: TestClient, week: Week) -> None:
     assert 'class="meter' not in head
 
 
-def test_other_scores_say_why_too(page: TestClient, week: Week) -> None:
-    """Claims with their verdicts; each with its own judge and fingerprint."""
+def test_other_scores_are_explained(page: TestClient, week: Week) -> None:
+    """Claims have verdicts, and each score has its own judge and fingerprint."""
     exchange, score = picked(week, lambda _, score: score.details["supported"] < score.details["total"], "faithfulness")
 
     text = text_of(page, f"/a/{exchange.id}?scorer=answer_relevancy")
@@ -119,8 +119,8 @@ def test_other_scores_say_why_too(page: TestClient, week: Week) -> None:
     assert "quoted by the judge" in text or "not quoted" in text
 
 
-def test_what_is_not_scored_says_why(page: TestClient, week: Week) -> None:
-    """What failed is no zero: reason, what was said, how often it was tried and when it is tried next."""
+def test_failed_task_shows_reason_and_retries(page: TestClient, week: Week) -> None:
+    """A failure is not a zero: the page shows the error, the failed attempts and the next attempt."""
     (failed,) = week.store.answers.search(AnswerFilter(state="failed", scorer="answer_relevancy"), limit=1).answers
     waiting = next(
         one
@@ -138,8 +138,8 @@ def test_what_is_not_scored_says_why(page: TestClient, week: Week) -> None:
     assert re.search(r", 1 failed attempt ?, next attempt in \d min", other), other
 
 
-def test_the_drawer_is_the_same_without_the_frame(page: TestClient, week: Week) -> None:
-    """One template makes both."""
+def test_drawer_and_page_show_the_same(page: TestClient, week: Week) -> None:
+    """Both are rendered from one template."""
     exchange, _ = picked(week, low)
 
     drawer = page.get(f"/a/{exchange.id}?part=drawer&route=docs-search", headers=HTML).text
@@ -152,8 +152,8 @@ def test_the_drawer_is_the_same_without_the_frame(page: TestClient, week: Week) 
     )
 
 
-def test_neighbours_keep_the_filter(page: TestClient, week: Week) -> None:
-    """From the worst to the next worst of the same route, and back."""
+def test_neighbor_links_keep_the_filter(page: TestClient, week: Week) -> None:
+    """They go from the worst to the next worst answer of the same route, and back."""
     listed = page.get("/answers.json?route=docs-search&window=24h").json()["answers"]
     ids = [row["exchange_id"] for row in listed]
 
@@ -165,8 +165,8 @@ def test_neighbours_keep_the_filter(page: TestClient, week: Week) -> None:
     assert "2nd by lowest score" in raw
 
 
-def test_json_holds_all_of_it(page: TestClient, week: Week) -> None:
-    """At an address of its own, and for whoever asks for JSON."""
+def test_json_contains_all_details(page: TestClient, week: Week) -> None:
+    """It has its own URL, and is returned to clients that accept JSON."""
     exchange, score = picked(week, low)
 
     found = page.get(f"/a/{exchange.id}.json").json()
@@ -179,8 +179,8 @@ def test_json_holds_all_of_it(page: TestClient, week: Week) -> None:
     assert (ours["value"], ours["details"]) == (score.value, score.details)
 
 
-def test_nobody_of_that_id(page: TestClient) -> None:
-    """A page that says so, and what to do."""
+def test_unknown_answer_is_not_found(page: TestClient) -> None:
+    """The page says so and suggests a next step."""
     for address in ("/a/nobody", "/a/%00", "/a/nobody.json"):
         response = page.get(address, headers=HTML)
         assert response.status_code == 404
@@ -188,8 +188,8 @@ def test_nobody_of_that_id(page: TestClient) -> None:
 
 
 @pytest.mark.parametrize(("verdict", "score"), [("good", 1.0), ("bad", 0.0)])
-def test_a_person_can_disagree_and_is_counted(page: TestClient, week: Week, verdict: str, score: float) -> None:
-    """The label is there at once; a second one of the same visitors takes its place, and says so."""
+def test_label_is_shown_and_replaces_an_earlier_one(page: TestClient, week: Week, verdict: str, score: float) -> None:
+    """The label appears immediately; a second one of the same visitor replaces it."""
     exchange, _ = picked(week, lambda _, found: low(_, found) and not _labels(week.store, _))
     address = f"/a/{exchange.id}?route=docs-search"
     (before,) = week.store.labels.count_disagreements(scorer="answer_relevancy")
@@ -222,8 +222,8 @@ def _labels(store: TrackingStore, exchange: Exchange) -> Any:
     return sheet.feedback
 
 
-def test_a_form_that_says_nothing_is_refused(page: TestClient, week: Week) -> None:
-    """And writes nothing; where it leads back to is never somewhere else."""
+def test_invalid_label_is_rejected(page: TestClient, week: Week) -> None:
+    """Nothing is written, and the redirect never leaves the dashboard."""
     exchange, _ = picked(week, lambda _, found: low(_, found) and not _labels(week.store, _))
 
     refused = send(page, f"/a/{exchange.id}", f"/a/{exchange.id}/feedback", verdict="perhaps")
@@ -236,8 +236,8 @@ def test_a_form_that_says_nothing_is_refused(page: TestClient, week: Week) -> No
     assert elsewhere.headers["location"] == f"/a/{exchange.id}?result=bad#people"
 
 
-def test_an_answer_is_scored_again(page: TestClient, week: Week) -> None:
-    """The score stands until the new one comes, and the page says what goes on."""
+def test_rescoring_keeps_the_score_until_it_is_replaced(page: TestClient, week: Week) -> None:
+    """The page says that the answer is being scored again."""
     exchange, score = picked(week, low)
 
     sent = send(page, f"/a/{exchange.id}", f"/a/{exchange.id}/rescore", scorer="answer_relevancy")
@@ -259,8 +259,8 @@ def test_an_answer_is_scored_again(page: TestClient, week: Week) -> None:
     assert "being scored again" not in text
 
 
-def test_what_failed_and_is_scored_again_has_no_score_yet(page: TestClient, week: Week) -> None:
-    """None stands until then, and none of another scorer takes its place."""
+def test_rescored_failure_has_no_score_yet(page: TestClient, week: Week) -> None:
+    """No score of another scorer takes its place."""
     (failed,) = week.store.answers.search(AnswerFilter(state="failed", scorer="answer_relevancy"), limit=1).answers
 
     send(page, f"/a/{failed.exchange.id}", f"/a/{failed.exchange.id}/rescore", scorer="answer_relevancy")
@@ -271,8 +271,8 @@ def test_what_failed_and_is_scored_again_has_no_score_yet(page: TestClient, week
     assert "not scored" in text
 
 
-def test_an_answer_that_was_not_drawn_can_be_scored(page: TestClient, week: Week) -> None:
-    """It is asked for then, whatever the draw said, and its weight says so."""
+def test_unsampled_answer_can_be_scored(page: TestClient, week: Week) -> None:
+    """A request overrides the sampling decision, and the weight records it."""
     found = week.store.answers.search(AnswerFilter(state="skipped", reason=UnscoredReason.NOT_SAMPLED), limit=1)
     exchange = found.answers[0].exchange
 
@@ -285,8 +285,8 @@ def test_an_answer_that_was_not_drawn_can_be_scored(page: TestClient, week: Week
     assert (sheet.sampling_reason, sheet.sampling_probability) == ("always", 1.0)
 
 
-def test_a_page_that_may_not_be_written_has_no_forms(week: Week) -> None:
-    """Nothing stands there that would be refused."""
+def test_read_only_page_has_no_forms(week: Week) -> None:
+    """It offers no action that would be rejected."""
     exchange, _ = picked(week, low)
     app = create_app(load_settings(database="sqlite://"), store=week.store, now=now, read_only=True)
     with TestClient(app, base_url="http://127.0.0.1", client=("127.0.0.1", 50_000)) as page:
@@ -296,8 +296,8 @@ def test_a_page_that_may_not_be_written_has_no_forms(week: Week) -> None:
     assert "People disagree with this judge" in raw
 
 
-def test_erased_text_is_said_to_be_erased(page: TestClient, week: Week) -> None:
-    """Numbers stay, and there is nothing to score again."""
+def test_erased_text_is_marked_as_erased(page: TestClient, week: Week) -> None:
+    """Numbers remain, and the answer cannot be scored again."""
     exchange, score = picked(week, low)
     week.store.retention.prune(texts_before=NOW)
 
@@ -309,8 +309,8 @@ def test_erased_text_is_said_to_be_erased(page: TestClient, week: Week) -> None:
     assert "Score again" not in text
 
 
-def test_hostile_answers_are_shown_whole_and_do_nothing(page: TestClient, week: Week) -> None:
-    """No tag of theirs is one of ours, in page or drawer."""
+def test_hostile_answers_are_shown_whole_and_escaped(page: TestClient, week: Week) -> None:
+    """In the page and in the drawer."""
     for exchange in hostile(week.store):
         for part in ("", "?part=drawer"):
             response = page.get(f"/a/{exchange.id}{part}", headers=HTML)
@@ -320,8 +320,8 @@ def test_hostile_answers_are_shown_whole_and_do_nothing(page: TestClient, week: 
     assert len(TEXTS) == 14
 
 
-def test_a_link_leads_to_the_trace(week: Week) -> None:
-    """Into the template go ids and nothing else; who opens it takes no address of ours along."""
+def test_trace_link_contains_only_ids(week: Week) -> None:
+    """The link sends no referrer."""
     exchange, _ = picked(week, low)
     settings_ = load_settings(
         database="sqlite://", trace_url="https://phoenix.example.com/projects/x/traces/{trace_id}#{span_id}"
@@ -336,8 +336,8 @@ def test_a_link_leads_to_the_trace(week: Week) -> None:
 
 
 @pytest.mark.parametrize("trace_id", ["", "../x", "a b", "\u0660", "{span_id}"])
-def test_no_link_is_made_of_what_is_no_id(trace_id: str) -> None:
-    """Rows may come from a file."""
+def test_invalid_trace_id_gets_no_link(trace_id: str) -> None:
+    """Exchanges may be imported from a file."""
     exchange = Exchange.from_texts("q", "a")
     odd = type(exchange)(**{name: getattr(exchange, name) for name in exchange.__slots__} | {"trace_id": trace_id})
 
@@ -348,8 +348,8 @@ def test_no_link_is_made_of_what_is_no_id(trace_id: str) -> None:
     )
 
 
-def test_sampling_is_told_in_words(week: Week) -> None:
-    """Also of what nobody has looked at, and for a reason of another version."""
+def test_sampling_decision_is_explained(week: Week) -> None:
+    """Also for undecided exchanges, and for reasons of other versions."""
     undecided = week.store.answers.load_detail(week.seeded.exchanges[-1].id)
     drawn = week.store.answers.load_detail(picked(week, low)[0].id)
     assert undecided is not None

@@ -1,4 +1,4 @@
-"""The list of answers: all of it in the address, honest about how many there are, and the same as a file."""
+"""The list of answers: its filters, counts, order, and files."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ HTML = {"Accept": "text/html"}
 
 
 def rows(text: str) -> list[str]:
-    """Return the ids of the answers on a page, in their order."""
+    """Return the ids of the answers on a page, in order."""
     return re.findall(r'<td class="asked-for"><a href="/a/([0-9a-f]+)', text)
 
 
 def link(text: str, name: str) -> str:
-    """Return where a link of this text leads."""
+    """Return the target of the link with this text."""
     found = re.search(rf'<a[^>]*href="([^"]+)"[^>]*>{name}', text)
     assert found is not None, name
     return found[1].replace("&amp;", "&")
@@ -39,8 +39,8 @@ def rest(page: TestClient, query: str) -> dict[str, Any]:
     return found
 
 
-def test_the_first_page_shows_the_worst_and_how_many_there_are(page: TestClient, week: Week) -> None:
-    """Of the usual metric and the usual window; counting ends at a thousand, and says so."""
+def test_first_page_shows_the_lowest_scores_and_the_count(page: TestClient, week: Week) -> None:
+    """For the default scorer and window; counting stops at a thousand, and the page says so."""
     text = page.get("/answers", headers=HTML).text
     values = sorted(week.seeded.values())
 
@@ -50,8 +50,8 @@ def test_the_first_page_shows_the_worst_and_how_many_there_are(page: TestClient,
     assert text.index(">refusal<") < text.index('class="meter low"')
 
 
-def test_the_next_page_follows_and_can_be_sent(page: TestClient) -> None:
-    """Its address holds the filter and the place, and no answer is on both."""
+def test_next_page_has_its_own_url(page: TestClient) -> None:
+    """The URL contains the filter and the position, and no answer is on both pages."""
     first = page.get("/answers?route=docs-search&below=0.5", headers=HTML).text
     onward = link(first, "Next")
     second = page.get(onward, headers=HTML).text
@@ -82,8 +82,8 @@ FILTERS: Mapping[str, Callable[[dict[str, Any]], Any]] = {
 }
 
 
-def test_a_filter_of_the_address_takes_what_fits(page: TestClient) -> None:
-    """On the page and in the files, whichever it is."""
+def test_url_filters_apply_to_pages_and_files(page: TestClient) -> None:
+    """Every filter returns only matching answers."""
     for query, fits in FILTERS.items():
         found = rest(page, query)["answers"]
         text = page.get(f"/answers?{query}", headers=HTML).text
@@ -93,8 +93,8 @@ def test_a_filter_of_the_address_takes_what_fits(page: TestClient) -> None:
         assert rows(text) == [row["exchange_id"] for row in found[:50]], query
 
 
-def test_headings_sort(page: TestClient) -> None:
-    """Each is a link; the one in force is told to screen readers, and clicked again it turns round."""
+def test_headings_sort_the_list(page: TestClient) -> None:
+    """Each is a link; the active one is announced to screen readers, and a second click reverses it."""
     text = page.get("/answers?route=ask", headers=HTML).text
     highest = page.get(link(text, "Score"), headers=HTML).text
     newest = rest(page, "route=ask&sort=newest")["answers"]
@@ -106,8 +106,8 @@ def test_headings_sort(page: TestClient) -> None:
     assert slowest == sorted(slowest, reverse=True)
 
 
-def test_a_mean_stands_only_where_it_is_one(page: TestClient, week: Week) -> None:
-    """With interval and n, and the one that the store has for the window; never of answers picked by their score."""
+def test_mean_is_shown_only_for_unbiased_selections(page: TestClient, week: Week) -> None:
+    """It has interval and n and equals the store's; answers filtered by score have none."""
     window = week.store.trends.window_summary(since=week.seeded.exchanges[0].started_at, until=week.seeded.now)
     (line,) = (one for one in window.routes if (one.route, one.scorer) == ("ask", "answer_relevancy"))
 
@@ -120,8 +120,8 @@ def test_a_mean_stands_only_where_it_is_one(page: TestClient, week: Week) -> Non
     assert "n=" in page.get("/answers?route=ask&model=larch-2", headers=HTML).text
 
 
-def test_the_filter_works_without_a_script(page: TestClient) -> None:
-    """A form that asks by GET, whose fields hold what is asked for, and keeps the window."""
+def test_filter_form_works_without_a_script(page: TestClient) -> None:
+    """Its GET form contains the current values and keeps the window."""
     text = page.get("/answers?window=24h&text=export&route=docs-search&sort=newest", headers=HTML).text
     (form,) = re.findall(r'<form class="panel filters" method="get".*?</form>', text, re.DOTALL)
 
@@ -149,8 +149,8 @@ UNREADABLE = (
 )
 
 
-def test_what_cannot_be_read_is_taken_as_not_given(page: TestClient) -> None:
-    """Nobody gets an error for an address that was cut or made up."""
+def test_invalid_url_parameters_are_ignored(page: TestClient) -> None:
+    """A truncated or invented URL is not an error."""
     for query in UNREADABLE:
         response = page.get(f"/answers?{query}", headers=HTML)
 
@@ -158,23 +158,23 @@ def test_what_cannot_be_read_is_taken_as_not_given(page: TestClient) -> None:
         assert "first 50 of more than 1,000" in response.text, query
 
 
-def test_a_state_is_asked_for_what_it_can_tell(page: TestClient) -> None:
-    """What has no score has no value, label or order of scores; a reason leads to what has one."""
+def test_unscored_states_ignore_score_filters(page: TestClient) -> None:
+    """Unscored answers have no value, label or order of scores; a reason implies its state."""
     assert rest(page, "state=any&below=0.1&sort=highest")["query"]["filter"] == {"state": "any"}
     assert {row["reason"] for row in rest(page, "reason=judge_timeout")["answers"]} == {"judge_timeout"}
     assert {row["state"] for row in rest(page, "state=any&reason=not_sampled")["answers"]} == {"skipped"}
 
 
-def test_nothing_that_fits_says_what_to_do(page: TestClient) -> None:
-    """Clear the filter, or look at a longer window."""
+def test_empty_result_suggests_a_next_step(page: TestClient) -> None:
+    """Clear the filter, or choose a longer window."""
     text = page.get("/answers?text=nothing+like+it", headers=HTML).text
 
     assert "No matching answers." in text
     assert 'href="/answers">Clear the filter' in text
 
 
-def test_a_file_holds_the_same_answers_and_no_formula(page: TestClient, week: Week) -> None:
-    """Each cell that a spreadsheet would take for a formula is told to be text; no control character is left."""
+def test_csv_has_the_same_answers_and_no_formulas(page: TestClient, week: Week) -> None:
+    """Cells that a spreadsheet would evaluate are quoted as text, and control characters are removed."""
     hostile(week.store)
 
     response = page.get("/answers.csv?service=h%22ost%3Cile%3E")
@@ -194,8 +194,8 @@ def _is_number(text: str) -> bool:
     return re.fullmatch(r"-?[\d.e-]+", text) is not None
 
 
-def test_a_file_has_an_end_and_says_so(page: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As many answers as one file holds; JSON tells whether these were all."""
+def test_files_are_limited_and_say_so(page: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    """JSON says whether the file contains all matching answers."""
     whole = rest(page, "route=docs-search")
     monkeypatch.setattr(module, "MAX_EXPORTED", 30)
     monkeypatch.setattr(module, "EXPORT_BATCH", 20)
@@ -209,8 +209,8 @@ def test_a_file_has_an_end_and_says_so(page: TestClient, monkeypatch: pytest.Mon
     assert "There may be more" in lines[-1]
 
 
-def test_hostile_answers_are_shown_and_nothing_else(page: TestClient, week: Week) -> None:
-    """No tag, no attribute and no template of theirs is one of ours."""
+def test_hostile_answers_are_escaped(page: TestClient, week: Week) -> None:
+    """Tags, attributes and template code in answers are text."""
     hostile(week.store)
 
     text = page.get("/answers?service=h%22ost%3Cile%3E&sort=newest", headers=HTML).text

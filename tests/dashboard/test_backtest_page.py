@@ -1,4 +1,4 @@
-"""Why a rule does not alert, in sentences, and what it would have told."""
+"""Diagnosis and backtest of rules on a page."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from germane.settings import Drop, MeanThreshold, load_settings
 from germane.storage import TrackingStore
 
 
-def test_each_rule_says_what_stands_in_its_way(seeded: TrackingStore) -> None:
-    """What is off, too few, on the good side, silenced or not learned yet."""
+def test_each_rule_lists_its_obstacles(seeded: TrackingStore) -> None:
+    """Disabled, too few scores, within limits, silenced, or still learning."""
     until = NOW + timedelta(hours=3)
     seeded.alerts.add_silence(Silence(id="s", matchers={"rule": "many"}, starts_at=NOW, ends_at=until))
     rules = [
@@ -38,8 +38,8 @@ def test_each_rule_says_what_stands_in_its_way(seeded: TrackingStore) -> None:
     assert re.search(r"n=\d+ in 24 h, needs 5000", other)
 
 
-def test_a_rule_is_replayed_over_the_time_in_the_address(seeded: TrackingStore) -> None:
-    """A floor that was broken says when it would have fired; nothing is written."""
+def test_rule_is_backtested_over_the_window_in_the_url(seeded: TrackingStore) -> None:
+    """A crossed threshold shows when the rule would have fired; nothing is stored."""
     floor = MeanThreshold(threshold=0.7, routes=("docs-search",), window=6 * 3600.0, min_samples=10)
     before = seeded.answers.counts()
     with visiting(seeded, rules=[floor.model_dump()]) as client:
@@ -51,16 +51,16 @@ def test_a_rule_is_replayed_over_the_time_in_the_address(seeded: TrackingStore) 
     assert len(seeded.alerts.list_open()) == 1
 
 
-def test_a_replay_of_too_much_is_left_to_the_command_line(seeded: TrackingStore) -> None:
-    """A page does not read more scores than it may."""
+def test_large_backtests_are_left_to_the_command_line(seeded: TrackingStore) -> None:
+    """A page reads a limited number of scores."""
     context = InsightContext(store=seeded, settings=load_settings(database="sqlite://"), now=now)
     scope = DiagnosisScope(since=NOW - timedelta(days=7), until=NOW)
     with pytest.raises(BacktestTooLarge, match="scores are too many"):
         run_rule_backtest(context, Drop(), scope, max_scores=1_000)
 
 
-def test_a_rule_that_would_fire_at_the_next_look_says_so(seeded: TrackingStore) -> None:
-    """Nothing is in its way, and what it sees is under its floor; times are in the visitor's zone."""
+def test_rule_about_to_fire_says_so(seeded: TrackingStore) -> None:
+    """It has no obstacles and its mean is below the threshold; times are in the visitor's zone."""
     with visiting(seeded, rules=[{"type": "mean_threshold", "threshold": 0.7}]) as client:
         client.cookies.set("germane_zone", "Asia/Tokyo")
         text = client.get("/alerts/backtest?route=docs-search").text

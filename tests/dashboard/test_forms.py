@@ -1,4 +1,4 @@
-"""Forms: only those of our own pages are read, and no more of them than a form holds."""
+"""Forms: CSRF protection and size limits."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ from germane.storage import TrackingStore
 
 @pytest.fixture
 def store(tmp_path_factory: pytest.TempPathFactory, bare: Path) -> Iterator[TrackingStore]:
-    """A migrated and empty file; nothing here depends on which database it is."""
+    """A migrated, empty file; these tests do not depend on the database."""
     with closing(TrackingStore(f"sqlite:///{migrated_file(tmp_path_factory.getbasetemp())}")) as opened:
         yield opened
 
 
-def test_a_form_without_its_seal_is_refused(store: TrackingStore) -> None:
-    """Another site can send a form, but cannot read what stands in ours."""
+def test_form_without_csrf_token_is_rejected(store: TrackingStore) -> None:
+    """Another site can post a form but cannot read the token in ours."""
     app = a_dashboard(store)
     page = knocking(app)
     seal = seal_of(page, "/written")
@@ -46,8 +46,8 @@ def test_a_form_without_its_seal_is_refused(store: TrackingStore) -> None:
     assert len(app.state.written) == 1
 
 
-def test_a_seal_belongs_to_one_visit(store: TrackingStore) -> None:
-    """What one visitor was shown does not open another's forms, nor those of another process."""
+def test_csrf_token_belongs_to_one_session(store: TrackingStore) -> None:
+    """It is invalid in another visitor's session and in another process."""
     app = a_dashboard(store)
     mine, other = knocking(app), knocking(app)
     seal_of(other, "/written")
@@ -59,8 +59,8 @@ def test_a_seal_belongs_to_one_visit(store: TrackingStore) -> None:
     assert again.post("/written", data={"csrf": seal_of(mine, "/written")}).status_code == 403
 
 
-def test_a_visit_that_somebody_else_chose_opens_nothing(store: TrackingStore) -> None:
-    """Another application on this machine can set our cookie; the seal of it is not its own to make."""
+def test_planted_session_cookie_is_useless(store: TrackingStore) -> None:
+    """Another application on this host can set the cookie but cannot compute its CSRF token."""
     page = knocking(a_dashboard(store))
     page.cookies.set("germane_visit", "a" * 32)
 
@@ -80,18 +80,16 @@ def test_a_visit_that_somebody_else_chose_opens_nothing(store: TrackingStore) ->
         ({}, 200),
     ],
 )
-def test_a_browser_that_names_another_site_is_believed(
-    store: TrackingStore, headers: dict[str, str], status: int
-) -> None:
-    """Even a form with a good seal is refused then. Our pages send no referrer, so theirs is ``null``."""
+def test_foreign_origin_is_rejected(store: TrackingStore, headers: dict[str, str], status: int) -> None:
+    """Even with a valid CSRF token. Our pages send no referrer, so their origin is ``null``."""
     page = knocking(a_dashboard(store))
     seal = seal_of(page, "/written")
 
     assert page.post("/written", data={"csrf": seal}, headers=headers).status_code == status
 
 
-def test_the_token_itself_needs_no_seal(store: TrackingStore) -> None:
-    """No page of another site can have a browser send it; programs may write."""
+def test_bearer_token_needs_no_csrf_token(store: TrackingStore) -> None:
+    """Browsers cannot be made to send it by another site, so programs may write."""
     app = a_dashboard(store, token=TOKEN)
     headers = {"Authorization": f"Bearer {TOKEN}"}
 
@@ -100,8 +98,8 @@ def test_the_token_itself_needs_no_seal(store: TrackingStore) -> None:
 
 
 @pytest.mark.parametrize("length", [True, False], ids=["said", "not said"])
-def test_a_body_that_no_form_has_is_not_read(store: TrackingStore, length: bool) -> None:
-    """64 kB, whether its length is told before or not."""
+def test_oversized_body_is_rejected(store: TrackingStore, length: bool) -> None:
+    """The limit is 64 kB, with or without a declared length."""
     app = a_dashboard(store)
     page = knocking(app)
     content = f"csrf={seal_of(page, '/written')}&a={'b' * 70_000}".encode()
@@ -115,24 +113,24 @@ def test_a_body_that_no_form_has_is_not_read(store: TrackingStore, length: bool)
 
 
 @pytest.mark.parametrize("kind", ["application/json", "multipart/form-data; boundary=x", "text/plain"])
-def test_only_forms_are_read(store: TrackingStore, kind: str) -> None:
-    """What a script of another site can send without asking is none."""
+def test_other_content_types_are_rejected(store: TrackingStore, kind: str) -> None:
+    """Content types that foreign scripts may send without a preflight are rejected."""
     app = a_dashboard(store)
     sent = knocking(app).post("/written", content=b'{"csrf": "x"}', headers={"Content-Type": kind})
 
     assert (sent.status_code, app.state.written) == (415, [])
 
 
-def test_a_form_of_too_many_fields_is_refused(store: TrackingStore) -> None:
-    """200 are more than any page has."""
+def test_form_with_too_many_fields_is_rejected(store: TrackingStore) -> None:
+    """The limit of 200 fields exceeds every page."""
     page = knocking(a_dashboard(store))
     fields = {f"f{number}": "1" for number in range(300)}
 
     assert page.post("/written", data=fields).status_code == 400
 
 
-def test_a_header_cannot_be_made_of_what_is_sent(store: TrackingStore) -> None:
-    """Lines in an address or in a name of a visit end no header, and begin none."""
+def test_input_cannot_inject_headers(store: TrackingStore) -> None:
+    """Line breaks in URLs and session cookies neither end nor start a header."""
     page = knocking(a_dashboard(store, token=TOKEN))
     answers = [
         page.get("/a%0d%0aSet-Cookie:%20x=1?b=%0d%0aX-Evil:%201", headers=PAGE),
@@ -148,8 +146,8 @@ def test_a_header_cannot_be_made_of_what_is_sent(store: TrackingStore) -> None:
         assert "\n" not in answer.headers.get("location", "")
 
 
-def test_a_page_without_a_form_sets_no_cookie(store: TrackingStore) -> None:
-    """Who only looks is not remembered; who may write is, out of reach of scripts and of other sites."""
+def test_only_pages_with_forms_set_a_cookie(store: TrackingStore) -> None:
+    """The cookie is hidden from scripts and from other sites."""
     page = knocking(a_dashboard(store))
 
     assert "set-cookie" not in page.get("/nowhere", headers=PAGE).headers
@@ -159,8 +157,8 @@ def test_a_page_without_a_form_sets_no_cookie(store: TrackingStore) -> None:
     assert "set-cookie" not in page.get("/written").headers
 
 
-def test_a_fault_of_ours_tells_nothing_of_what_was_asked(store: TrackingStore) -> None:
-    """The page has no trace and none of the words of the exception."""
+def test_internal_error_page_reveals_nothing(store: TrackingStore) -> None:
+    """The page contains neither the traceback nor the text of the exception."""
 
     def fails(request: Request, context: InsightContext) -> Response:
         raise ValueError("How do I hide this?")
@@ -175,8 +173,8 @@ def test_a_fault_of_ours_tells_nothing_of_what_was_asked(store: TrackingStore) -
     assert 'href="/"' in answer.text
 
 
-def test_a_fault_of_ours_is_logged_by_its_place_alone(store: TrackingStore, caplog: pytest.LogCaptureFixture) -> None:
-    """The log names the kind of exception and the line; its words may be somebody's question."""
+def test_internal_error_is_logged_without_its_message(store: TrackingStore, caplog: pytest.LogCaptureFixture) -> None:
+    """The log contains the exception type and the line; the message may contain a user's question."""
 
     def fails(request: Request, context: InsightContext) -> Response:
         raise ValueError("How do I hide this?")
@@ -191,16 +189,16 @@ def test_a_fault_of_ours_is_logged_by_its_place_alone(store: TrackingStore, capl
     assert "Traceback" not in caplog.text
 
 
-def test_a_form_that_was_sent_is_read_from_a_page(store: TrackingStore) -> None:
-    """The helper of these tests does what a person does."""
+def test_submitted_form_arrives_unchanged(store: TrackingStore) -> None:
+    """The helper of these tests acts like a browser."""
     app = a_dashboard(store)
 
     assert send(knocking(app), "/written", "/written", a="1", b="").status_code == 200
     assert app.state.written == [{"a": "1", "b": ""}]
 
 
-def test_no_more_than_a_few_pages_are_made_at_once(store: TrackingStore) -> None:
-    """Beyond them one waits for a short while, and is then asked to come again; then there is room as before."""
+def test_concurrent_pages_are_limited(store: TrackingStore) -> None:
+    """Further requests wait briefly and are then rejected; later ones succeed."""
 
     async def crowd() -> list[Any]:
         turns, told = ConcurrencyLimit(limit=2, max_wait=0.01), list[Any]()
@@ -220,8 +218,8 @@ async def _nowhere(_: Message) -> None:
     """Send nothing."""
 
 
-def test_who_takes_a_page_slowly_keeps_nobody_from_theirs() -> None:
-    """While something is sent the turn is another's; before more is made it is waited for again."""
+def test_slow_clients_do_not_block_others() -> None:
+    """A slot is free while a response is sent, and is acquired again before more is rendered."""
 
     async def crowd() -> list[str]:
         turns, told, taken = ConcurrencyLimit(limit=1, max_wait=0.01), list[str](), anyio.Event()
@@ -254,13 +252,13 @@ def test_who_takes_a_page_slowly_keeps_nobody_from_theirs() -> None:
     assert anyio.run(crowd) == ["another", "http.response.start", body, "more is made", body, "room"]
 
 
-def test_a_visit_tells_nothing_of_itself() -> None:
-    """Wherever one is written out: it holds a session, and what was typed."""
+def test_session_repr_reveals_nothing() -> None:
+    """A session contains its cookie and the typed name."""
     assert "secret" not in repr(LoginSession("secret", "secret", {"token": "secret"}))
 
 
-def test_a_crowd_is_told_to_come_again(store: TrackingStore) -> None:
-    """While as many pages are made as may be, another request ends as 503, and files are still served."""
+def test_overload_returns_503(store: TrackingStore) -> None:
+    """While all slots are taken, further pages return 503, and files are still served."""
     going, inside = threading.Event(), threading.Semaphore(0)
 
     def slow(request: Request, context: InsightContext) -> Response:

@@ -1,4 +1,4 @@
-"""The token: shown by programs and people, remembered by browsers, told to nobody."""
+"""The dashboard token: bearer header, login form, and cookie."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SESSION = "germane_session"
 
 @pytest.fixture
 def store(tmp_path_factory: pytest.TempPathFactory, bare: Path) -> Iterator[TrackingStore]:
-    """A migrated and empty file; nothing here depends on which database it is."""
+    """A migrated, empty file; these tests do not depend on the database."""
     with closing(TrackingStore(f"sqlite:///{migrated_file(tmp_path_factory.getbasetemp())}")) as opened:
         yield opened
 
@@ -40,8 +40,8 @@ def entered(page: TestClient, onward: str = "") -> TestClient:
     return page
 
 
-def test_without_the_token_a_program_is_refused_and_a_person_asked(store: TrackingStore) -> None:
-    """A program is told how to show it; a person is led to a form, and back to where they were going."""
+def test_missing_token_rejects_programs_and_redirects_people(store: TrackingStore) -> None:
+    """Programs get 401 with instructions; browsers go to the login form and back to the page they wanted."""
     page = knocking(a_dashboard(store, token=TOKEN))
     program, person = page.get("/metrics"), page.get("/answers?route=a%26b", headers=PAGE)
 
@@ -51,8 +51,8 @@ def test_without_the_token_a_program_is_refused_and_a_person_asked(store: Tracki
     assert answer.headers["location"] == "/answers?route=a%26b"
 
 
-def test_a_program_shows_the_token_with_each_request(store: TrackingStore) -> None:
-    """Prometheus does so; it gets no cookie."""
+def test_bearer_token_is_sent_with_each_request(store: TrackingStore) -> None:
+    """Prometheus does so, and gets no cookie."""
     page = knocking(a_dashboard(store, token=TOKEN))
     answer = page.get("/metrics", headers={"Authorization": f"Bearer {TOKEN}"})
 
@@ -62,8 +62,8 @@ def test_a_program_shows_the_token_with_each_request(store: TrackingStore) -> No
     assert page.get(f"/metrics?token={TOKEN}").status_code == 401
 
 
-def test_a_cookie_is_out_of_reach_and_is_not_the_token(store: TrackingStore) -> None:
-    """No script reads it, no other site sends it, over https it goes nowhere else; it does not tell the token."""
+def test_cookie_is_protected_and_is_not_the_token(store: TrackingStore) -> None:
+    """Scripts and other sites cannot use it, it is secure over https, and it does not reveal the token."""
     plain, safe = (knocking(a_dashboard(store, token=TOKEN), scheme=scheme) for scheme in ("http", "https"))
     given = [send(page, "/login", "/login", token=TOKEN).headers["set-cookie"] for page in (plain, safe)]
 
@@ -73,8 +73,8 @@ def test_a_cookie_is_out_of_reach_and_is_not_the_token(store: TrackingStore) -> 
     assert plain.get("/written").status_code == 200
 
 
-def test_another_process_with_the_token_knows_the_cookie(store: TrackingStore) -> None:
-    """A restart signs nobody out; another token does."""
+def test_cookie_survives_a_restart_with_the_same_token(store: TrackingStore) -> None:
+    """A new token signs everyone out."""
     page = entered(knocking(a_dashboard(store, token=TOKEN)))
     again, other = (knocking(a_dashboard(store, token=token)) for token in (TOKEN, TOKEN + "2"))
     again.cookies = other.cookies = page.cookies
@@ -87,15 +87,15 @@ def test_another_process_with_the_token_knows_the_cookie(store: TrackingStore) -
     "cookie",
     ["", ".", "..", "9999999999.a.b", TOKEN, "9999999999..", "a" * 5_000, "9999999999.a." + "0" * 64, "\u00e9"],
 )
-def test_a_cookie_that_was_not_made_here_admits_nobody(store: TrackingStore, cookie: str) -> None:
-    """Whatever stands in it, and no error comes of it."""
+def test_forged_cookie_is_rejected(store: TrackingStore, cookie: str) -> None:
+    """No content of the cookie causes an error."""
     headers = {"Cookie": f"{SESSION}={cookie}".encode()}
 
     assert knocking(a_dashboard(store, token=TOKEN)).get("/written", headers=headers).status_code == 401  # type: ignore[arg-type]  # bytes, as they come
 
 
-def test_a_cookie_ends_after_a_week(store: TrackingStore) -> None:
-    """Then the token is asked for again; nobody can make it last longer."""
+def test_cookie_expires_after_a_week(store: TrackingStore) -> None:
+    """Nobody can extend it."""
     clock = Clock(NOW)
     page = entered(knocking(a_dashboard(store, token=TOKEN, now=clock)))
     clock.advance(days=7, seconds=-1)
@@ -109,8 +109,8 @@ def test_a_cookie_ends_after_a_week(store: TrackingStore) -> None:
     assert not seals.is_valid_session(made.replace(made[:4], "9999", 1), NOW)
 
 
-def test_signing_out_takes_the_cookie_away(store: TrackingStore) -> None:
-    """By a form, so that no other site can do it."""
+def test_sign_out_deletes_the_cookie(store: TrackingStore) -> None:
+    """It needs a form, so other sites cannot sign users out."""
     page = entered(knocking(a_dashboard(store, token=TOKEN)))
 
     assert page.post("/logout").status_code == 403
@@ -118,8 +118,8 @@ def test_signing_out_takes_the_cookie_away(store: TrackingStore) -> None:
     assert page.get("/written").status_code == 401
 
 
-def test_where_nothing_may_be_written_people_sign_in_all_the_same(store: TrackingStore) -> None:
-    """Signing in changes nothing of the data."""
+def test_read_only_dashboard_allows_sign_in(store: TrackingStore) -> None:
+    """Signing in changes no data."""
     page = entered(knocking(a_dashboard(store, token=TOKEN, read_only=True)))
 
     assert page.get("/written").status_code == 200
@@ -138,8 +138,8 @@ def test_where_nothing_may_be_written_people_sign_in_all_the_same(store: Trackin
         "/\t/evil",
     ],
 )
-def test_nobody_is_led_elsewhere_after_signing_in(store: TrackingStore, onward: str) -> None:
-    """A link to our form that names another place leads to the overview."""
+def test_sign_in_redirects_only_within_the_dashboard(store: TrackingStore, onward: str) -> None:
+    """Links to the form with another target lead to the overview."""
     app = a_dashboard(store, token=TOKEN)
     answer = send(knocking(app), "/login", "/login", token=TOKEN, next=onward)
 
@@ -149,8 +149,8 @@ def test_nobody_is_led_elsewhere_after_signing_in(store: TrackingStore, onward: 
     assert '<input type="hidden" name="next" value="">' in shown
 
 
-def test_wrong_tokens_are_bounded(store: TrackingStore) -> None:
-    """Ten a minute from one address, by form or by header; then not even the right one counts, for a while."""
+def test_wrong_tokens_are_limited_per_address(store: TrackingStore) -> None:
+    """After ten a minute, by form or header, even the correct token is rejected for a while."""
     clock = Clock(NOW)
     app = a_dashboard(store, token=TOKEN, now=clock)
     page, other = knocking(app), knocking(app, "10.0.0.1", "10.0.0.7")
@@ -168,8 +168,8 @@ def test_wrong_tokens_are_bounded(store: TrackingStore) -> None:
     assert entered(page).get("/written").status_code == 200
 
 
-def test_wrong_tokens_from_many_addresses_are_bounded_together() -> None:
-    """Who has many addresses has no more tries than a hundred a minute, and fills no memory."""
+def test_wrong_tokens_are_limited_across_addresses() -> None:
+    """A hundred a minute in total, with bounded memory."""
     clock = Clock(NOW)
     attempts = LoginThrottle(clock)
     for number in range(MAX_FAILURES):
@@ -183,7 +183,7 @@ def test_wrong_tokens_from_many_addresses_are_bounded_together() -> None:
 
 
 def test_secrets_are_compared_in_constant_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Token, cookie and the seal of a form go through ``hmac.compare_digest``, whole, whatever was shown."""
+    """Token, cookie and CSRF token are compared whole with ``hmac.compare_digest``."""
     compared = list[tuple[bytes, bytes]]()
 
     class Watched:
@@ -203,10 +203,10 @@ def test_secrets_are_compared_in_constant_time(monkeypatch: pytest.MonkeyPatch) 
     assert [shown for shown, _ in compared] == [b"?x", b"b", b"no"]
 
 
-def test_the_token_is_told_nowhere(
+def test_token_is_never_revealed(
     store: TrackingStore, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """Not in a log, a page, an error or what an object says of itself, whether it was shown rightly or wrongly."""
+    """Not in logs, pages, errors or object representations, for correct and wrong tokens."""
     caplog.set_level(logging.DEBUG)
     app = a_dashboard(store, token=TOKEN)
     page = knocking(app)

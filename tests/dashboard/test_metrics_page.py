@@ -1,4 +1,4 @@
-"""The page for Prometheus: what the database says, and nothing where it says nothing."""
+"""The metrics page for Prometheus."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ CLOSE = 1e-9
 
 @pytest.fixture
 def scrape(store: TrackingStore) -> Callable[..., Scraped]:
-    """Reads the gauges of the store once, at the end of the week or when it is told."""
+    """Read the gauges of the store once, at the end of the week or at the given time."""
 
     def read(at: datetime = NOW, **given: Any) -> Scraped:
         registry = CollectorRegistry()
@@ -48,7 +48,7 @@ def settings(**given: Any) -> Settings:
 
 
 def write(store: TrackingStore, values: list[float], *, fingerprint: str = "f1", ago: timedelta, **given: Any) -> None:
-    """Write exchanges that began so long ago, with one score each."""
+    """Write exchanges of the given age with one score each."""
     made = [an_exchange(started_at=NOW - ago, **given) for _ in values]
     store.exchanges.add(made)
     store.sampling.assign_tasks(
@@ -64,8 +64,8 @@ def write(store: TrackingStore, values: list[float], *, fingerprint: str = "f1",
     )
 
 
-def test_gauges_are_the_numbers_of_the_store(week: Week, page: TestClient) -> None:
-    """Mean, interval, n, shares and counts are those of summary and coverage for the window that the page names."""
+def test_gauges_equal_the_numbers_of_the_store(week: Week, page: TestClient) -> None:
+    """Mean, interval, n, shares and counts equal summary and coverage for the window that the page names."""
     found = scraped(page.get("/metrics").text)
 
     assert found.one("germane_up") == 1
@@ -93,8 +93,8 @@ def test_gauges_are_the_numbers_of_the_store(week: Week, page: TestClient) -> No
     assert any(found.all("germane_score_mean", route=SEARCH, window="24h"))
 
 
-def test_a_service_has_a_mean_over_all_its_routes(week: Week, page: TestClient) -> None:
-    """Weighted by traffic as the store does it: the number on top of the first page."""
+def test_service_mean_covers_all_routes(week: Week, page: TestClient) -> None:
+    """It is weighted by traffic and equals the number on the overview."""
     found = scraped(page.get("/metrics").text)
 
     for name, span in WINDOWS.items():
@@ -109,7 +109,7 @@ def test_a_service_has_a_mean_over_all_its_routes(week: Week, page: TestClient) 
 
 
 def test_every_exchange_is_counted_once(week: Week, page: TestClient) -> None:
-    """Scored, skipped, failed and pending of a window are all that were seen, with the store's own counts."""
+    """Scored, skipped, failed and pending add up to seen, and equal the store's counts."""
     found = scraped(page.get("/metrics").text)
 
     coverage = [one for one in week.store.trends.coverage(since=MINUTE - WINDOWS["7d"], until=MINUTE) if one.scorer]
@@ -124,8 +124,8 @@ def test_every_exchange_is_counted_once(week: Week, page: TestClient) -> None:
             assert found.one("germane_exchanges", outcome="skipped", reason=reason, **labels) == number
 
 
-def test_baseline_alerts_queue_and_workers_are_shown(week: Week, page: TestClient) -> None:
-    """What was normal, what is wrong, what waits and who scores stand beside the means."""
+def test_baseline_alerts_backlog_and_workers_are_exported(week: Week, page: TestClient) -> None:
+    """They are exported with the means."""
     found, store = scraped(page.get("/metrics").text), week.store
 
     (version,) = [one for one in store.baselines.list_versions() if one.status == "active"]
@@ -142,8 +142,8 @@ def test_baseline_alerts_queue_and_workers_are_shown(week: Week, page: TestClien
     assert found.one("germane_workers") == backlog.workers
 
 
-def test_a_mean_of_few_scores_is_no_number(store: TrackingStore, scrape: Any) -> None:
-    """Under 20 scores there is n and no mean; from 20 on there is one. A window without scores has no series at all."""
+def test_mean_needs_twenty_scores(store: TrackingStore, scrape: Any) -> None:
+    """Under 20 scores only n is exported; a window without scores has no series."""
     write(store, [0.5] * 19, ago=timedelta(minutes=90))
     assert scrape().one("germane_scores", window="24h") == 19
     assert not scrape().samples.get("germane_score_mean")
@@ -156,7 +156,7 @@ def test_a_mean_of_few_scores_is_no_number(store: TrackingStore, scrape: Any) ->
 
 
 def test_fingerprints_are_never_averaged(store: TrackingStore, scrape: Any) -> None:
-    """Each judge has a mean of its own; only that of the latest answer is the newest."""
+    """Each judge has its own mean; the one of the latest answer is marked as newest."""
     write(store, [0.2] * 20, fingerprint="old", ago=timedelta(hours=3))
     write(store, [0.8] * 20, fingerprint="new", ago=timedelta(hours=2))
     found = scrape()
@@ -169,8 +169,8 @@ def test_fingerprints_are_never_averaged(store: TrackingStore, scrape: Any) -> N
     )
 
 
-def test_only_the_newest_fingerprints_are_shown(store: TrackingStore, scrape: Any) -> None:
-    """A judge that changes every hour fills nobody's memory: the newest and the one before are shown."""
+def test_two_newest_fingerprints_are_exported(store: TrackingStore, scrape: Any) -> None:
+    """A judge that changes every hour does not create unbounded series."""
     for number in range(4):
         write(store, [0.5], fingerprint=f"f{number}", ago=timedelta(hours=12 - number))
 
@@ -180,8 +180,8 @@ def test_only_the_newest_fingerprints_are_shown(store: TrackingStore, scrape: An
 HOSTILE = 'a"}\ngermane_up 0\n# TYPE x \\n {évil="1"} \u202e<script>alert(1)</script> 😈'
 
 
-def test_a_hostile_name_stays_one_label(store: TrackingStore, scrape: Any) -> None:
-    """Quotes, line ends and backslashes in a route are read back as they were, and nothing else on the page changes."""
+def test_hostile_label_values_are_escaped(store: TrackingStore, scrape: Any) -> None:
+    """Quotes, line breaks and backslashes in a route round-trip, and change nothing else."""
     write(store, [0.5], route=HOSTILE, service='s"\\', ago=timedelta(minutes=5))
     found = scrape()
 
@@ -189,8 +189,8 @@ def test_a_hostile_name_stays_one_label(store: TrackingStore, scrape: Any) -> No
     assert found.one("germane_scores", route=HOSTILE, service='s"\\', window="1h") == 1
 
 
-def test_routes_are_bounded_and_the_rest_is_counted(store: TrackingStore, scrape: Any) -> None:
-    """The busiest 200 routes have series; how many have none is a gauge, those with endless names among them."""
+def test_routes_are_limited_and_dropped_series_counted(store: TrackingStore, scrape: Any) -> None:
+    """The 200 busiest routes have series; a gauge counts the others, including overlong names."""
     busy = {("shop", f"route-{number}"): 2 for number in range(MAX_ROUTES)}
     more = {("shop", f"quiet-{number}"): 1 for number in range(9)} | {("shop", "r" * 100_000): 7}
     store.exchanges.count_dropped(
@@ -203,8 +203,8 @@ def test_routes_are_bounded_and_the_rest_is_counted(store: TrackingStore, scrape
     assert found.one("germane_exchanges", route="route-7", window="1h", outcome="skipped", reason="queue_full") == 2
 
 
-def test_lines_are_bounded_too(store: TrackingStore, scrape: Any) -> None:
-    """Many routes with many scorers are no more than 600 lines; the scorers with most exchanges come first."""
+def test_series_are_limited(store: TrackingStore, scrape: Any) -> None:
+    """At most 600 lines; scorers with the most exchanges come first."""
     routes = {("shop", f"route-{number}"): 1 + number for number in range(50)}
     store.exchanges.count_dropped(
         routes, [f"s{number}" for number in range(25)], UnscoredReason.QUEUE_FULL, at=NOW - timedelta(hours=2)
@@ -217,8 +217,8 @@ def test_lines_are_bounded_too(store: TrackingStore, scrape: Any) -> None:
     assert left == {"routes": 0, "scorers": 5, "routes_of_scorers": 50 * 25 - MAX_ROUTE_SCORERS}
 
 
-def test_the_share_of_the_budget_that_is_spent(store: TrackingStore, scrape: Any) -> None:
-    """Of each limit of the day, beside requests, tokens and dollars; without a budget there is no sample."""
+def test_budget_usage_is_exported_per_limit(store: TrackingStore, scrape: Any) -> None:
+    """Along with requests, tokens and dollars; without a budget there is no sample."""
     assert not scrape().samples.get("germane_budget_used_ratio")
     assert not scrape().samples.get("germane_judge_cost_today_usd")
 
@@ -230,7 +230,7 @@ def test_the_share_of_the_budget_that_is_spent(store: TrackingStore, scrape: Any
 
 
 class Timer:
-    """Seconds that pass when they are told to; the readings are counted."""
+    """A manual clock that counts its readings."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
@@ -244,8 +244,8 @@ class Timer:
         return NOW
 
 
-def test_many_scrapers_cost_one_reading(store: TrackingStore) -> None:
-    """However many ask at once, and again for some seconds: the database is read once."""
+def test_concurrent_scrapes_share_one_query(store: TrackingStore) -> None:
+    """The result is reused for a few seconds."""
     timer = Timer()
     gauges = DatabaseCollector(store, settings(), now=timer.now, timer=timer)
     pages: list[list[Any]] = []
@@ -263,8 +263,8 @@ def test_many_scrapers_cost_one_reading(store: TrackingStore) -> None:
     assert timer.readings == 2
 
 
-def test_a_database_that_is_away_leaves_no_stale_gauges(tmp_path: Path, migrated_file: Path) -> None:
-    """The process still answers: germane_up is 0 and nothing of the database is told, until it is back."""
+def test_unreachable_database_leaves_no_stale_gauges(tmp_path: Path, migrated_file: Path) -> None:
+    """The process still responds with germane_up 0 and without database metrics until it is back."""
     timer, path = Timer(), tmp_path / "there.db"
     store = TrackingStore(f"sqlite:///{path}")
     registry = CollectorRegistry()
@@ -287,14 +287,14 @@ def test_a_database_that_is_away_leaves_no_stale_gauges(tmp_path: Path, migrated
 
 @pytest.fixture
 def migrated_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A migrated and empty SQLite file."""
+    """A migrated, empty SQLite file."""
     from tests.conftest import migrated_file
 
     return migrated_file(tmp_path_factory.getbasetemp())
 
 
-def test_the_page_is_as_who_asks_can_take_it(page: TestClient) -> None:
-    """Text by default, OpenMetrics where it is asked for, compressed where that is taken; HEAD has no body."""
+def test_format_follows_the_accept_header(page: TestClient) -> None:
+    """Text by default, OpenMetrics and gzip on request; HEAD has no body."""
     plain = page.get("/metrics", headers={"Accept-Encoding": "identity"})
     openmetrics = page.get("/metrics", headers={"Accept": "application/openmetrics-text; version=1.0.0"})
     head = page.head("/metrics")
@@ -307,8 +307,8 @@ def test_the_page_is_as_who_asks_can_take_it(page: TestClient) -> None:
     assert (head.status_code, head.content) == (200, b"")
 
 
-def test_who_has_no_token_sees_no_metrics(seeded: TrackingStore) -> None:
-    """A scraper shows the token as programs do; without it there is neither a number nor a name."""
+def test_metrics_need_the_token(seeded: TrackingStore) -> None:
+    """Scrapers send it as a bearer token; without it the response has no numbers and no names."""
     app = create_app(settings(), store=seeded, now=lambda: NOW, token="correct-horse-battery")
     with TestClient(app, base_url="http://127.0.0.1", follow_redirects=False) as client:
         refused = client.get("/metrics")
@@ -319,8 +319,8 @@ def test_who_has_no_token_sees_no_metrics(seeded: TrackingStore) -> None:
     assert SERVICE not in refused.text
 
 
-def test_promtool_finds_nothing_to_complain_about(page: TestClient) -> None:
-    """Names, help and types are as Prometheus wants them."""
+def test_promtool_accepts_the_page(page: TestClient) -> None:
+    """Names, help texts and types follow the conventions of Prometheus."""
     promtool = shutil.which("promtool") or pytest.skip("promtool is not installed: the page is not linted")
     text = page.get("/metrics").text
     checked = subprocess.run(

@@ -1,4 +1,4 @@
-"""The first page: what it says is what the store says, and what it cannot say it does not."""
+"""The overview: its numbers equal the store's, and missing numbers are named as missing."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def words(page: str) -> str:
 
 
 def reading(store: TrackingStore, **given: Any) -> Overview:
-    """Read what the page shows."""
+    """Load the data that the page shows."""
     view = ViewParams(**{"window": "7d", "since": NOW - 7 * DAY, "until": NOW} | given)
     desk = InsightContext(store=store, settings=load_settings(database="sqlite://"), now=lambda: NOW)
     return load_overview(desk, view)
@@ -46,7 +46,7 @@ def reading(store: TrackingStore, **given: Any) -> Overview:
 
 @pytest.fixture
 def opened() -> Iterator[Open]:
-    """Opens the pages of a store, at some moment and under some prefix."""
+    """Open the pages of a store, at a given time and under a given prefix."""
     with ExitStack() as stack:
 
         def open_(store: TrackingStore, now: datetime = NOW, root: str = "", **settings: Any) -> TestClient:
@@ -57,8 +57,8 @@ def opened() -> Iterator[Open]:
         yield open_
 
 
-def test_the_first_sentence_names_the_route_that_fell(page: TestClient, week: Week) -> None:
-    """With the numbers of the report for the same window, since when, and the alert."""
+def test_verdict_names_the_dropped_route(page: TestClient, week: Week) -> None:
+    """With the numbers of the report for the same window, the onset, and the alert."""
     (now,) = [
         one
         for one in week.store.trends.summary(since=NOW - DAY)
@@ -74,8 +74,8 @@ def test_the_first_sentence_names_the_route_that_fell(page: TestClient, week: We
     assert f'href="/alerts/{week.seeded.open_alert}"' in page.get("/").text
 
 
-def test_the_mean_of_the_service_is_that_of_its_rows(week: Week) -> None:
-    """Each weighted by 1 / its probability: those that ended with an error were scored whatever the draw said."""
+def test_service_mean_is_weighted_by_inclusion_probability(week: Week) -> None:
+    """Exchanges with errors were scored regardless of sampling, and count with weight 1."""
     found = reading(week.store).last_day.current
     rows = [
         (score.value, 1.0 if exchange.error else 1 / 0.8)
@@ -90,8 +90,8 @@ def test_the_mean_of_the_service_is_that_of_its_rows(week: Week) -> None:
     assert found.low_share == pytest.approx(sum(one for value, one in rows if value < 0.5) / weight, abs=1e-9)
 
 
-def test_tiles_show_what_was_read(page: TestClient, seeded: TrackingStore) -> None:
-    """Every mean with interval and n, shares as shares, counts as counts."""
+def test_tiles_show_the_loaded_numbers(page: TestClient, seeded: TrackingStore) -> None:
+    """Means with interval and n, shares as percentages, counts as counts."""
     found = reading(seeded)
     current, second, change = found.last_day.current, found.last_day.second, found.change
     text = words(page.get("/").text)
@@ -115,8 +115,8 @@ def test_tiles_show_what_was_read(page: TestClient, seeded: TrackingStore) -> No
     assert "Worker running" in text
 
 
-def test_the_change_is_from_what_the_baseline_has_kept(week: Week) -> None:
-    """The level that alerts name and ``germane baseline show`` prints; what fell is what a comparison finds."""
+def test_change_is_measured_from_the_stored_baseline(week: Week) -> None:
+    """The page and ``germane baseline show`` show the same level."""
     found = reading(week.store)
     before = found.last_day.reference_period
     assert before is not None
@@ -146,8 +146,8 @@ def _lines(found: Overview) -> list[Comparison]:
     return [card.comparison for card in found.cards if card.comparison is not None]
 
 
-def test_the_route_that_fell_comes_first_and_each_leads_to_its_own_page(page: TestClient) -> None:
-    """Names with a slash stay one part of the address."""
+def test_dropped_route_comes_first_and_cards_link_to_routes(page: TestClient) -> None:
+    """Names with slashes stay one path segment."""
     found = re.findall(r'class="small( bad)?" href="([^"]*)"', page.get("/").text)
 
     assert found[0] == (" bad", "/r/docs-search")
@@ -155,8 +155,8 @@ def test_the_route_that_fell_comes_first_and_each_leads_to_its_own_page(page: Te
     assert all(tone == "" for tone, _ in found[1:])
 
 
-def test_the_worst_answers_are_there_without_a_click(page: TestClient, week: Week) -> None:
-    """A few refusals as refusals, then the lowest scores with what the answer reads like; each opens its answer."""
+def test_overview_lists_the_worst_answers(page: TestClient, week: Week) -> None:
+    """Refusals first, then the lowest scores with their generated question; each links to its answer."""
     text = page.get("/").text
     table = text[text.index('id="worst"') :]
     shown = re.findall(r'href="/a/([0-9a-f]{32})" data-drawer', table)
@@ -177,8 +177,8 @@ def test_the_worst_answers_are_there_without_a_click(page: TestClient, week: Wee
         assert html.escape(least["text"], quote=True) in table.replace("&#39;", "&#x27;")
 
 
-def test_of_another_scorer_no_questions_are_shown(page: TestClient) -> None:
-    """They exist for relevancy alone, and its name is never given to another mean."""
+def test_other_scorers_show_no_generated_questions(page: TestClient) -> None:
+    """Only relevancy has them, and its name is never used for another mean."""
     found = words(page.get("/?scorer=faithfulness").text)
 
     assert "Reads like an answer to" in words(page.get("/").text)
@@ -187,8 +187,8 @@ def test_of_another_scorer_no_questions_are_shown(page: TestClient) -> None:
     assert "Relevancy fell" not in found
 
 
-def test_the_window_changes_the_trend_and_not_the_last_day(seeded: TrackingStore) -> None:
-    """What is called the last 24 hours stays so."""
+def test_window_changes_only_the_trend(seeded: TrackingStore) -> None:
+    """Tiles that say 24 h always cover the last 24 hours."""
     week, month = reading(seeded), reading(seeded, window="30d", since=NOW - 30 * DAY)
 
     assert (week.last_day.current, week.worst, week.verdict.text) == (
@@ -200,8 +200,8 @@ def test_the_window_changes_the_trend_and_not_the_last_day(seeded: TrackingStore
     assert sum(one.n for one in week.buckets) == sum(one.n for one in month.buckets)
 
 
-def test_the_trend_has_marks_of_deploys_and_alerts(seeded: TrackingStore) -> None:
-    """Those of the window, with the alert's page."""
+def test_trend_shows_deploys_and_alerts(seeded: TrackingStore) -> None:
+    """Markers in the window are drawn, and alerts link to their page."""
     found = reading(seeded)
     short = reading(seeded, window="24h", since=NOW - DAY)
 
@@ -211,8 +211,8 @@ def test_the_trend_has_marks_of_deploys_and_alerts(seeded: TrackingStore) -> Non
     assert not short.markers
 
 
-def test_of_several_services_one_is_shown_and_the_others_are_links(opened: Open, seeded: TrackingStore) -> None:
-    """The one with most scores, unless the address names another."""
+def test_busiest_service_is_shown_and_others_are_linked(opened: Open, seeded: TrackingStore) -> None:
+    """Unless the URL names a service."""
     another_service(seeded)
     page = opened(seeded)
 
@@ -227,15 +227,15 @@ def test_of_several_services_one_is_shown_and_the_others_are_links(opened: Open,
     assert "Also open" not in words(first)
 
 
-def test_what_nobody_knows_is_not_said_to_be_unscored(page: TestClient) -> None:
-    """An address that asks for another scorer or service shows what it would without."""
+def test_unknown_scorer_or_service_falls_back_to_the_default(page: TestClient) -> None:
+    """The URL parameter is ignored."""
     for query in ("scorer=nope", "service=nope"):
         assert "Relevancy fell on docs-search" in words(page.get(f"/?{query}").text), query
     assert "vs. baseline" in words(page.get("/r/docs-search?scorer=nope").text)
 
 
-def test_without_a_baseline_the_time_before_in_the_window_is_compared(seeded: TrackingStore) -> None:
-    """It is named for what it is."""
+def test_without_a_baseline_earlier_scores_are_compared(seeded: TrackingStore) -> None:
+    """The page names the period it compares with."""
     (version,) = [one for one in seeded.baselines.list_versions() if one.status == "active"]
     seeded.baselines.restart_learning(version.key, "accepted", since=NOW, until=NOW + DAY)
 
@@ -245,8 +245,8 @@ def test_without_a_baseline_the_time_before_in_the_window_is_compared(seeded: Tr
     assert (found.baseline, found.since, found.until) == (None, NOW - 7 * DAY + HALF, NOW - DAY - HALF)
 
 
-def test_a_baseline_whose_scores_are_not_here_is_not_compared_with(seeded: TrackingStore) -> None:
-    """One that was imported says nothing that this database can show."""
+def test_imported_baseline_is_not_compared(seeded: TrackingStore) -> None:
+    """Its scores are not in this database."""
     (version,) = [one for one in seeded.baselines.list_versions() if one.status == "active"]
     assert version.baseline is not None
     fields = {name: getattr(version.baseline, name) for name in Baseline.__slots__}
@@ -260,8 +260,8 @@ def test_a_baseline_whose_scores_are_not_here_is_not_compared_with(seeded: Track
     assert found.baseline is None
 
 
-def test_erased_text_is_said_to_be(opened: Open, seeded: TrackingStore) -> None:
-    """Its numbers stay."""
+def test_erased_text_is_marked_as_erased(opened: Open, seeded: TrackingStore) -> None:
+    """Its numbers remain."""
     seeded.retention.prune(texts_before=NOW)
 
     found = words(opened(seeded).get("/").text)
@@ -270,8 +270,8 @@ def test_erased_text_is_said_to_be(opened: Open, seeded: TrackingStore) -> None:
     assert "Relevancy fell on docs-search" in found
 
 
-def test_old_data_is_called_old(opened: Open, seeded: TrackingStore) -> None:
-    """Three days later nobody is told how the last day was; the open alert is still named."""
+def test_stale_data_is_marked_as_stale(opened: Open, seeded: TrackingStore) -> None:
+    """After three days there is no statement about the last day; open alerts are still shown."""
     later = NOW + 3 * DAY
     found = words(opened(seeded, now=later).get("/").text)
 
@@ -280,16 +280,16 @@ def test_old_data_is_called_old(opened: Open, seeded: TrackingStore) -> None:
     assert "Relevancy fell on docs-search. Since then:" in found.replace(" .", ".")
 
 
-def test_an_empty_database_leads_to_the_first_step(opened: Open, store: TrackingStore) -> None:
-    """There is no error, and no number yet."""
+def test_empty_database_shows_the_first_step(opened: Open, store: TrackingStore) -> None:
+    """No error, and no numbers."""
     found = opened(store).get("/")
 
     assert found.status_code == 200
     assert "<h1>First steps</h1>" in found.text
 
 
-def test_hostile_texts_stay_texts(opened: Open, store: TrackingStore) -> None:
-    """Whatever is asked, answered, or named a route; and the page stays small."""
+def test_hostile_texts_are_escaped(opened: Open, store: TrackingStore) -> None:
+    """Questions, answers and route names are text, and the page stays small."""
     hostile(store)
     found = opened(store).get("/").text
 
@@ -302,8 +302,8 @@ def test_hostile_texts_stay_texts(opened: Open, store: TrackingStore) -> None:
     assert 'href="/r/%2F%2Fevil.example%2F"' in found
 
 
-def test_links_keep_the_prefix_under_which_the_pages_are_mounted(opened: Open, seeded: TrackingStore) -> None:
-    """Not one leads out of it."""
+def test_links_keep_the_mount_prefix(opened: Open, seeded: TrackingStore) -> None:
+    """No link leaves it."""
     found = opened(seeded, root="/insights").get("/insights/").text
     hrefs = set(re.findall(r'(?:href|action|src)="(/[^"]*)"', found))
 
@@ -324,15 +324,15 @@ def test_links_keep_the_prefix_under_which_the_pages_are_mounted(opened: Open, s
         ),
     ],
 )
-def test_the_sampling_rule_is_said_in_words(
+def test_sampling_rule_is_explained(
     opened: Open, seeded: TrackingStore, settings: dict[str, Any], expected: str
 ) -> None:
-    """Beside how many of how many were scored."""
+    """Along with the number of scored and seen answers."""
     assert expected in words(opened(seeded, **settings).get("/").text)
 
 
-def test_few_questions_are_asked_of_the_database(week: Week, tmp_path: Path) -> None:
-    """However many routes there are: the page is load_overview in a few snapshots."""
+def test_query_count_does_not_grow_with_routes(week: Week, tmp_path: Path) -> None:
+    """The page is loaded in a few snapshots."""
     from sqlalchemy import event
 
     asked: list[str] = []

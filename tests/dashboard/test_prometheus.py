@@ -1,4 +1,4 @@
-"""A real Prometheus that scrapes the page, where there is one."""
+"""A real Prometheus that scrapes the metrics page, if one is installed."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ RELEVANCY = "answer_relevancy"
 
 
 def until(condition: Callable[[], Any], seconds: float = 60.0) -> Any:
-    """Wait for what another process is about to do; return what came."""
+    """Poll another process until it returns a result."""
     pause = threading.Event()
     for _ in range(int(seconds * 20)):
         if found := condition():
@@ -39,7 +39,7 @@ def until(condition: Callable[[], Any], seconds: float = 60.0) -> Any:
 
 @pytest.fixture
 def scraping(week: Week, tmp_path: Path) -> Iterator[str]:
-    """The address of a Prometheus that scrapes a served page, with the rules that germane ships."""
+    """The URL of a Prometheus that scrapes a served page, with the rules that germane ships."""
     path = shutil.which("prometheus") or pytest.skip("prometheus is not installed: no real scrape is tried")
     assert grafana.main([str(tmp_path / "out")], standalone_mode=False) is None
     server = DashboardServer(
@@ -66,14 +66,14 @@ def scraping(week: Week, tmp_path: Path) -> Iterator[str]:
 
 
 def ask(address: str, query: str) -> list[dict[str, Any]]:
-    """Return what a query finds at this moment."""
+    """Return the current result of a query."""
     answer = httpx2.get(f"{address}/api/v1/query", params={"query": query}, timeout=30)
     found: list[dict[str, Any]] = answer.json()["data"]["result"] if answer.status_code == 200 else []
     return found
 
 
-def test_what_prometheus_scrapes_is_what_the_store_says(week: Week, scraping: str) -> None:
-    """Through a scrape, a query and back a mean is the same number; a panel's query and an alert find it too."""
+def test_prometheus_returns_the_numbers_of_the_store(week: Week, scraping: str) -> None:
+    """A mean is unchanged after scrape and query; a dashboard query and an alerting rule find it."""
     where = f'service="{SERVICE}", route="{SEARCH}", scorer="{RELEVANCY}", window="24h"'
     (found,) = until(lambda: ask(scraping, f"germane_score_mean{{{where}}}"))
     ends = {name: f'germane_window_{name}_timestamp_seconds{{window="24h"}}' for name in ("begin", "end")}

@@ -22,7 +22,7 @@ VIEW = ViewParams(window="7d", since=NOW - DAYS, until=NOW)
 
 
 def reading(store: TrackingStore, route: str = SEARCH, view: ViewParams = VIEW) -> RouteInsight:
-    """Return what the page of a route shows."""
+    """Load the data that the page of a route shows."""
     found = load_route(
         InsightContext(store=store, settings=load_settings(database="sqlite://"), now=lambda: NOW), view, route
     )
@@ -30,8 +30,8 @@ def reading(store: TrackingStore, route: str = SEARCH, view: ViewParams = VIEW) 
     return found
 
 
-def test_each_metric_has_a_chart_of_its_own(page: TestClient) -> None:
-    """All scorers of the route over time, each by its own name, that on show first; every mean with n and interval."""
+def test_each_scorer_has_its_own_chart(page: TestClient) -> None:
+    """The selected scorer is first, and every mean has n and an interval."""
     text = page.get("/r/docs-search").text
     titles = re.findall(r'<h2 id="scorer-\d-title">([^<]+)</h2>\s*<p><span class="mean"><b>[\d.]+</b> '
                         r'<span class="ci">95 % interval [\d.]+\u2013[\d.]+, n=\d+</span>', text)  # fmt: skip
@@ -40,8 +40,8 @@ def test_each_metric_has_a_chart_of_its_own(page: TestClient) -> None:
     assert len(set(re.findall(r' id="([^"]+)"', text))) == len(re.findall(r' id="([^"]+)"', text))
 
 
-def test_the_numbers_are_those_of_the_summary(week: Week) -> None:
-    """Page and :meth:`Store.summary` give one mean, one interval and one count for one window."""
+def test_numbers_equal_the_store_summary(week: Week) -> None:
+    """Page and :meth:`Store.summary` have the same mean, interval and count for the same window."""
     shown = reading(week.store)
     known = {
         one.scorer: one
@@ -56,8 +56,8 @@ def test_the_numbers_are_those_of_the_summary(week: Week) -> None:
         assert (line.summary.n, line.summary.coverage) == (same.n, same.coverage)
 
 
-def test_the_baseline_is_that_of_the_route(week: Week) -> None:
-    """What a drop is found by is what the page compares with, with the days that it was learned from."""
+def test_change_compares_with_the_baseline_of_the_route(week: Week) -> None:
+    """It is the baseline of the drop rule, shown with the days it was learned from."""
     first = reading(week.store).first
     assert first is not None
     assert first.baseline is not None
@@ -68,8 +68,8 @@ def test_the_baseline_is_that_of_the_route(week: Week) -> None:
     assert "baseline 2, 13 Nov to 18 Nov" in first.chart
 
 
-def test_a_drop_shows_in_model_and_prompt(week: Week) -> None:
-    """The route is broken down by what ``trend_by`` names; each line has its own n."""
+def test_breakdowns_show_model_and_prompt(week: Week) -> None:
+    """The setting ``breakdowns`` selects them, and each line has its own n."""
     shown = reading(week.store)
     assert [one.name for one in shown.breakdowns] == ["model", "prompt_version"]
     assert shown.first is not None
@@ -77,8 +77,8 @@ def test_a_drop_shows_in_model_and_prompt(week: Week) -> None:
         assert sum(one.n for one in part.means) == shown.first.summary.n
 
 
-def test_what_was_not_scored_is_told_with_its_reason(week: Week, page: TestClient) -> None:
-    """Counts of all answers: scored, waiting, failed and skipped add up to those seen; and by which rule they came."""
+def test_unscored_answers_are_counted_by_reason(week: Week, page: TestClient) -> None:
+    """Scored, waiting, failed and skipped add up to seen, and the sampling rule is shown."""
     for one in reading(week.store).coverage:
         assert one.seen == one.scored + one.pending + sum(one.failed.values()) + sum(one.skipped.values())
     text = page.get("/r/docs-search").text
@@ -86,8 +86,8 @@ def test_what_was_not_scored_is_told_with_its_reason(week: Week, page: TestClien
     assert re.search(r"<b>\d+</b> of \d+<small>8\d % drawn</small>", text)
 
 
-def test_the_worst_answers_lead_to_their_pages(week: Week, page: TestClient) -> None:
-    """A few refusals, which say so and have no written question, then the lowest of the others."""
+def test_worst_answers_link_to_their_pages(week: Week, page: TestClient) -> None:
+    """Refusals without a generated question, then the lowest scores."""
     shown = reading(week.store)
     values = [one.score.value for one in shown.worst]
     assert values == [0.0] * 3 + [one for one in sorted(week.seeded.values(route=SEARCH)) if one > 0][:7]
@@ -97,8 +97,8 @@ def test_the_worst_answers_lead_to_their_pages(week: Week, page: TestClient) -> 
     assert 'class="tag bad"' in text
 
 
-def test_alerts_and_marks_are_on_the_line_and_in_a_list(week: Week, page: TestClient) -> None:
-    """What happened to the route or to its service, with links to the alerts."""
+def test_alerts_and_markers_are_charted_and_listed(week: Week, page: TestClient) -> None:
+    """Those of the route and of its service, with links to the alerts."""
     shown = reading(week.store)
     assert week.seeded.open_alert in {one.id for one in shown.alerts}
     assert {one.name for one in shown.markers} == {"index v42", "prompt 7"}
@@ -108,30 +108,30 @@ def test_alerts_and_marks_are_on_the_line_and_in_a_list(week: Week, page: TestCl
     assert re.search(r'<text class="deploy"[^>]*>index v42</text>', text)
 
 
-def test_another_scorer_can_be_chosen(page: TestClient) -> None:
-    """The address says whose scores come first."""
+def test_url_selects_the_scorer(page: TestClient) -> None:
+    """The selected scorer comes first."""
     text = page.get("/r/docs-search?scorer=faithfulness&window=24h").text
     assert re.findall(r'<h2 id="scorer-\d-title">([^<]+)', text)[0] == "Faithfulness"
     assert '<option value="faithfulness" selected>' in text
 
 
-def test_a_route_that_nobody_knows_is_not_found(page: TestClient) -> None:
-    """The page says so, and which routes there are; the name is text."""
+def test_unknown_route_is_not_found(page: TestClient) -> None:
+    """The page lists the known routes, and the name is escaped."""
     found = page.get("/r/%3Cscript%3Ealert(1)%3C/script%3E", headers={"accept": "text/html"})
     assert found.status_code == 404
     assert "<script>alert" not in found.text
     assert 'href="/r/docs-search"' in found.text
 
 
-def test_a_window_without_scores_says_so(page: TestClient) -> None:
-    """A route that is known has a page also of a time in which nothing was asked."""
+def test_window_without_scores_says_so(page: TestClient) -> None:
+    """A known route has a page for every window."""
     found = page.get("/r/docs-search?since=2026-01-01&until=2026-01-02")
     assert found.status_code == 200
     assert "No scores in this window." in found.text
 
 
-def test_a_name_may_hold_anything(week: Week, page: TestClient) -> None:
-    """Slashes, dots, quotes, percent signs, tags and letters that turn the line around: each name has its page."""
+def test_routes_can_have_any_name(week: Week, page: TestClient) -> None:
+    """Slashes, dots, quotes, percent signs, tags and bidirectional letters: each name has its page."""
     hostile(week.store, NOW)
     for name in ROUTES:
         found = page.get(route_path(name))
@@ -143,13 +143,13 @@ def test_a_name_may_hold_anything(week: Week, page: TestClient) -> None:
 
 
 def test_few_scores_are_not_enough_data(week: Week, page: TestClient) -> None:
-    """Under 20 scores there is no mean to go by."""
+    """Under 20 scores there is no mean."""
     hostile(week.store, NOW)
     text = page.get(route_path(ROUTES[0])).text
     assert re.search(r"not enough data \(n=\d+, need 20\)", text)
 
 
-def test_services_that_share_a_name_are_told_apart(week: Week, page: TestClient) -> None:
-    """A service is shown by itself, and only one that is asked for."""
+def test_services_with_the_same_route_are_separate(week: Week, page: TestClient) -> None:
+    """A service is shown alone, and only if the URL selects it."""
     assert page.get(f"/r/docs-search?service={SERVICE}").text.count("data-points=") == 6
     assert page.get("/r/docs-search?service=nobody").text.count("data-points=") == 0

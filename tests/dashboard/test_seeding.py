@@ -1,4 +1,4 @@
-"""The week that other tests look at holds what they rely on."""
+"""The contents of the sample week that other tests rely on."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from germane.storage import TrackingStore
 DAY = timedelta(days=1)
 
 
-def test_the_week_holds_all_kinds_of_outcome(week: Week) -> None:
-    """Scores of three scorers, failures, what was not drawn, what waits, and what was dropped."""
+def test_week_contains_every_outcome(week: Week) -> None:
+    """Scores of three scorers, failures, unsampled, pending and dropped exchanges."""
     store = week.store
     counts = store.answers.counts()
     summary = {(one.route, one.scorer): one for one in store.trends.summary(since=NOW - DAY)}
@@ -32,8 +32,8 @@ def test_the_week_holds_all_kinds_of_outcome(week: Week) -> None:
     assert min(one.n for one in summary.values()) >= 20
 
 
-def test_the_week_holds_what_pages_show_beside_scores(week: Week) -> None:
-    """Labels, marks, a baseline in force, an open alert and one that is over, what was told, a worker."""
+def test_week_contains_labels_alerts_and_a_worker(week: Week) -> None:
+    """Labels, markers, an active baseline, an open and a resolved alert, notifications, and a worker."""
     store = week.store
     alerts = {one.id: one for one in store.alerts.search()}
 
@@ -48,8 +48,8 @@ def test_the_week_holds_what_pages_show_beside_scores(week: Week) -> None:
     assert store.queue.list_retries()
 
 
-def test_what_is_returned_is_what_is_stored(week: Week) -> None:
-    """Tests may reckon with the values that were written."""
+def test_returned_values_equal_stored_values(week: Week) -> None:
+    """Tests can calculate with the returned values."""
     found = {(one.route, one.scorer): one.n for one in week.store.trends.summary()}
 
     assert found["docs-search", "faithfulness"] == len(week.seeded.values("faithfulness", "docs-search"))
@@ -59,7 +59,7 @@ def test_what_is_returned_is_what_is_stored(week: Week) -> None:
 
 
 def test_hostile_texts_and_a_second_service_are_stored(store: TrackingStore) -> None:
-    """Nothing of it is refused on the way in."""
+    """No text is rejected."""
     exchanges, others = hostile(store), another_service(store)
     found = {one.service: 0 for one in store.trends.summary()}
     for one in store.trends.summary():

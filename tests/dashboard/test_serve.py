@@ -1,4 +1,4 @@
-"""``germane serve`` as a process, asked over real HTTP."""
+"""``germane serve`` as a process, over real HTTP."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ LONG = 60
 
 @dataclass
 class Served:
-    """A process that serves."""
+    """A running ``germane serve``."""
 
     process: subprocess.Popen[str]
     address: str
@@ -40,14 +40,14 @@ class Served:
     """On stderr, before it served."""
 
     def end(self, number: signal.Signals = signal.SIGTERM) -> tuple[int, str]:
-        """Send a signal; return the exit code, and what was said until the end."""
+        """Send a signal; return the exit code and the remaining output."""
         self.process.send_signal(number)
         return self.process.wait(LONG), self.said + (self.process.stderr.read() if self.process.stderr else "")
 
 
 @pytest.fixture
 def database(bare: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A migrated and empty file."""
+    """A migrated, empty file."""
     path = bare / "germane.db"
     path.write_bytes(migrated_file(tmp_path_factory.getbasetemp()).read_bytes())
     return f"sqlite:///{path}"
@@ -81,13 +81,13 @@ def serving(*arguments: str, **environment: str) -> Iterator[Served]:
 
 
 def refused(*arguments: str, **environment: str) -> tuple[int, str]:
-    """Return exit code and message of a start that fails, in this process."""
+    """Return exit code and message of a failed start, in this process."""
     ended = CliRunner().invoke(command, arguments, env=environment)
     return ended.exit_code, ended.output + (str(ended.exception) if isinstance(ended.exception, GermaneError) else "")
 
 
-def test_it_says_where_it_serves_and_ends_with_a_signal(database: str) -> None:
-    """The first page is there as soon as the address is told; SIGTERM ends it with 0, and nothing more was said."""
+def test_serve_prints_its_url_and_stops_on_sigterm(database: str) -> None:
+    """Pages are available once the URL is printed; SIGTERM exits with 0 and no further output."""
     with serving() as served:
         answer = httpx2.get(f"{served.address}/", headers=PAGE)
         head = httpx2.head(f"{served.address}/")
@@ -100,8 +100,8 @@ def test_it_says_where_it_serves_and_ends_with_a_signal(database: str) -> None:
     assert ended == (0, f"germane serves on {served.address}\n")
 
 
-def test_an_interruption_ends_it_with_130_also_while_somebody_is_connected(database: str) -> None:
-    """An open connection that asks for nothing keeps it for no longer than a few seconds."""
+def test_interrupt_exits_with_130_despite_open_connections(database: str) -> None:
+    """An idle connection delays the exit by a few seconds at most."""
     with serving() as served:
         address = ("127.0.0.1", int(served.address.rpartition(":")[2]))
         with closing(socket.create_connection(address)) as open_, httpx2.Client() as client:
@@ -110,8 +110,8 @@ def test_an_interruption_ends_it_with_130_also_while_somebody_is_connected(datab
             assert served.end(signal.SIGINT)[0] == 130
 
 
-def test_another_address_needs_a_token(database: str) -> None:
-    """It ends with exit code 2 and says how to get one; with one it serves."""
+def test_remote_address_needs_a_token(database: str) -> None:
+    """Without one it exits with 2 and explains how to get one; with one it serves."""
     code, said = refused("--host", "0.0.0.0")
     assert code == 2
     assert all(way in said for way in ("GERMANE_DASHBOARD_TOKEN", "--token-file", "--generate-token"))
@@ -124,8 +124,8 @@ def test_another_address_needs_a_token(database: str) -> None:
         assert TOKEN not in served.end()[1]
 
 
-def test_a_token_is_read_from_a_file_or_made(database: str, bare: Path) -> None:
-    """One that is made is shown once; one that is too short is refused without being shown."""
+def test_token_is_read_from_a_file_or_generated(database: str, bare: Path) -> None:
+    """A generated token is printed once; a short one is rejected and not printed."""
     (bare / "token").write_text(f"{TOKEN}\n")
     with serving("--token-file", "token") as served:
         assert httpx2.get(served.address, headers={"Authorization": f"Bearer {TOKEN}"}).status_code == 200
@@ -141,8 +141,8 @@ def test_a_token_is_read_from_a_file_or_made(database: str, bare: Path) -> None:
     assert refused("--token-file", "nowhere")[0] == 2
 
 
-def test_a_name_is_answered_once_it_is_told(database: str) -> None:
-    """Of the command line or the settings; a web address is no name."""
+def test_allowed_host_names_are_answered(database: str) -> None:
+    """From the command line or the settings; a URL is not a host name."""
     token = {"Authorization": f"Bearer {TOKEN}"}
     with serving(
         "--host-name", "one.example", GERMANE_DASHBOARD_TOKEN=TOKEN, GERMANE_ALLOWED_HOSTS="two.example"
@@ -155,8 +155,8 @@ def test_a_name_is_answered_once_it_is_told(database: str) -> None:
     assert refused("--host-name", "https://one.example")[0] == 2
 
 
-def test_an_address_that_is_taken_is_told(database: str) -> None:
-    """In a sentence and with exit code 1, as for an address of another machine."""
+def test_occupied_address_is_reported(database: str) -> None:
+    """With a message and exit code 1, like an address of another machine."""
     with closing(socket.create_server(("127.0.0.1", 0))) as taken:
         port = taken.getsockname()[1]
         code, said = refused("--port", str(port))
@@ -166,8 +166,8 @@ def test_an_address_that_is_taken_is_told(database: str) -> None:
     assert said.strip() == f"cannot serve on 127.0.0.1 port {port}: {free}"
 
 
-def test_a_database_that_is_away_does_not_keep_it_from_serving(bare: Path) -> None:
-    """Its pages say so, and it goes on once the database is there."""
+def test_unreachable_database_does_not_prevent_serving(bare: Path) -> None:
+    """Pages report it, and work once the database is available."""
     with serving("--database", f"sqlite:///{bare}/nowhere/germane.db") as served:
         before = httpx2.get(f"{served.address}/", headers=PAGE)
         (bare / "nowhere").mkdir()
@@ -179,8 +179,8 @@ def test_a_database_that_is_away_does_not_keep_it_from_serving(bare: Path) -> No
     assert (before.status_code, after.status_code) == (503, 200)
 
 
-def test_nothing_that_people_ask_for_stands_in_the_log(database: str) -> None:
-    """Neither what they look for, nor what they send, nor where a path leads that is not there."""
+def test_log_contains_no_user_input(database: str) -> None:
+    """No query strings, form fields, or unknown paths."""
     with serving() as served:
         httpx2.get(f"{served.address}/answers?text=hunter2")
         httpx2.get(f"{served.address}/hunter2")
@@ -190,8 +190,8 @@ def test_nothing_that_people_ask_for_stands_in_the_log(database: str) -> None:
     assert "hunter2" not in said
 
 
-def test_read_only_takes_no_form(database: str) -> None:
-    """Whoever asks, and however."""
+def test_read_only_rejects_every_form(database: str) -> None:
+    """For every client."""
     with serving("--read-only") as served:
         answer = httpx2.post(f"{served.address}/a/x/feedback", data={"score": "0"})
 
@@ -199,8 +199,8 @@ def test_read_only_takes_no_form(database: str) -> None:
     assert "read only" in answer.text
 
 
-def test_it_scores_as_well_when_asked_to(database: str) -> None:
-    """With ``--with-worker`` what is captured gets its score, and both end together."""
+def test_with_worker_scores_answers(database: str) -> None:
+    """With ``--with-worker``, captured exchanges are scored, and both stop together."""
     with FakeJudge() as judge, closing(TrackingStore(database)) as store:
         settings = {f"GERMANE_{name.upper()}": str(value) for name, value in judge.settings().items()}
         with serving("--with-worker", GERMANE_POLL_INTERVAL="0.1", **settings) as served:
@@ -213,8 +213,8 @@ def test_it_scores_as_well_when_asked_to(database: str) -> None:
             assert served.end()[0] == 0
 
 
-def test_nothing_to_score_with_is_told_before_it_serves(database: str) -> None:
-    """``--with-worker`` without any judge is refused, as ``germane worker`` is."""
+def test_with_worker_needs_a_judge(database: str) -> None:
+    """``--with-worker`` without a judge is rejected, like ``germane worker``."""
     code, said = refused("--with-worker", "--port", "0", GERMANE_SCORERS="answer_relevancy")
 
     assert code == 1

@@ -1,4 +1,4 @@
-"""What is shown before there is anything to show, and where there can be nothing."""
+"""The first steps, and pages without data or without a database."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def an_exchange(name: str) -> Exchange:
 
 
 def score(store: TrackingStore, *names: str) -> None:
-    """Score exchanges that are drawn."""
+    """Score the sampled exchanges."""
     store.sampling.assign_tasks([SamplingDecision(name, 1.0, "sampled") for name in names], SCORERS)
     tasks = [task for claim in store.queue.claim_tasks("w", SCORERS, limit=9, lease=LEASE) for task in claim.tasks]
     own: dict[str, Any] = {"scorer": "answer_relevancy", "fingerprint": "f1", "value": 0.7, "label": "high"}
@@ -39,14 +39,14 @@ def score(store: TrackingStore, *names: str) -> None:
 
 
 def shown(page: TestClient, path: str = "/") -> str:
-    """Return the words of a page."""
+    """Return the visible text of a page."""
     answer = page.get(path, headers=PAGE)
     assert answer.status_code == 200, answer.text
     return " ".join(re.sub(r"<[^>]+>", " ", answer.text.partition("<main")[2]).split())
 
 
-def test_an_empty_database_shows_the_first_steps(store: TrackingStore) -> None:
-    """What to write, the two commands, and a counter that refreshes itself stand where the overview will be."""
+def test_empty_database_shows_the_first_steps(store: TrackingStore) -> None:
+    """The code, the two commands, and a live counter appear in place of the overview."""
     page = knocking(a_dashboard(store))
     words, text = shown(page), page.get("/", headers=PAGE).text
 
@@ -57,8 +57,8 @@ def test_an_empty_database_shows_the_first_steps(store: TrackingStore) -> None:
     assert re.search(r'<p id="received" data-live[^>]*><b>0 exchanges received</b>', text)
 
 
-def test_a_file_that_nobody_has_made_is_no_error(bare: Path) -> None:
-    """The page says that the application makes it, makes none itself, and goes on once it is there."""
+def test_missing_database_file_is_not_an_error(bare: Path) -> None:
+    """The page says that the application creates it, does not create it, and works once it exists."""
     with closing(TrackingStore(f"sqlite:///{bare}/later.db")) as store:
         page = knocking(a_dashboard(store))
         assert "which the application creates on its first start" in shown(page)
@@ -69,8 +69,8 @@ def test_a_file_that_nobody_has_made_is_no_error(bare: Path) -> None:
         assert "1 exchange received" in shown(page, "/start")
 
 
-def test_decorated_handlers_that_were_never_called_are_named(store: TrackingStore) -> None:
-    """With what is wrong where somebody did call them; one that was called is not named."""
+def test_uncalled_handlers_are_listed(store: TrackingStore) -> None:
+    """With the likely cause if they were called; called handlers are not listed."""
     page = knocking(a_dashboard(store))
     store.exchanges.declare_routes("shop", ["ask", "search"])
     assert "Decorated but not called yet: ask in shop search in shop" in shown(page)
@@ -81,8 +81,8 @@ def test_decorated_handlers_that_were_never_called_are_named(store: TrackingStor
     assert "not called yet: search in shop" in words
 
 
-def test_captured_and_not_scored_says_why(store: TrackingStore) -> None:
-    """Each reason that can be known is told, with what to do about it."""
+def test_unscored_exchanges_show_the_cause(store: TrackingStore) -> None:
+    """Each known cause is shown with its remedy."""
     page = knocking(a_dashboard(store))
     store.exchanges.add([an_exchange(f"e{number}") for number in range(12)])
     words = shown(page, "/start")
@@ -99,8 +99,8 @@ def test_captured_and_not_scored_says_why(store: TrackingStore) -> None:
     assert "Not scored: the worker does not use the judge: the key is rejected" in shown(page, "/start")
 
 
-def test_the_overview_comes_with_the_first_exchange(store: TrackingStore) -> None:
-    """From then on the first steps stand at their own address only, and say that it works once it does."""
+def test_overview_appears_with_the_first_exchange(store: TrackingStore) -> None:
+    """The first steps stay at their own URL, and confirm when scoring works."""
     page = knocking(a_dashboard(store))
     assert "First steps" in shown(page)
 
@@ -110,8 +110,8 @@ def test_the_overview_comes_with_the_first_exchange(store: TrackingStore) -> Non
     assert "Setup complete: answers are captured and scored." in shown(page, "/start")
 
 
-def test_hostile_names_of_handlers_are_text(store: TrackingStore) -> None:
-    """A route is what an application calls it."""
+def test_hostile_route_names_are_escaped(store: TrackingStore) -> None:
+    """Applications choose route names."""
     store.exchanges.declare_routes("<script>alert(1)</script>", ["<img src=x onerror=alert(1)>"])
     text = knocking(a_dashboard(store)).get("/", headers=PAGE).text
 
@@ -120,8 +120,8 @@ def test_hostile_names_of_handlers_are_text(store: TrackingStore) -> None:
 
 
 @pytest.mark.parametrize("path", ["/", "/start", "/answers"])
-def test_a_database_that_is_away_is_said_to_be_away(bare: Path, path: str) -> None:
-    """No page hangs, ends the process or tells a password; it says what to look at, and that one may try again."""
+def test_unreachable_database_is_reported(bare: Path, path: str) -> None:
+    """No page hangs, stops the process or reveals a password; it suggests what to check and a retry."""
     with closing(TrackingStore(NOWHERE)) as store:
         answer = knocking(a_dashboard(store)).get(path, headers=PAGE)
 
@@ -132,8 +132,8 @@ def test_a_database_that_is_away_is_said_to_be_away(bare: Path, path: str) -> No
     assert "Try again" in answer.text
 
 
-def test_tables_that_are_missing_are_said_to_be_missing(database_url: str, bare: Path) -> None:
-    """The command that makes them is named."""
+def test_missing_tables_are_reported(database_url: str, bare: Path) -> None:
+    """The page names the command that creates them."""
     with closing(TrackingStore(database_url)) as store:
         if store.is_absent:
             (bare / "empty.db").touch()
@@ -145,8 +145,8 @@ def test_tables_that_are_missing_are_said_to_be_missing(database_url: str, bare:
     assert "germane db upgrade" in answer.text
 
 
-def test_what_is_not_there_leads_back(store: TrackingStore) -> None:
-    """A page says what may have happened; a program gets two lines of text; neither repeats what was asked for."""
+def test_unknown_path_is_not_found(store: TrackingStore) -> None:
+    """Browsers get a page, programs two lines of text; neither repeats the path."""
     page = knocking(a_dashboard(store))
     for_people, for_programs = page.get("/<b>nowhere", headers=PAGE), page.get("/<b>nowhere")
 

@@ -1,4 +1,4 @@
-"""The look: readable in both themes, light, and from nowhere else."""
+"""Contrast, size and origin of the style sheet and script."""
 
 from __future__ import annotations
 
@@ -33,41 +33,41 @@ PAIRS = [
 
 
 def luminance(colour: str) -> float:
-    """Return the relative luminance of a colour, in [0, 1] (WCAG 2.2)."""
+    """Return the relative luminance of a color, in [0, 1] (WCAG 2.2)."""
     parts = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
     red, green, blue = [one / 12.92 if one <= 0.04045 else ((one + 0.055) / 1.055) ** 2.4 for one in parts]
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
 def contrast(one: str, other: str) -> float:
-    """Return the contrast of two colours, from 1 to 21."""
+    """Return the contrast of two colors, from 1 to 21."""
     dark, light = sorted((luminance(one), luminance(other)))
     return (light + 0.05) / (dark + 0.05)
 
 
 @pytest.mark.parametrize("theme", [0, 1], ids=["light", "dark"])
 @pytest.mark.parametrize(("over", "under", "least"), PAIRS)
-def test_colours_can_be_told_apart(over: str, under: str, least: float, theme: int) -> None:
-    """Text has a contrast of 4.5 on whatever it stands, lines and dots of 3, in both themes."""
+def test_colors_have_enough_contrast(over: str, under: str, least: float, theme: int) -> None:
+    """At least 4.5 for text and 3 for lines and dots, on every background, in both themes."""
     assert contrast(COLOURS[over][theme], COLOURS[under][theme]) >= least
 
 
-def test_every_colour_has_two_values_and_one_name() -> None:
-    """No rule names a colour of its own, so that none is forgotten in one of the themes."""
+def test_every_color_is_a_variable_with_two_values() -> None:
+    """Rules contain no literal colors, so no color is missing in a theme."""
     rules = STYLE.split("}", 1)[1]
     assert not re.findall(r"#[0-9a-fA-F]{3,8}\b", rules)
     used = set(re.findall(r"var\(--([a-z-]+)\)", STYLE))
     assert used - {"gap", "round", "mono"} <= set(COLOURS)
 
 
-def test_style_and_script_are_light() -> None:
-    """The style sheet stays under 20 kB, the script under 16 kB: both are of our own."""
+def test_style_and_script_are_small() -> None:
+    """The style sheet is under 20 kB and the script under 16 kB."""
     assert len(STYLE.encode()) < 20_000
     assert len(SCRIPT.encode()) < 16_000
 
 
-def test_nothing_is_fetched_from_elsewhere() -> None:
-    """Style, script and templates name no address of another machine; the names of XML's languages are none."""
+def test_no_external_resources() -> None:
+    """Style sheet, script and templates contain no external URLs, except XML namespaces."""
     for text in (STYLE, SCRIPT, *(one.read_text() for one in TEMPLATES)):
         found = set(re.findall(r"(?:https?:)?//[A-Za-z0-9.-]+\.[a-z]{2,}[^\s\"')]*", text))
         assert found <= {"http://www.w3.org/2000/svg"}
@@ -75,30 +75,30 @@ def test_nothing_is_fetched_from_elsewhere() -> None:
         assert "url(" not in text
 
 
-def test_templates_hold_no_style_and_no_script() -> None:
-    """The policy of pages forbids both, and handlers in attributes; a report is a file by itself, with its style."""
+def test_templates_have_no_inline_style_or_script() -> None:
+    """The content security policy forbids both, and inline event handlers."""
     for one in [one for one in TEMPLATES if one.name != "report.html"]:
         text = one.read_text()
         assert not re.search(r"\sstyle=|<style|<script(?![^>]*\ssrc=)|\son[a-z]+=\"", text), one.name
         assert "javascript:" not in text
 
 
-def test_only_charts_are_taken_as_they_are() -> None:
-    """No template turns escaping off."""
+def test_templates_never_disable_escaping() -> None:
+    """Only charts are inserted as markup."""
     for one in TEMPLATES:
         text = one.read_text()
         assert "|safe" not in text.replace(" ", ""), one.name
         assert "autoescape" not in text, one.name
 
 
-def test_the_script_writes_no_html() -> None:
-    """What it shows of texts it sets as text; nothing is evaluated."""
+def test_script_writes_no_html() -> None:
+    """It sets text, and evaluates nothing."""
     for one in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "new Function"):
         assert one not in SCRIPT
 
 
-def test_those_who_want_no_motion_get_none() -> None:
-    """Animations are off where the system asks for that; focus can be seen; there is a style for paper."""
+def test_reduced_motion_focus_and_print_are_supported() -> None:
+    """Animations follow the system's setting, focus is visible, and there is a print style."""
     assert "prefers-reduced-motion: reduce" in STYLE
     assert ":focus-visible" in STYLE
     assert "@media print" in STYLE

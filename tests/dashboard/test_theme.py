@@ -1,4 +1,4 @@
-"""Light and dark, and what stands around every page."""
+"""The theme, and the header and footer of every page."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from starlette.testclient import TestClient
 from tests.dashboard.http_server import knocking
 
 
-def test_a_theme_is_chosen_without_the_script(page: TestClient) -> None:
-    """A form remembers the choice in a cookie and leads back to where the visitor was."""
+def test_theme_is_chosen_without_the_script(page: TestClient) -> None:
+    """A form stores the choice in a cookie and returns to the page."""
     answer = page.get("/theme?to=dark&back=/r/docs-search%3Fwindow%3D30d")
     assert answer.status_code == 303
     assert answer.headers["location"] == "/r/docs-search?window=30d"
@@ -20,8 +20,8 @@ def test_a_theme_is_chosen_without_the_script(page: TestClient) -> None:
     assert "data-theme=" not in page.get("/r/docs-search").text.split("<head>")[0]
 
 
-def test_a_theme_is_of_these_pages_alone(page: TestClient) -> None:
-    """Mounted, the cookie stays under the prefix; over https it goes nowhere else; and so the way back."""
+def test_theme_cookie_is_limited_to_the_dashboard(page: TestClient) -> None:
+    """Its path is the mount prefix, and it is secure over https."""
     mounted = knocking(Starlette(routes=[Mount("/germane", page.app)]), scheme="https")
     answer = mounted.get("/germane/theme?to=dark&back=/alerts")
     assert answer.headers["location"] == "/germane/alerts"
@@ -33,20 +33,20 @@ def test_a_theme_is_of_these_pages_alone(page: TestClient) -> None:
     "back",
     ["//evil.example", "https://evil.example", "/\\evil.example", "\\\\evil.example", "///evil.example", "/\r\nx"],
 )
-def test_nobody_is_led_elsewhere(page: TestClient, back: str) -> None:
-    """The way back is a path of these pages."""
+def test_theme_redirects_only_within_the_dashboard(page: TestClient, back: str) -> None:
+    """The return path is a path of the dashboard."""
     location = page.get("/theme", params={"to": "dark", "back": back}).headers["location"]
     assert location.startswith("/")
     assert not location.startswith(("//", "/\\"))
 
 
-def test_a_theme_that_is_none_is_that_of_the_system(page: TestClient) -> None:
-    """Whatever stands in the address or the cookie."""
+def test_invalid_theme_means_the_system_theme(page: TestClient) -> None:
+    """For every value in the URL or the cookie."""
     assert page.get('/theme?to="><script>').cookies["germane_theme"] == "auto"
 
 
-def test_every_page_says_how_scoring_does_and_what_is_open(page: TestClient) -> None:
-    """Worker, age of the data, zone and version at the foot; the count of open alerts in the bar."""
+def test_every_page_shows_scoring_health_and_open_alerts(page: TestClient) -> None:
+    """The footer has worker, age of the data, zone and version; the header counts open alerts."""
     text = page.get("/r/docs-search", headers={"cookie": "germane_zone=Asia/Tokyo"}).text
     assert "worker running" in text
     assert "times in JST" in text

@@ -1,4 +1,4 @@
-"""The page of workers and the budget: who scores, what waits, what it cost, what failed, and what is kept."""
+"""The page of workers, backlog, budget, failures, notifications and storage."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ TEXT = re.compile(r"<[^>]+>")
 
 
 def words(html: str) -> str:
-    """Return what a page says, without its tags."""
+    """Return the visible text of a page."""
     return " ".join(TEXT.sub(" ", html).split())
 
 
 def runs(count: int, *failing: int) -> tuple[JobRun, ...]:
-    """Return runs, two seconds apart, the last one now."""
+    """Return job runs two seconds apart, the last one now."""
     return tuple(
         JobRun(
             started_at=NOW - timedelta(seconds=2 * (count - 1 - number)),
@@ -52,7 +52,7 @@ def runs(count: int, *failing: int) -> tuple[JobRun, ...]:
 
 
 def beat(store: TrackingStore, **given: Any) -> None:
-    """Have a process tell of itself."""
+    """Write the heartbeat of a process."""
     own: dict[str, Any] = {
         "id": "worker-1", "host": "lighthouse", "pid": 4711, "service": "handbook", "version": "0.1.0",
         "scorers": FINGERPRINTS, "concurrency": 16,
@@ -60,8 +60,8 @@ def beat(store: TrackingStore, **given: Any) -> None:
     store.workers.heartbeat(WorkerHeartbeat(**own | given), [], lease=LEASE)
 
 
-def test_without_a_worker_the_page_says_what_to_start(store: TrackingStore) -> None:
-    """An empty database is no error: each part says that there is nothing, and the first what comes next."""
+def test_page_without_a_worker_says_what_to_start(store: TrackingStore) -> None:
+    """An empty database is not an error: each panel says that it is empty, and the first suggests a step."""
     with visiting(store) as client:
         text = words(client.get("/worker").text)
 
@@ -71,8 +71,8 @@ def test_without_a_worker_the_page_says_what_to_start(store: TrackingStore) -> N
         assert said in text
 
 
-def test_processes_that_fell_silent_are_told_apart(week: Week) -> None:
-    """One that runs, one whose judge is left alone, and one that was not seen for two leases."""
+def test_running_degraded_and_unresponsive_workers_differ(week: Week) -> None:
+    """A worker is unresponsive after two leases without a heartbeat."""
     week.store.workers.heartbeat(WorkerHeartbeat(id="x", host="reef", pid=1, service="s", version="0"), [], lease=LEASE)
     late = TrackingStore(
         str(week.store._database.url.render_as_string(hide_password=False)), clock=lambda: NOW + 3 * LEASE
@@ -88,8 +88,8 @@ def test_processes_that_fell_silent_are_told_apart(week: Week) -> None:
     assert "the key is wrong" in text
 
 
-def test_the_last_runs_of_each_job_are_shown(week: Week, page: TestClient) -> None:
-    """When it ran, what it format_run_time, when it is due again, what went wrong; as bars and as a table."""
+def test_last_runs_of_each_job_are_shown(week: Week, page: TestClient) -> None:
+    """Start, run time, next run and problem, as bars and as a table."""
     beat(
         week.store,
         jobs=(JobRuns(name="watch", every=2.0, runs=runs(50, 20)), JobRuns(name="score", runs=runs(3))),
@@ -103,8 +103,8 @@ def test_the_last_runs_of_each_job_are_shown(week: Week, page: TestClient) -> No
     assert len(re.findall(r"<tr><td>watch</td>", text)) == 50
 
 
-def test_the_page_stays_light_with_all_jobs_of_many_processes(week: Week, page: TestClient) -> None:
-    """Only one process's runs stand in it: under 200 kB, whatever the number of processes."""
+def test_page_with_many_processes_stays_small(week: Week, page: TestClient) -> None:
+    """Only one process's runs are shown: under 200 kB for any number of processes."""
     jobs = [JobRuns(name=f"job {number}", every=2.0, runs=runs(50)) for number in range(8)]
     for number in range(30):
         beat(week.store, id=f"worker-{number}", pid=number, jobs=jobs)
@@ -112,8 +112,8 @@ def test_the_page_stays_light_with_all_jobs_of_many_processes(week: Week, page: 
     assert len(page.get("/worker").content) < 200_000
 
 
-def test_the_jobs_of_another_process_are_one_link_away(week: Week, page: TestClient) -> None:
-    """The one seen last is shown; an unknown one changes nothing."""
+def test_jobs_of_other_processes_are_linked(week: Week, page: TestClient) -> None:
+    """The most recently seen process is shown; an unknown one changes nothing."""
     beat(week.store, jobs=(JobRuns(name="watch", runs=runs(2)),))
     beat(week.store, id="worker-2", host="reef", pid=7, jobs=(JobRuns(name="sample", runs=runs(2)),))
     text = page.get("/worker?process=worker-2").text
@@ -123,8 +123,8 @@ def test_the_jobs_of_another_process_are_one_link_away(week: Week, page: TestCli
     assert "of process 4711 on lighthouse" in page.get("/worker?process=nobody").text
 
 
-def test_a_bar_is_as_high_as_the_root_of_what_its_run_took() -> None:
-    """The longest fills the strip, and so does one that failed."""
+def test_bar_height_is_the_square_root_of_the_run_time() -> None:
+    """The longest and the failed runs have full height."""
     job = JobRuns(name="watch", runs=(*runs(4), JobRun(started_at=NOW, seconds=0.0, problem="x")))
     bars = JobHistory(job=job).bars
 
@@ -134,8 +134,8 @@ def test_a_bar_is_as_high_as_the_root_of_what_its_run_took() -> None:
     assert [bar.height for bar in JobHistory(job=JobRuns(name="x", runs=runs(0))).bars] == []
 
 
-def test_seen_is_always_the_sum_of_what_became_of_it(page: TestClient) -> None:
-    """In every row of the table, whatever the window."""
+def test_seen_is_the_sum_of_all_outcomes(page: TestClient) -> None:
+    """In every row of the table, for every window."""
     for window in ("24h", "7d"):
         text = page.get(f"/worker?window={window}").text.split('id="coverage"')[1].split("</table>")[0]
         rows = re.findall(r"<tr>(.*?)</tr>", text.split("</thead>")[1], re.DOTALL)
@@ -147,8 +147,8 @@ def test_seen_is_always_the_sum_of_what_became_of_it(page: TestClient) -> None:
             assert seen == sum(parts)
 
 
-def test_what_nobody_that_lives_can_score_is_called_so(seeded: TrackingStore) -> None:
-    """After a change of judge the tasks of the old one wait, until they are given up: that is said where they wait."""
+def test_backlog_without_a_matching_worker_is_marked(seeded: TrackingStore) -> None:
+    """After a judge change, tasks of the old fingerprint wait until they expire."""
     beat(seeded, scorers={**FINGERPRINTS, "faithfulness": "another"})
     with visiting(seeded) as client:
         rows = client.get("/worker").text.split('id="queue"')[1].split("</section>")[0].split("<tr>")
@@ -156,8 +156,8 @@ def test_what_nobody_that_lives_can_score_is_called_so(seeded: TrackingStore) ->
     assert [FINGERPRINTS["faithfulness"] in row for row in rows] == ["no running worker has it" in row for row in rows]
 
 
-def test_ages_are_by_the_clock_of_the_database(store: TrackingStore) -> None:
-    """A visitor is told how long ago a process was seen, however wrong the clock of the machine with the pages is."""
+def test_ages_use_the_database_clock(store: TrackingStore) -> None:
+    """A wrong clock on the dashboard's machine does not change them."""
     beat(store)
     settings = load_settings(database="sqlite://")
     app = create_app(settings, store=store, now=lambda: NOW + timedelta(hours=5), trusted=True)
@@ -167,16 +167,16 @@ def test_ages_are_by_the_clock_of_the_database(store: TrackingStore) -> None:
     assert "running seen now" in tiles
 
 
-def test_what_waits_is_shown_by_scorer_and_state(page: TestClient) -> None:
-    """With how many are put off, and the age of the oldest."""
+def test_backlog_is_shown_by_scorer_and_state(page: TestClient) -> None:
+    """With the number of retries and the age of the oldest task."""
     text = words(page.get("/worker").text.split('id="queue"')[1].split("</section>")[0])
 
     assert "3 answers are waiting for a sampling decision." in text
     assert re.search(r"Answer relevancy 5d0c1f27a9be 9 2 0 0", text)
 
 
-def test_failures_carry_their_reason_their_text_and_their_answer(page: TestClient) -> None:
-    """What failed for good, and what is tried again, are told apart."""
+def test_failures_show_reason_error_and_answer(page: TestClient) -> None:
+    """Final failures and retries are separate."""
     text = page.get("/worker").text.split('id="failures"')[1].split("</section>")[0]
 
     assert "Error code: 429 - requests per minute of larch-judge are used up" in text
@@ -186,8 +186,8 @@ def test_failures_carry_their_reason_their_text_and_their_answer(page: TestClien
     assert re.search(r'href="/a/[0-9a-f]+" data-drawer', text)
 
 
-def test_failures_are_scored_again_by_a_button(page: TestClient, week: Week) -> None:
-    """All of one scorer and reason within the window; the page says how many."""
+def test_failures_can_be_rescored(page: TestClient, week: Week) -> None:
+    """A button queues all failures of one scorer and reason in the window, and the page says how many."""
     before = week.store.answers.counts().failed_reasons["unparsable"]
     answer = post(page, "/worker/retry", "/worker", scorer="faithfulness", reason="unparsable", window="7d")
 
@@ -198,22 +198,22 @@ def test_failures_are_scored_again_by_a_button(page: TestClient, week: Week) -> 
     assert f"{ready:,} answers are queued for scoring" in page.get(answer.headers["location"]).text
 
 
-def test_what_was_put_off_is_tried_at_once_by_a_button(page: TestClient, week: Week) -> None:
-    """It waits no longer for a judge that is back."""
+def test_retrying_tasks_can_be_retried_now(page: TestClient, week: Week) -> None:
+    """They no longer wait for a judge that is reachable again."""
     assert {one.postponed for one in week.store.queue.load_outstanding().tasks} == {2}
     post(page, "/worker/retry", "/worker", scorer="faithfulness")
 
     assert {one.scorer: one.postponed for one in week.store.queue.load_outstanding().tasks}["faithfulness"] == 0
 
 
-def test_what_nobody_would_score_is_not_tried_again(page: TestClient) -> None:
-    """A scorer that no process has, and a reason that there is not, are refused with what to do."""
+def test_retry_needs_a_known_scorer_and_reason(page: TestClient) -> None:
+    """Others are rejected, with a suggestion."""
     assert post(page, "/worker/retry", "/worker", scorer="other").status_code == 409
     assert post(page, "/worker/retry", "/worker", scorer="faithfulness", reason="budget").status_code == 400
 
 
-def test_dead_notifications_are_sent_again_by_a_button(page: TestClient, week: Week) -> None:
-    """One by its id, or all of a channel; nothing named is refused."""
+def test_undelivered_notifications_can_be_resent(page: TestClient, week: Week) -> None:
+    """One by id, or all of a channel; a request without either is rejected."""
     [dead] = week.store.notifications.search(status="undelivered")
     text = page.get("/worker").text.split('id="notifications"')[1]
     assert "status 404" in text
@@ -228,8 +228,8 @@ def test_dead_notifications_are_sent_again_by_a_button(page: TestClient, week: W
     assert post(page, "/worker/resend", "/worker").status_code == 400
 
 
-def test_the_days_of_the_budget_are_bars_with_numbers(seeded: TrackingStore) -> None:
-    """Each beside its limit, with requests, tokens and cost; today is named."""
+def test_judge_usage_is_shown_by_day(seeded: TrackingStore) -> None:
+    """Each day against its limit, with requests, tokens and cost; today is marked."""
     budget = Budget(requests_per_day=400, usd_per_day=2.0)
     settled = {date(2026, 11, 19): RequestUsage(100, 5_000.0, 1.5)}
     seeded.quota.reserve_budget(
@@ -245,8 +245,8 @@ def test_the_days_of_the_budget_are_bars_with_numbers(seeded: TrackingStore) -> 
     assert "Set here: 60 requests per minute" in text
 
 
-def test_the_rule_of_sampling_says_whose_it_is(seeded: TrackingStore) -> None:
-    """The settings of this process beside what was done with the newest answers."""
+def test_sampling_panel_names_its_source(seeded: TrackingStore) -> None:
+    """The settings of this process, next to the decisions on the newest answers."""
     with visiting(seeded, sample_rate=0.25) as client:
         text = words(client.get("/worker").text)
 
@@ -254,8 +254,8 @@ def test_the_rule_of_sampling_says_whose_it_is(seeded: TrackingStore) -> None:
     assert re.search(r"\d+ sampled \(with probability 0\.8", text)
 
 
-def test_sampling_is_told_in_words() -> None:
-    """A rate of one, a rate, and a budget with all its describe_limits; and what was done, with its probabilities."""
+def test_sampling_rules_are_described() -> None:
+    """A rate of one, a rate, and a budget with all its limits; and decisions with their probabilities."""
     assert describe_sampling_settings(load_settings(database="sqlite://")) == "All sampled (sample_rate = 1)."
     budget = Budget(requests_per_hour=90, tokens_per_day=1_000_000, usd_per_day=2.5)
     assert list(describe_limits(budget)) == ["90 requests per hour", "1,000,000 tokens per day", "$2.50 per day"]
@@ -276,8 +276,8 @@ def test_sampling_is_told_in_words() -> None:
     ]
 
 
-def test_what_is_kept_and_what_is_hidden_is_told(seeded: TrackingStore) -> None:
-    """Size, revision, retention, capture, erasing, and what redaction left in the newest answers."""
+def test_storage_panel_shows_retention_and_redaction(seeded: TrackingStore) -> None:
+    """Size, revision, retention, capture, erasure, and redactions in the newest answers."""
     retention = {"text_days": 7, "score_days": 90, "max_size": "5GB"}
     with visiting(seeded, retention=retention, capture="store", erase_after_scoring=True) as client:
         text = words(client.get("/worker").text.split('id="kept"')[1])
@@ -292,8 +292,8 @@ def test_what_is_kept_and_what_is_hidden_is_told(seeded: TrackingStore) -> None:
 
 
 @pytest.mark.parametrize("path", ["retry", "resend"])
-def test_nothing_is_done_without_the_seal_of_a_page(page: TestClient, week: Week, path: str) -> None:
-    """Another site's form is refused."""
+def test_actions_need_a_csrf_token(page: TestClient, week: Week, path: str) -> None:
+    """Forms of other sites are rejected."""
     before = week.store.answers.counts(), len(week.store.notifications.search(status="undelivered"))
     answer = page.post(f"/worker/{path}", data={"scorer": "faithfulness", "reason": "unparsable", "channel": "oncall"})
 
@@ -301,8 +301,8 @@ def test_nothing_is_done_without_the_seal_of_a_page(page: TestClient, week: Week
     assert (week.store.answers.counts(), len(week.store.notifications.search(status="undelivered"))) == before
 
 
-def test_read_only_pages_have_no_buttons_and_refuse_them(seeded: TrackingStore) -> None:
-    """Who may only look sees what failed, and changes nothing."""
+def test_read_only_pages_have_no_buttons_and_reject_posts(seeded: TrackingStore) -> None:
+    """Readers see failures and cannot change anything."""
     with visiting(seeded, read_only=True) as client:
         text = client.get("/worker").text
         answer = client.post("/worker/retry", data={"csrf": "x", "scorer": "faithfulness"})
@@ -311,8 +311,8 @@ def test_read_only_pages_have_no_buttons_and_refuse_them(seeded: TrackingStore) 
     assert answer.status_code in {403, 405}
 
 
-def test_hostile_names_are_shown_and_do_nothing(week: Week, page: TestClient) -> None:
-    """Routes, hosts, problems and errors may hold anything; an address that lies about what was done says nothing."""
+def test_hostile_names_are_escaped(week: Week, page: TestClient) -> None:
+    """Routes, hosts, problems and errors can contain anything; a forged result message is not shown."""
     hostile(week.store)
     text = TEXTS["script"]
     beat(week.store, host=text, service=text, problem=text, jobs=(JobRuns(name=text, runs=runs(1)),))
@@ -332,6 +332,6 @@ def test_hostile_names_are_shown_and_do_nothing(week: Week, page: TestClient) ->
         (format_run_time, 0.9996, "1.0 s"), (format_run_time, 3.44, "3.4 s"), (format_run_time, 3_725.0, "1:02:05"),
     ],
 )  # fmt: skip
-def test_sizes_and_times_are_short(form: Callable[[float], str], value: float, said: str) -> None:
-    """In the unit that a person would choose."""
+def test_sizes_and_durations_use_readable_units(form: Callable[[float], str], value: float, said: str) -> None:
+    """The largest unit that fits is used."""
     assert form(value) == said

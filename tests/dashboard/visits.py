@@ -1,4 +1,4 @@
-"""Visits to pages over a store, forms as browsers send them, and alerts to look at."""
+"""A client for the pages of a store, its forms, and alerts to show."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ from germane.storage import AlertTransaction, TrackingStore
 
 @contextmanager
 def visiting(store: TrackingStore, *, read_only: bool = False, **settings: Any) -> Iterator[TestClient]:
-    """Ask for pages over a store. It follows no redirect."""
+    """Yield a client for the pages of a store that follows no redirects."""
     app = create_app(load_settings(database="sqlite://", **settings), store=store, now=now, read_only=read_only)
     with TestClient(app, base_url="http://127.0.0.1", client=("127.0.0.1", 50_000), follow_redirects=False) as client:
         yield client
 
 
 def seal(client: TestClient, path: str) -> str:
-    """Return what the forms of a page carry."""
+    """Return the CSRF token of the forms on a page."""
     found = re.search(r'name="csrf" value="([^"]+)"', client.get(path).text)
     assert found is not None
     return found[1]
 
 
 def post(client: TestClient, path: str, page: str = "/alerts", **fields: str) -> Any:
-    """Send a form as the page has it."""
+    """Submit a form with the CSRF token of a page."""
     return client.post(path, data={"csrf": seal(client, page), **fields})
 
 
 def an_alert(store: TrackingStore, name: str, **given: Any) -> Alert:
-    """Write an alert of the rule floor."""
+    """Write a firing alert of the rule ``mean_threshold``."""
     labels = given.pop("labels", {"service": SERVICE, "scorer": "answer_relevancy", "route": name})
     told = {
         "rule": "mean_threshold",

@@ -1,4 +1,4 @@
-"""The corpus, and the application over it with the real embedder."""
+"""The corpus, and the application with the real embedder."""
 
 from __future__ import annotations
 
@@ -39,4 +39,6 @@ def built(corpus: DemoCorpus, embed: Embed) -> Documentation:
 @pytest.fixture
 def application(built: Documentation, embed: Embed) -> Documentation:
     """An application of the test's own, with healthy indexes."""
-    return Documentation({route: PassageIndex(index.passages, index.vectors) for route, index in built.indexes.items()}, embed)
+    return Documentation(
+        {route: PassageIndex(index.passages, index.vectors) for route, index in built.indexes.items()}, embed
+    )

@@ -1,4 +1,4 @@
-"""The application answers from the right passage, until the index of a route is corrupted."""
+"""Tests of the demo's application, before and after its fault."""
 
 from __future__ import annotations
 
@@ -64,7 +64,9 @@ def test_fault_changes_only_its_route(application: Documentation, corpus: DemoCo
 def test_broken_route_still_answers_in_sentences(application: Documentation, corpus: DemoCorpus) -> None:
     """Nothing fails, and the answers are well formed."""
     application.indexes[BROKEN_ROUTE].corrupt()
-    sentences = {sentence for passage in corpus.passages_for(BROKEN_ROUTE) for sentence in split_sentences(passage.text)}
+    sentences = {
+        sentence for passage in corpus.passages_for(BROKEN_ROUTE) for sentence in split_sentences(passage.text)
+    }
 
     assert set(_answers(application, corpus, BROKEN_ROUTE).values()) <= sentences
 

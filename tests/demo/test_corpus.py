@@ -1,4 +1,4 @@
-"""The corpus holds together."""
+"""Tests of the corpus."""
 
 from __future__ import annotations
 

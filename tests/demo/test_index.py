@@ -1,4 +1,4 @@
-"""The index finds what is nearest, until it is corrupted."""
+"""Tests of the passage index."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The demo from beginning to end, as the command that a newcomer types."""
+"""Tests of `germane demo` as a process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Visitors come as planned."""
+"""Tests of the planned traffic."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the demo says at its end."""
+"""Tests of the demo's final output."""
 
 from __future__ import annotations
 

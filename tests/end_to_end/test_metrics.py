@@ -91,10 +91,17 @@ def test_gauges_show_the_queue(ran: Any) -> None:
     assert 0 <= metrics["germane.evaluation.queue.depth"][_key(state="undecided")] <= QUESTIONS
     assert metrics["germane.evaluation.workers"]["unit"] == "{process}"
     assert {name for name in metrics if name.startswith("germane.")} == {
-        "germane.capture.queue.depth", "germane.capture.exchanges", "germane.evaluation.cost", "germane.evaluation.duration",
-        "germane.evaluation.lag", "germane.evaluation.queue.depth", "germane.evaluation.runs", "germane.evaluation.score",
-        "germane.evaluation.tokens", "germane.evaluation.workers",
-    }  # fmt: skip
+        "germane.capture.queue.depth",
+        "germane.capture.exchanges",
+        "germane.evaluation.cost",
+        "germane.evaluation.duration",
+        "germane.evaluation.lag",
+        "germane.evaluation.queue.depth",
+        "germane.evaluation.runs",
+        "germane.evaluation.score",
+        "germane.evaluation.tokens",
+        "germane.evaluation.workers",
+    }
 
 
 def test_metrics_contain_no_exchange_data(ran: Any) -> None:

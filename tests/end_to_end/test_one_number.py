@@ -221,7 +221,8 @@ def _compare_route(views: Views, found: Mapping[str, Any], mine: Sequence[Given]
     tiles = views.tiles(f"/r/{route}?window=24h")
     if found["enough"]:
         _same(_gauged(gauges, "germane_", labels), found)
-        shown = f"{format_number(found['mean'])} 95 % interval {format_interval(tuple(found['interval']))}, n={counted(found['n'])}"
+        interval = format_interval(tuple(found["interval"]))
+        shown = f"{format_number(found['mean'])} 95 % interval {interval}, n={counted(found['n'])}"
         assert tiles["Answer relevancy"] == shown
         assert tiles["Low answers"].startswith(format_percent(found["low_share"]))
         assert card.startswith(f"{route} {shown.split()[0]}")

@@ -1,4 +1,4 @@
-"""Each example runs as it stands, and its exchanges are in the database."""
+"""Each example runs as it is, and its exchanges are stored."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fixtures shared with the tests of the dashboard: a database whose clock stands at the end of a seeded week."""
+"""The store fixture of the dashboard tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is usual: the levels that a baseline has kept."""
+"""Means of a stored baseline, as the level to compare with."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NOW = datetime(2026, 11, 20, tzinfo=UTC)
 
 
 def route(mean: float, n: int = 100) -> RouteBaseline:
-    """Return the level of one route, a twentieth of it zeros."""
+    """Return the estimate of one route, 5 % of whose scores are zero."""
     committed = n - n // 20
     return RouteBaseline(
         n=n, mean=mean, deviation=0.2, committed=committed, committed_mean=mean, committed_deviation=0.1,
@@ -30,7 +30,7 @@ KEPT = Baseline(
 
 
 def read(name: str, mean: float, fingerprint: str = "f") -> RouteSummary:
-    """Return what the same time says when it is read now."""
+    """Return the estimates of the reference period from stored scores."""
     return RouteSummary(
         service="shop", route=name, scorer="s", fingerprint=fingerprint, newest=True, latest=NOW, n=50, mean=mean,
         deviation=0.2, low_share=0.1, noncommittal_share=0.05, interval=(mean - 0.05, mean + 0.05),
@@ -39,13 +39,13 @@ def read(name: str, mean: float, fingerprint: str = "f") -> RouteSummary:
 
 
 def levels(*given: RouteSummary) -> list[tuple[float, int]]:
-    """Return mean and n of what was read, at the levels of the baseline."""
+    """Return mean and n of these estimates after baseline levels replace them."""
     found = at_baseline_levels(WindowSummary(since=NOW, until=NOW, routes=given, services=(), coverage=()), KEPT)
     return [(one.mean, one.n) for one in found.routes]
 
 
-def test_a_route_has_the_level_that_its_baseline_has_kept() -> None:
-    """Its interval is that of the kept mean, and so is its weight in the service as a whole."""
+def test_route_uses_the_mean_of_its_baseline() -> None:
+    """The interval is that of the stored mean, and so is its weight in the service."""
     (found,) = at_baseline_levels(
         WindowSummary(since=NOW, until=NOW, routes=[read("ask", 0.78)], services=(), coverage=()), KEPT
     ).routes
@@ -64,13 +64,13 @@ def test_a_route_has_the_level_that_its_baseline_has_kept() -> None:
     ],
     ids=lambda one: one if isinstance(one, str) else "",
 )
-def test_what_the_baseline_says_nothing_of_stays_as_it_was_read(given: RouteSummary, why: str) -> None:
-    """A level of something else would make a drop of what is none."""
+def test_estimates_outside_the_baseline_are_unchanged(given: RouteSummary, why: str) -> None:
+    """Another level would turn an unchanged score into a drop."""
     assert levels(given) == [(given.mean, 50)], why
 
 
-def test_a_pooled_route_has_no_level_of_its_own() -> None:
-    """Nor has one that came later; the service as a whole has that of all scores."""
+def test_pooled_route_has_no_own_level() -> None:
+    """Nor has a later route; the service has the mean of all scores."""
     assert [baseline_level(KEPT, name) for name in ("ask", "rare", "new", None)] == [
         (0.8, 100),
         None,

@@ -1,4 +1,4 @@
-"""Charts: nothing runs out, nothing is joined that does not belong together, and no name breaks them."""
+"""Charts: bounds, gaps, labels and escaping."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ ZONES = st.sampled_from([None, ZoneInfo("UTC"), ZoneInfo("Europe/Berlin"), ZoneI
 
 
 def point(number: int, mean: float = 0.8, n: int = 30, *, judge_changed: bool = False, fingerprint: str = "f") -> Point:
-    """Return the scores of one bucket, the ``number``-th of the window."""
+    """Return the scores of bucket ``number`` of the window."""
     ends = (max(-1.0, mean - 0.1), min(1.0, mean + 0.1))
     return Point(SINCE + number * SIX, mean, *ends, n, n >= 20, judge_changed, fingerprint)
 
 
 def drawn(points: Sequence[Point], **more: object) -> ET.Element:
-    """Return the picture of a week, read as XML."""
+    """Return the chart of a week, parsed as XML."""
     given: dict[str, object] = {"since": SINCE, "until": UNTIL, "bucket": SIX, "title": "Relevancy", **more}
     return ET.fromstring(trend_svg(points, **given))
 
@@ -48,13 +48,13 @@ def of_class(picture: ET.Element, name: str) -> list[ET.Element]:
 
 
 def strokes(picture: ET.Element) -> list[str]:
-    """Return the stretches of all lines."""
+    """Return the line segments."""
     return [part for one in of_class(picture, "line") for part in one.get("d", "").split("M") if part]
 
 
 @st.composite
 def weeks(draw: st.DrawFn) -> list[Point]:
-    """Buckets of a week, some missing, of some fingerprints, with or without an interval."""
+    """Generate buckets of a week with gaps, fingerprints and missing intervals."""
     found = []
     for number in draw(st.lists(st.integers(-3, 31), max_size=35)):
         mean, n = draw(st.floats(-1, 1)), draw(st.integers(1, 10**9))
@@ -78,7 +78,7 @@ MARKS = st.lists(
 
 
 def assert_inside(picture: ET.Element) -> None:
-    """Every number that is drawn is finite, and lies in the view box."""
+    """Assert that every coordinate is finite and inside the view box."""
     _, _, width, height = map(float, picture.get("viewBox", "").split())
     limits = {"x": width, "x1": width, "x2": width, "cx": width, "y": height, "y1": height, "y2": height, "cy": height}
     for one in picture.iter():
@@ -95,10 +95,10 @@ def assert_inside(picture: ET.Element) -> None:
 @given(
     points=weeks(), markers=MARKS, baseline=st.none() | st.floats(-1, 1), zone=ZONES, width=st.sampled_from([420, 1100])
 )
-def test_everything_of_a_chart_lies_in_its_view_box(
+def test_chart_stays_inside_its_view_box(
     points: list[Point], markers: list[ChartMarker], baseline: float | None, zone: ZoneInfo | None, width: int
 ) -> None:
-    """Whatever scores, markers, baseline and zone are: numbers are finite and inside, and the XML is well-formed."""
+    """For all scores, markers, baselines and zones, coordinates are finite and the XML is well-formed."""
     picture = drawn(points, markers=markers, baseline=baseline, zone=zone, width=width)
     assert_inside(picture)
     data = json.loads(picture.get("data-points", ""))
@@ -106,8 +106,8 @@ def test_everything_of_a_chart_lies_in_its_view_box(
 
 
 @given(points=weeks(), baseline=st.none() | st.floats(-1, 1))
-def test_everything_of_a_small_chart_lies_in_its_view_box(points: list[Point], baseline: float | None) -> None:
-    """The same holds for small charts."""
+def test_small_chart_stays_inside_its_view_box(points: list[Point], baseline: float | None) -> None:
+    """The same rule applies to small charts."""
     chart = sparkline_svg(points, since=SINCE, until=UNTIL, bucket=SIX, baseline=baseline, title="ask")
     assert_inside(ET.fromstring(chart))
 
@@ -116,22 +116,22 @@ def test_everything_of_a_small_chart_lies_in_its_view_box(points: list[Point], b
     now=st.lists(st.floats(0, 1e9), min_size=100, max_size=100),
     before=st.just([]) | st.lists(st.floats(0, 1e9), min_size=100, max_size=100),
 )
-def test_everything_of_a_histogram_lies_in_its_view_box(now: list[float], before: list[float]) -> None:
-    """The same holds for histograms, also of nothing; shares add up to 1."""
+def test_histogram_stays_inside_its_view_box(now: list[float], before: list[float]) -> None:
+    """The same rule applies to histograms, even empty ones; shares add up to 1."""
     assert_inside(ET.fromstring(histogram_svg(now, before, title="Spread")))
     assert sum(bar_shares(now)) == pytest.approx(1 if any(now) else 0, abs=1e-9)
 
 
-def test_a_bucket_without_a_score_breaks_the_line() -> None:
-    """A gap stays a gap: no line leads over it, and no band."""
+def test_bucket_without_scores_breaks_the_line() -> None:
+    """Neither the line nor the band spans a gap."""
     picture = drawn([point(one) for one in (0, 1, 2, 5, 6)])
     assert [len(one.split("L")) for one in strokes(picture)] == [3, 2]
     assert len(of_class(picture, "band")) == 2
     assert len(of_class(drawn([point(one) for one in range(7)]), "band")) == 1
 
 
-def test_judges_are_never_joined() -> None:
-    """Another fingerprint begins another line, set apart from the earlier one, with a mark that says why."""
+def test_fingerprints_are_separate_lines() -> None:
+    """A new fingerprint starts a new line, with a marker that says so."""
     points = [point(one, fingerprint="old") for one in range(4)]
     points += [point(one, fingerprint="new", judge_changed=one == 4) for one in range(4, 8)]
     picture = drawn(points)
@@ -142,34 +142,34 @@ def test_judges_are_never_joined() -> None:
     assert [one.text for one in picture.iter(f"{SVG}text") if one.get("class") == "judge"] == ["judge changed"]
 
 
-def test_two_judges_within_one_bucket_are_two_lines() -> None:
-    """Where both scored answers of the same hours, each line keeps its own point."""
+def test_two_fingerprints_in_one_bucket_are_two_lines() -> None:
+    """Each line has its own point."""
     points = [point(0, 0.4, fingerprint="old"), point(1, 0.4, fingerprint="old")]
     points += [point(1, 0.9, fingerprint="new", judge_changed=True), point(2, 0.9, fingerprint="new")]
     assert [[one.mean for one in series] for series in split_by_fingerprint(points)] == [[0.4, 0.4], [0.9, 0.9]]
 
 
-def test_points_without_a_fingerprint_are_parted_where_the_judge_changed() -> None:
-    """Plain points, as a report may give them, are parted by ``begins`` alone."""
+def test_points_without_fingerprints_split_at_begins() -> None:
+    """Plain points, as in a report, are split by ``begins`` alone."""
     points = [replace(point(one), fingerprint="", judge_changed=one == 2) for one in range(4)]
     assert [len(one) for one in split_by_fingerprint(points)] == [2, 2]
 
 
-def test_few_scores_look_like_few() -> None:
-    """Under 20 scores a dot is hollow, and the band beside it pale."""
+def test_points_with_few_scores_look_different() -> None:
+    """Under 20 scores, the dot is hollow and the band is pale."""
     picture = drawn([point(0), point(1), point(2, n=19), point(3)])
     assert [one.get("class") for one in of_class(picture, "dot")] == ["dot", "dot", "dot thin", "dot"]
     assert [one.get("class") for one in of_class(picture, "band")] == ["band", "band thin"]
 
 
-def test_a_point_alone_shows_its_interval() -> None:
-    """Where there is no neighbour for a band, the interval is a stroke; one that is unknown is none."""
+def test_isolated_point_shows_its_interval() -> None:
+    """Without neighbors for a band, the interval is a stroke; an unknown one is not drawn."""
     alone = replace(point(9), low=None, high=None)
     assert len(of_class(drawn([point(0), alone]), "whisker")) == 1
 
 
-def test_the_axis_is_fixed() -> None:
-    """It reaches from 0 to 1 whatever the scores; below 0 only where a mean lies there, and the description says so."""
+def test_axis_is_fixed() -> None:
+    """It spans 0 to 1 for all scores, and extends below 0 only for a negative mean, which the description says."""
     of_high, of_negative = drawn([point(0, 0.99)]), drawn([point(0, -0.2)])
     assert _levels(of_high) == ["0", "0.2", "0.4", "0.6", "0.8", "1"]
     assert _levels(of_negative) == ["\u22121", "\u22120.5", "0", "0.5", "1"]
@@ -181,8 +181,8 @@ def _levels(picture: ET.Element) -> list[str]:
     return [one for one in found if re.fullmatch("[\u2212\\d.]+", one)]
 
 
-def test_a_mean_is_drawn_where_it_lies() -> None:
-    """Halfway between the lines of 0.4 and 0.6 lies 0.5; the data for the crosshair says the same."""
+def test_mean_is_drawn_at_its_value() -> None:
+    """0.5 is halfway between the lines of 0.4 and 0.6, and the crosshair data agrees."""
     picture = drawn([point(0, 0.5)])
     lines = {one.get("y1") for one in of_class(picture, "grid")}
     heights = sorted(float(one) for one in lines if one)
@@ -191,8 +191,8 @@ def test_a_mean_is_drawn_where_it_lies() -> None:
     assert json.loads(picture.get("data-points", ""))[0][3:5] == [pytest.approx(dot), 0.5]
 
 
-def test_every_picture_has_a_name_of_its_own() -> None:
-    """Title and description are named by ids that two charts of a page do not share."""
+def test_charts_have_unique_ids() -> None:
+    """Two charts of a page do not share the ids of title and description."""
     both = trend_figure(
         TrendChart(points=[point(0)], since=SINCE, until=UNTIL, bucket=SIX, title="Relevancy", name="a b<c")
     )
@@ -204,8 +204,8 @@ def test_every_picture_has_a_name_of_its_own() -> None:
     assert "preserveAspectRatio" not in both
 
 
-def test_names_of_users_break_nothing() -> None:
-    """A hostile name of a route or a mark is text, and nothing else."""
+def test_hostile_names_are_escaped_in_charts() -> None:
+    """Hostile route and marker names are text."""
     trend = TrendChart(
         points=[point(0)],
         since=SINCE,
@@ -225,8 +225,8 @@ def test_names_of_users_break_nothing() -> None:
 
 
 @given(wanted=st.lists(st.tuples(st.floats(36, 1014), st.text(min_size=1, max_size=40)), max_size=12))
-def test_labels_neither_overlap_nor_run_out(wanted: list[tuple[float, str]]) -> None:
-    """Of any marks, the labels that are shown have room, and no line of another mark goes through them."""
+def test_marker_labels_do_not_overlap(wanted: list[tuple[float, str]]) -> None:
+    """Every shown label fits, and no line of another marker crosses it."""
     found = [
         (x, one) for (x, _), one in zip(wanted, place_labels(wanted, 36, 1098, rows=3, size=15), strict=True) if one
     ]
@@ -248,18 +248,16 @@ def test_labels_neither_overlap_nor_run_out(wanted: list[tuple[float, str]]) -> 
     length=st.timedeltas(timedelta(minutes=1), timedelta(days=30_000)),
     zone=ZONES,
 )
-def test_the_axis_of_time_names_a_few_moments_in_order(
-    since: datetime, length: timedelta, zone: ZoneInfo | None
-) -> None:
-    """Whatever the window: moments lie in it, in order, and are not many more than there is room for."""
+def test_time_axis_has_a_few_ordered_ticks(since: datetime, length: timedelta, zone: ZoneInfo | None) -> None:
+    """For every window, ticks are inside it, in order, and fit."""
     found = [one.at for one in axis_ticks(since, since + length, zone, 12)]
     assert found == sorted(found)
     assert all(since <= one <= since + length for one in found)
     assert len(found) <= 14
 
 
-def test_days_are_those_of_the_visitor() -> None:
-    """A day begins when it begins where the visitor is, also where clocks are put back."""
+def test_days_follow_the_visitors_time_zone() -> None:
+    """A day starts at local midnight, also when clocks change."""
     berlin = ZoneInfo("Europe/Berlin")
     found = axis_ticks(datetime(2026, 10, 23, 12, tzinfo=UTC), datetime(2026, 10, 27, 12, tzinfo=UTC), berlin, 6)
     assert [(one.at.astimezone(UTC).hour, one.label) for one in found] == [
@@ -270,8 +268,8 @@ def test_days_are_those_of_the_visitor() -> None:
     ]
 
 
-def test_the_table_says_what_the_chart_shows() -> None:
-    """Each bucket is a line, the newest first: time, mean, interval, n, and how many were scored of those seen."""
+def test_table_equals_the_chart() -> None:
+    """One row per bucket, newest first: time, mean, interval, n, and scored of seen."""
     first = replace(point(0, 0.5), seen=40, scored=30)
     trend = TrendChart(
         points=[first, point(1, n=7)], since=SINCE, until=UNTIL, bucket=SIX, title="R", name="r", zone=ZoneInfo("UTC")
@@ -282,8 +280,8 @@ def test_the_table_says_what_the_chart_shows() -> None:
     assert rows[2] == ["Fri 13 Nov 00:00 UTC", "0.50", "0.40\u20130.60", "30", "30 of 40"]
 
 
-def test_a_histogram_has_twenty_bars_and_a_table() -> None:
-    """A hundred bins become twenty bars; the table names their shares beside those of the baseline."""
+def test_histogram_has_twenty_bars_and_a_table() -> None:
+    """A hundred bins become twenty bars; the table has their shares and the baseline's."""
     now, before = [0.0] * 100, [0.0] * 100
     now[0], now[87], before[87] = 1.0, 3.0, 2.0
     rows = [
@@ -295,15 +293,15 @@ def test_a_histogram_has_twenty_bars_and_a_table() -> None:
     assert rows[18] == ["0.85\u20130.90", "75 %", "100 %"]
 
 
-def test_a_histogram_of_nothing_before_has_no_outline() -> None:
-    """Without a time to compare with, only the bars of now are drawn."""
+def test_histogram_without_a_baseline_has_no_outline() -> None:
+    """Only the bars of the window are drawn."""
     picture = ET.fromstring(histogram_svg([1.0] * 100, title="Spread"))
     assert not of_class(picture, "before")
     assert len(of_class(picture, "now")) == 20
 
 
-def test_points_are_what_the_trend_query_says() -> None:
-    """Mean, interval and n of a bucket are drawn as they are."""
+def test_points_equal_the_trend_query() -> None:
+    """Mean, interval and n of a bucket are drawn unchanged."""
     bucket = Bucket(
         n=25,
         mean=0.7,
@@ -319,8 +317,8 @@ def test_points_are_what_the_trend_query_says() -> None:
 
 
 @given(numbers=st.sets(st.integers(0, 60), min_size=1))
-def test_runs_hold_every_point_once(numbers: set[int]) -> None:
-    """Gaps part points, and lose none."""
+def test_segments_contain_every_point_once(numbers: set[int]) -> None:
+    """Gaps split points, and lose none."""
     points = [point(one) for one in sorted(numbers)]
     runs = split_at_gaps(points, SIX)
     assert [one for run in runs for one in run] == points

@@ -1,4 +1,4 @@
-"""What a page is about where nobody has chosen."""
+"""Default scorer and service of a page."""
 
 from __future__ import annotations
 
@@ -34,22 +34,22 @@ MANY = [Some("faithfulness", 500), Some("question_answer_similarity", 90), Some(
         ([], None, None),
     ],
 )
-def test_relevancy_is_shown_before_similarity_and_that_before_others(
+def test_default_scorer_prefers_relevancy_then_similarity(
     found: list[Some], asked: str | None, expected: str | None
 ) -> None:
-    """Unless another one is asked for; of the others the one with most scores."""
+    """Unless another one is selected; then the scorer with the most scores."""
     assert choose_scorer(found, asked) == expected
 
 
-def test_beside_the_first_one_stands_faithfulness_or_another() -> None:
-    """Never the same again."""
+def test_second_scorer_is_faithfulness_or_another() -> None:
+    """Never the first scorer again."""
     assert choose_second_scorer(MANY, "answer_relevancy") == "faithfulness"
     assert choose_second_scorer(MANY, "faithfulness") == "question_answer_similarity"
     assert choose_second_scorer(MANY[:1], "faithfulness") is None
 
 
-def test_the_service_with_most_scores_is_shown() -> None:
-    """Over all its scorers; another one where it is asked for."""
+def test_default_service_has_the_most_scores() -> None:
+    """Over all its scorers, unless another one is selected."""
     found = [Some("a", 5, "shop"), Some("b", 5, "shop"), Some("a", 9, "blog")]
 
     assert choose_service(found) == "shop"
@@ -57,8 +57,8 @@ def test_the_service_with_most_scores_is_shown() -> None:
     assert choose_service([]) is None
 
 
-def test_means_are_called_by_what_they_are_of() -> None:
-    """Relevancy and similarity are never swapped."""
+def test_means_are_named_by_their_scorer() -> None:
+    """Relevancy and similarity are never confused."""
     assert [scorer_title(one) for one in ("answer_relevancy", "question_answer_similarity", "my_own", None)] == [
         "Relevancy",
         "Similarity",

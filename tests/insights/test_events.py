@@ -1,4 +1,4 @@
-"""What stands on charts beside the scores, which answers are scored, and what a bad answer reads like."""
+"""Chart events, sampling descriptions, and generated questions of bad answers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NOW = datetime(2026, 11, 20, tzinfo=UTC)
 
 
 def alert(route: str | None = None, shifts: tuple[ScoreShift, ...] = (), service: str = "handbook") -> Alert:
-    """Return an alert that began an hour before it was found."""
+    """Return an alert that started an hour before it fired."""
     labels = {"service": service, **({} if route is None else {"route": route})}
     return Alert(
         id="a1",
@@ -36,14 +36,14 @@ def alert(route: str | None = None, shifts: tuple[ScoreShift, ...] = (), service
 
 
 def shift(route: str, before: float, since: float) -> ScoreShift:
-    """Return how a route's mean moved."""
+    """Return the change of a route's mean."""
     return ScoreShift(
         dimension="route", name=route, before=ScoreLevel(mean=before, n=50), since=ScoreLevel(mean=since, n=50)
     )
 
 
-def test_an_alert_is_marked_where_it_began_and_names_its_route() -> None:
-    """On the chart of the whole service the route is named, on its own chart it is not; the mark leads to the alert."""
+def test_alert_is_marked_at_its_start() -> None:
+    """The service chart names the route, the route chart does not; the marker links to the alert."""
     deploy = Marker(id="m", name="index v42", service="handbook", at=NOW - timedelta(hours=2))
     ((first, second), (_, own)) = (chart_markers([alert("ask")], [deploy], route=route) for route in (None, "ask"))
     assert (first.label, first.kind, first.at) == ("index v42", "deploy", deploy.at)
@@ -52,8 +52,8 @@ def test_an_alert_is_marked_where_it_began_and_names_its_route() -> None:
     assert own.label == "alert: drop"
 
 
-def test_an_alert_of_a_service_concerns_the_routes_that_fell() -> None:
-    """Where it says which routes fell, those alone; where it says nothing, all; and never those of another service."""
+def test_service_alert_applies_to_the_dropped_routes() -> None:
+    """To all routes if it names none, and never to those of another service."""
     fell = alert(shifts=(shift("ask", 0.8, 0.5), shift("search", 0.7, 0.8)))
     assert affected_routes(fell) == ["ask"]
     assert [alert_concerns_route(fell, "handbook", one) for one in ("ask", "search")] == [True, False]
@@ -71,27 +71,27 @@ def test_an_alert_of_a_service_concerns_the_routes_that_fell() -> None:
         (1.0, {"filtered": 10}, "all drawn, of those that the filters take"),
     ],
 )
-def test_what_was_counted_goes_before_settings(rate: float, skipped: dict[str, int], words: str) -> None:
-    """Pages may be served by a process with other settings than those that score."""
+def test_sampling_describes_counted_decisions(rate: float, skipped: dict[str, int], words: str) -> None:
+    """Workers may have other settings than the process that serves the page."""
     seen = Coverage(service="s", route="r", scorer="x", seen=100, scored=100 - sum(skipped.values()), skipped=skipped)
     assert describe_sampling(load_settings(database="sqlite://", sample_rate=rate), seen) == words
 
 
-def test_without_counts_the_settings_say_it() -> None:
-    """Before the first answer the rule is what the settings of this process say."""
+def test_sampling_without_counts_describes_the_settings() -> None:
+    """Before the first answer, the settings of this process apply."""
     assert describe_sampling(load_settings(database="sqlite://", sample_rate=0.25)) == "25 % drawn"
     budget = load_settings(database="sqlite://", budget=Budget(requests_per_day=100))
     assert describe_sampling(budget) == "picked by what they tell, within the budget: 100 calls a day"
 
 
-def test_a_bad_answer_reads_like_its_farthest_question() -> None:
-    """The written question that is least like the one asked; without any, why the score is what it is."""
+def test_bad_answer_shows_its_least_similar_question() -> None:
+    """Without generated questions it shows the explanation of the score."""
     questions = [{"text": "near", "similarity": 0.9}, {"text": "far", "similarity": 0.1}, {"text": "none"}, "torn"]
     assert reads_like(Score(scorer="s", value=0.5, details={"questions": questions})) == "far"
     assert reads_like(Score(scorer="s", value=0.5, details={"questions": "torn"}, explanation="why")) == "why"
 
 
-def test_a_refusal_reads_like_no_question() -> None:
-    """It has no questions, also where an old row holds some."""
+def test_refusal_shows_no_generated_question() -> None:
+    """Even if an old row contains some."""
     details = {"questions": [{"text": "far", "similarity": 0.1}]}
     assert reads_like(Score(scorer="s", value=0.0, label="noncommittal", details=details)) is None

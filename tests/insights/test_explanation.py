@@ -1,4 +1,4 @@
-"""Why a score is what it is: whatever a scorer kept, a page can show it."""
+"""Explanations of scores, for any details that a scorer stored."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ SCORERS = (
     details=st.dictionaries(st.sampled_from(KEYS) | st.text(max_size=8), JSON, max_size=6),
 )
 @settings(max_examples=150, deadline=None)
-def test_details_of_any_shape_are_shown_or_left_out(scorer: str, label: str | None, details: dict[str, Any]) -> None:
-    """A scorer of a user's own, or an older germane, may have kept anything under any name."""
+def test_details_of_any_shape_are_displayable(scorer: str, label: str | None, details: dict[str, Any]) -> None:
+    """Custom scorers and older versions can store anything under any name."""
     found = explain_score(Score(scorer=scorer, value=0.5, label=label, details=details))
 
     assert found.lead
@@ -64,13 +64,13 @@ def test_details_of_any_shape_are_shown_or_left_out(scorer: str, label: str | No
         ("mine", {"links": {"dead": 3}}, "defines its own details"),
     ],
 )
-def test_each_metric_says_how_it_is_made(scorer: str, details: dict[str, Any], said: str) -> None:
+def test_each_scorer_explains_its_computation(scorer: str, details: dict[str, Any], said: str) -> None:
     """In a sentence above its numbers."""
     assert said in explain_score(Score(scorer=scorer, value=0.5, label="partly_relevant", details=details)).lead
 
 
-def test_parts_say_what_is_missing() -> None:
-    """And by which weight the rest counts."""
+def test_parts_show_missing_scorers() -> None:
+    """With the weights of the remaining ones."""
     parts = {"answer_relevancy": {"value": 0.7, "weight": 0.5}, "intent_match": {"value": None, "reason": "unparsable"}}
 
     found = explain_score(
@@ -84,8 +84,8 @@ def test_parts_say_what_is_missing() -> None:
     assert ("Missing", "intent_match") in found.facts
 
 
-def test_a_vote_of_the_judge_for_a_refusal_is_told() -> None:
-    """How many voted, and no questions."""
+def test_refusal_votes_are_counted() -> None:
+    """Without generated questions."""
     questions = [{"text": "Q?", "similarity": None, "noncommittal": vote} for vote in (True, True, False)]
 
     found = explain_score(
@@ -96,8 +96,8 @@ def test_a_vote_of_the_judge_for_a_refusal_is_told() -> None:
     assert not found.rows
 
 
-def test_a_number_beyond_all_numbers_is_none() -> None:
-    """A question that it stands beside is left out, and the page is made nevertheless."""
+def test_out_of_range_number_is_omitted() -> None:
+    """Its question is omitted too, and the page still renders."""
     questions = [{"text": "far", "similarity": -(10**400)}, {"text": "near", "similarity": 0.5}, {"similarity": "0"}]
 
     assert reads_like(Score(scorer="mine", value=0.5, details={"questions": questions})) == "near"

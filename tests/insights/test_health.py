@@ -1,4 +1,4 @@
-"""How scoring does, as every page tells it."""
+"""Scoring health, as every page shows it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def clock() -> Clock:
 
 @pytest.fixture
 def store(migrated_url: str, clock: Clock) -> Iterator[TrackingStore]:
-    """A store that goes by the clock."""
+    """A store that uses the clock."""
     opened = TrackingStore(migrated_url, clock=clock)
     yield opened
     opened.close()
@@ -37,7 +37,7 @@ def store(migrated_url: str, clock: Clock) -> Iterator[TrackingStore]:
 
 @pytest.fixture
 def look(store: TrackingStore, clock: Clock, bare: Any) -> Callable[..., HealthSummary]:
-    """Reads how scoring does."""
+    """Load the scoring health."""
 
     def look(**settings: Any) -> HealthSummary:
         return load_health(InsightContext(store=store, settings=Settings(**settings), now=clock))
@@ -46,19 +46,19 @@ def look(store: TrackingStore, clock: Clock, bare: Any) -> Callable[..., HealthS
 
 
 def an_exchange(name: str, age: timedelta = timedelta(minutes=5)) -> Exchange:
-    """Return an exchange that began so long before noon."""
+    """Return an exchange of the given age."""
     texts: dict[str, Any] = {"question": "How do I pay?", "answer": "By card."}
     return Exchange(id=name, trace_id="t", span_id="s", service="shop", route="ask", started_at=NOON - age, **texts)
 
 
 def beat(store: TrackingStore, **given: Any) -> None:
-    """Have a process tell that it lives."""
+    """Write the heartbeat of a process."""
     own: dict[str, Any] = {"id": "w1", "host": "h", "pid": 7, "service": "shop", "version": "1", "scorers": SCORERS}
     store.workers.heartbeat(WorkerHeartbeat(**own | given), [], lease=LEASE)
 
 
-def test_an_empty_database_says_that_nothing_scores_and_nothing_came(look: Callable[..., HealthSummary]) -> None:
-    """Nobody is told that all is well where nothing has happened yet."""
+def test_empty_database_has_no_worker_and_no_answers(look: Callable[..., HealthSummary]) -> None:
+    """It is not reported as healthy."""
     found = look()
 
     assert (found.state, found.headline, found.backlog) == ("none", "no worker", "no backlog")
@@ -68,10 +68,10 @@ def test_an_empty_database_says_that_nothing_scores_and_nothing_came(look: Calla
     assert (found.seen_at, found.lag) == (None, timedelta())
 
 
-def test_a_process_that_was_seen_just_now_runs(
+def test_recently_seen_worker_is_running(
     store: TrackingStore, clock: Clock, look: Callable[..., HealthSummary]
 ) -> None:
-    """With nothing waiting and nothing failing all is well, though its last sign of life is a minute old."""
+    """Scoring is healthy without a backlog and failures, even if the heartbeat is a minute old."""
     store.exchanges.add([an_exchange("a")])
     store.sampling.assign_tasks([SamplingDecision("a", 1.0, "uniform")], {})
     beat(store)
@@ -84,10 +84,10 @@ def test_a_process_that_was_seen_just_now_runs(
     assert not found.is_stale
 
 
-def test_a_process_not_seen_for_two_leases_fell_silent(
+def test_worker_without_heartbeat_is_unresponsive(
     store: TrackingStore, clock: Clock, look: Callable[..., HealthSummary]
 ) -> None:
-    """It is not taken for one that stopped, nor for one that runs."""
+    """After two leases it counts neither as stopped nor as running."""
     beat(store)
     clock.now += timedelta(seconds=121)
     found = look()
@@ -96,18 +96,16 @@ def test_a_process_not_seen_for_two_leases_fell_silent(
     assert [one.id for one in found.unresponsive] == ["w1"]
 
 
-def test_one_that_stopped_as_it_should_is_not_missed(store: TrackingStore, look: Callable[..., HealthSummary]) -> None:
-    """Its row is gone, and nobody calls it silent."""
+def test_stopped_worker_is_not_unresponsive(store: TrackingStore, look: Callable[..., HealthSummary]) -> None:
+    """It deleted its row."""
     beat(store)
     store.workers.deregister_worker("w1")
 
     assert look().state == "none"
 
 
-def test_a_judge_that_no_process_asks_holds_scoring_up(
-    store: TrackingStore, look: Callable[..., HealthSummary]
-) -> None:
-    """Why is said; once one of several processes works, scoring is not held up."""
+def test_unreachable_judge_degrades_scoring(store: TrackingStore, look: Callable[..., HealthSummary]) -> None:
+    """The problem is shown; scoring is healthy again when one of several workers succeeds."""
     beat(store, problem="the key is rejected")
     assert (look().state, look().advice) == ("degraded", "the key is rejected")
 
@@ -115,10 +113,8 @@ def test_a_judge_that_no_process_asks_holds_scoring_up(
     assert (look().state, look().headline) == ("running", "2 running")
 
 
-def test_what_waits_is_counted_with_the_age_of_the_oldest(
-    store: TrackingStore, look: Callable[..., HealthSummary]
-) -> None:
-    """Exchanges that nobody decided on and tasks that nobody took are one queue."""
+def test_backlog_has_a_count_and_the_oldest_age(store: TrackingStore, look: Callable[..., HealthSummary]) -> None:
+    """Undecided exchanges and unclaimed tasks form one backlog."""
     store.exchanges.add([an_exchange("a"), an_exchange("b"), an_exchange("c", timedelta(minutes=20))])
     store.sampling.assign_tasks([SamplingDecision("a", 1.0, "uniform"), SamplingDecision("b", 1.0, "uniform")], SCORERS)
     found = look()
@@ -128,8 +124,8 @@ def test_what_waits_is_counted_with_the_age_of_the_oldest(
     assert found.is_late
 
 
-def test_candidates_of_a_budget_do_not_wait(store: TrackingStore, look: Callable[..., HealthSummary]) -> None:
-    """They are picked when their interval ends: that is no delay."""
+def test_budget_candidates_are_not_backlog(store: TrackingStore, look: Callable[..., HealthSummary]) -> None:
+    """They are selected at the end of their interval, so they are not late."""
     store.exchanges.add([an_exchange("a")])
     assert store.workers.acquire_lease("sampler", "me", ttl=LEASE)
     store.sampling.assign_tasks([SamplingDecision("a", None, "candidate")], SCORERS, holder=("sampler", "me"))
@@ -138,10 +134,10 @@ def test_candidates_of_a_budget_do_not_wait(store: TrackingStore, look: Callable
     assert (found.waiting, found.scoring.candidates, found.lag) == (0, 1, timedelta())
 
 
-def test_failures_of_the_last_hour_are_told_with_their_most_common_reason(
+def test_failures_of_the_last_hour_show_the_top_reason(
     store: TrackingStore, clock: Clock, look: Callable[..., HealthSummary]
 ) -> None:
-    """They are apart from scores, and of the last hour only."""
+    """Failures are separate from scores."""
     names = ["a", "b", "c", "d"]
     store.exchanges.add([an_exchange(name) for name in names])
     store.sampling.assign_tasks([SamplingDecision(name, 1.0, "uniform") for name in names], SCORERS)
@@ -160,10 +156,8 @@ def test_failures_of_the_last_hour_are_told_with_their_most_common_reason(
 REASONS = (UnscoredReason.JUDGE_TIMEOUT, UnscoredReason.UNPARSABLE, UnscoredReason.JUDGE_TIMEOUT)
 
 
-def test_the_cost_of_today_stands_beside_what_may_be_spent(
-    store: TrackingStore, look: Callable[..., HealthSummary]
-) -> None:
-    """An hourly limit counts up to the hour that has begun."""
+def test_cost_of_today_is_compared_with_the_budget(store: TrackingStore, look: Callable[..., HealthSummary]) -> None:
+    """An hourly limit allows the hours so far, including the current one."""
     budget = Budget(requests_per_hour=10)
     store.quota.reserve_budget(budget, [RequestUsage(3, 900.0, 0.25)])
     found = look(budget=budget)
@@ -175,10 +169,10 @@ def test_the_cost_of_today_stands_beside_what_may_be_spent(
     assert look().limits is None
 
 
-def test_data_older_than_an_hour_is_called_old(
+def test_data_older_than_an_hour_is_stale(
     store: TrackingStore, clock: Clock, look: Callable[..., HealthSummary]
 ) -> None:
-    """A page about answers of yesterday does not look like one about now."""
+    """Old answers do not look current."""
     store.exchanges.add([an_exchange("a", timedelta())])
     clock.now += timedelta(minutes=60)
     assert not look().is_stale

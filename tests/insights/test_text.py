@@ -1,4 +1,4 @@
-"""How numbers, moments, names and captured text are written."""
+"""Formatting of numbers, times, names and captured text."""
 
 from __future__ import annotations
 
@@ -31,24 +31,24 @@ NOW = datetime(2026, 11, 20, 10, 30, tzinfo=UTC)
     ("value", "text"), [(0.694, "0.69"), (None, "\u2013"), (-0.004, "0.00"), (-0.31, "\u22120.31"), (1.0, "1.00")]
 )
 def test_numbers_have_two_digits(value: float | None, text: str) -> None:
-    """A minus is a minus, never stands before a zero, and what is not known is a dash."""
+    """With a true minus sign, no negative zero, and a dash for unknown values."""
     assert format_number(value) == text
 
 
 def test_changes_have_a_sign() -> None:
-    """Upwards and downwards; no change has none."""
+    """A zero change has none."""
     assert [format_signed(one) for one in (0.031, -0.1, 0.001, None)] == ["+0.03", "\u22120.10", "0.00", "\u2013"]
 
 
-def test_intervals_can_be_read() -> None:
-    """A dash that might be taken for a minus is a word."""
+def test_intervals_with_negative_ends_are_readable() -> None:
+    """A word replaces a dash that could be read as a minus."""
     assert format_interval((0.64, 0.75)) == "0.64\u20130.75"
     assert format_interval((-0.1, 0.2)) == "\u22120.10 to 0.20"
     assert format_interval(None) == "unknown"
 
 
-def test_a_few_are_never_shown_as_none() -> None:
-    """Small shares have a digit more, and so have those that are nearly all."""
+def test_small_shares_are_not_rounded_to_zero() -> None:
+    """Very small and very large shares have an extra digit."""
     assert [format_percent(one) for one in (0.0, 0.004, 0.12, 0.996, 1.0)] == [
         "0 %",
         "0.4 %",
@@ -59,41 +59,41 @@ def test_a_few_are_never_shown_as_none() -> None:
 
 
 def test_ages_are_short() -> None:
-    """Relative, also of what is still to come."""
+    """Relative times, also in the future."""
     passed = [timedelta(seconds=40), timedelta(minutes=3), timedelta(hours=47), timedelta(days=12), timedelta(hours=-2)]
     assert [format_age(NOW - one, NOW) for one in passed] == ["40 s ago", "3 min ago", "47 h ago", "12 d ago", "in 2 h"]
     assert format_age(NOW, NOW) == "now"
 
 
-def test_a_moment_names_its_zone() -> None:
-    """The format_timestamp time has seconds and a zone."""
+def test_exact_time_has_a_zone() -> None:
+    """It has seconds and a zone."""
     assert format_timestamp(NOW).startswith("2026-11-20 ")
     assert len(format_timestamp(NOW).split()) == 3
 
 
-def test_names_are_words() -> None:
-    """Underscores are ours, not the reader's."""
+def test_names_are_humanized() -> None:
+    """Underscores become spaces."""
     assert humanize("answer_relevancy") == "Answer relevancy"
     assert humanize("_") == "_"
 
 
 @given(text=st.text(max_size=2_000), limit=st.integers(2, 300))
-def test_what_is_cut_is_one_short_line(text: str, limit: int) -> None:
-    """No line is longer than asked for, and the end of what was shorten is highlight_redactions."""
+def test_shortened_text_is_one_line(text: str, limit: int) -> None:
+    """It never exceeds the limit, and an ellipsis marks the cut."""
     line = shorten(text, limit)
     assert len(line) <= limit
     assert len(line.split("\n")) == 1
     assert line.endswith("\u2026") or line == " ".join(text.split())
 
 
-def test_what_cannot_be_seen_is_said() -> None:
-    """A link of spaces, or of letters without a width, would have no name."""
+def test_invisible_text_has_a_visible_name() -> None:
+    """A link of spaces or zero-width letters would be invisible."""
     assert [visible(one) for one in (" ", "\u200b\u2066\u00a0", "", None)] == ["(blank)"] * 4
     assert visible("a", "nothing") == "a"
 
 
-def test_redaction_can_be_seen() -> None:
-    """What redaction left behind is set apart, and all else is escaped."""
+def test_redactions_are_highlighted() -> None:
+    """All other text is escaped."""
     found = highlight_redactions("<b>call</b> [REDACTED] or ****, [see the docs]")
     assert isinstance(found, Markup)
     assert found.count("<mark") == 2
@@ -103,7 +103,7 @@ def test_redaction_can_be_seen() -> None:
 
 @given(text=st.text(max_size=300))
 def test_captured_text_is_never_markup(text: str) -> None:
-    """Whatever was captured: without what is put around redactions nothing of it is a tag."""
+    """Without the highlights, the output contains no tags."""
     bare = (
         highlight_redactions(text)
         .replace('<mark class="redacted" title="redacted before it was kept">', "")
@@ -114,8 +114,8 @@ def test_captured_text_is_never_markup(text: str) -> None:
 
 
 @given(name=st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=60))
-def test_a_route_has_a_path_whatever_its_name(name: str) -> None:
-    """The path leads back to the name, and is one part that no browser takes for folders."""
+def test_every_route_name_has_a_path(name: str) -> None:
+    """The path is one segment and decodes to the name."""
     path = route_path(name)
     if path.startswith("/r/?name="):
         assert name in {".", ".."}

@@ -1,4 +1,4 @@
-"""The sentence that a person reads first: every state of it, and that it never contradicts an open alert."""
+"""The verdict sentence in every state, consistent with open alerts."""
 
 from __future__ import annotations
 
@@ -28,35 +28,35 @@ Routes = dict[str, tuple[Side | None, Side | None]]
 
 
 def numbers(mean: float, n: int, half: float = 0.06) -> dict[str, Any]:
-    """Return what an estimate holds."""
+    """Return an estimate."""
     ends = None if n < 2 else (mean - half, mean + half)
     shares: dict[str, Any] = {"low_share": 0.1, "noncommittal_share": 0.0, "deviation": 0.2}
     return {"n": n, "mean": mean, "interval": ends, **shares}
 
 
 def a_route(name: str, side: Side, fingerprint: str = "f1") -> RouteSummary:
-    """Return one route's scores of one window."""
+    """Return one route's scores in a window."""
     coverage = Coverage(service="shop", route=name, scorer="answer_relevancy", seen=side[1], scored=side[1])
     who: dict[str, Any] = {"service": "shop", "route": name, "scorer": "answer_relevancy", "fingerprint": fingerprint}
     return RouteSummary(**who, **numbers(*side), newest=True, latest=NOW, coverage=coverage)
 
 
 def a_service(side: Side, fingerprint: str = "f1") -> ServiceSummary:
-    """Return a whole service."""
+    """Return a service's scores."""
     coverage = Coverage(service="shop", route="", scorer="answer_relevancy", seen=side[1], scored=side[1])
     who: dict[str, Any] = {"service": "shop", "scorer": "answer_relevancy", "fingerprint": fingerprint}
     return ServiceSummary(**who, **numbers(*side), newest=True, latest=NOW, coverage=coverage)
 
 
 def compared(routes: Routes, new: str = "f1") -> Comparisons:
-    """Compare routes, each before and now; ``new`` is the fingerprint of now."""
+    """Compare routes before and now; ``new`` is the current fingerprint."""
     old = [a_route(name, before) for name, (before, _) in routes.items() if before]
     now = [a_route(name, after, new) for name, (_, after) in routes.items() if after]
     return compare_summaries(old, now, ((BEFORE.since, BEFORE.until), (NOW - DAY, NOW)))
 
 
 def a_situation(routes: Routes, now: Side | None = (0.8, 186), **more: Any) -> Situation:
-    """Return what is known of a service with these routes."""
+    """Return the situation of a service with these routes."""
     usual = Estimate(**numbers(0.8, 900, 0.02))
     given: dict[str, Any] = {
         "scorer": "answer_relevancy",
@@ -72,7 +72,7 @@ def a_situation(routes: Routes, now: Side | None = (0.8, 186), **more: Any) -> S
 
 
 def an_alert(**more: Any) -> Alert:
-    """Return an open alert that relevancy dropped, most of it on ``docs-search``."""
+    """Return an open relevancy alert, caused mostly by ``docs-search``."""
     shift = ScoreShift(
         dimension="route", name="docs-search", before=ScoreLevel(mean=0.8, n=300), since=ScoreLevel(mean=0.42, n=27)
     )
@@ -103,12 +103,12 @@ STEADY: Routes = {
 
 
 def hrefs(found: Verdict) -> list[str]:
-    """Return where its links lead."""
+    """Return the link targets."""
     return [piece.href for piece in found.pieces if piece.href]
 
 
-def test_worse_is_said_with_where_how_far_and_since_when() -> None:
-    """With n, the interval, and what it is compared with."""
+def test_drop_names_route_size_and_onset() -> None:
+    """With n, the interval, and the reference."""
     onset = datetime(2026, 11, 18, 19, tzinfo=UTC)
 
     found = build_verdict(a_situation(FELL, onsets={"docs-search": onset}))
@@ -121,16 +121,16 @@ def test_worse_is_said_with_where_how_far_and_since_when() -> None:
     assert hrefs(found) == ["/r/docs-search", "/answers?window=24h&sort=lowest&route=docs-search"]
 
 
-def test_the_baseline_is_named_where_it_is_what_is_usual() -> None:
-    """With its version and its time."""
+def test_baseline_reference_is_named() -> None:
+    """With its version and its period."""
     assert (
         "0.78 in baseline 2 (15 Nov to 18 Nov, n=803)"
         in build_verdict(a_situation(FELL, reference_period=BASELINE)).text
     )
 
 
-def test_the_largest_drop_comes_first_and_the_others_are_counted() -> None:
-    """Only such as are for sure."""
+def test_largest_drop_comes_first_and_others_are_counted() -> None:
+    """Only significant drops count."""
     more = {**FELL, "ask": ((0.8, 400), (0.3, 80)), "new": (None, (0.1, 400)), "few": ((0.9, 400), (0.1, 19))}
 
     found = build_verdict(a_situation(more))
@@ -140,8 +140,8 @@ def test_the_largest_drop_comes_first_and_the_others_are_counted() -> None:
     assert "; also on 1 more route." in found.text
 
 
-def test_times_are_those_of_the_visitor() -> None:
-    """The clock, and the day that goes with it."""
+def test_times_use_the_visitors_zone() -> None:
+    """For the clock time and the day."""
     onset = datetime(2026, 11, 18, 23, 30, tzinfo=UTC)
     given = a_situation(FELL, onsets={"docs-search": onset}, zone=ZoneInfo("Europe/Berlin"))
 
@@ -149,8 +149,8 @@ def test_times_are_those_of_the_visitor() -> None:
     assert "since about 19 Nov. See" in build_verdict(replace(given, onset_step=DAY)).text
 
 
-def test_a_service_that_fell_without_a_single_route_for_sure_did_fall() -> None:
-    """Its routes together say what none says alone."""
+def test_service_drops_without_a_significant_route() -> None:
+    """All routes together can be significant when no single one is."""
     routes: Routes = {f"r{number}": ((0.80, 900), (0.72, 60)) for number in range(12)}
 
     found = build_verdict(a_situation(routes, (0.72, 720)))
@@ -159,8 +159,8 @@ def test_a_service_that_fell_without_a_single_route_for_sure_did_fall() -> None:
     assert (found.state, found.routes) == ("worse", ())
 
 
-def test_no_change_is_said_with_what_is_and_what_is_usual() -> None:
-    """And whether there were routes that nobody can tell of."""
+def test_no_change_names_mean_and_baseline() -> None:
+    """And the number of routes without enough data."""
     found = build_verdict(a_situation(STEADY, (0.81, 186)))
     unsure = build_verdict(a_situation({**STEADY, "few": ((0.8, 300), (0.79, 7))}))
 
@@ -172,8 +172,8 @@ def test_no_change_is_said_with_what_is_and_what_is_usual() -> None:
     assert "; 1 of 3 routes had too few answers to compare." in unsure.text
 
 
-def test_a_drop_that_does_not_matter_is_none() -> None:
-    """Of a hundred thousand answers each difference is for sure: the rule says how large it must be."""
+def test_small_drop_is_no_drop() -> None:
+    """With 100,000 answers every difference is significant; the rule sets a minimum size."""
     routes: Routes = {"ask": ((0.80, 100_000), (0.77, 100_000))}
     sharp = compared(routes)
     narrow = [replace(one, interval=(-0.031, -0.029), finding="dropped") for one in sharp.routes]
@@ -183,8 +183,8 @@ def test_a_drop_that_does_not_matter_is_none() -> None:
     assert build_verdict(replace(given, min_drop=0.02)).state == "worse"
 
 
-def test_better_is_said_as_its_own() -> None:
-    """Where no route fell."""
+def test_improvement_is_reported() -> None:
+    """If no route dropped."""
     found = build_verdict(a_situation({"ask": ((0.6, 400), (0.9, 80)), "docs": ((0.7, 99), (0.71, 99))}))
     both = build_verdict(a_situation({**FELL, "ask": ((0.6, 400), (0.9, 80))}))
 
@@ -193,16 +193,16 @@ def test_better_is_said_as_its_own() -> None:
     assert both.state == "worse"
 
 
-def test_under_twenty_scores_nothing_is_said_of_them() -> None:
-    """The minimum holds for the sentence too."""
+def test_under_twenty_scores_there_is_no_statement() -> None:
+    """The minimum applies to the sentence too."""
     found = build_verdict(a_situation({"ask": ((0.8, 400), (0.1, 7))}, (0.1, 7)))
 
     assert found.text == "Not enough data in the last 24 h (n=7, need 20)."
     assert (found.state, found.tone) == ("few", "")
 
 
-def test_without_a_time_before_there_is_nothing_to_compare_with() -> None:
-    """The first day says what is, and not how it changed."""
+def test_first_day_has_no_comparison() -> None:
+    """It shows the mean without a change."""
     found = build_verdict(a_situation({"ask": (None, (0.8, 40))}, (0.8, 40), reference=None))
     little = build_verdict(
         a_situation({"ask": ((0.8, 5), (0.8, 40))}, (0.8, 40), reference=Estimate(**numbers(0.8, 5)))
@@ -213,8 +213,8 @@ def test_without_a_time_before_there_is_nothing_to_compare_with() -> None:
     assert found.state == "new"
 
 
-def test_another_judge_is_not_compared_with_the_one_before() -> None:
-    """Not even where all numbers fell."""
+def test_judges_are_not_compared_with_each_other() -> None:
+    """Even if all means dropped."""
     routes: Routes = {"ask": ((0.8, 400), (0.3, 80))}
     given = a_situation(routes, comparisons=compared(routes, "f2"), current=a_service((0.3, 80), "f2"), reference=None)
 
@@ -227,23 +227,23 @@ def test_another_judge_is_not_compared_with_the_one_before() -> None:
     assert "not enough data (n=9, need 20)" in build_verdict(replace(given, current=a_service((0.3, 9), "f2"))).text
 
 
-def test_old_data_is_called_old() -> None:
-    """Nobody is told that all is well because nothing comes."""
+def test_stale_data_is_not_reported_as_healthy() -> None:
+    """Missing answers are not good news."""
     found = build_verdict(a_situation({}, None, comparisons=None, answered_at=NOW - 3 * DAY))
 
     assert found.text.startswith("The newest answer is 3 days old. No answer has arrived since 17 Nov 10:30.")
     assert (found.state, found.tone) == ("stale", "warn")
 
 
-def test_an_empty_database_leads_to_the_first_step() -> None:
-    """There is nothing to say yet."""
+def test_empty_database_shows_the_first_step() -> None:
+    """There is no statement about scores."""
     found = build_verdict(Situation(scorer=None, now=NOW))
 
     assert (found.state, hrefs(found)) == ("empty", ["/start"])
 
 
 def covered(seen: int, **more: Any) -> Sequence[Coverage]:
-    """Return what became of answers none of which was scored."""
+    """Return the coverage of answers without scores."""
     return [Coverage(service="shop", route="ask", scorer="answer_relevancy", seen=seen, **more)]
 
 
@@ -266,8 +266,8 @@ def covered(seen: int, **more: Any) -> Sequence[Coverage]:
         ({"coverage": covered(12, failed={"scorer_error": 12})}, "the scorer raises an error."),
     ],
 )
-def test_where_nothing_is_scored_it_says_why_and_what_to_do(more: dict[str, Any], expected: str) -> None:
-    """The cause and the next step, with a link to where more is known."""
+def test_unscored_answers_show_cause_and_remedy(more: dict[str, Any], expected: str) -> None:
+    """With a link to details."""
     found = build_verdict(a_situation({}, None, comparisons=None, **more))
 
     assert found.text.startswith("12 answers arrived in the last 24 h and none was scored: ")
@@ -275,8 +275,8 @@ def test_where_nothing_is_scored_it_says_why_and_what_to_do(more: dict[str, Any]
     assert hrefs(found) == ["/worker"]
 
 
-def test_an_open_alert_shows_as_worse_with_its_onset_and_a_link() -> None:
-    """Also where the last day alone would not be enough to say so."""
+def test_open_alert_shows_onset_and_link() -> None:
+    """Even if the last day alone is not significant."""
     few = build_verdict(a_situation({"docs-search": ((0.8, 300), (0.4, 12))}, (0.4, 12), alerts=[an_alert()]))
     sure = build_verdict(a_situation(FELL, alerts=[an_alert()]))
 
@@ -288,16 +288,16 @@ def test_an_open_alert_shows_as_worse_with_its_onset_and_a_link() -> None:
 
 
 @pytest.mark.parametrize("state", ["firing", "recovering"])
-def test_an_alert_whose_numbers_are_back_is_recovering(state: AlertState) -> None:
-    """It is open until its rule says that it is over."""
+def test_alert_with_recovered_numbers_is_recovering(state: AlertState) -> None:
+    """It stays open until its rule resolves it."""
     found = build_verdict(a_situation(STEADY, alerts=[an_alert(state=state)]))
 
     assert "the alert is still open, recovering" in found.text
     assert (found.state, found.tone) == ("recovering", "warn")
 
 
-def test_alerts_of_a_route_and_of_shares_are_told_too() -> None:
-    """A rule over a window names its route; one about refusals speaks in its own words."""
+def test_route_and_share_alerts_are_reported() -> None:
+    """A window rule names its route; a rule about refusals has its own words."""
     labels = {"service": "shop", "scorer": "answer_relevancy", "route": "ask"}
     given = a_situation(STEADY, alerts=[an_alert(type="noncommittal_rate", labels=labels, message="12 % refuse.")])
 
@@ -307,8 +307,8 @@ def test_alerts_of_a_route_and_of_shares_are_told_too() -> None:
     assert found.state == "worse"
 
 
-def test_other_open_alerts_are_named_beside_the_sentence() -> None:
-    """Of another scorer, or about scoring itself."""
+def test_other_open_alerts_are_listed() -> None:
+    """Those of another scorer, or about scoring itself."""
     other = an_alert(id="a2", labels={"service": "shop", "scorer": "faithfulness"})
     broken = an_alert(id="a3", type="scorer_error")
 
@@ -327,10 +327,10 @@ SIDES = st.one_of(st.none(), st.tuples(st.floats(0.1, 0.9), st.integers(1, 900))
     route=st.sampled_from([None, "r0", "r9"]),
     age=st.integers(0, 100),
 )
-def test_the_sentence_never_contradicts_an_open_alert(
+def test_verdict_never_contradicts_an_open_alert(
     sides: list[tuple[Side | None, Side | None]], kind: str, route: str | None, age: int
 ) -> None:
-    """Whatever the numbers say: it is worse or recovering, and the alert is linked."""
+    """For all numbers it says worse or recovering, and links to the alert."""
     labels = {"service": "shop", "scorer": "answer_relevancy"} | ({} if route is None else {"route": route})
     routes = {f"r{number}": pair for number, pair in enumerate(sides)}
     alert = an_alert(type=kind, labels=labels)
@@ -349,8 +349,8 @@ def buckets(*means: float, n: int = 10, fingerprint: str = "f1") -> list[Bucket]
     ]
 
 
-def test_a_drop_began_where_two_levels_fit_best() -> None:
-    """By the means of buckets, each as much as it has scores; another judge's do not count."""
+def test_onset_is_the_best_two_level_split() -> None:
+    """Buckets are weighted by n; other fingerprints do not count."""
     found = estimate_onset([*buckets(0.8, 0.82, 0.79, 0.4, 0.45), *buckets(0.1, 0.9, fingerprint="f0")], "f1")
 
     assert found == NOW + timedelta(hours=18)
@@ -359,8 +359,8 @@ def test_a_drop_began_where_two_levels_fit_best() -> None:
     assert estimate_onset([], "f1") is None
 
 
-def test_a_drop_that_is_older_than_the_chart_has_no_beginning_there() -> None:
-    """What the chart shows before the split must be more like what was usual than like what is now."""
+def test_onset_before_the_chart_is_unknown() -> None:
+    """Scores before the split must be closer to the baseline than to the current mean."""
     line = buckets(0.8, 0.82, 0.4, 0.45)
 
     assert estimate_onset(line, "f1", reference=0.85) == NOW + timedelta(hours=12)
@@ -368,7 +368,7 @@ def test_a_drop_that_is_older_than_the_chart_has_no_beginning_there() -> None:
 
 
 @given(before=st.integers(1, 9), after=st.integers(1, 9), drop=st.floats(0.01, 0.5))
-def test_a_clean_drop_is_found_where_it_is(before: int, after: int, drop: float) -> None:
+def test_onset_of_a_clean_drop_is_exact(before: int, after: int, drop: float) -> None:
     """However long both levels last."""
     line = buckets(*[0.8] * before, *[0.8 - drop] * after)
 

@@ -1,4 +1,4 @@
-"""Which window an address asks for."""
+"""The window that a URL selects."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ END = datetime(2026, 11, 18, tzinfo=UTC)
         ("since=2027-01-01", "7d", NOW - WEEK, NOW),
     ],
 )
-def test_a_window_is_what_the_address_says(query: str, span: str, since: datetime, until: datetime) -> None:
-    """One end alone is enough; what cannot be read, or ends before it begins, is taken as not given."""
+def test_url_selects_the_window(query: str, span: str, since: datetime, until: datetime) -> None:
+    """One end is enough; invalid or reversed values are ignored."""
     scope = {"type": "http", "method": "GET", "path": "/", "query_string": query.encode(), "headers": []}
     found = parse_view_params(Request(scope), NOW)
     assert (found.window, found.since, found.until) == (span, since, until)

@@ -129,9 +129,13 @@ class Broken:
 
 
 def test_failures_of_a_custom_scorer_are_logged(
-    store: TrackingStore, start: Callable[..., Monitor], settings: Callable[..., Settings], new_exchange: Any, until: Any,
+    store: TrackingStore,
+    start: Callable[..., Monitor],
+    settings: Callable[..., Settings],
+    new_exchange: Any,
+    until: Any,
     caplog: pytest.LogCaptureFixture,
-) -> None:  # fmt: skip
+) -> None:
     """Twenty failures make one line, without the text of the scorer's exception."""
     scorer = Broken()
     store.exchanges.add([new_exchange() for _ in range(20)])

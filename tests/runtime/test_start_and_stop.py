@@ -176,7 +176,7 @@ def test_a_running_handler_survives_stop(judge: FakeJudge, database: str, warnin
 
     assert answers == ["Late."]
     assert ask("How do I pay?") == "By card, in the shop."
-    assert [line for line in warnings() if "before germane.start()" not in line] == []
+    assert [line for line in warnings() if "while germane is not running" not in line] == []
 
 
 @pytest.mark.parametrize("kind", ["sync", "async"])
@@ -227,7 +227,11 @@ def test_texts_are_redacted_before_they_are_used(judge: FakeJudge, database: str
 
 def test_a_failing_redaction_drops_the_text(judge: FakeJudge, database: str, query: Query) -> None:
     """No text is better than an unredacted one."""
-    germane.start(**judge.settings(), database=database, redact=lambda text: 1 / 0)  # type: ignore[arg-type, return-value]  # fails
+
+    def fail_to_redact(text: str) -> str:
+        raise ZeroDivisionError
+
+    germane.start(**judge.settings(), database=database, redact=fail_to_redact)
     ask("How do I pay by card?")
 
     assert germane.stop(60)

@@ -52,7 +52,7 @@ def test_filled_values_are_not_templates() -> None:
 
     (turn,) = prompt.fill(fence="f", answer="{fence} {answer}")
 
-    assert turn.text == "f {fence} {answer} {other}"
+    assert turn.content == "f {fence} {answer} {other}"
 
 
 @pytest.mark.parametrize("text", ["", " \n\t", "\x00\x07", "\u200b\u200f\ufeff", "\u00a0"])

@@ -1,4 +1,4 @@
-"""Combined relevancy: four parts, weighted; missing ones renormalised and marked, or waited for."""
+"""Combined relevancy: four parts, weighted; missing ones renormalized and marked, or waited for."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_a_negative_cosine_counts_as_0_and_is_kept(exchange: Make, score: Any) -
 
 
 @pytest.mark.parametrize("missing", VALUES)
-def test_a_part_that_failed_for_good_is_renormalised_and_marked(exchange: Make, score: Any, missing: str) -> None:
+def test_a_part_that_failed_for_good_is_renormalized_and_marked(exchange: Make, score: Any, missing: str) -> None:
     """In label, explanation, details and fingerprint: such a score is never averaged with whole ones."""
     whole, found = (
         score(CombinedRelevancy(parts(**said)), exchange())[0]
@@ -184,7 +184,7 @@ def test_weights_of_ones_own(exchange: Make, score: Any) -> None:
         ({REVERSE: float("inf")}, "must be 0 or more"),
         ({REVERSE: 0, INTENT: 0.0}, "at least one must be greater than 0"),
         ({}, "at least one must be greater than 0"),
-        ({"reverse": 1}, "there is no part reverse; there are answer_relevancy, direct_relevancy"),
+        ({"reverse": 1}, "unknown part reverse; the parts are answer_relevancy, direct_relevancy"),
         ({REVERSE: "1"}, "is not a number"),
         ({REVERSE: True}, "is not a number"),
         ([0.5, 0.5], "must map names"),
@@ -198,7 +198,7 @@ def test_weights_that_cannot_be_are_refused(weights: Any, said: str) -> None:
 
 def test_other_mistakes_are_refused() -> None:
     """A policy that there is not, and a part that nobody passed."""
-    with pytest.raises(ValueError, match="missing must be renormalise or fail, not 'ignore'"):
+    with pytest.raises(ValueError, match="missing must be renormalize or fail, not 'ignore'"):
         CombinedRelevancy(parts(), missing="ignore")  # type: ignore[arg-type]  # on purpose
     with pytest.raises(ValueError, match="there is no scorer for intent_match"):
         CombinedRelevancy({name: part for name, part in parts().items() if name != INTENT})

@@ -1,4 +1,4 @@
-"""Answers by filter, in order, page by page; one answer with all that is known of it; people beside the judge."""
+"""Answer search, sorting and pagination; answer details; agreement between feedback and the judge."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from germane.storage.answers.filter import SORTS
 Make = Callable[..., Exchange]
 LEASE = timedelta(seconds=60)
 SCORERS = {"relevancy": "f1"}
-PAGES = 100
+MAX_PAGES = 100
 
 
 def write(
     store: TrackingStore, make: Make, values: Sequence[float | UnscoredReason | None], **given: Callable[[int], Any]
 ) -> list[Exchange]:
-    """Write an exchange a minute with these scores, or with why there is none; None leaves it waiting."""
+    """Write one exchange per minute with the given scores or unscored reasons; None leaves the task pending."""
     exchanges = [
         make(place, id=f"{place:032x}", **{name: of(place) for name, of in given.items()})
         for place in range(len(values))
@@ -56,17 +56,19 @@ def _score(value: float | UnscoredReason | None) -> Score:
     return Score(scorer="relevancy", fingerprint="f1", value=number, label=band_of(number), cost=1 - number)
 
 
-def pages(store: TrackingStore, chosen: AnswerFilter, sort: AnswerSort = "lowest", size: int = 3) -> list[AnswerPage]:
-    """Return all pages, one after another."""
-    found = [store.answers.search(chosen, sort=sort, limit=size)]
-    while found[-1].next_cursor is not None and len(found) < PAGES:
+def pages(
+    store: TrackingStore, answer_filter: AnswerFilter, sort: AnswerSort = "lowest", size: int = 3
+) -> list[AnswerPage]:
+    """Return all pages of a search."""
+    found = [store.answers.search(answer_filter, sort=sort, limit=size)]
+    while found[-1].next_cursor is not None and len(found) < MAX_PAGES:
         after = AnswerCursor.parse(str(found[-1].next_cursor))
-        found.append(store.answers.search(chosen, sort=sort, after=after, limit=size))
+        found.append(store.answers.search(answer_filter, sort=sort, after=after, limit=size))
     return found
 
 
-def numbers(found: Sequence[AnswerPage]) -> list[int]:
-    """Return the places of the exchanges in the order in which they were written."""
+def positions_of(found: Sequence[AnswerPage]) -> list[int]:
+    """Return the numbers of the exchanges, in the order of the pages."""
     return [int(one.exchange.id, 16) for page in found for one in page.answers]
 
 
@@ -83,15 +85,15 @@ VALUES = [0.4, 0.9, 0.0, 0.4, 0.7, 0.0, 0.2, 0.4]
         ("slowest", [0, 1, 2, 3, 4, 5, 6, 7]),
     ],
 )
-def test_pages_follow_one_another_in_each_order(
+def test_every_sort_order_paginates_without_gaps(
     store: TrackingStore, make: Make, sort: AnswerSort, order: list[int]
 ) -> None:
-    """Of equal ones the newest comes first; nothing comes twice, and nothing is left out."""
+    """Ties are sorted newest first; no answer is repeated or skipped."""
     write(store, make, VALUES, duration=lambda place: 10.0 - place)
 
     found = pages(store, AnswerFilter(), sort)
 
-    assert numbers(found) == order
+    assert positions_of(found) == order
     assert [len(page.answers) for page in found] == [3, 3, 2]
     assert all(page.searched_back_to is None for page in found)
 
@@ -104,7 +106,7 @@ def test_pages_follow_one_another_in_each_order(
     below=st.sampled_from([None, 0.5, 0.9]),
 )
 @settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_all_pages_together_are_the_whole(
+def test_pages_contain_every_matching_answer_once(
     sqlite_store: TrackingStore,
     make: Make,
     values: list[float],
@@ -113,7 +115,7 @@ def test_all_pages_together_are_the_whole(
     at_least: float | None,
     below: float | None,
 ) -> None:
-    """Whatever the size of a page and the range of the scores."""
+    """This holds for any page size, sort order and score range."""
     route = f"route-{len(sqlite_store.answers.list_exchanges(limit=1000))}"
     made = [make(place, route=route) for place in range(len(values))]
     sqlite_store.exchanges.add(made)
@@ -134,7 +136,7 @@ def test_all_pages_together_are_the_whole(
 
 
 @pytest.mark.parametrize(
-    ("chosen", "places"),
+    ("answer_filter", "places"),
     [
         (AnswerFilter(route="route-1"), {1, 4, 7}),
         (AnswerFilter(route="route-1", service="other"), set()),
@@ -154,8 +156,10 @@ def test_all_pages_together_are_the_whole(
         (AnswerFilter(labeled=False, low=False), {0, 1, 2, 3, 6, 7}),
     ],
 )
-def test_a_filter_takes_what_fits(store: TrackingStore, make: Make, chosen: AnswerFilter, places: set[int]) -> None:
-    """Each part of it, alone and with others, in an order that the index knows and in one that it does not."""
+def test_each_filter_returns_only_matching_answers(
+    store: TrackingStore, make: Make, answer_filter: AnswerFilter, places: set[int]
+) -> None:
+    """Filters work alone and combined, for sort orders with and without an index."""
     made = write(
         store,
         make,
@@ -173,22 +177,22 @@ def test_a_filter_takes_what_fits(store: TrackingStore, make: Make, chosen: Answ
         ]
     )
 
-    assert set(numbers(pages(store, chosen))) == places
-    assert set(numbers(pages(store, chosen, "newest"))) == places
-    assert store.answers.count_matches(chosen).count == len(places)
+    assert set(positions_of(pages(store, answer_filter))) == places
+    assert set(positions_of(pages(store, answer_filter, "newest"))) == places
+    assert store.answers.count_matches(answer_filter).count == len(places)
 
 
-def test_a_window_is_that_of_the_answers(store: TrackingStore, make: Make) -> None:
-    """From its beginning on, and up to its end."""
+def test_window_includes_since_and_excludes_until(store: TrackingStore, make: Make) -> None:
+    """The window applies to the start times of the exchanges."""
     made = write(store, make, VALUES)
 
-    chosen = AnswerFilter(since=made[2].started_at, until=made[5].started_at)
+    answer_filter = AnswerFilter(since=made[2].started_at, until=made[5].started_at)
 
-    assert sorted(numbers(pages(store, chosen))) == [2, 3, 4]
+    assert sorted(positions_of(pages(store, answer_filter))) == [2, 3, 4]
 
 
-def test_what_has_no_score_is_listed_apart(store: TrackingStore, make: Make) -> None:
-    """By its state and reason, the newest first, with what was said; among scores it is never found."""
+def test_unscored_answers_are_found_by_state_and_reason(store: TrackingStore, make: Make) -> None:
+    """They are sorted newest first with their errors, and are not in the default search of scored answers."""
     values: list[float | UnscoredReason | None] = [
         0.0,
         UnscoredReason.JUDGE_TIMEOUT,
@@ -203,24 +207,24 @@ def test_what_has_no_score_is_listed_apart(store: TrackingStore, make: Make) -> 
 
     failed = pages(store, AnswerFilter(state="failed"), size=2)
 
-    assert numbers(failed) == [5, 4, 1]
+    assert positions_of(failed) == [5, 4, 1]
     assert [one.task.error for page in failed for one in page.answers if one.task] == [
         "because unparsable", "because judge_timeout", "because judge_timeout",
     ]  # fmt: skip
     assert all(one.score is None for page in failed for one in page.answers)
-    assert numbers(pages(store, AnswerFilter(state="failed", reason="judge_timeout"))) == [4, 1]
-    assert numbers(pages(store, AnswerFilter(state="skipped", scorer="relevancy"))) == [2]
-    assert numbers(pages(store, AnswerFilter(state="failed", scorer="other"))) == []
-    assert numbers(pages(store, AnswerFilter(state="waiting"))) == [3]
-    assert numbers(pages(store, AnswerFilter(state="any"))) == [9, 5, 4, 3, 2, 1, 0]
-    assert numbers(pages(store, AnswerFilter())) == [0]
+    assert positions_of(pages(store, AnswerFilter(state="failed", reason="judge_timeout"))) == [4, 1]
+    assert positions_of(pages(store, AnswerFilter(state="skipped", scorer="relevancy"))) == [2]
+    assert positions_of(pages(store, AnswerFilter(state="failed", scorer="other"))) == []
+    assert positions_of(pages(store, AnswerFilter(state="waiting"))) == [3]
+    assert positions_of(pages(store, AnswerFilter(state="any"))) == [9, 5, 4, 3, 2, 1, 0]
+    assert positions_of(pages(store, AnswerFilter())) == [0]
     assert store.answers.count_matches(AnswerFilter(state="failed")).count == 3
 
 
-def test_a_search_among_many_looks_at_the_newest_and_says_so(
+def test_large_search_is_limited_to_the_newest_exchanges(
     store: TrackingStore, make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By time it can be gone on with, and then misses nothing; by another order it stays with the newest."""
+    """The page reports how far back it searched. A search by time can continue from there; other orders cannot."""
     monkeypatch.setattr(search, "MAX_EXCHANGES_SCANNED", 3)
     monkeypatch.setattr(search, "MAX_SCORES_SCANNED", 3)
     made = write(store, make, VALUES, question=lambda place: "rare" if place in {1, 6} else "common")
@@ -229,20 +233,20 @@ def test_a_search_among_many_looks_at_the_newest_and_says_so(
     highest = store.answers.search(AnswerFilter(), sort="highest")
     failed = pages(store, AnswerFilter(state="any", text="rare"))
 
-    assert numbers([page]) == [6]
+    assert positions_of([page]) == [6]
     assert page.searched_back_to == made[4].started_at
-    assert numbers([page, *more]) == [6, 1]
+    assert positions_of([page, *more]) == [6, 1]
     assert more[-1].next_cursor is None
     assert more[-1].searched_back_to is None
-    assert numbers([highest]) == [4, 7, 6, 5]
+    assert positions_of([highest]) == [4, 7, 6, 5]
     assert highest.searched_back_to == made[4].started_at
-    assert numbers(failed) == [6, 1]
+    assert positions_of(failed) == [6, 1]
     assert store.answers.count_matches(AnswerFilter(text="rare")).is_capped
-    assert numbers(pages(store, AnswerFilter())) == [5, 2, 6, 7, 3, 0, 4, 1]  # the lowest are found among all
+    assert positions_of(pages(store, AnswerFilter())) == [5, 2, 6, 7, 3, 0, 4, 1]  # sorting by lowest is not limited
 
 
-def test_counting_ends_somewhere(store: TrackingStore, make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Then there are more than that."""
+def test_match_count_is_capped(store: TrackingStore, make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Counting stops at the limit and reports that the count is capped."""
     monkeypatch.setattr(search, "MAX_ANSWERS_COUNTED", 5)
     write(store, make, VALUES)
 
@@ -251,20 +255,20 @@ def test_counting_ends_somewhere(store: TrackingStore, make: Make, monkeypatch: 
     assert (total.count, total.is_capped) == (5, True)
 
 
-FAR = ("0~0001-01-01T00:00:00+14:00~1", "0~9999-12-31T23:59:59-14:00~1", "0~2026-03-01T11:00:00Z~a\0b")
-"""Moments that no zone can tell, and an id that no database takes."""
+OUT_OF_RANGE_CURSORS = ("0~0001-01-01T00:00:00+14:00~1", "0~9999-12-31T23:59:59-14:00~1", "0~2026-03-01T11:00:00Z~a\0b")
+"""Times that overflow in UTC, and an ID that no database accepts."""
 
 
 @pytest.mark.parametrize(
-    "text", ["", "x", "nan", "1~2", "0.5~2026-03-01T11:00:00~1", "0~2026~" + "9" * 99, "inf~x~1", *FAR]
+    "text", ["", "x", "nan", "1~2", "0.5~2026-03-01T11:00:00~1", "0~2026~" + "9" * 99, "inf~x~1", *OUT_OF_RANGE_CURSORS]
 )
-def test_a_place_that_cannot_be_read_is_none(text: str) -> None:
-    """An address may hold anything; a moment without a zone is nowhere."""
+def test_invalid_cursor_parses_to_none(text: str) -> None:
+    """Malformed text, times without a time zone and out-of-range times do not raise."""
     assert AnswerCursor.parse(text) is None
 
 
-def test_who_stands_beside_an_answer(store: TrackingStore, make: Make) -> None:
-    """The one before and the one behind it, in the order of the filter."""
+def test_neighbors_follow_the_filter_order(store: TrackingStore, make: Make) -> None:
+    """An answer's previous and next answers and its position are those of the filtered search."""
     write(store, make, VALUES)
 
     beside = store.answers.find_neighbors(AnswerFilter(), f"{6:032x}")
@@ -276,8 +280,8 @@ def test_who_stands_beside_an_answer(store: TrackingStore, make: Make) -> None:
     assert (elsewhere.position, elsewhere.next) == (None, f"{5:032x}")
 
 
-def test_a_sheet_holds_all_that_is_known(store: TrackingStore, make: Make, clock: Any) -> None:
-    """Scores, tasks, labels, and how it was sampled."""
+def test_answer_detail_includes_scores_tasks_and_feedback(store: TrackingStore, make: Make, clock: Any) -> None:
+    """The detail also reports how the exchange was sampled; an unknown ID returns None."""
     (made, failed) = write(store, make, [0.25, UnscoredReason.JUDGE_TIMEOUT])
     label = Feedback(id="l1", exchange_id=made.id, score=1.0, comment="fine", user="ann", created_at=clock.now)
     store.labels.add_feedback([label])
@@ -296,8 +300,8 @@ def test_a_sheet_holds_all_that_is_known(store: TrackingStore, make: Make, clock
     assert store.answers.load_detail("nobody") is None
 
 
-def test_people_and_the_judge_take_sides(store: TrackingStore, make: Make, clock: Any) -> None:
-    """A label counts once for each person, the latest; people's mean takes a side, and one of just .5 none."""
+def test_disagreements_compare_feedback_with_the_judge(store: TrackingStore, make: Make, clock: Any) -> None:
+    """Each person's latest label counts once; a mean label of 0.5 counts as neither too low nor too high."""
     made = write(store, make, [0.2, 0.2, 0.9, 0.9, 0.2])
     given = [(0, "ann", 1.0), (1, "ann", 0.0), (1, "bob", 1.0), (2, "ann", 1.0), (2, "ann", 0.0), (3, "bob", 1.0)]
     store.labels.add_feedback(
@@ -324,8 +328,8 @@ def test_people_and_the_judge_take_sides(store: TrackingStore, make: Make, clock
 @pytest.mark.parametrize(
     ("value", "shares"), [(0.005, (0.0, 0.75)), (0.255, (0.25, 0.5)), (1.0, (0.75, 0.0)), (-0.5, (0.0, 0.75))]
 )
-def test_shares_beside_a_value_are_what_is_sure(value: float, shares: tuple[float, float]) -> None:
-    """What lies in its own bin counts for neither."""
+def test_histogram_shares_exclude_the_bin_of_the_value(value: float, shares: tuple[float, float]) -> None:
+    """Scores in the same bin count neither as lower nor as higher."""
     weights = [0.0] * 100
     for place in (0, 25, 60, 99):
         weights[place] = 2.0
@@ -334,15 +338,15 @@ def test_shares_beside_a_value_are_what_is_sure(value: float, shares: tuple[floa
     assert Histogram([0.0] * 100).beside(value) is None
 
 
-def test_the_lowest_are_found_in_every_way_behind_a_place(store: TrackingStore, make: Make) -> None:
-    """Whichever way is short: each gives the same page."""
+def test_every_strategy_resumes_at_the_same_cursor(store: TrackingStore, make: Make) -> None:
+    """All strategies for the lowest scores return the same page after a cursor."""
     made = write(store, make, VALUES)
     whole = [
         row["exchange_id"] for row in _lowest(store, lowest_scores.scan_window, lowest_scores.ScoreFilter(route="ask"))
     ]
     with store._database.read() as connection:
         row = lowest_scores.scan_window(connection, lowest_scores.ScoreFilter(), 3)[-1]
-    chosen = lowest_scores.ScoreFilter(route="ask", after=(row["value"], row["started_at"], row["id"]))
+    answer_filter = lowest_scores.ScoreFilter(route="ask", after=(row["value"], row["started_at"], row["id"]))
 
     for way in (
         lowest_scores.scan_small_window,
@@ -351,21 +355,21 @@ def test_the_lowest_are_found_in_every_way_behind_a_place(store: TrackingStore, 
         lowest_scores.scan_window,
         _in_steps,
     ):
-        assert [row["exchange_id"] for row in _lowest(store, way, chosen)] == whole[3:], way
+        assert [row["exchange_id"] for row in _lowest(store, way, answer_filter)] == whole[3:], way
     assert len(whole) == len(made)
 
 
-def _in_steps(connection: Any, chosen: lowest_scores.ScoreFilter, limit: int) -> Any:
-    return lowest_scores.scan_by_value(connection, chosen, limit, steps=(1, 1, 2, None))
+def _in_steps(connection: Any, answer_filter: lowest_scores.ScoreFilter, limit: int) -> Any:
+    return lowest_scores.scan_by_value(connection, answer_filter, limit, steps=(1, 1, 2, None))
 
 
-def _lowest(store: TrackingStore, way: Any, chosen: lowest_scores.ScoreFilter) -> Any:
+def _lowest(store: TrackingStore, way: Any, answer_filter: lowest_scores.ScoreFilter) -> Any:
     with store._database.read() as connection:
-        return way(connection, chosen, 20)
+        return way(connection, answer_filter, 20)
 
 
-def test_a_place_is_read_as_it_was_written() -> None:
-    """Whatever id an imported answer has."""
+def test_cursor_round_trips_as_text() -> None:
+    """A cursor survives any exchange ID, including long ones with separators."""
     place = AnswerCursor(-0.1, datetime(2026, 3, 1, tzinfo=UTC), "a~b" + "c" * 490)
 
     assert AnswerCursor.parse(str(place)) == place

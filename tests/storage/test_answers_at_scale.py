@@ -1,4 +1,4 @@
-"""Answers among very many: what is looked for stays short, and what was not looked at is told."""
+"""Answer searches over large tables: bounded work, and results that report the limit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from tests.storage.test_answers import VALUES, Make, write
-from tests.storage.test_query_plans import recorded
+from tests.storage.test_query_plans import record_statements
 
 from germane.annotation import Feedback
 from germane.score import UnscoredReason
@@ -14,8 +14,8 @@ from germane.storage import AnswerFilter, TrackingStore
 from germane.storage.answers import lowest_scores, search
 
 
-def test_what_is_rare_among_very_many_is_not_looked_for_far(store: TrackingStore, make: Make) -> None:
-    """Names that the index by value does not know are looked for in it only where the newest have them."""
+def test_rare_filter_values_skip_the_fast_lookup(store: TrackingStore, make: Make) -> None:
+    """Values that do not occur among the newest scores are not searched for through the value index."""
     write(store, make, VALUES)
     with store._database.read() as connection:
         soon = lowest_scores.find_lowest_fast(connection, lowest_scores.ScoreFilter(fingerprint="f1"), 3, few=2)
@@ -26,10 +26,10 @@ def test_what_is_rare_among_very_many_is_not_looked_for_far(store: TrackingStore
     assert nowhere == [None, None]
 
 
-def test_labels_are_looked_through_once(
+def test_labeled_search_has_no_page_beyond_the_scan_limit(
     store: TrackingStore, make: Make, clock: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Behind the newest labels there is no further page, which would be of the same labels."""
+    """A search for labeled answers covers the newest labels and reports how far back it searched."""
     monkeypatch.setattr(search, "MAX_LABELS_SCANNED", 2)
     made = write(store, make, VALUES)
     store.labels.add_feedback(
@@ -41,14 +41,14 @@ def test_labels_are_looked_through_once(
     assert (page.next_cursor, page.searched_back_to) == (None, clock.now)
 
 
-def test_by_reason_among_many_the_tasks_of_an_answer_are_looked_up(
+def test_search_by_reason_looks_tasks_up_by_exchange(
     sqlite_store: TrackingStore, make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By its id: all tasks of that reason would be read for each answer."""
+    """The query does not read all tasks with that reason for each answer."""
     write(sqlite_store, make, [UnscoredReason.JUDGE_TIMEOUT] * 4)
     monkeypatch.setattr(search, "MAX_EXCHANGES_SCANNED", 2)
 
-    statements = recorded(
+    statements = record_statements(
         sqlite_store,
         lambda: sqlite_store.answers.search(AnswerFilter(state="failed", reason=UnscoredReason.JUDGE_TIMEOUT)),
     )

@@ -1,4 +1,4 @@
-"""What waits is told by scorer, and counted no further than anybody needs to know."""
+"""The backlog: counts per scorer up to a limit."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ SCORERS = {"a": "f1", "b": "f2"}
 
 
 @pytest.fixture
-def busy(store: TrackingStore, make: Make, clock: Any) -> TrackingStore:
-    """A store of which tasks of two scorers are ready, put off, running and abandoned, beside candidates of one."""
+def busy_store(store: TrackingStore, make: Make, clock: Any) -> TrackingStore:
+    """A store with ready, postponed, running and abandoned tasks of two scorers, and candidates of one."""
     store.exchanges.add([make(number) for number in range(12)])
     ids = [one.id for one in store.sampling.list_undecided(12)]
     store.sampling.assign_tasks([SamplingDecision(id_, 1.0, "sampled") for id_ in ids[:6]], SCORERS)
@@ -39,16 +39,16 @@ def busy(store: TrackingStore, make: Make, clock: Any) -> TrackingStore:
     return store
 
 
-def test_what_few_tasks_wait_for_is_counted_as_all_of_them_are(busy: TrackingStore) -> None:
-    """The pulse says the same as counting every task does: what runs, and what is late, is counted once."""
-    queue = busy.queue.load_health().queue
+def test_health_matches_the_exact_task_counts(busy_store: TrackingStore) -> None:
+    """Running and overdue tasks are counted once in both."""
+    queue = busy_store.queue.load_health().queue
 
-    assert queue == busy.queue.load_outstanding().tasks
+    assert queue == busy_store.queue.load_outstanding().tasks
     assert [(one.ready, one.postponed, one.running, one.candidates) for one in queue] == [(4, 2, 3, 3), (8, 0, 1, 0)]
 
 
-def test_nothing_waits_where_nothing_was_assigned(store: TrackingStore) -> None:
-    """A new database has no queue."""
+def test_new_database_has_an_empty_backlog(store: TrackingStore) -> None:
+    """Without assigned tasks the backlog is zero and not capped."""
     assert (
         store.queue.load_health().queue,
         store.queue.load_health().waiting,
@@ -56,25 +56,26 @@ def test_nothing_waits_where_nothing_was_assigned(store: TrackingStore) -> None:
     ) == ((), 0, False)
 
 
-def test_of_very_many_no_more_is_counted_than_anybody_needs_to_know(
-    store: TrackingStore, fill: Callable[[str], None]
-) -> None:
-    """The count stops, says so, and the oldest of those that are up first is still told."""
-    fill("judge_timeout")
-    pulse, (trouble,) = store.queue.load_health(), store.queue.list_retries()
+def test_large_backlog_count_is_capped(store: TrackingStore, fill_backlog: Callable[[str], None]) -> None:
+    """Counting stops at the limit and reports it; the oldest waiting task is still reported."""
+    fill_backlog("judge_timeout")
+    health, (retries,) = store.queue.load_health(), store.queue.list_retries()
 
-    assert [one.ready for one in pulse.queue] == [BACKLOG_COUNT_LIMIT]
-    assert (pulse.waiting, pulse.retried, pulse.is_capped) == (BACKLOG_COUNT_LIMIT, BACKLOG_COUNT_LIMIT, True)
-    assert pulse.oldest_waiting_at == pulse.queue[0].waiting_since
-    assert (trouble.tasks, trouble.is_capped, trouble.last_error) == (BACKLOG_COUNT_LIMIT, True, "as it is")
+    assert [one.ready for one in health.queue] == [BACKLOG_COUNT_LIMIT]
+    assert (health.waiting, health.retried, health.is_capped) == (BACKLOG_COUNT_LIMIT, BACKLOG_COUNT_LIMIT, True)
+    assert health.oldest_waiting_at == health.queue[0].waiting_since
+    assert (retries.tasks, retries.is_capped, retries.last_error) == (BACKLOG_COUNT_LIMIT, True, "as it is")
 
 
 @pytest.fixture
-def fill(store: TrackingStore) -> Callable[[str], None]:
-    """Writes more tasks of one scorer than are counted."""
+def fill_backlog(store: TrackingStore) -> Callable[[str], None]:
+    """Write more pending tasks of one scorer than are counted."""
 
     def write(reason: str) -> None:
-        numbers = f"WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n <= {BACKLOG_COUNT_LIMIT})"
+        numbers = (
+            "WITH RECURSIVE numbers (n) AS "
+            f"(SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n <= {BACKLOG_COUNT_LIMIT})"
+        )
         columns = "exchange_id, scorer, fingerprint, state, reason, error, claims, first_pending_at, not_before"
         moment = "'2026-01-01 00:00:00+00'" if "postgresql" in store.name else "'2026-01-01 00:00:00'"
         values = f"CAST(n AS TEXT), 'a', 'f1', 'pending', '{reason}', 'as it is', 1, {moment}, {moment}"

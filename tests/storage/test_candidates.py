@@ -1,4 +1,4 @@
-"""Candidates wait for their interval, are picked or passed over, and never vanish."""
+"""Candidates of a budgeted interval: selected or skipped when it ends, and never lost."""
 
 from __future__ import annotations
 
@@ -27,39 +27,41 @@ from germane.storage import (
 Make = Callable[..., Exchange]
 LEASE = timedelta(seconds=60)
 SCORERS = {"relevancy": "f1", "faithfulness": "f2"}
-MINE = ("sampler", "me")
+SAMPLER_LEASE = ("sampler", "me")
 
 
-def step(cursor: str = "here") -> SamplerStep:
-    return SamplerStep(*MINE, cursor)
+def sampler_step(cursor: str = "here") -> SamplerStep:
+    return SamplerStep(*SAMPLER_LEASE, cursor)
 
 
 @pytest.fixture
-def pooled(store: TrackingStore, make: Make) -> Callable[..., list[Exchange]]:
-    """Writes exchanges, which become candidates, with the sampler's office held."""
-    assert store.workers.acquire_lease(*MINE, ttl=LEASE)
+def write_candidates(store: TrackingStore, make: Make) -> Callable[..., list[Exchange]]:
+    """Write exchanges as candidates, holding the sampler's lease."""
+    assert store.workers.acquire_lease(*SAMPLER_LEASE, ttl=LEASE)
 
     def write(count: int, **changes: Any) -> list[Exchange]:
         exchanges = [make(number, **changes) for number in range(count)]
         store.exchanges.add(exchanges)
-        assert store.sampling.assign_tasks(candidates(exchanges), SCORERS, holder=MINE)
+        assert store.sampling.assign_tasks(candidate_decisions(exchanges), SCORERS, holder=SAMPLER_LEASE)
         return exchanges
 
     return write
 
 
-def candidates(exchanges: list[Exchange]) -> list[SamplingDecision]:
+def candidate_decisions(exchanges: list[Exchange]) -> list[SamplingDecision]:
     return [SamplingDecision(one.id, None, "candidate") for one in exchanges]
 
 
-def rows(store: TrackingStore, what: str) -> list[Any]:
+def query_rows(store: TrackingStore, query: str) -> list[Any]:
     with store._database.read() as connection:
-        return [tuple(row) for row in connection.execute(text(what))]
+        return [tuple(row) for row in connection.execute(text(query))]
 
 
-def test_a_candidate_waits_and_cannot_be_claimed(store: TrackingStore, pooled: Callable[..., list[Exchange]]) -> None:
-    """Its tasks are pending and counted so, nobody gets them, and it is read without its texts, oldest first."""
-    exchanges = pooled(3, sampling_key=0.25, capture_probability=0.5)
+def test_candidate_is_pending_and_cannot_be_claimed(
+    store: TrackingStore, write_candidates: Callable[..., list[Exchange]]
+) -> None:
+    """Candidates count as pending and are listed oldest first without their texts."""
+    exchanges = write_candidates(3, sampling_key=0.25, capture_probability=0.5)
 
     assert store.queue.claim_tasks("me", SCORERS, limit=9, lease=LEASE) == []
     assert store.sampling.count_in_progress() == 0
@@ -71,34 +73,39 @@ def test_a_candidate_waits_and_cannot_be_claimed(store: TrackingStore, pooled: C
     assert store.sampling.list_candidates(2, after=found[1]) == found[2:]
 
 
-def test_picks_become_ready_and_are_counted(
-    store: TrackingStore, pooled: Callable[..., list[Exchange]], clock: Any
+def test_selected_candidates_become_ready_and_count_once(
+    store: TrackingStore, write_candidates: Callable[..., list[Exchange]], clock: Any
 ) -> None:
-    """They have probability and reason, their tasks can be claimed, and the day's budget row counts them once."""
-    one, other = pooled(2)
+    """They get a probability and a reason, can be claimed, and count once against the day's budget."""
+    one, other = write_candidates(2)
     picks = [SelectedCandidate(one.id, 0.125, "route_floor")]
 
-    assert store.sampling.select_candidates(step(), picks)
-    assert store.sampling.select_candidates(step("there"), picks)
+    assert store.sampling.select_candidates(sampler_step(), picks)
+    assert store.sampling.select_candidates(sampler_step("there"), picks)
 
-    assert rows(store, "SELECT id FROM exchange WHERE sampling_reason = 'route_floor' AND sampling_probability = 0.125")
+    assert query_rows(
+        store, "SELECT id FROM exchange WHERE sampling_reason = 'route_floor' AND sampling_probability = 0.125"
+    )
     assert [claim.exchange.id for claim in store.queue.claim_tasks("me", SCORERS, limit=9, lease=LEASE)] == [one.id]
     assert store.sampling.count_in_progress() == 1
     assert store.quota.load_usage().selected == 1
     assert store.sampling.load_cursor("sampler") == "there"
-    assert [waits.id for waits in store.sampling.list_candidates(9)] == [other.id]
+    assert [candidate.id for candidate in store.sampling.list_candidates(9)] == [other.id]
 
 
 @pytest.mark.parametrize(("reason", "probability"), [(UnscoredReason.NOT_SAMPLED, 0.25), (UnscoredReason.BUDGET, None)])
-def test_what_is_passed_over_is_skipped(
-    store: TrackingStore, pooled: Callable[..., list[Exchange]], reason: UnscoredReason, probability: float | None
+def test_unselected_candidates_are_skipped_with_a_reason(
+    store: TrackingStore,
+    write_candidates: Callable[..., list[Exchange]],
+    reason: UnscoredReason,
+    probability: float | None,
 ) -> None:
-    """Its tasks are skipped for the reason, the tally says so, and its probability is kept where there is one."""
-    exchanges = pooled(600)
+    """Tasks and tallies show the reason; a sampling probability is stored if there is one."""
+    exchanges = write_candidates(600)
 
-    assert store.sampling.skip_candidates(step(), {one.id: probability for one in exchanges}, reason)
+    assert store.sampling.skip_candidates(sampler_step(), {one.id: probability for one in exchanges}, reason)
 
-    found = rows(store, "SELECT DISTINCT sampling_reason, sampling_probability FROM exchange")
+    found = query_rows(store, "SELECT DISTINCT sampling_reason, sampling_probability FROM exchange")
     assert found == [(reason.value, probability)]
     assert store.sampling.list_candidates(9) == []
     assert [(one.seen, one.pending, one.skipped) for one in store.trends.coverage()] == [
@@ -107,34 +114,34 @@ def test_what_is_passed_over_is_skipped(
     assert store.answers.counts().skipped_reasons == {reason.value: 1200}
 
 
-def test_an_interval_that_has_ended_takes_nobody_in(
-    store: TrackingStore, pooled: Callable[..., list[Exchange]]
+def test_late_decision_does_not_add_tasks_to_a_closed_interval(
+    store: TrackingStore, write_candidates: Callable[..., list[Exchange]]
 ) -> None:
-    """A look that comes late changes nothing: tasks that wait for an interval that is over would wait for ever."""
-    exchanges = pooled(2)
-    store.sampling.select_candidates(step(), [SelectedCandidate(exchanges[0].id, 0.5, "uniform")])
-    store.sampling.skip_candidates(step(), {exchanges[1].id: 0.5}, UnscoredReason.NOT_SAMPLED)
+    """Such tasks would never be selected or skipped."""
+    exchanges = write_candidates(2)
+    store.sampling.select_candidates(sampler_step(), [SelectedCandidate(exchanges[0].id, 0.5, "uniform")])
+    store.sampling.skip_candidates(sampler_step(), {exchanges[1].id: 0.5}, UnscoredReason.NOT_SAMPLED)
 
-    store.sampling.assign_tasks(candidates(exchanges), SCORERS | {"later": "f3"}, holder=MINE)
+    store.sampling.assign_tasks(candidate_decisions(exchanges), SCORERS | {"later": "f3"}, holder=SAMPLER_LEASE)
 
-    assert rows(store, "SELECT count(*) FROM scoring_task WHERE scorer = 'later'") == [(0,)]
-    assert sorted(rows(store, "SELECT sampling_reason FROM exchange")) == [("not_sampled",), ("uniform",)]
+    assert query_rows(store, "SELECT count(*) FROM scoring_task WHERE scorer = 'later'") == [(0,)]
+    assert sorted(query_rows(store, "SELECT sampling_reason FROM exchange")) == [("not_sampled",), ("uniform",)]
 
 
-def test_only_the_holder_of_the_office_writes(
-    store: TrackingStore, pooled: Callable[..., list[Exchange]], make: Make, clock: Any
+def test_only_the_lease_holder_changes_candidates(
+    store: TrackingStore, write_candidates: Callable[..., list[Exchange]], make: Make, clock: Any
 ) -> None:
-    """Whoever was taken for gone finds itself refused, and changes nothing."""
-    exchanges = pooled(2)
+    """A process that lost the sampler's lease changes nothing."""
+    exchanges = write_candidates(2)
     fresh = make(5)
     store.exchanges.add([fresh])
     clock.advance(hours=1)
     assert store.workers.acquire_lease("sampler", "another", ttl=LEASE)
 
-    assert not store.sampling.assign_tasks(candidates([fresh]), SCORERS, holder=MINE)
-    assert not store.sampling.select_candidates(step(), [SelectedCandidate(exchanges[0].id, 0.5, "uniform")])
-    assert not store.sampling.skip_candidates(step(), {exchanges[0].id: 0.5}, UnscoredReason.NOT_SAMPLED)
-    assert not store.sampling.save_cursor(step())
+    assert not store.sampling.assign_tasks(candidate_decisions([fresh]), SCORERS, holder=SAMPLER_LEASE)
+    assert not store.sampling.select_candidates(sampler_step(), [SelectedCandidate(exchanges[0].id, 0.5, "uniform")])
+    assert not store.sampling.skip_candidates(sampler_step(), {exchanges[0].id: 0.5}, UnscoredReason.NOT_SAMPLED)
+    assert not store.sampling.save_cursor(sampler_step())
 
     assert len(store.sampling.list_candidates(9)) == 2
     assert (
@@ -144,10 +151,10 @@ def test_only_the_holder_of_the_office_writes(
     ) == (1, 0, None)
 
 
-def test_what_a_rule_asks_for_counts_as_picked(store: TrackingStore, make: Make) -> None:
-    """Once, where a scorer is to look at it: it takes of the budget."""
+def test_always_score_rules_count_against_the_budget(store: TrackingStore, make: Make) -> None:
+    """An exchange counts once, and only if at least one scorer runs."""
     exchanges = [make(number) for number in range(3)]
-    store.workers.acquire_lease(*MINE, ttl=LEASE)
+    store.workers.acquire_lease(*SAMPLER_LEASE, ttl=LEASE)
     store.exchanges.add(exchanges)
     nobody = dict.fromkeys(SCORERS, UnscoredReason.MISSING_INPUT)
     decisions = [
@@ -156,17 +163,17 @@ def test_what_a_rule_asks_for_counts_as_picked(store: TrackingStore, make: Make)
     ]
 
     for _ in range(2):
-        store.sampling.assign_tasks([*decisions, *candidates(exchanges[2:])], SCORERS, holder=MINE)
+        store.sampling.assign_tasks([*decisions, *candidate_decisions(exchanges[2:])], SCORERS, holder=SAMPLER_LEASE)
 
     assert store.quota.load_usage().selected == 1
 
 
-def test_what_was_not_paid_for_does_not_count_as_picked(
-    store: TrackingStore, pooled: Callable[..., list[Exchange]]
+def test_tasks_skipped_for_budget_are_refunded(
+    store: TrackingStore, write_candidates: Callable[..., list[Exchange]]
 ) -> None:
-    """Once for an exchange, however many scorers it has: a pick does not look cheaper than it is."""
-    exchanges = pooled(3)
-    store.sampling.select_candidates(step(), [SelectedCandidate(one.id, 0.5, "uniform") for one in exchanges])
+    """An exchange that was not judged for lack of budget is subtracted once, however many scorers it has."""
+    exchanges = write_candidates(3)
+    store.sampling.select_candidates(sampler_step(), [SelectedCandidate(one.id, 0.5, "uniform") for one in exchanges])
     claims = store.queue.claim_tasks("me", SCORERS, limit=2, lease=LEASE)
     reasons = (UnscoredReason.BUDGET, UnscoredReason.JUDGE_TIMEOUT)
     results = [
@@ -181,8 +188,8 @@ def test_what_was_not_paid_for_does_not_count_as_picked(
     assert store.quota.load_usage().selected == 2
 
 
-def test_a_proxy_is_written_with_the_decision(store: TrackingStore, make: Make) -> None:
-    """With the probability of having one; what is there stays where a decision has none."""
+def test_decision_stores_proxy_and_its_probability(store: TrackingStore, make: Make) -> None:
+    """A decision without a proxy stores only the probability of having one."""
     one, other = make(0), make(1)
     store.exchanges.add([one, other])
 
@@ -194,14 +201,14 @@ def test_a_proxy_is_written_with_the_decision(store: TrackingStore, make: Make) 
         SCORERS,
     )
 
-    assert rows(store, "SELECT proxy, proxy_probability FROM exchange ORDER BY started_at") == [
+    assert query_rows(store, "SELECT proxy, proxy_probability FROM exchange ORDER BY started_at") == [
         (0.5, 0.25),
         (None, 0.25),
     ]
 
 
-def test_traffic_is_counted_by_the_hour(store: TrackingStore, make: Make) -> None:
-    """Whatever became of it; hours without any are left out."""
+def test_traffic_is_counted_per_hour(store: TrackingStore, make: Make) -> None:
+    """All exchanges count, scored or not; hours without traffic are left out."""
     store.exchanges.add([make(0), make(59), make(150)])
     store.sampling.assign_tasks(
         [SamplingDecision(one.id, 1.0, "sampled") for one in store.sampling.list_undecided(9)], {"relevancy": "f1"}
@@ -219,11 +226,11 @@ few = st.integers(1, 4)
 operations = st.lists(
     st.one_of(
         st.tuples(st.just("add"), few),
-        st.tuples(st.just("look"), st.sampled_from([(), ("faithfulness",)])),
-        st.tuples(st.just("look_with_another_scorer"), few),
+        st.tuples(st.just("assign"), st.sampled_from([(), ("faithfulness",)])),
+        st.tuples(st.just("assign_with_another_scorer"), few),
         st.tuples(st.just("rule"), few),
-        st.tuples(st.just("pick"), few),
-        st.tuples(st.just("pass_over"), st.sampled_from([UnscoredReason.NOT_SAMPLED, UnscoredReason.BUDGET])),
+        st.tuples(st.just("select"), few),
+        st.tuples(st.just("skip"), st.sampled_from([UnscoredReason.NOT_SAMPLED, UnscoredReason.BUDGET])),
         st.tuples(st.just("claim"), owners),
         st.tuples(st.just("complete"), owners),
         st.tuples(st.just("release"), owners),
@@ -233,39 +240,40 @@ operations = st.lists(
 )
 
 
-class Run:
-    """Plays a budget's sampler and scorers on one service's exchanges, in any order."""
+class CandidateModel:
+    """Apply sampler and scorer operations to one service's exchanges in any order."""
 
     def __init__(self, store: TrackingStore, make: Make, clock: Any) -> None:
         self.store, self.make, self.clock = store, make, clock
         self.service = uuid4().hex
         self.claimed: dict[str, list[ScoringTask]] = {"a": [], "b": []}
-        store.workers.acquire_lease(*MINE, ttl=timedelta(days=900))
+        store.workers.acquire_lease(*SAMPLER_LEASE, ttl=timedelta(days=900))
 
     def add(self, count: int) -> None:
         self.store.exchanges.add([self.make(number, service=self.service) for number in range(count)])
 
-    def look(self, unfit: tuple[str, ...], scorers: dict[str, str] = SCORERS) -> None:
+    def assign(self, unfit: tuple[str, ...], scorers: dict[str, str] = SCORERS) -> None:
         skip = dict.fromkeys(unfit, UnscoredReason.FILTERED)
         decisions = [SamplingDecision(one.id, None, "candidate", skip) for one in self.store.sampling.list_undecided(3)]
-        self.store.sampling.assign_tasks(decisions, scorers, holder=MINE)
-        self.store.sampling.assign_tasks(decisions[:1], scorers, holder=MINE)
+        self.store.sampling.assign_tasks(decisions, scorers, holder=SAMPLER_LEASE)
+        self.store.sampling.assign_tasks(decisions[:1], scorers, holder=SAMPLER_LEASE)
 
-    def look_with_another_scorer(self, _: int) -> None:
-        self.look((), {"relevancy": "f9", "brevity": "f3"})
+    def assign_with_another_scorer(self, _: int) -> None:
+        self.assign((), {"relevancy": "f9", "brevity": "f3"})
 
     def rule(self, count: int) -> None:
         decisions = [SamplingDecision(one.id, 1.0, "always") for one in self.store.sampling.list_undecided(count)]
-        self.store.sampling.assign_tasks(decisions, SCORERS, holder=MINE)
+        self.store.sampling.assign_tasks(decisions, SCORERS, holder=SAMPLER_LEASE)
 
-    def pick(self, count: int) -> None:
+    def select(self, count: int) -> None:
         self.store.sampling.select_candidates(
-            step(), [SelectedCandidate(one.id, 0.5, "uniform") for one in self.store.sampling.list_candidates(count)]
+            sampler_step(),
+            [SelectedCandidate(one.id, 0.5, "uniform") for one in self.store.sampling.list_candidates(count)],
         )
 
-    def pass_over(self, reason: UnscoredReason) -> None:
+    def skip(self, reason: UnscoredReason) -> None:
         self.store.sampling.skip_candidates(
-            step(), {one.id: 0.5 for one in self.store.sampling.list_candidates(2)}, reason
+            sampler_step(), {one.id: 0.5 for one in self.store.sampling.list_candidates(2)}, reason
         )
 
     def claim(self, owner: str) -> None:
@@ -286,27 +294,27 @@ class Run:
         self.clock.advance(seconds=30 * count)
 
     def finish(self) -> None:
-        """Leave nothing open for the next run, and nothing behind that waits for ever."""
+        """Complete or skip everything, and check that no task stays open."""
         while self.store.sampling.list_undecided(1):
-            self.look(())
+            self.assign(())
         while self.store.sampling.list_candidates(1):
-            self.pass_over(UnscoredReason.BUDGET)
+            self.skip(UnscoredReason.BUDGET)
         for _ in range(40):
             self.advance(4)
             self.claim("a")
             self.complete("a")
         waiting = "SELECT count(*) FROM scoring_task WHERE state IN ('pending', 'running')"
-        assert rows(self.store, waiting) == [(0,)]
+        assert query_rows(self.store, waiting) == [(0,)]
 
 
-@given(steps=operations)
+@given(operation_list=operations)
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_the_identity_holds_at_every_commit(
-    store: TrackingStore, make: Make, clock: Any, steps: list[tuple[str, Any]]
+def test_tally_adds_up_after_every_operation(
+    store: TrackingStore, make: Make, clock: Any, operation_list: list[tuple[str, Any]]
 ) -> None:
-    """seen = scored + skipped + failed + pending in whatever order looks, draws, claims and results come."""
-    run = Run(store, make, clock)
-    for name, argument in steps:
+    """seen = scored + skipped + failed + pending for any order of decisions, selections, claims and results."""
+    run = CandidateModel(store, make, clock)
+    for name, argument in operation_list:
         getattr(run, name)(argument)
 
         covered = [one for one in store.trends.coverage() if one.service == run.service]
@@ -323,8 +331,8 @@ def _counts(one: Coverage) -> tuple[int, int, int]:
     return one.pending, one.scored, _sum(one.skipped)
 
 
-def _truth(run: Run) -> dict[str, tuple[int, int, int]]:
+def _truth(run: CandidateModel) -> dict[str, tuple[int, int, int]]:
     query = f"""SELECT scorer, count(*) FILTER (WHERE state IN ('pending', 'running')),
         count(*) FILTER (WHERE state = 'done'), count(*) FILTER (WHERE state = 'skipped')
         FROM scoring_task JOIN exchange ON exchange.id = exchange_id WHERE service = '{run.service}' GROUP BY scorer"""
-    return {row[0]: tuple(row[1:]) for row in rows(run.store, query)}
+    return {row[0]: tuple(row[1:]) for row in query_rows(run.store, query)}

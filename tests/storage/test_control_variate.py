@@ -1,4 +1,4 @@
-"""The mean of scores that is corrected by their proxies."""
+"""Means corrected by proxies (control variates)."""
 
 from __future__ import annotations
 
@@ -12,15 +12,17 @@ from germane.storage.stats.estimate import WeightedSums, estimate_mean, mean_int
 
 
 def score_sums(y: Any, x: Any, probabilities: Any) -> ScoreSums:
-    """Return the sums over scores; a proxy that is not there is NaN."""
+    """Return the sums over scores; NaN marks a missing proxy."""
     w, has = 1 / probabilities, ~np.isnan(x)
     u, a, b = w[has], x[has], y[has]
     sums = {
-        "sum_w": w, "sum_w2": w**2, "sum_wy": w * y, "sum_w2y": w**2 * y, "sum_w2y2": w**2 * y**2, "sum_w_with_x": u, "sum_w2_with_x": u**2, "sum_wx": u * a,
-        "sum_wy_with_x": u * b, "sum_wx2": u * a**2, "sum_wxy": u * a * b, "sum_wy2_with_x": u * b**2, "sum_w2x": u**2 * a, "sum_w2y_with_x": u**2 * b,
+        "sum_w": w, "sum_w2": w**2, "sum_wy": w * y, "sum_w2y": w**2 * y, "sum_w2y2": w**2 * y**2,
+        "sum_w_with_x": u, "sum_w2_with_x": u**2, "sum_wx": u * a,
+        "sum_wy_with_x": u * b, "sum_wx2": u * a**2, "sum_wxy": u * a * b, "sum_wy2_with_x": u * b**2,
+        "sum_w2x": u**2 * a, "sum_w2y_with_x": u**2 * b,
         "sum_w2x2": u**2 * a**2, "sum_w2xy": u**2 * a * b,
     }  # fmt: skip
-    return ScoreSums(n_with_x=int(has.sum()), **{name: float(each.sum()) for name, each in sums.items()})
+    return ScoreSums(n_with_x=int(has.sum()), **{name: float(terms.sum()) for name, terms in sums.items()})
 
 
 def proxy_sums(x: Any, probabilities: Any) -> ProxySums:
@@ -33,11 +35,11 @@ def proxy_sums(x: Any, probabilities: Any) -> ProxySums:
         "sum_v2x": v**2 * x,
         "sum_v2x2": v**2 * x**2,
     }
-    return ProxySums(n=len(x), **{name: float(each.sum()) for name, each in sums.items()})
+    return ProxySums(n=len(x), **{name: float(terms.sum()) for name, terms in sums.items()})
 
 
-def test_it_is_the_regression_estimate() -> None:
-    """With equal weights: mean(y) + b (X - mean(x)) with least squares' b, and its residuals' variance."""
+def test_corrected_mean_is_the_regression_estimate() -> None:
+    """With equal weights: mean(y) + b (X - mean(x)), with the least-squares slope and the residual variance."""
     random = np.random.default_rng(1)
     x, noise, others = random.random(50), random.normal(0, 0.1, 50), random.random(400)
     y = 0.3 + 0.5 * x + noise
@@ -54,7 +56,7 @@ def test_it_is_the_regression_estimate() -> None:
 
 
 def test_scores_without_a_proxy_count_in_the_mean() -> None:
-    """They are not corrected by anything, and are not left out either."""
+    """They are included without correction."""
     y, x = np.linspace(0, 1, 60), np.concatenate([np.linspace(0, 1, 40), np.full(20, np.nan)])
     sums = score_sums(y, x, np.full(60, 0.5))
 
@@ -64,8 +66,8 @@ def test_scores_without_a_proxy_count_in_the_mean() -> None:
     assert found.mean == pytest.approx(y.mean(), abs=1e-9)
 
 
-def test_the_part_that_has_proxies_is_weighted() -> None:
-    """Exchanges that had half the chance of a proxy, or of being kept, count double in X."""
+def test_proxy_mean_is_weighted_by_inverse_probability() -> None:
+    """An exchange with half the probability of having a proxy counts twice."""
     x = np.linspace(0, 1, 40)
     sums = score_sums(x, x, np.ones(40))
 
@@ -75,8 +77,8 @@ def test_the_part_that_has_proxies_is_weighted() -> None:
     assert found.mean == pytest.approx((2 * 0.2 + 4 * 0.8) / 6, abs=1e-9)
 
 
-def test_too_little_is_not_guessed_at() -> None:
-    """Under 30 scores with a proxy, or where all proxies are alike, there is no corrected mean."""
+def test_correction_needs_30_scores_and_varying_proxies() -> None:
+    """Otherwise there is no corrected mean."""
     x, y = np.linspace(0, 1, 29), np.linspace(0, 1, 29)
     proxies = proxy_sums(x, np.ones(29))
 
@@ -85,8 +87,8 @@ def test_too_little_is_not_guessed_at() -> None:
     assert correct_mean(score_sums(np.ones(40), np.linspace(0, 1, 40), np.ones(40)), proxy_sums(x[:0], x[:0])) is None
 
 
-def test_its_interval_covers() -> None:
-    """Of 600 windows of one process, 95 % of the intervals hold its mean, which the estimates show no bias against."""
+def test_corrected_interval_covers_the_true_mean() -> None:
+    """In 600 simulated windows, the estimates are unbiased, and about 95 % of the intervals contain the true mean."""
     random = np.random.default_rng(11)
     means, covered = [], []
     for _ in range(600):
@@ -103,24 +105,25 @@ def test_its_interval_covers() -> None:
         means.append(found.mean)
         covered.append(found.interval)
 
-    truth = 0.6466  # .65 less what the upper edge cuts off, from ten million of them
+    truth = 0.6466  # 0.65 minus the effect of clipping at 1, from ten million draws
     low, high = np.array(covered).T
     assert abs(np.mean(means) - truth) < 0.001
     assert 0.93 < np.mean((low <= truth) & (truth <= high)) < 0.97
 
 
 def estimate_sums(y: Any, w: Any) -> WeightedSums:
-    """Return the sums of the scores alone."""
+    """Return the sums of the scores without proxies."""
     zero = y == 0
     sums = {
-        "sum_w": w, "sum_w_zero": w[zero], "sum_w2": w**2, "sum_w2_zero": w[zero] ** 2, "sum_wy": w * y, "sum_wy2": w * y**2,
+        "sum_w": w, "sum_w_zero": w[zero], "sum_w2": w**2, "sum_w2_zero": w[zero] ** 2, "sum_wy": w * y,
+        "sum_wy2": w * y**2,
         "sum_w2y": w**2 * y, "sum_w2y2": w**2 * y**2, "sum_w_low": w[:0], "sum_w_noncommittal": w[:0],
     }  # fmt: skip
-    return WeightedSums(n=len(y), n_zero=int(zero.sum()), **{name: float(each.sum()) for name, each in sums.items()})
+    return WeightedSums(n=len(y), n_zero=int(zero.sum()), **{name: float(terms.sum()) for name, terms in sums.items()})
 
 
-def test_what_is_gained_narrows_the_interval_of_the_scores() -> None:
-    """Around the corrected mean, in the shape of the scores' own; without any refusal its lower end gains little."""
+def test_correction_narrows_the_interval() -> None:
+    """The narrowed interval is around the corrected mean and keeps the shape of the uncorrected one."""
     random = np.random.default_rng(4)
     x = random.random(400)
     y = np.clip(0.4 + 0.5 * x + random.normal(0, 0.05, 400), 0.01, 1)
@@ -143,12 +146,12 @@ def test_what_is_gained_narrows_the_interval_of_the_scores() -> None:
 
 
 def variance_of(y: Any) -> float:
-    """Return that of a mean of scores of weight 1."""
+    """Return the variance of the mean of scores with weight 1."""
     return float(y.var(ddof=1) / len(y))
 
 
-def test_a_proxy_that_tells_nothing_corrects_nothing() -> None:
-    """What would only add noise is left out; so is what rests on a single answer."""
+def test_uninformative_proxy_is_not_used() -> None:
+    """The same holds for a correlation that rests on a single answer."""
     x = np.linspace(0, 1, 60)
     alternating = np.where(np.arange(60) % 2, 0.4, 0.8)
     one = np.concatenate([np.full(1, 0.5), np.zeros(59)])

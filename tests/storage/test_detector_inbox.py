@@ -1,4 +1,4 @@
-"""Scores on their way to the detector: each fairly drawn one arrives once, and goes with its exchange."""
+"""Scores queued for the detector: each randomly sampled score arrives once and is deleted with its exchange."""
 
 from __future__ import annotations
 
@@ -23,13 +23,17 @@ from germane.storage import (
 
 Make = Callable[..., Exchange]
 LEASE = timedelta(seconds=60)
-FAIR = {"sampled", "uniform", "route_floor"}
+RANDOM_SAMPLING_REASONS = {"sampled", "uniform", "route_floor"}
 
 
-def score(store: TrackingStore, exchanges: list[Exchange], why: str, *values: float, label: str | None = None) -> None:
-    """Have exchanges scored that were sampled for a reason."""
+def score_exchanges(
+    store: TrackingStore, exchanges: list[Exchange], sampling_reason: str, *values: float, label: str | None = None
+) -> None:
+    """Score exchanges that were sampled for the given reason, completing every task twice."""
     store.exchanges.add(exchanges)
-    store.sampling.assign_tasks([SamplingDecision(one.id, 0.5, why) for one in exchanges], {"relevancy": "f1"})
+    store.sampling.assign_tasks(
+        [SamplingDecision(one.id, 0.5, sampling_reason) for one in exchanges], {"relevancy": "f1"}
+    )
     claims = store.queue.claim_tasks("me", {"relevancy": "f1"}, limit=len(exchanges), lease=LEASE)
     found = {one.id: value for one, value in zip(exchanges, values, strict=True)}
     results = [
@@ -41,19 +45,21 @@ def score(store: TrackingStore, exchanges: list[Exchange], why: str, *values: fl
     store.queue.complete_tasks("me", results)
 
 
-@pytest.mark.parametrize("why", ["sampled", "uniform", "route_floor", "suspicion", "always", "feedback"])
-def test_only_what_was_drawn_without_regard_to_its_looks_arrives(store: TrackingStore, make: Make, why: str) -> None:
-    """What was picked because it looked bad, or because a rule asks for it, would bend what the detector sees."""
-    score(store, [make(), make(1)], why, 0.5, 0.75)
+@pytest.mark.parametrize("sampling_reason", ["sampled", "uniform", "route_floor", "suspicion", "always", "feedback"])
+def test_only_randomly_sampled_scores_reach_the_detector(
+    store: TrackingStore, make: Make, sampling_reason: str
+) -> None:
+    """Scores selected by suspicion, a rule or feedback would bias the detector and are left out."""
+    score_exchanges(store, [make(), make(1)], sampling_reason, 0.5, 0.75)
 
     found = store.detectors.list_new_scores(9)
-    assert [one.value for one in found] == ([0.5, 0.75] if why in FAIR else [])
+    assert [one.value for one in found] == ([0.5, 0.75] if sampling_reason in RANDOM_SAMPLING_REASONS else [])
 
 
-def test_an_arrival_tells_what_the_detector_needs(store: TrackingStore, make: Make, clock: Any) -> None:
-    """Whose it is, what it is worth, whether it is a refusal, and when it came."""
+def test_detector_score_has_all_fields(store: TrackingStore, make: Make, clock: Any) -> None:
+    """A queued score names its exchange, value, refusal flag and arrival time; attributes are loaded on request."""
     exchange = make(route="pay", attributes={"tenant": "acme"})
-    score(store, [exchange], "sampled", 0.5, label="noncommittal")
+    score_exchanges(store, [exchange], "sampled", 0.5, label="noncommittal")
 
     (found,) = store.detectors.list_new_scores(9, attributes=True)
     assert found == DetectorScore(
@@ -71,18 +77,16 @@ def test_an_arrival_tells_what_the_detector_needs(store: TrackingStore, make: Ma
     assert store.detectors.list_new_scores(9)[0].attributes == {}
 
 
-@pytest.mark.parametrize(("value", "zero"), [(-0.25, True), (0.0, True), (0.25, False)])
-def test_what_is_not_above_0_counts_as_zero(store: TrackingStore, make: Make, value: float, zero: bool) -> None:
-    """A negative cosine says as little as none."""
-    score(store, [make()], "sampled", value)
+@pytest.mark.parametrize(("value", "is_zero"), [(-0.25, True), (0.0, True), (0.25, False)])
+def test_scores_at_or_below_zero_count_as_zero(store: TrackingStore, make: Make, value: float, is_zero: bool) -> None:
+    """A negative cosine similarity counts as a refusal."""
+    score_exchanges(store, [make()], "sampled", value)
 
-    assert [(one.value, one.is_zero) for one in store.detectors.list_new_scores(9)] == [(value, zero)]
+    assert [(one.value, one.is_zero) for one in store.detectors.list_new_scores(9)] == [(value, is_zero)]
 
 
-def test_what_failed_or_was_recorded_from_elsewhere_does_not_arrive(
-    store: TrackingStore, make: Make, clock: Any
-) -> None:
-    """An absence of a score is no score, and nobody knows how other people's scores were chosen."""
+def test_failed_and_recorded_scores_do_not_reach_the_detector(store: TrackingStore, make: Make, clock: Any) -> None:
+    """Failed tasks have no score, and how recorded scores were sampled is unknown."""
     exchange = make()
     store.exchanges.add([exchange])
     store.sampling.assign_tasks([SamplingDecision(exchange.id, 1.0, "sampled")], {"relevancy": "f1"})
@@ -96,11 +100,11 @@ def test_what_failed_or_was_recorded_from_elsewhere_does_not_arrive(
     assert store.detectors.list_new_scores(9) == []
 
 
-def test_scores_that_come_back_from_a_file_do_not_arrive_again(store: TrackingStore, make: Make, clock: Any) -> None:
-    """They are old: whoever exported them has seen them."""
+def test_imported_scores_do_not_reach_the_detector(store: TrackingStore, make: Make, clock: Any) -> None:
+    """Scores restored from an export are not queued a second time."""
     from germane.storage import ExportSelection
 
-    score(store, [make()], "sampled", 0.5)
+    score_exchanges(store, [make()], "sampled", 0.5)
     records = store.transfer.load_records(ExportSelection())
     store.retention.prune(before=clock.now + timedelta(days=1))
     store.transfer.restore_records(records)
@@ -109,10 +113,10 @@ def test_scores_that_come_back_from_a_file_do_not_arrive_again(store: TrackingSt
     assert store.detectors.list_new_scores(9) == []
 
 
-def test_what_is_forgotten_or_too_old_arrives_no_more(store: TrackingStore, make: Make, clock: Any) -> None:
-    """An arrival goes with its exchange."""
+def test_deleted_exchanges_leave_the_detector_queue(store: TrackingStore, make: Make, clock: Any) -> None:
+    """Forgetting a user and pruning old exchanges delete their queued scores."""
     one, other, third = make(user="ann"), make(50), make(59)
-    score(store, [one, other, third], "sampled", 0.1, 0.2, 0.3)
+    score_exchanges(store, [one, other, third], "sampled", 0.1, 0.2, 0.3)
 
     store.retention.forget(user="ann")
     assert [arrival.value for arrival in store.detectors.list_new_scores(9)] == [0.2, 0.3]
@@ -120,19 +124,21 @@ def test_what_is_forgotten_or_too_old_arrives_no_more(store: TrackingStore, make
     assert [arrival.value for arrival in store.detectors.list_new_scores(9)] == [0.3]
 
 
-def test_arrivals_come_in_order_and_as_many_as_are_asked_for(store: TrackingStore, make: Make) -> None:
-    """The first come first."""
+def test_new_scores_are_listed_in_arrival_order(store: TrackingStore, make: Make) -> None:
+    """The limit returns the earliest scores."""
     for number in range(5):
-        score(store, [make(number)], "sampled", number / 8)
+        score_exchanges(store, [make(number)], "sampled", number / 8)
 
     assert [one.value for one in store.detectors.list_new_scores(3)] == [0.0, 0.125, 0.25]
 
 
-def test_the_past_is_what_arrived_in_its_order(store: TrackingStore, make: Make, clock: Any) -> None:
-    """A replay sees what the detector saw, whatever else was scored meanwhile."""
+def test_past_scores_match_what_the_detector_received(store: TrackingStore, make: Make, clock: Any) -> None:
+    """A replay returns the same scores in the same order as the queue."""
     start = clock.now
-    for number, why in enumerate(["sampled", "suspicion", "uniform", "route_floor", "always", "sampled"]):
-        score(store, [make(59 - number, route=f"r{number}", attributes={"n": number})], why, number / 8)
+    for number, sampling_reason in enumerate(["sampled", "suspicion", "uniform", "route_floor", "always", "sampled"]):
+        score_exchanges(
+            store, [make(59 - number, route=f"r{number}", attributes={"n": number})], sampling_reason, number / 8
+        )
         clock.advance(seconds=10)
     seen = [(one.route, one.value, one.is_zero, one.arrived_at) for one in store.detectors.list_new_scores(9)]
     sought = DetectorScoreQuery(service="shop", scorer="relevancy", fingerprint="f1", since=start, until=clock.now)
@@ -145,10 +151,10 @@ def test_the_past_is_what_arrived_in_its_order(store: TrackingStore, make: Make,
     assert [one.route for one in store.detectors.list_past_scores(sought, ids.__contains__)] == ["r2", "r3"]
 
 
-def test_the_past_ends_before_its_end_and_is_of_one_fingerprint(store: TrackingStore, make: Make, clock: Any) -> None:
-    """Since counts, until does not; another judge's scores are another past."""
+def test_past_scores_exclude_until_and_other_fingerprints(store: TrackingStore, make: Make, clock: Any) -> None:
+    """The window includes since and excludes until; scores of another fingerprint are not mixed in."""
     for number in range(3):
-        score(store, [make(number)], "sampled", number / 8)
+        score_exchanges(store, [make(number)], "sampled", number / 8)
         clock.advance(hours=1)
     noon = clock.now - timedelta(hours=3)
     names = {"service": "shop", "scorer": "relevancy", "fingerprint": "f1"}
@@ -159,11 +165,11 @@ def test_the_past_ends_before_its_end_and_is_of_one_fingerprint(store: TrackingS
     assert store.detectors.list_past_scores(other) == []
 
 
-def test_the_release_is_what_most_answers_had(store: TrackingStore, make: Make, clock: Any) -> None:
-    """The application's model and prompt version, so that a change of them can be named later."""
+def test_most_common_release_is_reported(store: TrackingStore, make: Make, clock: Any) -> None:
+    """The application's most frequent model and prompt version in a window, or None for both in an empty one."""
     releases = ["7", "7", "6"]
     exchanges = [make(number, model="m", prompt_version=release) for number, release in enumerate(releases)]
-    score(store, exchanges, "sampled", 0.1, 0.2, 0.3)
+    score_exchanges(store, exchanges, "sampled", 0.1, 0.2, 0.3)
     names = {"service": "shop", "scorer": "relevancy", "fingerprint": "f1"}
     since, until = clock.now - timedelta(hours=1), clock.now + timedelta(hours=1)
 
@@ -171,30 +177,30 @@ def test_the_release_is_what_most_answers_had(store: TrackingStore, make: Make, 
     assert store.detectors.most_common_release(DetectorScoreQuery(**names, since=since, until=since)) == (None, None)
 
 
-def progress(**changes: Any) -> DetectorState:
-    """Return how far a detector has come."""
+def detector_state(**changes: Any) -> DetectorState:
+    """Return the state of a detector."""
     names: dict[str, Any] = {"rule": "drop", "service": "shop", "scorer": "relevancy"}
     return DetectorState(**names | {"parameters": "p", "baseline_id": 1, "state": {"a": [0.1, None]}} | changes)
 
 
-def test_what_was_seen_goes_with_what_was_made_of_it(store: TrackingStore, make: Make, clock: Any) -> None:
-    """State and queue move together, or neither."""
-    score(store, [make(), make(1)], "sampled", 0.1, 0.2)
+def test_detector_state_and_queue_change_together(store: TrackingStore, make: Make, clock: Any) -> None:
+    """Outdated states and processes without the lease change neither the state nor the queue."""
+    score_exchanges(store, [make(), make(1)], "sampled", 0.1, 0.2)
     first, second = store.detectors.list_new_scores(9)
     assert store.workers.acquire_lease("watcher", "me", ttl=LEASE)
     step = AlertTransaction(
-        holder=("watcher", "me"), detector_states=[progress(seen_at=clock.now)], processed_score_ids=[first.id]
+        holder=("watcher", "me"), detector_states=[detector_state(seen_at=clock.now)], processed_score_ids=[first.id]
     )
 
     assert store.alerts.commit(step)
     assert store.detectors.list_new_scores(9) == [second]
     (kept,) = store.detectors.list_states()
-    assert kept == progress(seen_at=clock.now, row_version=1)
+    assert kept == detector_state(seen_at=clock.now, row_version=1)
 
-    assert not store.alerts.commit(step), "somebody has moved it on since"
-    later = progress(row_version=1, state={}, log_evidence=0.5)
+    assert not store.alerts.commit(step), "the detector state is outdated"
+    later = detector_state(row_version=1, state={}, log_evidence=0.5)
     elsewhere = AlertTransaction(holder=("watcher", "other"), detector_states=[later], processed_score_ids=[second.id])
-    assert not store.alerts.commit(elsewhere), "another process holds the office"
+    assert not store.alerts.commit(elsewhere), "another process holds the lease"
     assert (store.detectors.list_states(), store.detectors.list_new_scores(9)) == ([kept], [second])
     assert store.alerts.commit(
         AlertTransaction(holder=("watcher", "me"), detector_states=[later], processed_score_ids=[second.id])
@@ -202,8 +208,8 @@ def test_what_was_seen_goes_with_what_was_made_of_it(store: TrackingStore, make:
     assert (store.detectors.list_states()[0].row_version, store.detectors.list_new_scores(9)) == (2, [])
 
 
-def test_ids_that_commit_out_of_order_are_all_seen(postgresql: Any, make: Make, clock: Any) -> None:
-    """A transaction that began earlier and ends later puts its score on the way behind what was seen by then."""
+def test_scores_that_commit_out_of_order_are_all_delivered(postgresql: Any, make: Make, clock: Any) -> None:
+    """A score with a lower ID that commits after a processed one is still delivered."""
     url = postgresql.url(postgresql.create())
     store = TrackingStore(url, clock=clock)
     store.migrate()

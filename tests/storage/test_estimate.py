@@ -1,4 +1,4 @@
-"""What a mean's interval promises, whatever the scores and their weights."""
+"""Intervals of weighted means, for any scores and weights."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from germane.storage.stats.estimate import Estimate, Interval, WeightedSums, _trials, estimate_mean
 
 
-def sums(values: list[float], weights: list[float], times: int = 1) -> WeightedSums:
-    """Return the sums over scores of these weights, each of them so many times."""
+def weighted_sums(values: list[float], weights: list[float], times: int = 1) -> WeightedSums:
+    """Return the sums over weighted scores, each repeated the given number of times."""
     pairs = list(zip(weights, values, strict=True))
     zeros = [w for w, y in pairs if y == 0]
     return WeightedSums(
@@ -22,101 +22,106 @@ def sums(values: list[float], weights: list[float], times: int = 1) -> WeightedS
     )  # fmt: skip
 
 
-def found(values: list[float], weights: list[float] | None = None, times: int = 1) -> tuple[Estimate, Interval]:
-    estimated = estimate_mean(sums(values, weights or [1.0] * len(values), times))
-    assert estimated.interval is not None
-    return estimated, estimated.interval
+def estimate_with_interval(
+    values: list[float], weights: list[float] | None = None, times: int = 1
+) -> tuple[Estimate, Interval]:
+    estimate = estimate_mean(weighted_sums(values, weights or [1.0] * len(values), times))
+    assert estimate.interval is not None
+    return estimate, estimate.interval
 
 
-def width(interval: Interval) -> float:
+def interval_width(interval: Interval) -> float:
     return interval[1] - interval[0]
 
 
-def trials(refused: list[float], others: list[float]) -> float:
-    """Return what scores of these weights are worth for the share of refusals."""
-    return _trials(sums([0.0] * len(refused) + [0.5] * len(others), refused + others))
+def effective_trials(refused: list[float], others: list[float]) -> float:
+    """Return the effective number of trials of these scores for the share of refusals."""
+    return _trials(weighted_sums([0.0] * len(refused) + [0.5] * len(others), refused + others))
 
 
-def test_with_equal_weights_each_score_is_a_trial() -> None:
-    """Whatever the weight is; and where all or none refuse as well."""
-    assert trials([3.0] * 4, [3.0] * 16) == pytest.approx(20, abs=1e-9)
-    assert trials([], [0.5] * 16) == pytest.approx(16, abs=1e-9)
-    assert trials([2.0] * 12, []) == pytest.approx(12, abs=1e-9)
+def test_equal_weights_make_each_score_one_trial() -> None:
+    """This holds for any weight, and if all or no scores are refusals."""
+    assert effective_trials([3.0] * 4, [3.0] * 16) == pytest.approx(20, abs=1e-9)
+    assert effective_trials([], [0.5] * 16) == pytest.approx(16, abs=1e-9)
+    assert effective_trials([2.0] * 12, []) == pytest.approx(12, abs=1e-9)
 
 
-def test_few_refusals_of_large_weight_make_a_share_unsure() -> None:
-    """Half a refusal and half an answer of the average weight, 1.6 with the square 4, are added: p (1 - p) / var."""
+def test_heavy_refusals_reduce_the_effective_trials() -> None:
+    """Half a refusal and half an answer of average weight (1.6, square 4) are added: p (1 - p) / variance."""
     # p = (4 + .8) / 9.6 = .5; squares 16 + 2 and 4 + 2; scaled so that equal weights are worth 5.
-    assert trials([4.0], [1.0] * 4) == pytest.approx(0.25 * 9.6**2 / (18 * 0.25 + 6 * 0.25) * 5 / 6, abs=1e-9)
+    assert effective_trials([4.0], [1.0] * 4) == pytest.approx(0.25 * 9.6**2 / (18 * 0.25 + 6 * 0.25) * 5 / 6, abs=1e-9)
 
 
-def test_refusals_that_were_picked_more_often_make_a_share_surer_once_there_are_many() -> None:
-    """One of small weight says little of the next one's; a hundred do."""
-    assert trials([1.0], [9.0] * 9) < 2 * 10
-    assert trials([1.0] * 100, [9.0] * 900) > 4 * 1000
+def test_many_oversampled_refusals_increase_the_effective_trials() -> None:
+    """A single oversampled refusal does not; a hundred do."""
+    assert effective_trials([1.0], [9.0] * 9) < 2 * 10
+    assert effective_trials([1.0] * 100, [9.0] * 900) > 4 * 1000
 
 
 weights = st.lists(st.floats(1, 1000), max_size=30)
 
 
 @given(refused=weights, others=weights)
-def test_there_are_always_some_trials(refused: list[float], others: list[float]) -> None:
-    """Whatever the weights are."""
+def test_effective_trials_are_positive(refused: list[float], others: list[float]) -> None:
+    """This holds for any weights."""
     if refused or others:
-        assert trials(refused, others) > 0
+        assert effective_trials(refused, others) > 0
 
 
-scored = st.lists(
+weighted_scores = st.lists(
     st.tuples(st.floats(-1, 1, allow_subnormal=False) | st.just(0.0), st.floats(1, 1000)), min_size=2, max_size=40
 )
 
 
-@given(scored)
-def test_the_mean_lies_within_its_interval_and_that_within_what_a_score_can_be(
+@given(weighted_scores)
+def test_interval_contains_the_mean_and_stays_within_bounds(
     pairs: list[tuple[float, float]],
 ) -> None:
-    """Lower end <= mean <= upper end, and the two never meet."""
-    estimated, (low, high) = found([y for y, _ in pairs], [w for _, w in pairs])
+    """-1 <= low <= mean <= high <= 1, and low < high."""
+    estimate, (low, high) = estimate_with_interval([y for y, _ in pairs], [w for _, w in pairs])
 
-    assert -1 <= low <= estimated.mean <= high <= 1
+    assert -1 <= low <= estimate.mean <= high <= 1
     assert low < high
 
 
-@given(scored, st.integers(2, 5))
-def test_more_scores_of_the_same_kind_make_it_narrower(pairs: list[tuple[float, float]], times: int) -> None:
-    """Each score so many times: the mean is the same, and surer."""
+@given(weighted_scores, st.integers(2, 5))
+def test_more_of_the_same_scores_narrow_the_interval(pairs: list[tuple[float, float]], times: int) -> None:
+    """Repeating every score keeps the mean and does not widen its interval."""
     values, weights = [y for y, _ in pairs], [w for _, w in pairs]
     assume(sum(y != 0 for y in values) > 1)
 
-    assert width(found(values, weights, times)[1]) <= width(found(values, weights)[1]) + 1e-9
+    assert (
+        interval_width(estimate_with_interval(values, weights, times)[1])
+        <= interval_width(estimate_with_interval(values, weights)[1]) + 1e-9
+    )
 
 
 @pytest.mark.parametrize("value", [-0.5, 0.0, 0.3, 0.8, 1.0])
-def test_scores_that_are_all_alike_leave_a_width(value: float) -> None:
-    """Sampling all of them, and finding them alike, does not make the next one certain: never "+-0"."""
-    (_, few), (_, many) = found([value] * 20), found([value] * 500)
+def test_identical_scores_leave_a_wide_enough_interval(value: float) -> None:
+    """Identical scores do not make the next one certain, so the interval is never "+-0"."""
+    (_, few), (_, many) = estimate_with_interval([value] * 20), estimate_with_interval([value] * 500)
 
-    assert width(few) > 0.1
-    assert 0.003 < width(many) < width(few)
+    assert interval_width(few) > 0.1
+    assert 0.003 < interval_width(many) < interval_width(few)
 
 
-def test_scores_that_are_all_alike_may_have_others_beside_them_on_both_sides() -> None:
-    """Refusals below; above, up to 1, as often as 20 scores can be without one: Wilson's upper end."""
-    _, (low, high) = found([0.8] * 20)
+def test_identical_scores_have_wilson_bounds_on_both_sides() -> None:
+    """Below down to 0 and above up to 1, with the share that Wilson's upper bound allows for unseen scores."""
+    _, (low, high) = estimate_with_interval([0.8] * 20)
     share = 1.959964**2 / (20 + 1.959964**2)
 
     assert high == pytest.approx(0.8 + 0.2 * share, abs=1e-9)
     assert low == pytest.approx(0.8 - ((0.8 * share) ** 2 + (0.2 * share) ** 2) ** 0.5, abs=1e-9)
 
 
-def test_one_refusal_among_many_reaches_further_down_than_up() -> None:
-    """It is rare and heavy: that there are five times as many is easier to miss than that there are none."""
-    estimated, (low, high) = found([0.9, 0.88, 0.92, 0.91, 0.89] * 20 + [0.0])
+def test_rare_refusal_makes_the_interval_asymmetric() -> None:
+    """Refusals are rare and heavy: missing several is more likely than having overcounted one."""
+    estimate, (low, high) = estimate_with_interval([0.9, 0.88, 0.92, 0.91, 0.89] * 20 + [0.0])
 
-    assert estimated.mean - low > 2 * (high - estimated.mean) > 0
+    assert estimate.mean - low > 2 * (high - estimate.mean) > 0
 
 
-def test_fewer_than_twenty_scores_are_not_enough() -> None:
-    """To judge by; the figures are there all the same."""
-    assert not found([0.5] * 19)[0].has_min_samples
-    assert found([0.5] * 20)[0].has_min_samples
+def test_estimate_needs_twenty_scores() -> None:
+    """``has_min_samples`` is false below 20; the estimate is still returned."""
+    assert not estimate_with_interval([0.5] * 19)[0].has_min_samples
+    assert estimate_with_interval([0.5] * 20)[0].has_min_samples

@@ -1,4 +1,4 @@
-"""The lowest scores are those that a plain sort gives, whichever way leads to them."""
+"""Lowest scores: every query strategy returns the same rows as a plain sort."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from germane.storage.db.tables import exchange, score
 Make = Callable[..., Exchange]
 ROUTES, SERVICES, SCORERS, FINGERPRINTS = ("ask", "find"), ("shop", "help"), ("a", "b"), ("f1", "f2")
 LABELS = (None, "relevant", "irrelevant", "noncommittal")
-rows = st.lists(
+row_lists = st.lists(
     st.tuples(
         st.one_of(st.sampled_from([0.0, 0.25, 0.5, 1.0, -0.1]), st.floats(0, 1)),
         st.integers(0, 20),
@@ -38,7 +38,7 @@ rows = st.lists(
     ),
     max_size=60,
 )
-narrowed = st.fixed_dictionaries(
+filter_fields = st.fixed_dictionaries(
     {},
     optional={
         "since": st.integers(0, 20),
@@ -51,7 +51,7 @@ narrowed = st.fixed_dictionaries(
         "low": st.booleans(),
     },
 )
-ways: Any = st.sampled_from(
+strategy_lists: Any = st.sampled_from(
     [
         STRATEGIES,
         (scan_window,),
@@ -64,14 +64,14 @@ ways: Any = st.sampled_from(
 
 
 @dataclass(frozen=True)
-class Written:
-    """What was written to one database."""
+class ScoreTable:
+    """Direct access to the score table of one store."""
 
     store: TrackingStore
     make: Make
 
     def write(self, given_rows: list[tuple[Any, ...]]) -> list[dict[str, Any]]:
-        """Replace all scores by these, in a random order of their ids."""
+        """Replace all scores with these rows, whose IDs are in arbitrary order."""
         start = self.make().started_at
         values = [
             {
@@ -98,65 +98,71 @@ class Written:
 
 
 @pytest.fixture
-def written(store: TrackingStore, make: Make) -> Written:
-    """Writes scores past the store, which would take longer."""
-    return Written(store, make)
+def score_table(store: TrackingStore, make: Make) -> ScoreTable:
+    """A table to which scores are written directly, which is faster than through the queue."""
+    return ScoreTable(store, make)
 
 
-def sorted_plainly(given_rows: list[dict[str, Any]], chosen: ScoreFilter) -> list[int]:
-    """Return the ids of the scores that are wanted, lowest and then newest first."""
+def sorted_ids(given_rows: list[dict[str, Any]], score_filter: ScoreFilter) -> list[int]:
+    """Return the IDs of matching scores, sorted by value and then newest first."""
     names = ("scorer", "service", "route", "fingerprint", "label")
     found = [
         row
         for row in given_rows
-        if chosen.since is None or row["started_at"] >= chosen.since
-        if chosen.until is None or row["started_at"] < chosen.until
-        if all(getattr(chosen, name) in (None, row[name]) for name in names)
-        if not chosen.low or Score(scorer="a", value=row["value"], label=row["label"]).is_low
+        if score_filter.since is None or row["started_at"] >= score_filter.since
+        if score_filter.until is None or row["started_at"] < score_filter.until
+        if all(getattr(score_filter, name) in (None, row[name]) for name in names)
+        if not score_filter.low or Score(scorer="a", value=row["value"], label=row["label"]).is_low
     ]
     ordered = sorted(found, key=lambda row: (row["value"], -row["started_at"].timestamp(), -row["id"]))
     return [row["id"] for row in ordered]
 
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(rows=rows, narrowed=narrowed, ways=ways, limit=st.integers(1, 12))
-def test_every_way_leads_to_the_same(
-    written: Written, rows: list[tuple[Any, ...]], narrowed: dict[str, Any], ways: Any, limit: int
+@given(row_lists=row_lists, filter_fields=filter_fields, strategy_lists=strategy_lists, limit=st.integers(1, 12))
+def test_every_strategy_matches_a_plain_sort(
+    score_table: ScoreTable,
+    row_lists: list[tuple[Any, ...]],
+    filter_fields: dict[str, Any],
+    strategy_lists: Any,
+    limit: int,
 ) -> None:
-    """Whatever the window, the names, the ties and the limit: the first ones of a plain sort."""
-    there = written.write(rows)
-    start = written.make().started_at
-    moments = {name: start + timedelta(minutes=narrowed[name]) for name in ("since", "until") if name in narrowed}
-    chosen = ScoreFilter(**{**narrowed, **moments})
+    """This holds for any window, filter, tie and limit."""
+    stored_rows = score_table.write(row_lists)
+    start = score_table.make().started_at
+    moments = {
+        name: start + timedelta(minutes=filter_fields[name]) for name in ("since", "until") if name in filter_fields
+    }
+    score_filter = ScoreFilter(**{**filter_fields, **moments})
 
-    with written.store._database.read() as connection:
-        found = find_lowest(connection, chosen, limit, ways)
+    with score_table.store._database.read() as connection:
+        found = find_lowest(connection, score_filter, limit, strategy_lists)
 
-    assert [row["id"] for row in found] == sorted_plainly(there, chosen)[:limit]
+    assert [row["id"] for row in found] == sorted_ids(stored_rows, score_filter)[:limit]
 
 
-def test_a_way_that_would_take_long_gives_up(written: Written) -> None:
-    """Then the next one is taken."""
-    written.write([(number / 100, number % 20, "a", "shop", "ask", "f1", None) for number in range(60)])
-    chosen = ScoreFilter(scorer="a", route="ask")
+def test_expensive_strategy_returns_none(score_table: ScoreTable) -> None:
+    """The next strategy is then used."""
+    score_table.write([(number / 100, number % 20, "a", "shop", "ask", "f1", None) for number in range(60)])
+    score_filter = ScoreFilter(scorer="a", route="ask")
     unlikely = ScoreFilter(scorer="a", fingerprint="f2")
 
-    with written.store._database.read() as connection:
-        assert scan_small_window(connection, chosen, 5, few=59) is None
-        assert scan_small_window(connection, chosen, 5, few=60) is not None
-        assert scan_route(connection, chosen, 5, few=59) is None
-        assert scan_route(connection, chosen, 5, few=60) is not None
+    with score_table.store._database.read() as connection:
+        assert scan_small_window(connection, score_filter, 5, few=59) is None
+        assert scan_small_window(connection, score_filter, 5, few=60) is not None
+        assert scan_route(connection, score_filter, 5, few=59) is None
+        assert scan_route(connection, score_filter, 5, few=60) is not None
         assert scan_route(connection, unlikely, 5, few=60) is None
         assert scan_by_value(connection, unlikely, 5, steps=(30, 20)) is None
         assert scan_by_value(connection, unlikely, 5, steps=(30, 30)) == []
 
 
-def test_the_newest_of_many_refusals_come_first(written: Written) -> None:
-    """Of a hundred that are all 0, a person sees the latest."""
-    there = written.write([(0.0, number, "a", "shop", "ask", "f1", "noncommittal") for number in range(100)])
+def test_equal_scores_are_sorted_newest_first(score_table: ScoreTable) -> None:
+    """Of a hundred refusals, the latest are listed."""
+    stored_rows = score_table.write([(0.0, number, "a", "shop", "ask", "f1", "noncommittal") for number in range(100)])
 
-    found = written.store.answers.worst(limit=3, low=True)
+    found = score_table.store.answers.worst(limit=3, low=True)
 
-    assert [one.exchange.id for one in found] == [row["exchange_id"] for row in reversed(there[-3:])]
-    assert written.store.answers.worst(label="irrelevant") == []
-    assert written.store.answers.worst(service="help") == []
+    assert [one.exchange.id for one in found] == [row["exchange_id"] for row in reversed(stored_rows[-3:])]
+    assert score_table.store.answers.worst(label="irrelevant") == []
+    assert score_table.store.answers.worst(service="help") == []

@@ -1,4 +1,4 @@
-"""Marks in time, in the database."""
+"""Markers in the database."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ WriteTo = Callable[..., ExchangeWriter]
 NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 
 
-def a_mark(name: str = "index v42", minutes: float = 0, **given: Any) -> Marker:
+def make_marker(name: str = "index v42", minutes: float = 0, **given: Any) -> Marker:
     defaults: dict[str, Any] = {"id": uuid4().hex, "service": "shop", "at": NOON + timedelta(minutes=minutes)}
     return Marker(name=name, **defaults | given)
 
 
-def test_a_mark_comes_back_as_it_was(store: TrackingStore) -> None:
-    """In UTC, whatever zone it was given in, and once however often it is written."""
-    made = a_mark(at=datetime(2026, 3, 1, 13, 0, tzinfo=timezone(timedelta(hours=1))), attributes={"k": [1, "\0"]})
+def test_marker_round_trips_in_utc(store: TrackingStore) -> None:
+    """A marker is stored once however often it is written, and its time is converted to UTC."""
+    made = make_marker(at=datetime(2026, 3, 1, 13, 0, tzinfo=timezone(timedelta(hours=1))), attributes={"k": [1, "\0"]})
     store.trends.add_markers([made])
-    store.trends.add_markers([made, a_mark("other", 5)])
+    store.trends.add_markers([made, make_marker("other", 5)])
 
     other, found = store.trends.list_markers()
     assert (found.id, found.name, found.service, found.at) == (made.id, "index v42", "shop", NOON)
@@ -35,9 +35,11 @@ def test_a_mark_comes_back_as_it_was(store: TrackingStore) -> None:
     assert other.name == "other"
 
 
-def test_marks_are_found_newest_first_by_window_service_and_name(store: TrackingStore) -> None:
-    """The window holds its beginning and not its end."""
-    store.trends.add_markers([a_mark("a", 0), a_mark("a", 10), a_mark("b", 20), a_mark("a", 30, service="bank")])
+def test_markers_are_filtered_and_sorted_newest_first(store: TrackingStore) -> None:
+    """The window includes since and excludes until."""
+    store.trends.add_markers(
+        [make_marker("a", 0), make_marker("a", 10), make_marker("b", 20), make_marker("a", 30, service="bank")]
+    )
 
     def minutes(**asked: Any) -> list[float]:
         return [(one.at - NOON) / timedelta(minutes=1) for one in store.trends.list_markers(**asked)]
@@ -48,22 +50,22 @@ def test_marks_are_found_newest_first_by_window_service_and_name(store: Tracking
     assert minutes(limit=1) == [30]
 
 
-def test_names_are_any_text(store: TrackingStore) -> None:
-    """What PostgreSQL refuses is replaced; what a terminal obeys is not the database's concern."""
-    store.trends.add_markers([a_mark("a\0b\ud800 \x1b[31m")])
+def test_marker_name_can_be_any_text(store: TrackingStore) -> None:
+    """Characters that PostgreSQL rejects are replaced; escape sequences are stored as they are."""
+    store.trends.add_markers([make_marker("a\0b\ud800 \x1b[31m")])
 
     assert store.trends.list_markers()[0].name == "a\ufffdb\ufffd \x1b[31m"
 
 
-def test_a_mark_without_a_zone_is_refused(store: TrackingStore) -> None:
-    """Nobody can say when it was."""
+def test_marker_requires_a_time_zone(store: TrackingStore) -> None:
+    """A naive datetime raises ``StorageError``."""
     with pytest.raises(StorageError):
-        store.trends.add_markers([a_mark(at=datetime(2026, 3, 1))])  # noqa: DTZ001 - that is the point
+        store.trends.add_markers([make_marker(at=datetime(2026, 3, 1))])  # noqa: DTZ001 - a naive datetime is under test
 
 
-def test_marks_go_with_the_exchanges_of_their_time(store: TrackingStore, clock: Any) -> None:
-    """There is nothing left to compare across them."""
-    store.trends.add_markers([a_mark("old", -90), a_mark("new", -1)])
+def test_retention_deletes_old_markers(store: TrackingStore, clock: Any) -> None:
+    """Pruning deletes markers older than the retained exchanges."""
+    store.trends.add_markers([make_marker("old", -90), make_marker("new", -1)])
 
     assert store.retention.prune(before=clock.now - timedelta(hours=1), dry_run=True) == PruneResult(markers=1)
     assert store.retention.prune(before=clock.now - timedelta(hours=1)) == PruneResult(markers=1)
@@ -71,11 +73,11 @@ def test_marks_go_with_the_exchanges_of_their_time(store: TrackingStore, clock: 
     assert [one.name for one in store.trends.list_markers()] == ["new"]
 
 
-def test_a_writer_writes_marks(store: TrackingStore, write_to: WriteTo) -> None:
-    """Through the queue that exchanges go through; one that no column takes is lost alone, and counted."""
+def test_exchange_writer_also_writes_markers(store: TrackingStore, write_to: WriteTo) -> None:
+    """An invalid marker is dropped and counted without losing the others."""
     writer = write_to(store)
-    writer.put(a_mark("good"))
-    writer.put(a_mark("bad", at=datetime(2026, 3, 1)))  # noqa: DTZ001 - that is the point
+    writer.put(make_marker("good"))
+    writer.put(make_marker("bad", at=datetime(2026, 3, 1)))  # noqa: DTZ001 - a naive datetime is under test
 
     assert writer.stop(60)
     assert [one.name for one in store.trends.list_markers()] == ["good"]

@@ -1,4 +1,4 @@
-"""Tasks that nobody runs any more do not wait for ever, and no task is given up that somebody may still run."""
+"""Orphaned tasks: tasks of scorers that no worker runs expire, and all others are kept."""
 
 from __future__ import annotations
 
@@ -15,34 +15,34 @@ from germane.storage import Coverage, SamplingDecision, TrackingStore, WorkerHea
 Make = Callable[..., Exchange]
 Sampled = Callable[..., list[Exchange]]
 LEASE = timedelta(seconds=60)
-OLD, NEW = {"relevancy": "f1"}, {"relevancy": "f2"}
+OLD_SCORER, NEW_SCORER = {"relevancy": "f1"}, {"relevancy": "f2"}
 
 
-def beat(store: TrackingStore, scorers: dict[str, str], name: str = "a") -> None:
-    """Let a process with these scorers tell of itself."""
-    presence = WorkerHeartbeat(id=name, host="h", pid=1, service="shop", version="1", scorers=scorers)
-    store.workers.heartbeat(presence, [], lease=LEASE)
+def send_heartbeat(store: TrackingStore, scorers: dict[str, str], name: str = "a") -> None:
+    """Send one heartbeat of a worker with these scorers."""
+    heartbeat = WorkerHeartbeat(id=name, host="h", pid=1, service="shop", version="1", scorers=scorers)
+    store.workers.heartbeat(heartbeat, [], lease=LEASE)
 
 
 @pytest.fixture
-def run_for(store: TrackingStore, clock: Any) -> Callable[..., None]:
-    """Lets a process with the given scorers tell of itself every ten minutes."""
+def send_heartbeats_for(store: TrackingStore, clock: Any) -> Callable[..., None]:
+    """Send heartbeats of a worker with these scorers every ten minutes."""
 
     def run(minutes: int, scorers: dict[str, str], name: str = "a") -> None:
-        beat(store, scorers, name)
+        send_heartbeat(store, scorers, name)
         for _ in range(minutes // 10):
             clock.advance(minutes=10)
-            beat(store, scorers, name)
+            send_heartbeat(store, scorers, name)
 
     return run
 
 
-def test_tasks_of_a_scorer_that_nobody_has_expire(
-    store: TrackingStore, sampled: Sampled, make: Make, run_for: Callable[..., None]
+def test_tasks_of_a_removed_scorer_expire_after_an_hour(
+    store: TrackingStore, sampled: Sampled, make: Make, send_heartbeats_for: Callable[..., None]
 ) -> None:
-    """After an hour they end as skipped, expired, and the counts agree; those of the scorer that runs stay."""
-    old, new = sampled(make(0)), sampled(make(1), scorers=NEW)
-    run_for(60, NEW)
+    """They end as skipped with reason expired, and the counts agree; tasks of running scorers stay."""
+    old, new = sampled(make(0)), sampled(make(1), scorers=NEW_SCORER)
+    send_heartbeats_for(60, NEW_SCORER)
     assert store.queue.list_orphaned_scorers() == [("relevancy", "f1")]
 
     assert (store.queue.expire_orphaned_tasks(), store.queue.expire_orphaned_tasks()) == (1, 0)
@@ -52,56 +52,56 @@ def test_tasks_of_a_scorer_that_nobody_has_expire(
     assert coverage == expected
     assert store.answers.counts().skipped_reasons == {UnscoredReason.EXPIRED: 1}
     assert store.queue.list_orphaned_scorers() == []
-    assert store.queue.claim_tasks("a", OLD, limit=9, lease=LEASE) == []
-    [claim] = store.queue.claim_tasks("a", NEW, limit=9, lease=LEASE)
+    assert store.queue.claim_tasks("a", OLD_SCORER, limit=9, lease=LEASE) == []
+    [claim] = store.queue.claim_tasks("a", NEW_SCORER, limit=9, lease=LEASE)
     assert [claim.exchange] == new != old
 
 
-def test_nothing_expires_before_it_has_waited_an_hour(
-    store: TrackingStore, sampled: Sampled, make: Make, clock: Any, run_for: Callable[..., None]
+def test_new_tasks_of_a_removed_scorer_wait_an_hour(
+    store: TrackingStore, sampled: Sampled, make: Make, clock: Any, send_heartbeats_for: Callable[..., None]
 ) -> None:
-    """However long its scorer has been gone."""
-    run_for(60, NEW)
+    """A task waits an hour even if its scorer has been gone for longer."""
+    send_heartbeats_for(60, NEW_SCORER)
     sampled(make(0))
-    run_for(50, NEW)
+    send_heartbeats_for(50, NEW_SCORER)
     assert store.queue.expire_orphaned_tasks() == 0
-    run_for(10, NEW)
+    send_heartbeats_for(10, NEW_SCORER)
 
     assert store.queue.expire_orphaned_tasks() == 1
 
 
-def test_a_scorer_that_was_seen_within_the_hour_is_not_gone(
-    store: TrackingStore, sampled: Sampled, make: Make, run_for: Callable[..., None]
+def test_scorer_seen_within_the_hour_keeps_its_tasks(
+    store: TrackingStore, sampled: Sampled, make: Make, send_heartbeats_for: Callable[..., None]
 ) -> None:
-    """A process that was killed may come back, and what was deployed be taken back."""
+    """A killed worker may restart, and a deployment may be rolled back."""
     sampled(make(0))
-    run_for(10, OLD, "old")
-    run_for(60, NEW, "new")
+    send_heartbeats_for(10, OLD_SCORER, "old")
+    send_heartbeats_for(60, NEW_SCORER, "new")
     assert store.queue.expire_orphaned_tasks() == 0
-    run_for(10, NEW, "new")
+    send_heartbeats_for(10, NEW_SCORER, "new")
 
     assert store.queue.expire_orphaned_tasks() == 1
 
 
-def test_nothing_expires_after_a_night_in_which_all_rested(
-    store: TrackingStore, sampled: Sampled, make: Make, clock: Any, run_for: Callable[..., None]
+def test_tasks_survive_a_shutdown_of_all_workers(
+    store: TrackingStore, sampled: Sampled, make: Make, clock: Any, send_heartbeats_for: Callable[..., None]
 ) -> None:
-    """The process that starts first does not give up the work of one that starts a minute later."""
+    """The first worker to start does not expire the tasks of one that starts a minute later."""
     sampled(make(0))
     assert store.queue.expire_orphaned_tasks() == 0
     clock.advance(hours=12)
-    run_for(50, NEW)
+    send_heartbeats_for(50, NEW_SCORER)
 
     assert store.queue.expire_orphaned_tasks() == 0
 
 
-def test_what_an_owner_still_holds_is_left_to_it(
-    store: TrackingStore, sampled: Sampled, make: Make, clock: Any, run_for: Callable[..., None]
+def test_claimed_tasks_do_not_expire_before_their_lease(
+    store: TrackingStore, sampled: Sampled, make: Make, clock: Any, send_heartbeats_for: Callable[..., None]
 ) -> None:
-    """It gives an answer, or its lease ends; then it is nobody's, and expires as well."""
+    """Once the lease ends, they expire too, and a late result is dropped."""
     sampled(make(0))
-    [claim] = store.queue.claim_tasks("old", OLD, limit=1, lease=timedelta(minutes=90))
-    run_for(70, NEW)
+    [claim] = store.queue.claim_tasks("old", OLD_SCORER, limit=1, lease=timedelta(minutes=90))
+    send_heartbeats_for(70, NEW_SCORER)
     assert store.queue.expire_orphaned_tasks() == 0
     clock.advance(minutes=20)
     assert store.queue.expire_orphaned_tasks() == 1
@@ -110,12 +110,14 @@ def test_what_an_owner_still_holds_is_left_to_it(
     assert store.queue.complete_tasks("old", late) == []
 
 
-def test_candidates_of_a_budget_expire_likewise(store: TrackingStore, make: Make, run_for: Callable[..., None]) -> None:
-    """Whoever would have picked among them is gone."""
+def test_candidates_of_a_removed_scorer_expire(
+    store: TrackingStore, make: Make, send_heartbeats_for: Callable[..., None]
+) -> None:
+    """No sampler is left to select them."""
     exchange = make(0)
     store.exchanges.add([exchange])
-    store.sampling.assign_tasks([SamplingDecision(exchange.id, 0.5, "candidate")], OLD)
-    run_for(60, NEW)
+    store.sampling.assign_tasks([SamplingDecision(exchange.id, 0.5, "candidate")], OLD_SCORER)
+    send_heartbeats_for(60, NEW_SCORER)
     assert store.queue.list_orphaned_scorers() == [("relevancy", "f1")]
 
     assert store.queue.expire_orphaned_tasks() == 1
@@ -123,25 +125,27 @@ def test_candidates_of_a_budget_expire_likewise(store: TrackingStore, make: Make
     assert [(one.seen, one.pending, one.skipped) for one in store.trends.coverage()] == [(1, 0, {"expired": 1})]
 
 
-def test_a_candidate_of_which_nothing_waits_is_not_picked(
-    store: TrackingStore, make: Make, run_for: Callable[..., None]
+def test_candidate_without_pending_tasks_is_not_listed(
+    store: TrackingStore, make: Make, send_heartbeats_for: Callable[..., None]
 ) -> None:
-    """It would be scored by nobody, in the place of one that can be; one that another scorer waits for stays."""
+    """A candidate that another running scorer still needs stays listed."""
     gone, stays = make(0), make(1)
     store.exchanges.add([gone, stays])
-    store.sampling.assign_tasks([SamplingDecision(gone.id, None, "candidate")], OLD)
-    store.sampling.assign_tasks([SamplingDecision(stays.id, None, "candidate")], OLD | {"noncommittal": "f1"})
-    run_for(60, {"noncommittal": "f1"})
+    store.sampling.assign_tasks([SamplingDecision(gone.id, None, "candidate")], OLD_SCORER)
+    store.sampling.assign_tasks([SamplingDecision(stays.id, None, "candidate")], OLD_SCORER | {"noncommittal": "f1"})
+    send_heartbeats_for(60, {"noncommittal": "f1"})
 
     assert store.queue.expire_orphaned_tasks() == 2
 
     assert [one.id for one in store.sampling.list_candidates(5)] == [stays.id]
 
 
-def test_they_expire_in_parts(store: TrackingStore, sampled: Sampled, make: Make, run_for: Callable[..., None]) -> None:
-    """So that no transaction is long; the tasks of several scorers count together."""
+def test_expiry_is_limited_per_call(
+    store: TrackingStore, sampled: Sampled, make: Make, send_heartbeats_for: Callable[..., None]
+) -> None:
+    """The limit keeps transactions short and counts the tasks of all scorers together."""
     sampled(*(make(number) for number in range(5)), scorers={"a": "f1", "b": "f1"})
-    run_for(60, NEW)
+    send_heartbeats_for(60, NEW_SCORER)
 
     assert [store.queue.expire_orphaned_tasks(limit=4) for _ in range(4)] == [4, 4, 2, 0]
     assert [(one.pending, one.skipped) for one in store.trends.coverage()] == [(0, {"expired": 5})] * 2

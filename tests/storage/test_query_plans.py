@@ -1,4 +1,4 @@
-"""Every query that the Store makes has an index, on both databases."""
+"""Query plans: every query of the store uses an index, on SQLite and PostgreSQL."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ from germane.storage.answers.lowest_scores import ScoreFilter, find_lowest, scan
 Make = Callable[..., Exchange]
 LEASE = timedelta(seconds=60)
 Statement = tuple[str, Any]
-SOME_JOBS = (JobRuns(name="watch", runs=(JobRun(started_at=datetime(2026, 3, 1, tzinfo=UTC), seconds=0.1),)),)
-A_PROCESS = WorkerHeartbeat(id="me", host="h", pid=1, service="shop", version="1", scorers={"c": "f3"}, jobs=SOME_JOBS)
-A_CALIBRATION = Calibration(
+JOB_RUNS = (JobRuns(name="watch", runs=(JobRun(started_at=datetime(2026, 3, 1, tzinfo=UTC), seconds=0.1),)),)
+HEARTBEAT = WorkerHeartbeat(id="me", host="h", pid=1, service="shop", version="1", scorers={"c": "f3"}, jobs=JOB_RUNS)
+CALIBRATION = Calibration(
     embedder="e", scorer="a", fingerprint="f1", floor=0.07, high=0.2, n=400, made_at=datetime(2026, 3, 1, tzinfo=UTC)
 )
-A_BASELINE = Baseline(
+BASELINE = Baseline(
     service="shop",
     scorer="a",
     fingerprint="f1",
@@ -62,8 +62,8 @@ A_BASELINE = Baseline(
 )
 
 
-def use_everything(store: TrackingStore, make: Make, clock: Any) -> None:
-    """Call each method that reads or writes, with and without what narrows it."""
+def call_every_method(store: TrackingStore, make: Make, clock: Any) -> None:
+    """Call every method that reads or writes, with and without filters."""
     exchanges = [make(number, route=f"route-{number % 3}") for number in range(20)]
     window: dict[str, Any] = {"since": exchanges[0].started_at, "until": exchanges[-1].started_at}
     store.exchanges.add(exchanges)
@@ -79,25 +79,29 @@ def use_everything(store: TrackingStore, make: Make, clock: Any) -> None:
     store.queue.complete_tasks("me", values)
     store.queue.postpone_tasks("me", tasks[:2], until=clock.now, reason=UnscoredReason.JUDGE_TIMEOUT, error="slow")
     store.queue.claim_tasks("me", {"a": "f1"}, limit=1, lease=LEASE)
-    store.workers.heartbeat(A_PROCESS, [task.id for task in tasks], lease=LEASE)
+    store.workers.heartbeat(HEARTBEAT, [task.id for task in tasks], lease=LEASE)
     store.workers.list_workers(within=LEASE)
     store.workers.list_job_runs()
     store.queue.list_orphaned_scorers()
     clock.advance(hours=2)
-    store.workers.heartbeat(A_PROCESS, [], lease=LEASE)
+    store.workers.heartbeat(HEARTBEAT, [], lease=LEASE)
     store.queue.expire_orphaned_tasks(limit=1)
     store.workers.deregister_worker("me")
     clock.advance(hours=-2)
     store.queue.release_tasks("me")
     store.workers.acquire_lease("job", "me", ttl=LEASE)
-    pool = [make(number) for number in range(4)]
-    store.exchanges.add(pool)
+    candidates = [make(number) for number in range(4)]
+    store.exchanges.add(candidates)
     store.sampling.assign_tasks(
-        [SamplingDecision(one.id, None, "candidate") for one in pool], {"a": "f1"}, holder=("job", "me")
+        [SamplingDecision(one.id, None, "candidate") for one in candidates], {"a": "f1"}, holder=("job", "me")
     )
     store.sampling.list_candidates(2, after=store.sampling.list_candidates(2)[0])
-    store.sampling.select_candidates(SamplerStep("job", "me", "here"), [SelectedCandidate(pool[0].id, 0.5, "uniform")])
-    store.sampling.skip_candidates(SamplerStep("job", "me", "there"), {pool[1].id: 0.5}, UnscoredReason.NOT_SAMPLED)
+    store.sampling.select_candidates(
+        SamplerStep("job", "me", "here"), [SelectedCandidate(candidates[0].id, 0.5, "uniform")]
+    )
+    store.sampling.skip_candidates(
+        SamplerStep("job", "me", "there"), {candidates[1].id: 0.5}, UnscoredReason.NOT_SAMPLED
+    )
     store.sampling.save_cursor(SamplerStep("job", "me", store.sampling.load_cursor("job") or ""))
     store.sampling.count_in_progress()
     store.quota.traffic_by_hour(**window)
@@ -116,7 +120,7 @@ def use_everything(store: TrackingStore, make: Make, clock: Any) -> None:
     store.exchanges.record_scores(
         [RecordedScore(exchange_id=exchanges[0].id, name="mine", value=0.5, recorded_at=clock.now)]
     )
-    store.labels.add_calibrations([A_CALIBRATION])
+    store.labels.add_calibrations([CALIBRATION])
     store.labels.list_feedback()
     store.labels.list_feedback(route="route-1", **window)
     store.sampling.list_pending_feedback(5)
@@ -128,10 +132,10 @@ def use_everything(store: TrackingStore, make: Make, clock: Any) -> None:
     store.answers.list_exchanges(route="route-1", **window)
     store.answers.worst()
     store.answers.worst(scorer="a", fingerprint="f1", route="route-1", **window)
-    look_for_answers(store, window)
+    search_answers(store, window)
     store.queue.rescore([(one.id, "a") for one in exchanges], {"a": "f1"}, budgeted=True)
     store.queue.rescore([(one.id, "b") for one in exchanges], {"b": "f9"})
-    lowest_by_each_way(store, window)
+    find_lowest_with_each_strategy(store, window)
     store.trends.over_time(scorer="a", bucket=timedelta(minutes=5), **window)
     store.trends.over_time(scorer="a", bucket=timedelta(minutes=5), route="route-1", **window)
     store.trends.summary()
@@ -140,12 +144,12 @@ def use_everything(store: TrackingStore, make: Make, clock: Any) -> None:
     store.trends.means(scorer="a", since=None, route="route-1")
     store.trends.coverage()
     store.trends.coverage(since=window["since"])
-    look_at_trends(store, window)
+    query_trends(store, window)
     store.rollups.update(1, breakdowns=["model", "attributes.tier"])
-    look_at_trends(store, window)
+    query_trends(store, window)
     store.rollups.update()
     store.rollups.count_dirty_hours()
-    look_at_trends(store, window)
+    query_trends(store, window)
     store.queue.list_retries()
     store.queue.load_outstanding()
     store.queue.load_backlog(alive_within=LEASE)
@@ -159,12 +163,12 @@ def use_everything(store: TrackingStore, make: Make, clock: Any) -> None:
     store.transfer.restore_dropped(store.transfer.load_dropped(ExportSelection()))
     store.answers.counts()
     store.answers.counts(at_most=5)
-    watch(store, clock)
-    take_away(store, clock)
+    run_detector(store, clock)
+    prune_and_forget(store, clock)
 
 
-def watch(store: TrackingStore, clock: Any) -> None:
-    """Learn a baseline in every way, and move a detector on."""
+def run_detector(store: TrackingStore, clock: Any) -> None:
+    """Learn baselines in every way and advance a detector."""
     store.workers.acquire_lease("watcher", "me", ttl=LEASE)
     holder = ("watcher", "me")
     found = store.detectors.list_new_scores(5, attributes=True) + store.detectors.list_new_scores(5)
@@ -177,8 +181,8 @@ def watch(store: TrackingStore, clock: Any) -> None:
     version = store.baselines.begin_learning(key, "first", **window, holder=holder)
     assert version is not None
     store.baselines.extend_learning(version.id, clock.now + 2 * LEASE, holder=holder)
-    store.baselines.activate_baseline(version.id, A_BASELINE, ("m", "7"))
-    store.baselines.replace_baseline(key, "imported", A_BASELINE, (None, None))
+    store.baselines.activate_baseline(version.id, BASELINE, ("m", "7"))
+    store.baselines.replace_baseline(key, "imported", BASELINE, (None, None))
     other = store.baselines.restart_learning(key, "accepted", **window)
     assert other is not None
     store.baselines.cancel_learning(other.id, holder=holder)
@@ -188,21 +192,25 @@ def watch(store: TrackingStore, clock: Any) -> None:
     detector = DetectorState(rule="drop", service="shop", scorer="a", parameters="p", baseline_id=version.id, state={})
     ids = sorted({one.id for one in found})
     assert store.alerts.commit(AlertTransaction(holder=holder, detector_states=[detector], processed_score_ids=ids))
-    (kept,) = store.detectors.list_states()
-    assert store.alerts.commit(AlertTransaction(holder=holder, detector_states=[kept]))
+    (state,) = store.detectors.list_states()
+    assert store.alerts.commit(AlertTransaction(holder=holder, detector_states=[state]))
 
 
-def lowest_by_each_way(store: TrackingStore, window: dict[str, Any]) -> None:
-    """Find the lowest scores by ways that would be too long for these few."""
-    ways = (partial(scan_small_window, few=0), partial(scan_route, few=0), partial(scan_by_value, steps=(1, None)))
-    for narrowed in (ScoreFilter(), ScoreFilter(scorer="a", route="route-1", low=True, **window)):
+def find_lowest_with_each_strategy(store: TrackingStore, window: dict[str, Any]) -> None:
+    """Find the lowest scores with the strategies meant for large tables."""
+    strategies = (
+        partial(scan_small_window, few=0),
+        partial(scan_route, few=0),
+        partial(scan_by_value, steps=(1, None)),
+    )
+    for score_filter in (ScoreFilter(), ScoreFilter(scorer="a", route="route-1", low=True, **window)):
         with store._database.read() as connection:
-            find_lowest(connection, narrowed, 15, ways)
-            scan_route(connection, replace(narrowed, route="route-2"), 5)
+            find_lowest(connection, score_filter, 15, strategies)
+            scan_route(connection, replace(score_filter, route="route-2"), 5)
 
 
-def look_for_answers(store: TrackingStore, window: dict[str, Any]) -> None:
-    """Look for answers in every order, by each part of a filter, and at one of them."""
+def search_answers(store: TrackingStore, window: dict[str, Any]) -> None:
+    """Search answers in every order and with every filter, and load one."""
     parts: list[dict[str, Any]] = [{}, {"model": "m"}, {"text": "card"}, {"labeled": True}, {"labeled": False}]
     parts += [{"state": "failed"}, {"state": "any"}, {"state": "waiting", "reason": "judge_timeout"}]
     for part in parts:
@@ -221,8 +229,8 @@ def look_for_answers(store: TrackingStore, window: dict[str, Any]) -> None:
     store.labels.count_disagreements(scorer="a", route="route-1", **window)
 
 
-def look_at_trends(store: TrackingStore, window: dict[str, Any]) -> None:
-    """Read trends in all ways: weeks, days and hours from rollups, and the rest."""
+def query_trends(store: TrackingStore, window: dict[str, Any]) -> None:
+    """Query trends by week, day and hour, from rollups and from rows."""
     days = {"scorer": "a", "bucket": timedelta(days=1), "until": window["until"] + timedelta(days=20)}
     for by in (None, "route", "service", "model", "prompt_version", "attributes.tier"):
         store.trends.over_time(**days, since=window["since"] - timedelta(days=20), by=by)
@@ -236,8 +244,8 @@ def look_at_trends(store: TrackingStore, window: dict[str, Any]) -> None:
     store.trends.coverage(until=window["until"])
 
 
-def take_away(store: TrackingStore, clock: Any) -> None:
-    """Foresee, prune and forget, for age and for size."""
+def prune_and_forget(store: TrackingStore, clock: Any) -> None:
+    """Preview, prune and forget, by age and by size."""
     after = {"texts_before": clock.now, "before": clock.now}
     store.retention.prune(**after, dry_run=True)
     store.retention.prune(texts_before=clock.now - timedelta(minutes=50))
@@ -247,45 +255,45 @@ def take_away(store: TrackingStore, clock: Any) -> None:
         store.retention.forget(**person)
 
 
-def recorded(store: TrackingStore, work: Callable[[], None]) -> dict[str, Statement]:
-    """Return each distinct statement that the work runs, with the parameters of one of its runs."""
+def record_statements(store: TrackingStore, work: Callable[[], None]) -> dict[str, Statement]:
+    """Return each distinct statement that the work runs, with the parameters of one execution."""
     statements: dict[str, Statement] = {}
 
-    def note(_connection: Any, _cursor: Any, statement: str, parameters: Any, _context: Any, many: bool) -> None:
+    def record(_connection: Any, _cursor: Any, statement: str, parameters: Any, _context: Any, many: bool) -> None:
         statements[re.sub(r"(\?|%\(\w+\)s[\w: ]*)(, (\?|%\(\w+\)s[\w: ]*))+", "...", statement)] = (
             statement,
             parameters[0] if many else parameters,
         )
 
     engine = store._database.engine
-    event.listen(engine, "before_cursor_execute", note)
+    event.listen(engine, "before_cursor_execute", record)
     work()
-    event.remove(engine, "before_cursor_execute", note)
+    event.remove(engine, "before_cursor_execute", record)
     return {shape: found for shape, found in statements.items() if re.match("SELECT|UPDATE|DELETE|WITH", shape)}
 
 
 def sqlite_scans(connection: Connection, statement: str, parameters: Any) -> list[str]:
-    """Return the steps of SQLite's plan that read a whole table."""
+    """Return the steps of SQLite's plan that scan a whole table."""
     plan = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", parameters)
     steps = [row.detail for row in plan]
-    return [step for step in steps if step.startswith("SCAN") and "INDEX" not in step and not is_our_list(step)]
+    return [step for step in steps if step.startswith("SCAN") and "INDEX" not in step and not reads_selected_rows(step)]
 
 
-def is_our_list(step: str) -> bool:
-    """Whether the step reads the few rows that an earlier step of the same statement picked."""
+def reads_selected_rows(step: str) -> bool:
+    """Return whether the step reads only rows that an earlier step of the same statement selected."""
     return step.split()[1].startswith(("heads", "waiting", "first")) or "CONSTANT ROW" in step
 
 
 def postgresql_scans(connection: Connection, statement: str, parameters: Any) -> list[str]:
-    """Return the steps of PostgreSQL's plan that read a whole table although that was made dear."""
+    """Return the steps of PostgreSQL's plan that scan a whole table even with sequential scans disabled."""
     connection.exec_driver_sql("SET LOCAL enable_seqscan = off")
     plan = [row[0] for row in connection.exec_driver_sql(f"EXPLAIN {statement}", parameters)]
     return [step for step in plan if "Seq Scan" in step]
 
 
 def test_every_query_uses_an_index(store: TrackingStore, make: Make, clock: Any) -> None:
-    """None of them reads a table from end to end."""
-    statements = recorded(store, lambda: use_everything(store, make, clock))
+    """No query scans a whole table."""
+    statements = record_statements(store, lambda: call_every_method(store, make, clock))
     scans = {}
     for shape, (statement, parameters) in statements.items():
         with store._database.read() as connection:
@@ -297,18 +305,18 @@ def test_every_query_uses_an_index(store: TrackingStore, make: Make, clock: Any)
 
 
 @pytest.mark.parametrize("erases", [False, True])
-def test_the_tally_comes_last_in_every_transaction(migrated_url: str, make: Make, clock: Any, erases: bool) -> None:
-    """Threads of one process share its rows: whoever has them waits for no other row, so that none waits for ever."""
+def test_tally_is_updated_last_in_every_transaction(migrated_url: str, make: Make, clock: Any, erases: bool) -> None:
+    """A transaction that holds the shared tally rows waits for no other rows, which prevents deadlocks."""
     store = TrackingStore(migrated_url, clock=clock, erase_after_scoring=erases)
     statements: list[str] = []
 
-    def note(_connection: Any, _cursor: Any, statement: str, _parameters: Any, _context: Any, _many: bool) -> None:
+    def record(_connection: Any, _cursor: Any, statement: str, _parameters: Any, _context: Any, _many: bool) -> None:
         statements.append(statement)
 
     engine = store._database.engine
-    event.listen(engine, "before_cursor_execute", note)
+    event.listen(engine, "before_cursor_execute", record)
     event.listen(engine, "commit", lambda _connection: statements.append("COMMIT"))
-    use_everything(store, make, clock)
+    call_every_method(store, make, clock)
     store.close()
 
     counting = [re.match("INSERT INTO tally .* DO UPDATE", statement, re.DOTALL) for statement in statements]

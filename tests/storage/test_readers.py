@@ -1,4 +1,4 @@
-"""Means name their n and interval, weigh what was sampled, and never mix fingerprints."""
+"""Means with their sample size and interval: weighted by sampling probability, one per fingerprint."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ Scores = Callable[..., list[Exchange]]
 
 
 @pytest.fixture
-def scores(store: TrackingStore, make: Make) -> Scores:
-    """Writes one exchange per value, with its score: None for one that failed."""
+def write_scores(store: TrackingStore, make: Make) -> Scores:
+    """Write one scored exchange per value."""
 
     def write(
         values: Sequence[float],
@@ -37,9 +37,10 @@ def scores(store: TrackingStore, make: Make) -> Scores:
     ) -> list[Exchange]:
         exchanges = [make(start + step * number, **given) for number in range(len(values))]
         store.exchanges.add(exchanges)
-        chances = probabilities or [1.0] * len(values)
+        inclusion_probabilities = probabilities or [1.0] * len(values)
         decisions = [
-            SamplingDecision(one.id, chance, "uniform") for one, chance in zip(exchanges, chances, strict=True)
+            SamplingDecision(one.id, chance, "uniform")
+            for one, chance in zip(exchanges, inclusion_probabilities, strict=True)
         ]
         store.sampling.assign_tasks(decisions, {scorer: fingerprint})
         value_of = {one.id: value for one, value in zip(exchanges, values, strict=True)}
@@ -57,9 +58,9 @@ def scores(store: TrackingStore, make: Make) -> Scores:
     return write
 
 
-def test_a_mean_weighs_by_inclusion_probability(store: TrackingStore, scores: Scores) -> None:
-    """One in ten of the good answers was scored and every bad one: the mean is that of all answers."""
-    scores([0.9, 0.8, 0.2, 0.3], probabilities=[0.1, 0.1, 1.0, 1.0])
+def test_mean_is_weighted_by_inverse_probability(store: TrackingStore, write_scores: Scores) -> None:
+    """With one in ten good answers and all bad ones scored, the mean is that of all answers."""
+    write_scores([0.9, 0.8, 0.2, 0.3], probabilities=[0.1, 0.1, 1.0, 1.0])
 
     [mean] = store.trends.means(scorer="relevancy", since=None)
 
@@ -72,9 +73,11 @@ def test_a_mean_weighs_by_inclusion_probability(store: TrackingStore, scores: Sc
     "label", [None, "relevant", "mostly_relevant", "partly_relevant", "irrelevant", "noncommittal", "off (incomplete)"]
 )
 @pytest.mark.parametrize("value", [0.0, 0.3, 0.5, 0.7])
-def test_low_is_what_the_band_says(store: TrackingStore, scores: Scores, label: str | None, value: float) -> None:
-    """A calibrated band goes before the raw value; the database says what the score itself says."""
-    scores([value], label=label)
+def test_calibrated_band_decides_whether_a_score_is_low(
+    store: TrackingStore, write_scores: Scores, label: str | None, value: float
+) -> None:
+    """The band takes precedence over the raw value, in the database and in ``Score.is_low``."""
+    write_scores([value], label=label)
 
     [mean] = store.trends.means(scorer="relevancy", since=None)
 
@@ -87,10 +90,10 @@ def test_low_is_what_the_band_says(store: TrackingStore, scores: Scores, label: 
     assert Score(scorer="relevancy", value=value, label=label).is_low == low
 
 
-def test_equal_weights_give_the_plain_statistics(store: TrackingStore, scores: Scores) -> None:
-    """Mean, deviation and shares are what statistics says of them."""
+def test_equal_weights_give_the_unweighted_statistics(store: TrackingStore, write_scores: Scores) -> None:
+    """Mean and standard deviation match the statistics module."""
     values = [0.4, 0.6, 0.7, 0.8, 0.9]
-    scores(values)
+    write_scores(values)
 
     [mean] = store.trends.means(scorer="relevancy", since=None)
 
@@ -101,19 +104,19 @@ def test_equal_weights_give_the_plain_statistics(store: TrackingStore, scores: S
     assert mean.interval[0] < mean.mean < mean.interval[1]
 
 
-def test_one_score_has_no_interval(store: TrackingStore, scores: Scores) -> None:
-    """Nor a deviation."""
-    scores([0.5])
+def test_single_score_has_no_interval(store: TrackingStore, write_scores: Scores) -> None:
+    """It has no standard deviation either."""
+    write_scores([0.5])
 
     [mean] = store.trends.means(scorer="relevancy", since=None)
 
     assert (mean.interval, mean.deviation) == (None, None)
 
 
-def test_fingerprints_are_never_mixed(store: TrackingStore, scores: Scores) -> None:
-    """Each has a mean of its own, and the one of the latest answer is marked."""
-    scores([0.9, 0.9], start=0, fingerprint="old")
-    scores([0.1, 0.1], start=10, fingerprint="new")
+def test_means_do_not_mix_fingerprints(store: TrackingStore, write_scores: Scores) -> None:
+    """Each fingerprint has its own mean, and that of the latest answer is marked as newest."""
+    write_scores([0.9, 0.9], start=0, fingerprint="old")
+    write_scores([0.1, 0.1], start=10, fingerprint="new")
 
     found = store.trends.means(scorer="relevancy", since=None)
 
@@ -121,11 +124,11 @@ def test_fingerprints_are_never_mixed(store: TrackingStore, scores: Scores) -> N
     assert [one.fingerprint for one in found if one.newest] == ["new"]
 
 
-def test_routes_are_apart_unless_one_is_asked_for(store: TrackingStore, scores: Scores, make: Make) -> None:
-    """Windows begin with since and end before until."""
-    scores([0.2, 0.4], start=0, step=1, route="ask")
-    scores([0.8], start=1, route="search")
-    scores([0.6], scorer="other", route="ask")
+def test_means_are_per_route_and_window(store: TrackingStore, write_scores: Scores, make: Make) -> None:
+    """Windows include since and exclude until."""
+    write_scores([0.2, 0.4], start=0, step=1, route="ask")
+    write_scores([0.8], start=1, route="search")
+    write_scores([0.6], scorer="other", route="ask")
     eleven = make(0).started_at
 
     everything = store.trends.means(scorer="relevancy", since=None)
@@ -136,11 +139,11 @@ def test_routes_are_apart_unless_one_is_asked_for(store: TrackingStore, scores: 
     assert store.trends.means(scorer="relevancy", since=eleven, until=eleven) == []
 
 
-def test_gaps_in_a_trend_stay_gaps(store: TrackingStore, scores: Scores, make: Make) -> None:
-    """A bucket without scores does not exist; one with two fingerprints is two."""
-    scores([0.2, 0.4], start=0, step=1, fingerprint="old")
-    scores([0.9], start=1, fingerprint="new")
-    scores([0.8], start=30, route="search", fingerprint="new")
+def test_trend_omits_empty_buckets(store: TrackingStore, write_scores: Scores, make: Make) -> None:
+    """A bucket without scores is missing; a bucket with two fingerprints appears twice."""
+    write_scores([0.2, 0.4], start=0, step=1, fingerprint="old")
+    write_scores([0.9], start=1, fingerprint="new")
+    write_scores([0.8], start=30, route="search", fingerprint="new")
     eleven = make(0).started_at
     window: dict[str, Any] = {"scorer": "relevancy", "bucket": timedelta(minutes=10), "since": eleven}
 
@@ -152,10 +155,10 @@ def test_gaps_in_a_trend_stay_gaps(store: TrackingStore, scores: Scores, make: M
     assert len(store.trends.over_time(**window, until=eleven + timedelta(minutes=1))) == 1
 
 
-def test_the_worst_scores_come_lowest_first(store: TrackingStore, scores: Scores, make: Make) -> None:
-    """With their exchanges, and narrowed by whatever is given."""
-    ask = scores([0.3, 0.1], start=0, step=1, route="ask")
-    [search] = scores([0.2], start=5, route="search", fingerprint="f2")
+def test_worst_scores_are_sorted_lowest_first(store: TrackingStore, write_scores: Scores, make: Make) -> None:
+    """They come with their exchanges and respect every filter."""
+    ask = write_scores([0.3, 0.1], start=0, step=1, route="ask")
+    [search] = write_scores([0.2], start=5, route="search", fingerprint="f2")
     eleven = make(0).started_at
 
     assert [found.exchange for found in store.answers.worst()] == [ask[1], search, ask[0]]
@@ -169,10 +172,10 @@ def test_the_worst_scores_come_lowest_first(store: TrackingStore, scores: Scores
     assert store.answers.worst(scorer="other") == []
 
 
-def test_a_summary_shows_what_was_not_scored_beside_the_mean(store: TrackingStore, scores: Scores, make: Make) -> None:
-    """Coverage is of the same window, and refusals have a share of their own."""
-    scores([0.0, 0.0], label="noncommittal")
-    scores([0.8, 0.9])
+def test_summary_includes_coverage(store: TrackingStore, write_scores: Scores, make: Make) -> None:
+    """Coverage is of the same window, and the share of refusals is separate."""
+    write_scores([0.0, 0.0], label="noncommittal")
+    write_scores([0.8, 0.9])
     store.exchanges.add([make()])
     store.sampling.assign_tasks(
         [SamplingDecision(one.id, 1.0, "uniform") for one in store.sampling.list_undecided(9)], {"relevancy": "f1"}
@@ -186,8 +189,8 @@ def test_a_summary_shows_what_was_not_scored_beside_the_mean(store: TrackingStor
     assert store.trends.summary(since=make(1).started_at) == []
 
 
-def test_an_empty_store_has_no_numbers(store: TrackingStore, make: Make) -> None:
-    """Silence is no data, never zero."""
+def test_empty_store_returns_empty_results(store: TrackingStore, make: Make) -> None:
+    """Missing data is never reported as zero."""
     start = make().started_at
     assert (
         store.trends.over_time(scorer="a", bucket=timedelta(hours=1), since=start, until=start + timedelta(days=1))
@@ -202,19 +205,20 @@ def test_an_empty_store_has_no_numbers(store: TrackingStore, make: Make) -> None
     assert store.answers.counts().oldest_pending_at is None
 
 
-def test_a_score_of_unknown_probability_counts_once(store: TrackingStore, scores: Scores) -> None:
-    """A probability of zero, which no sampler should give, does not divide."""
-    scores([0.2, 0.4], probabilities=[0.0, 1.0])
+def test_score_with_zero_probability_has_weight_one(store: TrackingStore, write_scores: Scores) -> None:
+    """A probability of zero does not cause a division error."""
+    write_scores([0.2, 0.4], probabilities=[0.0, 1.0])
 
     assert store.trends.means(scorer="relevancy", since=None)[0].mean == pytest.approx(0.3)
 
 
-def sums_of(values: np.ndarray[Any, Any], chances: np.ndarray[Any, Any]) -> WeightedSums:
-    """Return what the database would sum up."""
-    weights, zero = 1 / chances, values == 0
+def weighted_sums(values: np.ndarray[Any, Any], inclusion_probabilities: np.ndarray[Any, Any]) -> WeightedSums:
+    """Return the sums that the database would compute."""
+    weights, zero = 1 / inclusion_probabilities, values == 0
     return WeightedSums(
         n=len(values), n_zero=int(zero.sum()), sum_w=float(weights.sum()), sum_w_zero=float(weights[zero].sum()),
-        sum_w2=float((weights**2).sum()), sum_w2_zero=float((weights[zero] ** 2).sum()), sum_wy=float((weights * values).sum()),
+        sum_w2=float((weights**2).sum()), sum_w2_zero=float((weights[zero] ** 2).sum()),
+        sum_wy=float((weights * values).sum()),
         sum_wy2=float((weights * values**2).sum()), sum_w2y=float((weights**2 * values).sum()),
         sum_w2y2=float((weights**2 * values**2).sum()), sum_w_low=0.0, sum_w_noncommittal=0.0,
     )  # fmt: skip
@@ -226,39 +230,39 @@ ROUTES = [(0.88, 40, 0.02), (0.80, 20, 0.05), (0.72, 10, 0.15)]
 @pytest.mark.parametrize(("mean", "concentration", "zeros"), ROUTES)
 @pytest.mark.parametrize("n", [10, 20, 50, 200])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_an_interval_holds_the_true_mean_nineteen_times_in_twenty(
+def test_interval_covers_the_true_mean_in_95_percent_of_samples(
     mean: float, concentration: float, zeros: float, n: int, weighted: bool
 ) -> None:
-    """Also where refusals are rare and weigh much, and where low scores were sampled more."""
+    """This holds with rare, heavily weighted refusals and with oversampled low scores."""
     random = np.random.default_rng(n)
     hits = rounds = 1200
     for _ in range(rounds):
         values = random.beta(mean * concentration, (1 - mean) * concentration, 2 * n)
         values[random.random(2 * n) < zeros] = 0
-        chances = random.choice([0.25, 0.75], 2 * n) if weighted else np.full(2 * n, 0.5)
-        drawn = random.random(2 * n) < chances
-        interval = estimate_mean(sums_of(values[drawn], chances[drawn])).interval
+        inclusion_probabilities = random.choice([0.25, 0.75], 2 * n) if weighted else np.full(2 * n, 0.5)
+        drawn = random.random(2 * n) < inclusion_probabilities
+        interval = estimate_mean(weighted_sums(values[drawn], inclusion_probabilities[drawn])).interval
         assert interval is not None
         hits -= not interval[0] <= mean * (1 - zeros) <= interval[1]
 
     assert 0.925 <= hits / rounds <= 0.98
 
 
-def test_scores_that_are_all_alike_leave_an_honest_interval() -> None:
-    """All refusals: the rest may still be anything; all equal: refusals may still come."""
+def test_identical_scores_have_a_nonzero_interval() -> None:
+    """Wilson bounds leave room for answers that were not refused, or for refusals not seen yet."""
     ones = np.ones(10)
-    refused, perfect = estimate_mean(sums_of(np.zeros(10), ones)), estimate_mean(sums_of(ones, ones))
+    refused, perfect = estimate_mean(weighted_sums(np.zeros(10), ones)), estimate_mean(weighted_sums(ones, ones))
 
     assert refused.interval == pytest.approx((0.0, 0.2775), abs=0.001)
     assert perfect.interval == pytest.approx((0.7225, 1.0), abs=0.001)
     assert refused.deviation == perfect.deviation == 0.0
 
 
-def test_negative_scores_have_their_interval_the_right_way_round() -> None:
-    """A cosine may lie under zero."""
+def test_interval_of_negative_scores_is_ordered() -> None:
+    """Cosine similarities can be below zero."""
     values = np.array([-0.2, -0.3, -0.25, 0.0, -0.1])
 
-    found = estimate_mean(sums_of(values, np.ones(5)))
+    found = estimate_mean(weighted_sums(values, np.ones(5)))
 
     assert found.interval is not None
     assert found.interval[0] < found.mean < found.interval[1]

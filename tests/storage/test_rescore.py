@@ -1,4 +1,4 @@
-"""Answers that are scored again: the old score stands until the new one comes, and the counts stay true."""
+"""Rescoring: the old score stays until the new one is stored, and the counts stay correct."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from germane.storage import (
 )
 
 Make = Callable[..., Exchange]
-NEWER = {"relevancy": "f9", "faithfulness": "f2"}
+CHANGED_SCORERS = {"relevancy": "f9", "faithfulness": "f2"}
 few = st.integers(1, 4)
 operations = st.lists(
     st.one_of(
@@ -34,7 +34,7 @@ operations = st.lists(
         st.tuples(st.just("claim"), st.sampled_from(["a", "b"]), few),
         st.tuples(st.just("complete"), st.sampled_from(["a", "b"]), st.sampled_from(REASONS)),
         st.tuples(st.just("postpone"), st.sampled_from(["a", "b"]), few),
-        st.tuples(st.just("rescore"), few, st.sampled_from([SCORERS, NEWER])),
+        st.tuples(st.just("rescore"), few, st.sampled_from([SCORERS, CHANGED_SCORERS])),
         st.tuples(st.just("advance"), few, st.just(30)),
         st.tuples(st.just("expire"), few, st.none()),
         st.tuples(st.just("erase"), few, st.none()),
@@ -43,11 +43,11 @@ operations = st.lists(
 )
 
 
-class Again(Run):
-    """Also scores again, and takes away."""
+class RescoreModel(Run):
+    """Operations of the tally model, with rescoring, expiry and text erasure."""
 
     def claim(self, owner: str, limit: int) -> None:
-        for scorers in (SCORERS, NEWER):
+        for scorers in (SCORERS, CHANGED_SCORERS):
             claims = self.store.queue.claim_tasks(owner, scorers, limit=limit, lease=LEASE)
             self.claimed[owner] += [task for claim in claims for task in claim.tasks]
 
@@ -64,23 +64,23 @@ class Again(Run):
 
 @given(steps=operations)
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_the_identity_holds_whatever_is_scored_again(
+def test_tally_adds_up_while_exchanges_are_rescored(
     sqlite_store: TrackingStore, make: Make, clock: Any, steps: list[tuple[str, Any, Any]]
 ) -> None:
-    """The counts add up and are those of the tasks; a task that is done has one score, and no other has one."""
-    run = Again(sqlite_store, make, clock)
+    """Counts match the tasks; a finished task has exactly one score, and other tasks have none."""
+    run = RescoreModel(sqlite_store, make, clock)
     for name, first, second in steps:
         getattr(run, name)(first, second)
 
         covered = [one for one in sqlite_store.trends.coverage() if one.service == run.service]
         assert all(_adds_up(one) for one in covered)
         assert {(one.route, one.scorer): _counts(one) for one in covered} == _truth(run)
-        assert _scores_without_task(sqlite_store) == []
+        assert _mismatched_tasks(sqlite_store) == []
     run.finish()
 
 
-def _scores_without_task(store: TrackingStore) -> list[Any]:
-    """Return scores that no task stands for, and tasks that lack their score."""
+def _mismatched_tasks(store: TrackingStore) -> list[Any]:
+    """Return finished tasks without a score and scores without a finished task."""
     query = text(
         "SELECT t.id, s.id FROM scoring_task t LEFT JOIN score s ON s.exchange_id = t.exchange_id "
         "AND s.scorer = t.scorer AND s.fingerprint = coalesce(nullif(t.scored_as, ''), t.fingerprint) "
@@ -92,17 +92,17 @@ def _scores_without_task(store: TrackingStore) -> list[Any]:
 
 
 @pytest.fixture
-def scored(store: TrackingStore, make: Make, sampled: Callable[..., list[Exchange]]) -> Exchange:
-    """An answer with a score of .2."""
+def scored_exchange(store: TrackingStore, make: Make, sampled: Callable[..., list[Exchange]]) -> Exchange:
+    """An exchange with a score of 0.2."""
     (exchange,) = sampled(make(1), probability=0.5)
-    finish(store, value=0.2)
+    complete_ready_tasks(store, value=0.2)
     return exchange
 
 
-def finish(
+def complete_ready_tasks(
     store: TrackingStore, value: float | None = None, reason: UnscoredReason | None = None, fingerprint: str = "f1"
 ) -> None:
-    """Have whoever scores score what is ready."""
+    """Claim and complete all ready tasks with the given result."""
     result = {"scorer": "relevancy", "fingerprint": fingerprint, "value": value, "reason": reason}
     tasks: list[ScoringTask] = []
     for scorers in ({"relevancy": fingerprint}, {"relevancy": "f1"}):
@@ -111,55 +111,55 @@ def finish(
     store.queue.complete_tasks("me", [(task, Score(**result, explanation="said")) for task in tasks])  # type: ignore[arg-type]
 
 
-def values(store: TrackingStore, exchange: Exchange) -> list[tuple[str, float | None]]:
-    """Return fingerprint and value of its scores."""
+def load_scores(store: TrackingStore, exchange: Exchange) -> list[tuple[str, float | None]]:
+    """Return the fingerprint and value of each score of an exchange."""
     found = store.answers.get_scores([exchange.id]).get(exchange.id, [])
     return sorted((one.fingerprint, one.value) for one in found)
 
 
-def states(store: TrackingStore, exchange: Exchange) -> list[tuple[str, str, bool]]:
-    """Return fingerprint and state of its tasks, and whether it is scored again."""
-    sheet = store.answers.load_detail(exchange.id)
-    assert sheet is not None
-    return [(one.fingerprint, one.state, one.is_rescore) for one in sheet.tasks]
+def load_task_states(store: TrackingStore, exchange: Exchange) -> list[tuple[str, str, bool]]:
+    """Return fingerprint, state and rescore flag of each task of an exchange."""
+    detail = store.answers.load_detail(exchange.id)
+    assert detail is not None
+    return [(one.fingerprint, one.state, one.is_rescore) for one in detail.tasks]
 
 
-def test_a_new_score_takes_the_place_of_the_old_one(store: TrackingStore, scored: Exchange) -> None:
-    """Which stands until then; there are never two of one fingerprint, and the weight stays."""
-    asked = store.queue.rescore([(scored.id, "relevancy")], {"relevancy": "f1"})
+def test_new_score_replaces_the_old_one(store: TrackingStore, scored_exchange: Exchange) -> None:
+    """The old score stays until then; there is one score per fingerprint, and its weight is kept."""
+    requested = store.queue.rescore([(scored_exchange.id, "relevancy")], {"relevancy": "f1"})
 
-    assert asked == RescoreResult(ready=1)
-    assert values(store, scored) == [("f1", 0.2)]
-    assert states(store, scored) == [("f1", "pending", True)]
+    assert requested == RescoreResult(ready=1)
+    assert load_scores(store, scored_exchange) == [("f1", 0.2)]
+    assert load_task_states(store, scored_exchange) == [("f1", "pending", True)]
 
-    finish(store, value=0.8)
+    complete_ready_tasks(store, value=0.8)
 
-    assert values(store, scored) == [("f1", 0.8)]
-    assert states(store, scored) == [("f1", "done", False)]
+    assert load_scores(store, scored_exchange) == [("f1", 0.8)]
+    assert load_task_states(store, scored_exchange) == [("f1", "done", False)]
     (mean,) = store.trends.summary()
     assert (mean.n, mean.mean, mean.coverage.scored, mean.coverage.seen) == (1, 0.8, 1, 1)
 
 
-def test_a_failure_leaves_the_old_score_where_it_was(store: TrackingStore, scored: Exchange) -> None:
-    """And the task says what went wrong."""
-    store.queue.rescore([(scored.id, "relevancy")], {"relevancy": "f1"})
+def test_failed_rescore_keeps_the_old_score(store: TrackingStore, scored_exchange: Exchange) -> None:
+    """The task records the error."""
+    store.queue.rescore([(scored_exchange.id, "relevancy")], {"relevancy": "f1"})
 
-    finish(store, reason=UnscoredReason.JUDGE_TIMEOUT)
+    complete_ready_tasks(store, reason=UnscoredReason.JUDGE_TIMEOUT)
 
-    sheet = store.answers.load_detail(scored.id)
-    assert sheet is not None
-    assert values(store, scored) == [("f1", 0.2)]
-    assert [(one.state, one.error) for one in sheet.tasks] == [("done", "rescoring failed: judge_timeout: said")]
+    detail = store.answers.load_detail(scored_exchange.id)
+    assert detail is not None
+    assert load_scores(store, scored_exchange) == [("f1", 0.2)]
+    assert [(one.state, one.error) for one in detail.tasks] == [("done", "rescoring failed: judge_timeout: said")]
     (covered,) = store.trends.coverage()
     assert (covered.scored, covered.failed, covered.pending) == (1, {}, 0)
 
 
-def test_another_judge_has_a_task_of_its_own(store: TrackingStore, scored: Exchange) -> None:
-    """Both scores stay, each under its fingerprint, and no mean takes both."""
-    store.queue.rescore([(scored.id, "relevancy")], {"relevancy": "f2"})
-    finish(store, value=0.6, fingerprint="f2")
+def test_rescore_with_another_fingerprint_adds_a_score(store: TrackingStore, scored_exchange: Exchange) -> None:
+    """Both scores are kept under their fingerprints, and no mean mixes them."""
+    store.queue.rescore([(scored_exchange.id, "relevancy")], {"relevancy": "f2"})
+    complete_ready_tasks(store, value=0.6, fingerprint="f2")
 
-    assert values(store, scored) == [("f1", 0.2), ("f2", 0.6)]
+    assert load_scores(store, scored_exchange) == [("f1", 0.2), ("f2", 0.6)]
     assert sorted((mean.fingerprint, mean.n, mean.mean) for mean in store.trends.summary()) == [
         ("f1", 1, 0.2),
         ("f2", 1, 0.6),
@@ -168,34 +168,34 @@ def test_another_judge_has_a_task_of_its_own(store: TrackingStore, scored: Excha
     assert (covered.seen, covered.scored) == (2, 2)
 
 
-def test_what_failed_is_tried_again(store: TrackingStore, make: Make, sampled: Callable[..., list[Exchange]]) -> None:
-    """From the beginning; and fails again without a trace of a score."""
+def test_failed_task_can_be_rescored(store: TrackingStore, make: Make, sampled: Callable[..., list[Exchange]]) -> None:
+    """It runs from the start, and another failure leaves no score."""
     (exchange,) = sampled(make(1))
-    finish(store, reason=UnscoredReason.JUDGE_REJECTED)
+    complete_ready_tasks(store, reason=UnscoredReason.JUDGE_REJECTED)
 
     assert store.queue.rescore([(exchange.id, "relevancy")], {"relevancy": "f1"}) == RescoreResult(ready=1)
-    finish(store, reason=UnscoredReason.UNPARSABLE)
-    assert states(store, exchange) == [("f1", "failed", False)]
+    complete_ready_tasks(store, reason=UnscoredReason.UNPARSABLE)
+    assert load_task_states(store, exchange) == [("f1", "failed", False)]
 
     store.queue.rescore([(exchange.id, "relevancy")], {"relevancy": "f1"})
-    finish(store, value=0.7)
-    assert values(store, exchange) == [("f1", 0.7)]
+    complete_ready_tasks(store, value=0.7)
+    assert load_scores(store, exchange) == [("f1", 0.7)]
 
 
-def test_what_is_scored_again_is_no_news_to_the_detector(store: TrackingStore, scored: Exchange) -> None:
-    """It was seen once, and somebody chose it."""
+def test_rescored_answers_do_not_reach_the_detector(store: TrackingStore, scored_exchange: Exchange) -> None:
+    """The detector has seen the answer once, and rescored answers are not a random sample."""
     before = [one.value for one in store.detectors.list_new_scores(9)]
     for fingerprint in ("f1", "f2"):
-        store.queue.rescore([(scored.id, "relevancy")], {"relevancy": fingerprint})
-        finish(store, value=0.9, fingerprint=fingerprint)
+        store.queue.rescore([(scored_exchange.id, "relevancy")], {"relevancy": fingerprint})
+        complete_ready_tasks(store, value=0.9, fingerprint=fingerprint)
 
     assert before == [0.2]
     assert [one.value for one in store.detectors.list_new_scores(9)] == [0.2]
 
 
 @pytest.mark.parametrize("reason", [UnscoredReason.NOT_SAMPLED, UnscoredReason.BUDGET])
-def test_what_the_draw_left_out_stays_out(store: TrackingStore, make: Make, reason: UnscoredReason) -> None:
-    """Scored for its looks, it would stand for answers that it does not."""
+def test_unsampled_exchanges_are_not_rescored(store: TrackingStore, make: Make, reason: UnscoredReason) -> None:
+    """Their scores would be weighted as if they had been sampled."""
     exchange = make(1)
     store.exchanges.add([exchange])
     store.sampling.assign_tasks(
@@ -206,10 +206,10 @@ def test_what_the_draw_left_out_stays_out(store: TrackingStore, make: Make, reas
     assert store.queue.rescore([(exchange.id, "relevancy")], {"relevancy": "f2"}) == RescoreResult(not_sampled=1)
 
 
-def test_what_waits_is_tried_at_once(
+def test_rescore_makes_postponed_tasks_ready(
     store: TrackingStore, make: Make, sampled: Callable[..., list[Exchange]], clock: Any
 ) -> None:
-    """Also where it had been put off; what is being scored is left alone."""
+    """Running tasks are left alone."""
     (exchange,) = sampled(make(1))
     (claim,) = store.queue.claim_tasks("me", {"relevancy": "f1"}, limit=1, lease=LEASE)
     assert store.queue.rescore([(exchange.id, "relevancy")], {"relevancy": "f1"}) == RescoreResult(waiting=1)
@@ -218,39 +218,41 @@ def test_what_waits_is_tried_at_once(
 
     assert store.queue.rescore([(exchange.id, "relevancy")], {"relevancy": "f1"}) == RescoreResult(waiting=1)
 
-    finish(store, value=0.5)
-    assert values(store, exchange) == [("f1", 0.5)]
+    complete_ready_tasks(store, value=0.5)
+    assert load_scores(store, exchange) == [("f1", 0.5)]
 
 
-def test_what_cannot_be_scored_is_counted(store: TrackingStore, make: Make, scored: Exchange, clock: Any) -> None:
-    """Erased texts, exchanges that are not here, scorers that nobody has, and what nobody has decided on."""
+def test_rescore_counts_exchanges_that_cannot_be_scored(
+    store: TrackingStore, make: Make, scored_exchange: Exchange, clock: Any
+) -> None:
+    """Erased texts, unknown exchanges, unknown scorers and undecided exchanges are reported by category."""
     fresh = make(2)
     store.exchanges.add([fresh])
-    asked = [("nobody", "relevancy"), (scored.id, "other"), (fresh.id, "relevancy")]
+    requested = [("nobody", "relevancy"), (scored_exchange.id, "other"), (fresh.id, "relevancy")]
 
-    assert store.queue.rescore(asked, {"relevancy": "f1"}) == RescoreResult(unknown=2, waiting=1)
+    assert store.queue.rescore(requested, {"relevancy": "f1"}) == RescoreResult(unknown=2, waiting=1)
 
     store.retention.prune(texts_before=clock.now)
-    assert store.queue.rescore([(scored.id, "relevancy")], {"relevancy": "f1"}) == RescoreResult(erased=1)
-    assert values(store, scored) == [("f1", 0.2)]
+    assert store.queue.rescore([(scored_exchange.id, "relevancy")], {"relevancy": "f1"}) == RescoreResult(erased=1)
+    assert load_scores(store, scored_exchange) == [("f1", 0.2)]
 
 
-def test_text_that_goes_leaves_the_score_that_was_to_be_made_anew(
-    store: TrackingStore, scored: Exchange, clock: Any
+def test_erased_text_cancels_a_rescore_and_keeps_the_score(
+    store: TrackingStore, scored_exchange: Exchange, clock: Any
 ) -> None:
-    """Nothing expires that has a score."""
-    store.queue.rescore([(scored.id, "relevancy")], {"relevancy": "f1"})
+    """The task returns to done instead of expiring."""
+    store.queue.rescore([(scored_exchange.id, "relevancy")], {"relevancy": "f1"})
 
     store.retention.prune(texts_before=clock.now)
 
-    assert states(store, scored) == [("f1", "done", False)]
+    assert load_task_states(store, scored_exchange) == [("f1", "done", False)]
     (covered,) = store.trends.coverage()
     assert (covered.scored, covered.skipped, covered.pending) == (1, {}, 0)
 
 
-def test_an_export_tells_of_the_score_and_not_of_the_wish(store: TrackingStore, scored: Exchange) -> None:
-    """Another database gets the answer as it stands."""
-    store.queue.rescore([(scored.id, "relevancy")], {"relevancy": "f1"})
+def test_export_omits_a_pending_rescore(store: TrackingStore, scored_exchange: Exchange) -> None:
+    """The exported task is done and has its stored score."""
+    store.queue.rescore([(scored_exchange.id, "relevancy")], {"relevancy": "f1"})
 
     (record,) = store.transfer.load_records(ExportSelection())
 
@@ -259,10 +261,10 @@ def test_an_export_tells_of_the_score_and_not_of_the_wish(store: TrackingStore, 
     assert [row["value"] for row in record.scores] == [0.2]
 
 
-def test_the_past_holds_an_answer_once(store: TrackingStore, scored: Exchange, clock: Any) -> None:
-    """Baselines are learned of one score for each answer and fingerprint."""
-    store.queue.rescore([(scored.id, "relevancy")], {"relevancy": "f1"})
-    finish(store, value=0.9)
+def test_baseline_history_has_one_score_per_answer(store: TrackingStore, scored_exchange: Exchange, clock: Any) -> None:
+    """A rescored answer does not count twice in a baseline."""
+    store.queue.rescore([(scored_exchange.id, "relevancy")], {"relevancy": "f1"})
+    complete_ready_tasks(store, value=0.9)
     past = DetectorScoreQuery(
         service="shop",
         scorer="relevancy",
@@ -274,11 +276,11 @@ def test_the_past_holds_an_answer_once(store: TrackingStore, scored: Exchange, c
     assert store.detectors.count_past_scores(past) <= 1
 
 
-def test_a_budget_counts_what_is_scored_again(store: TrackingStore, scored: Exchange) -> None:
-    """As one more that was picked."""
+def test_rescore_counts_against_the_budget(store: TrackingStore, scored_exchange: Exchange) -> None:
+    """A budgeted rescore counts as one selected exchange, once."""
     before = store.quota.load_usage().selected
 
-    store.queue.rescore([(scored.id, "relevancy")], {"relevancy": "f1"}, budgeted=True)
-    store.queue.rescore([(scored.id, "relevancy")], {"relevancy": "f1"}, budgeted=True)
+    store.queue.rescore([(scored_exchange.id, "relevancy")], {"relevancy": "f1"}, budgeted=True)
+    store.queue.rescore([(scored_exchange.id, "relevancy")], {"relevancy": "f1"}, budgeted=True)
 
     assert store.quota.load_usage().selected == before + 1

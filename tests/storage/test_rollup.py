@@ -1,4 +1,4 @@
-"""Rolling up loses nothing: not with several at it at once, not with one that is killed, not while others write."""
+"""Rollups under concurrency: nothing is lost with several processes, killed processes and concurrent writers."""
 
 from __future__ import annotations
 
@@ -22,12 +22,14 @@ from germane.storage.retention.expire import delete_exchanges
 from germane.storage.trends.time_ranges import HOUR
 
 Make = Callable[..., Exchange]
-TOTAL = "SELECT coalesce(sum(n), 0), coalesce(sum(sum_wy), 0) FROM rollup WHERE span = :span AND dimension = :dimension"
+TOTALS_QUERY = (
+    "SELECT coalesce(sum(n), 0), coalesce(sum(sum_wy), 0) FROM rollup WHERE span = :span AND dimension = :dimension"
+)
 
 
 @pytest.fixture
-def scored(store: TrackingStore, make: Make, clock: Any) -> Callable[..., list[Exchange]]:
-    """Writes exchanges with a score that was made elsewhere."""
+def record_scores(store: TrackingStore, make: Make, clock: Any) -> Callable[..., list[Exchange]]:
+    """Write exchanges with recorded scores."""
 
     def write(*minutes: float, value: float = 0.5, **given: Any) -> list[Exchange]:
         exchanges = [make(minute, **given) for minute in minutes]
@@ -40,14 +42,14 @@ def scored(store: TrackingStore, make: Make, clock: Any) -> Callable[..., list[E
     return write
 
 
-def rolled(store: TrackingStore, span: int = HOUR, dimension: str = "route") -> tuple[int, float]:
+def rollup_totals(store: TrackingStore, span: int = HOUR, dimension: str = "route") -> tuple[int, float]:
     with store._database.read() as connection:
-        n, total = connection.execute(text(TOTAL), {"span": span, "dimension": dimension}).one()
+        n, total = connection.execute(text(TOTALS_QUERY), {"span": span, "dimension": dimension}).one()
     return int(n), float(total)
 
 
-def test_rollers_and_writers_at_once_lose_nothing(migrated_url: str, make: Make, clock: Any) -> None:
-    """Four write to the same two hours while three roll them up all the time: in the end every score is in the sums."""
+def test_concurrent_rollups_and_writers_lose_nothing(migrated_url: str, make: Make, clock: Any) -> None:
+    """With four writers and three rollup threads on the same hours, every score ends up in the sums."""
     done, problems = threading.Event(), list[BaseException]()
 
     def write(number: int) -> None:
@@ -60,7 +62,7 @@ def test_rollers_and_writers_at_once_lose_nothing(migrated_url: str, make: Make,
             )
         store.close()
 
-    def roll(_: int) -> None:
+    def roll_up(_: int) -> None:
         store = TrackingStore(migrated_url, clock=clock)
         while not done.is_set():
             store.rollups.update()
@@ -76,38 +78,38 @@ def test_rollers_and_writers_at_once_lose_nothing(migrated_url: str, make: Make,
             raise
 
     writers = [threading.Thread(target=guarded, args=(write, number)) for number in range(4)]
-    rollers = [threading.Thread(target=guarded, args=(roll, number)) for number in range(3)]
-    for thread in (*writers, *rollers):
+    rollup_threads = [threading.Thread(target=guarded, args=(roll_up, number)) for number in range(3)]
+    for thread in (*writers, *rollup_threads):
         thread.start()
     for thread in writers:
         thread.join()
     done.set()
-    for thread in rollers:
+    for thread in rollup_threads:
         thread.join()
 
     store = TrackingStore(migrated_url, clock=clock)
     store.rollups.update()
     assert problems == []
     assert store.rollups.count_dirty_hours() == 0
-    assert [rolled(store, span) for span in (3_600, 86_400, 604_800)] == [(48, 24.0)] * 3
+    assert [rollup_totals(store, span) for span in (3_600, 86_400, 604_800)] == [(48, 24.0)] * 3
     store.close()
 
 
 class Killed(BaseException):
-    """The process ends here."""
+    """Simulate the end of the process."""
 
 
-@pytest.mark.parametrize("at", range(1, 40, 3))
-def test_a_roller_that_is_killed_leaves_all_to_the_next(
-    store: TrackingStore, other_store: TrackingStore, scored: Any, at: int
+@pytest.mark.parametrize("statement_number", range(1, 40, 3))
+def test_killed_rollup_is_completed_by_the_next(
+    store: TrackingStore, other_store: TrackingStore, record_scores: Any, statement_number: int
 ) -> None:
-    """At whatever statement: what it has not finished is due still, and readers never notice."""
-    scored(0, 30, 90)
+    """Killed at any statement, unfinished hours stay dirty, and readers always see correct sums."""
+    record_scores(0, 30, 90)
     count = [0]
 
     def kill(*_: Any) -> None:
         count[0] += 1
-        if count[0] == at:
+        if count[0] == statement_number:
             raise Killed
 
     event.listen(store._database.engine, "before_cursor_execute", kill)
@@ -117,18 +119,22 @@ def test_a_roller_that_is_killed_leaves_all_to_the_next(
 
     assert [one.n for one in other_store.trends.summary()] == [3]
     other_store.rollups.update(breakdowns=["model"])
-    assert (other_store.rollups.count_dirty_hours(), rolled(other_store), rolled(other_store, dimension="model")) == (
+    assert (
+        other_store.rollups.count_dirty_hours(),
+        rollup_totals(other_store),
+        rollup_totals(other_store, dimension="model"),
+    ) == (
         0,
         (3, 1.5),
         (3, 1.5),
     )
 
 
-def test_one_that_was_overtaken_writes_nothing(
-    store: TrackingStore, other_store: TrackingStore, scored: Any, clock: Any
+def test_outdated_rollup_is_discarded(
+    store: TrackingStore, other_store: TrackingStore, record_scores: Any, clock: Any
 ) -> None:
-    """It read before a change that another one has rolled up since: its sums are old, and are thrown away."""
-    [exchange] = scored(0)
+    """Sums computed before a change that another process has rolled up are not written."""
+    [exchange] = record_scores(0)
 
     def overtake(_connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
         if "FROM tally" in statement and not overtaken:
@@ -145,45 +151,45 @@ def test_one_that_was_overtaken_writes_nothing(
     event.remove(store._database.engine, "before_cursor_execute", overtake)
 
     assert overtaken
-    assert rolled(store) == (1, 0.9)
+    assert rollup_totals(store) == (1, 0.9)
     assert store.rollups.count_dirty_hours() == 0
 
 
-def test_what_is_committed_late_is_not_missed(
-    store: TrackingStore, other_store: TrackingStore, scored: Any, clock: Any
+def test_change_committed_during_a_rollup_is_rolled_up_later(
+    store: TrackingStore, other_store: TrackingStore, record_scores: Any, clock: Any
 ) -> None:
-    """A transaction that began before a round and ends after it has its hour rolled up again."""
-    scored(0)
+    """The transaction's hour stays dirty."""
+    record_scores(0)
     if store._database.dialect == "sqlite":
-        pytest.skip("nobody else can write while somebody does")
-    [exchange] = scored(1)
+        pytest.skip("SQLite allows one writer at a time")
+    [exchange] = record_scores(1)
     with other_store._database.write() as connection:
         connection.execute(text("UPDATE score SET value = 1.0 WHERE exchange_id = :id"), {"id": exchange.id})
         dirty_hours.mark_dirty(connection, [exchange.started_at])
         dirty_hours.write_pending(connection)
         store.rollups.update()
-        assert rolled(store) == (2, 1.0)
+        assert rollup_totals(store) == (2, 1.0)
 
     assert store.rollups.count_dirty_hours() == 1
     assert store.trends.summary()[0].mean == pytest.approx(0.75)
     store.rollups.update()
-    assert rolled(store) == (2, 1.5)
+    assert rollup_totals(store) == (2, 1.5)
 
 
-def test_other_dimensions_are_taken_up_for_all_hours(store: TrackingStore, scored: Any) -> None:
-    """Those that are not asked for any more go; trends are right before, meanwhile and after."""
-    scored(0, model="m1", attributes={"tier": "gold"})
-    scored(200, model="m2", attributes={"tier": "free"}, value=0.7)
+def test_changed_breakdowns_apply_to_all_hours(store: TrackingStore, record_scores: Any) -> None:
+    """Removed breakdowns are deleted; trends are correct before, during and after the change."""
+    record_scores(0, model="m1", attributes={"tier": "gold"})
+    record_scores(200, model="m2", attributes={"tier": "free"}, value=0.7)
     window: dict[str, Any] = {"scorer": "mine", "since": None}
 
     found = []
-    for trend_by, limit in ((["model"], None), (["attributes.tier"], 1), (None, None), ([], None)):
-        store.rollups.update(limit, breakdowns=trend_by)
+    for breakdowns, limit in ((["model"], None), (["attributes.tier"], 1), (None, None), ([], None)):
+        store.rollups.update(limit, breakdowns=breakdowns)
         found.append(
             (
                 store.rollups.count_dirty_hours(),
-                rolled(store, dimension="model")[0],
-                rolled(store, dimension="attributes.tier")[0],
+                rollup_totals(store, dimension="model")[0],
+                rollup_totals(store, dimension="attributes.tier")[0],
             )
         )
         labels = {one.label: one.mean for one in store.trends.means(**window, by="attributes.tier")}
@@ -194,16 +200,16 @@ def test_other_dimensions_are_taken_up_for_all_hours(store: TrackingStore, score
         store.rollups.update(breakdowns=["user"])
 
 
-def test_dimensions_do_not_change_while_an_hour_is_written(
-    store: TrackingStore, other_store: TrackingStore, scored: Any
+def test_breakdowns_do_not_change_while_an_hour_is_written(
+    store: TrackingStore, other_store: TrackingStore, record_scores: Any
 ) -> None:
-    """Else the hour that is just being written would have no labels of the new one, and not be due either."""
+    """Otherwise that hour would lack the new labels without being dirty."""
     if store._database.dialect == "sqlite":
-        pytest.skip("nobody else can write while somebody does")
-    scored(0, prompt_version="7")
+        pytest.skip("SQLite allows one writer at a time")
+    record_scores(0, prompt_version="7")
     store.rollups.update(breakdowns=["model"])
-    scored(60, prompt_version="8")
-    others = threading.Thread(target=other_store.rollups.update, args=[0], kwargs={"trend_by": ["prompt_version"]})
+    record_scores(60, prompt_version="8")
+    others = threading.Thread(target=other_store.rollups.update, args=[0], kwargs={"breakdowns": ["prompt_version"]})
 
     def change(_connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
         if statement.startswith("INSERT INTO rollup ") and others.ident is None:
@@ -222,8 +228,8 @@ def test_dimensions_do_not_change_while_an_hour_is_written(
     }
 
 
-def test_very_many_labels_count_as_one(store: TrackingStore, make: Make, clock: Any) -> None:
-    """Ninety-nine of an hour and route are told apart, the most frequent ones; nothing is left out of the sum."""
+def test_rare_labels_are_merged_into_other(store: TrackingStore, make: Make, clock: Any) -> None:
+    """The 99 most frequent labels per hour and route are kept; the total includes all."""
     exchanges = [make(number / 100, model=f"m{number % 150}") for number in range(200)]
     store.exchanges.add(exchanges)
     store.exchanges.record_scores(
@@ -238,27 +244,27 @@ def test_very_many_labels_count_as_one(store: TrackingStore, make: Make, clock: 
     assert found["other"] == 200 - 2 * 50 - 49
 
 
-def test_hours_are_rolled_up_newest_first(store: TrackingStore, scored: Any, make: Make) -> None:
-    """As many as are asked for, and no younger ones than that."""
-    scored(-3000, -60, 0, 59)
+def test_rollup_processes_the_newest_hours_first(store: TrackingStore, record_scores: Any, make: Make) -> None:
+    """The limit and ``before`` restrict which hours are processed."""
+    record_scores(-3000, -60, 0, 59)
     eleven = make(0).started_at
 
     assert store.rollups.update(1) == 1
-    assert _hours(store) == [eleven]
+    assert _rolled_up_hours(store) == [eleven]
     assert store.rollups.update(1, before=eleven - timedelta(hours=1)) == 1
-    assert _hours(store) == [eleven - timedelta(hours=50), eleven]
+    assert _rolled_up_hours(store) == [eleven - timedelta(hours=50), eleven]
     assert (store.rollups.update(), store.rollups.update(), store.rollups.count_dirty_hours()) == (1, 0, 0)
 
 
-def _hours(store: TrackingStore) -> list[datetime]:
+def _rolled_up_hours(store: TrackingStore) -> list[datetime]:
     with store._database.read() as connection:
         query = rollup.select().where(rollup.c.span == HOUR, rollup.c.dimension == "")
         return sorted(row.start for row in connection.execute(query))
 
 
-def test_what_is_deleted_leaves_the_sums(store: TrackingStore, scored: Any, make: Make, clock: Any) -> None:
-    """Also the rows of hours that have nothing any more."""
-    scored(-100, user="u1")
+def test_deleted_exchanges_leave_the_rollups(store: TrackingStore, record_scores: Any, make: Make, clock: Any) -> None:
+    """Rows of hours without data are deleted too."""
+    record_scores(-100, user="u1")
     store.sampling.assign_tasks(
         [SamplingDecision(one.id, 1.0, "uniform", proxy=0.5) for one in store.sampling.list_undecided(9)], {}
     )
@@ -272,15 +278,15 @@ def test_what_is_deleted_leaves_the_sums(store: TrackingStore, scored: Any, make
         assert [connection.execute(text(f"SELECT count(*) FROM {table}")).scalar() for table in tables] == [0] * 4
 
 
-def test_a_score_whose_exchange_is_gone_leaves_them_too(store: TrackingStore, scored: Any, clock: Any) -> None:
-    """It came while its exchange went, which marked its hour; it goes for its age, or with an exchange of its id."""
-    for take_out in (lambda _: store.retention.prune(before=clock.now), lambda one: _delete(store, one.id)):
-        [exchange] = scored(-100)
+def test_deleting_an_orphaned_score_updates_the_rollups(store: TrackingStore, record_scores: Any, clock: Any) -> None:
+    """Both deletion by age and deletion by exchange ID mark the hour as dirty."""
+    for delete_score in (lambda _: store.retention.prune(before=clock.now), lambda one: _delete(store, one.id)):
+        [exchange] = record_scores(-100)
         with store._database.write() as connection:
             connection.execute(text("DELETE FROM exchange"))
         store.rollups.update()
         assert store.trends.means(scorer="mine", since=None) != []
-        take_out(exchange)
+        delete_score(exchange)
         assert store.trends.means(scorer="mine", since=None) == []
 
 
@@ -289,8 +295,8 @@ def _delete(store: TrackingStore, exchange_id: str) -> None:
         delete_exchanges(connection, [exchange_id])
 
 
-def test_an_hour_is_marked_by_each_transaction_that_changes_it(store: TrackingStore, make: Make) -> None:
-    """One row per transaction and hour, however many exchanges; none by one that came to nothing."""
+def test_each_transaction_marks_its_hours_dirty_once(store: TrackingStore, make: Make) -> None:
+    """One row per transaction and hour; a rolled-back transaction leaves none."""
     store.exchanges.add([make(number, id=f"{uuid4().hex}") for number in range(3)])
     ids = [one.id for one in store.answers.list_exchanges()]
     store.sampling.assign_tasks([SamplingDecision(one, 1.0, "uniform") for one in ids], {"a": "f1"})

@@ -1,4 +1,4 @@
-"""What trends are read from is what the rows say, at any moment, whatever was rolled up and whatever was not."""
+"""Rollups checked against rows: trends are the same whatever part was rolled up."""
 
 from __future__ import annotations
 
@@ -25,38 +25,40 @@ from germane.storage.trends.query import TrendQuery, TrendRequest
 Make = Callable[..., Exchange]
 LEASE = timedelta(minutes=1)
 SCORERS = {"relevancy": "f1", "faithfulness": "f2"}
-BEGINNING = datetime(2026, 2, 27, 9, 0, tzinfo=UTC)
-"""Before anything that is written here."""
+EPOCH = datetime(2026, 2, 27, 9, 0, tzinfo=UTC)
+"""Earlier than all data written here."""
 
 WEEK = 7 * 24 * 60
 minutes = st.integers(0, 60 * 60)
-ends = st.one_of(minutes, st.sampled_from([-3 * WEEK, 3 * WEEK]))
-"""Of a window, in minutes: within what is written, or whole weeks beside it."""
+window_ends = st.one_of(minutes, st.sampled_from([-3 * WEEK, 3 * WEEK]))
+"""Window ends in minutes after the epoch: within the data, or three weeks before or after it."""
 few = st.integers(1, 4)
 values = st.sampled_from([-0.2, 0.0, 0.005, 0.29, 0.5, 0.8, 1.0, None])
 operations = st.lists(
     st.one_of(
         st.tuples(st.just("add"), few, minutes),
         st.tuples(st.just("assign"), few, st.sampled_from([0.1, 0.37, 1.0])),
-        st.tuples(st.just("weigh"), few, few),
+        st.tuples(st.just("assign_proxies"), few, few),
         st.tuples(st.just("complete"), few, values),
         st.tuples(st.just("record"), few, st.sampled_from([0.1, 0.9])),
         st.tuples(st.just("label"), few, minutes),
         st.tuples(st.just("drop"), few, minutes),
         st.tuples(st.just("forget"), st.sampled_from(["u0", "u1"]), few),
         st.tuples(st.just("prune"), minutes, few),
-        st.tuples(st.just("keep"), few, few),
+        st.tuples(st.just("export"), few, few),
         st.tuples(st.just("restore"), few, few),
-        st.tuples(st.just("roll"), few, st.sampled_from([None, (), ("model",), ("attributes.tier", "model")])),
-        st.tuples(st.just("roll"), st.just(1000), st.none()),
+        st.tuples(
+            st.just("update_rollups"), few, st.sampled_from([None, (), ("model",), ("attributes.tier", "model")])
+        ),
+        st.tuples(st.just("update_rollups"), st.just(1000), st.none()),
     ),
     min_size=3,
     max_size=15,
 )
 windows = st.lists(
     st.tuples(
-        ends,
-        ends,
+        window_ends,
+        window_ends,
         st.sampled_from([None, 300, 3600, 5400, 21_600, 86_400, 604_800]),
         st.sampled_from(["", "model", "attributes.tier"]),
         st.sampled_from([{}, {"route": "ask"}, {"scorer": "relevancy"}, {"scorer": "relevancy", "route": "search"}]),
@@ -64,39 +66,39 @@ windows = st.lists(
     min_size=1,
     max_size=2,
 )
-EVERYTHING: tuple[int, int, int | None, str, dict[str, str]] = (-3 * WEEK, 3 * WEEK, None, "", {})
+FULL_WINDOW: tuple[int, int, int | None, str, dict[str, str]] = (-3 * WEEK, 3 * WEEK, None, "", {})
 
 
-BEFORE = (
+INITIAL_OPERATIONS = (
     ("drop", 1, -200),
     ("add", 4, 0),
     ("assign", 4, 0.37),
     ("complete", 4, 0.8),
     ("record", 3, 0.1),
     ("add", 1, 200),
-    ("weigh", 1, 1),
-    ("keep", 9, 9),
+    ("assign_proxies", 1, 1),
+    ("export", 9, 9),
 )
-"""So that there is something to change."""
+"""Gives the later operations data to change."""
 
 
-class Run:
-    """Plays operations on one database, in which there is something already."""
+class RollupModel:
+    """Apply operations to one database that already has data."""
 
     def __init__(self, store: TrackingStore, make: Make, clock: Any) -> None:
         self.store, self.make, self.clock = store, make, clock
-        self.kept: Sequence[Any] = ()
-        with store._database.write() as connection:  # else each example would go on where the last one ended
+        self.exported: Sequence[Any] = ()
+        with store._database.write() as connection:  # each Hypothesis example starts empty
             for table in metadata.tables.values():
                 connection.execute(table.delete())
-        for name, first, second in BEFORE:
+        for name, first, second in INITIAL_OPERATIONS:
             getattr(self, name)(first, second)
 
     def add(self, count: int, minute: int) -> None:
         self.store.exchanges.add(
             [
                 self.make(
-                    started_at=BEGINNING + timedelta(minutes=minute + 17 * number),
+                    started_at=EPOCH + timedelta(minutes=minute + 17 * number),
                     route=("ask", "search")[number % 2],
                     user=f"u{number}",
                     model=(None, "m1", "m2")[number % 3],
@@ -106,11 +108,11 @@ class Run:
             ]
         )
 
-    def assign(self, count: int, chance: float) -> None:
+    def assign(self, count: int, probability: float) -> None:
         decisions = [
             SamplingDecision(
                 one.id,
-                chance,
+                probability,
                 "uniform",
                 {"faithfulness": UnscoredReason.NOT_SAMPLED} if number % 2 else {},
                 proxy=(None, 0.3, 0.7)[number % 3],
@@ -120,7 +122,7 @@ class Run:
         ]
         self.store.sampling.assign_tasks(decisions, SCORERS)
 
-    def weigh(self, count: int, _: int) -> None:
+    def assign_proxies(self, count: int, _: int) -> None:
         decisions = [
             SamplingDecision(one.id, 1.0, "uniform", proxy=0.4, proxy_probability=0.5)
             for one in self.store.sampling.list_undecided(count)
@@ -162,52 +164,49 @@ class Run:
         self.store.sampling.apply_feedback([one.id for one in given], [one.exchange_id for one in given], SCORERS)
 
     def drop(self, count: int, minute: int) -> None:
-        self.store.exchanges.count_dropped({("shop", "ask"): count}, SCORERS, at=BEGINNING + timedelta(minutes=minute))
+        self.store.exchanges.count_dropped({("shop", "ask"): count}, SCORERS, at=EPOCH + timedelta(minutes=minute))
 
     def forget(self, user: str, _: int) -> None:
         self.store.retention.forget(user=user)
 
     def prune(self, minute: int, _: int) -> None:
-        self.store.retention.prune(before=BEGINNING + timedelta(minutes=minute / 3))
+        self.store.retention.prune(before=EPOCH + timedelta(minutes=minute / 3))
 
-    def keep(self, *_: int) -> None:
-        self.kept = self.store.transfer.load_records(ExportSelection(), limit=30)
+    def export(self, *_: int) -> None:
+        self.exported = self.store.transfer.load_records(ExportSelection(), limit=30)
 
     def restore(self, *_: int) -> None:
-        self.store.transfer.restore_records(self.kept)
+        self.store.transfer.restore_records(self.exported)
 
-    def roll(self, limit: int, trend_by: Sequence[str] | None) -> None:
-        self.store.rollups.update(limit, breakdowns=trend_by)
+    def update_rollups(self, limit: int, breakdowns: Sequence[str] | None) -> None:
+        self.store.rollups.update(limit, breakdowns=breakdowns)
 
 
-@given(steps=operations, looks=windows, eager=st.booleans())
+@given(steps=operations, window_list=windows, eager=st.booleans())
 @settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_what_is_rolled_up_and_what_is_not_add_up_to_the_rows(
-    store: TrackingStore, make: Make, clock: Any, steps: list[tuple[str, Any, Any]], looks: list[Any], eager: bool
+def test_trends_match_rows_after_any_operations(
+    store: TrackingStore, make: Make, clock: Any, steps: list[tuple[str, Any, Any]], window_list: list[Any], eager: bool
 ) -> None:
-    """After every operation, for any window, bucket, dimension and choice: sums, spreads, counts and proxies.
-
-    The eager roll up after each, so that whatever an operation forgets to mark is seen.
-    """
-    run, looks = Run(store, make, clock), [EVERYTHING, *looks]
+    """Sums, histograms, counts and proxies match the rows for any window, bucket, dimension and filter."""
+    run, window_list = RollupModel(store, make, clock), [FULL_WINDOW, *window_list]
     for number, (name, first, second) in enumerate(steps):
         getattr(run, name)(first, second)
         if eager and number % 2:
             store.rollups.update()
-        check(store, *looks[number % len(looks)])
+        assert_trends_match_rows(store, *window_list[number % len(window_list)])
         if eager:
             store.rollups.update()
-    for look in looks:
-        check(store, *look)
+    for window in window_list:
+        assert_trends_match_rows(store, *window)
 
 
-@pytest.mark.parametrize("rolled", [False, True])
+@pytest.mark.parametrize("rolled_up", [False, True])
 @pytest.mark.parametrize(
     "steps",
     [
         [("add", 4, 400)],
         [("assign", 4, 1.0)],
-        [("weigh", 4, 1)],
+        [("assign_proxies", 4, 1)],
         [("complete", 4, None)],
         [("record", 3, 0.9)],
         [("label", 4, 0)],
@@ -218,56 +217,60 @@ def test_what_is_rolled_up_and_what_is_not_add_up_to_the_rows(
     ],
     ids=lambda steps: "-".join(name for name, *_ in steps),
 )
-def test_each_change_is_marked(
-    store: TrackingStore, make: Make, clock: Any, steps: list[tuple[str, Any, Any]], rolled: bool
+def test_each_change_marks_its_hour_dirty(
+    store: TrackingStore, make: Make, clock: Any, steps: list[tuple[str, Any, Any]], rolled_up: bool
 ) -> None:
-    """Of what was rolled up just before nothing is read any more that has changed."""
-    run = Run(store, make, clock)
+    """After a change, no trend is read from outdated rollups."""
+    run = RollupModel(store, make, clock)
     for name, first, second in steps:
         store.rollups.update()
         getattr(run, name)(first, second)
-    store.rollups.update() if rolled else None
+    store.rollups.update() if rolled_up else None
 
-    check(store, *EVERYTHING)
+    assert_trends_match_rows(store, *FULL_WINDOW)
 
 
-def check(
+def assert_trends_match_rows(
     store: TrackingStore, first: int, second: int, bucket: int | None, dimension: str, equal: Mapping[str, str]
 ) -> None:
-    since, until = (BEGINNING + timedelta(minutes=minute) for minute in sorted((first, second)))
-    asked = TrendRequest(since=since, until=until, bucket=bucket, equal=equal, dimension=dimension)
+    since, until = (EPOCH + timedelta(minutes=minute) for minute in sorted((first, second)))
+    request = TrendRequest(since=since, until=until, bucket=bucket, equal=equal, dimension=dimension)
     names = ("service", "route", "scorer")
     with store._database.read(snapshot=True) as connection:
-        reading = TrendQuery(connection, asked)
-        scores, counts = reading.scores((*names, "fingerprint")), reading.counts(names)
-        proxies = reading.proxies(names[:2])
-        rows = [dict(row) for row in connection.execute(text(RAW)).mappings()]
-        of_proxies = [dict(row) for row in connection.execute(text(RAW_PROXIES)).mappings()]
-        minutes = [dict(row) for row in connection.execute(text(RAW_COUNTS)).mappings()]
-    assert {key: group.sums for key, group in scores.items()} == near(true_sums(rows, asked))
+        trend_query = TrendQuery(connection, request)
+        scores, counts = trend_query.scores((*names, "fingerprint")), trend_query.counts(names)
+        proxies = trend_query.proxies(names[:2])
+        rows = [dict(row) for row in connection.execute(text(SCORE_QUERY)).mappings()]
+        proxy_rows = [dict(row) for row in connection.execute(text(PROXY_QUERY)).mappings()]
+        minutes = [dict(row) for row in connection.execute(text(TALLY_QUERY)).mappings()]
+    assert {key: group.sums for key, group in scores.items()} == approximately(sums_of_rows(rows, request))
     spreads = {key: list(group.histogram.weights) for key, group in scores.items() if group.histogram is not None}
-    assert spreads == near(true_bins(rows, asked))
-    assert {key: group.latest for key, group in scores.items()} == true_latest(rows, asked)
-    assert proxies == near(true_proxies(of_proxies, asked))
-    assert {key: +Counter(found) for key, found in counts.items() if any(found.values())} == true_counts(minutes, asked)
+    assert spreads == approximately(bins_of_rows(rows, request))
+    assert {key: group.latest for key, group in scores.items()} == latest_of_rows(rows, request)
+    assert proxies == approximately(proxies_of_rows(proxy_rows, request))
+    assert {key: +Counter(found) for key, found in counts.items() if any(found.values())} == counts_of_rows(
+        minutes, request
+    )
 
 
-def near(expected: dict[Any, Any]) -> dict[Any, Any]:
+def approximately(expected: dict[Any, Any]) -> dict[Any, Any]:
     return {key: pytest.approx(value, rel=1e-9, abs=1e-12) for key, value in expected.items()}
 
 
-RAW = "SELECT score.*, exchange.model, exchange.attributes FROM score LEFT JOIN exchange ON exchange.id = exchange_id"
-RAW_PROXIES = "SELECT * FROM exchange WHERE proxy IS NOT NULL"
-RAW_COUNTS = "SELECT minute AS started_at, tally.* FROM tally"
+SCORE_QUERY = (
+    "SELECT score.*, exchange.model, exchange.attributes FROM score LEFT JOIN exchange ON exchange.id = exchange_id"
+)
+PROXY_QUERY = "SELECT * FROM exchange WHERE proxy IS NOT NULL"
+TALLY_QUERY = "SELECT minute AS started_at, tally.* FROM tally"
 
 
-def within(rows: list[dict[str, Any]], asked: TrendRequest, *, by_minute: bool = False) -> list[dict[str, Any]]:
-    since = asked.since.replace(second=0, microsecond=0) if by_minute else asked.since
+def within(rows: list[dict[str, Any]], request: TrendRequest, *, by_minute: bool = False) -> list[dict[str, Any]]:
+    since = request.since.replace(second=0, microsecond=0) if by_minute else request.since
     return [
         row
         for row in rows
-        if since <= moment(row) < asked.until
-        and all(row[name] == value for name, value in asked.equal.items() if name in row)
+        if since <= moment(row) < request.until
+        and all(row[name] == value for name, value in request.equal.items() if name in row)
     ]
 
 
@@ -278,16 +281,16 @@ def moment(row: dict[str, Any]) -> datetime:
     return started_at.astimezone(UTC)  # type: ignore[no-any-return]
 
 
-def start(row: dict[str, Any], asked: TrendRequest) -> tuple[int, ...]:
-    if asked.bucket is None:
+def start(row: dict[str, Any], request: TrendRequest) -> tuple[int, ...]:
+    if request.bucket is None:
         return ()
     seconds = int(moment(row).timestamp())
-    return (seconds - seconds % asked.bucket,)
+    return (seconds - seconds % request.bucket,)
 
 
-def key_of(row: dict[str, Any], asked: TrendRequest) -> tuple[Any, ...]:
+def key_of(row: dict[str, Any], request: TrendRequest) -> tuple[Any, ...]:
     names = (row["service"], row["route"], row["scorer"], row["fingerprint"])
-    return (*start(row, asked), *names, *([label(row, asked.dimension)] if asked.dimension else []))
+    return (*start(row, request), *names, *([label(row, request.dimension)] if request.dimension else []))
 
 
 def label(row: dict[str, Any], dimension: str) -> str:
@@ -297,10 +300,10 @@ def label(row: dict[str, Any], dimension: str) -> str:
     return "free" if "free" in str(found) else "true" if "rue" in str(found) else ""
 
 
-def true_sums(rows: list[dict[str, Any]], asked: TrendRequest) -> dict[Any, dict[str, float]]:
+def sums_of_rows(rows: list[dict[str, Any]], request: TrendRequest) -> dict[Any, dict[str, float]]:
     found: dict[Any, dict[str, float]] = {}
-    for row in within(rows, asked):
-        sums = found.setdefault(key_of(row, asked), dict.fromkeys(SCORES, 0.0))
+    for row in within(rows, request):
+        sums = found.setdefault(key_of(row, request), dict.fromkeys(SCORES, 0.0))
         y, x, w = row["value"], row["proxy"], 1 / (row["sampling_probability"] or 1.0)
         known = x is not None
         x = x or 0.0
@@ -317,26 +320,26 @@ def true_sums(rows: list[dict[str, Any]], asked: TrendRequest) -> dict[Any, dict
     return found
 
 
-def true_bins(rows: list[dict[str, Any]], asked: TrendRequest) -> dict[Any, list[float]]:
+def bins_of_rows(rows: list[dict[str, Any]], request: TrendRequest) -> dict[Any, list[float]]:
     found: dict[Any, list[float]] = {}
-    for row in within(rows, asked):
+    for row in within(rows, request):
         number = min(BINS - 1, max(0, int(row["value"] * BINS)))
-        weights = found.setdefault(key_of(row, asked), [0.0] * BINS)
+        weights = found.setdefault(key_of(row, request), [0.0] * BINS)
         weights[number] += 1 / (row["sampling_probability"] or 1.0)
     return found
 
 
-def true_latest(rows: list[dict[str, Any]], asked: TrendRequest) -> dict[Any, datetime]:
+def latest_of_rows(rows: list[dict[str, Any]], request: TrendRequest) -> dict[Any, datetime]:
     found: dict[Any, datetime] = {}
-    for row in within(rows, asked):
-        found[key_of(row, asked)] = max(moment(row), found.get(key_of(row, asked), BEGINNING))
+    for row in within(rows, request):
+        found[key_of(row, request)] = max(moment(row), found.get(key_of(row, request), EPOCH))
     return found
 
 
-def true_proxies(rows: list[dict[str, Any]], asked: TrendRequest) -> dict[Any, dict[str, float]]:
+def proxies_of_rows(rows: list[dict[str, Any]], request: TrendRequest) -> dict[Any, dict[str, float]]:
     found: dict[Any, dict[str, float]] = {}
-    for row in within(rows, asked):
-        sums = found.setdefault((*start(row, asked), row["service"], row["route"]), dict.fromkeys(PROXIES, 0.0))
+    for row in within(rows, request):
+        sums = found.setdefault((*start(row, request), row["service"], row["route"]), dict.fromkeys(PROXIES, 0.0))
         v, x = 1 / (row["proxy_probability"] or 1.0) / row["capture_probability"], row["proxy"]
         each = {
             "n": 1,
@@ -352,21 +355,21 @@ def true_proxies(rows: list[dict[str, Any]], asked: TrendRequest) -> dict[Any, d
     return found
 
 
-def true_counts(rows: list[dict[str, Any]], asked: TrendRequest) -> dict[Any, Counter[Any]]:
+def counts_of_rows(rows: list[dict[str, Any]], request: TrendRequest) -> dict[Any, Counter[Any]]:
     found: dict[Any, Counter[Any]] = {}
-    for row in within(rows, asked, by_minute=True):
-        key = (*start(row, asked), row["service"], row["route"], row["scorer"])
+    for row in within(rows, request, by_minute=True):
+        key = (*start(row, request), row["service"], row["route"], row["scorer"])
         found.setdefault(key, Counter())[row["outcome"], row["reason"]] += row["count"]
     return {key: +counts for key, counts in found.items() if any(counts.values())}
 
 
 @given(steps=operations)
 @settings(max_examples=6, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_the_identity_holds_in_what_is_rolled_up(
+def test_rolled_up_coverage_adds_up(
     store: TrackingStore, make: Make, clock: Any, steps: list[tuple[str, Any, Any]]
 ) -> None:
-    """seen = scored + skipped + failed + pending, of the counts of each bucket."""
-    run = Run(store, make, clock)
+    """seen = scored + skipped + failed + pending in every bucket."""
+    run = RollupModel(store, make, clock)
     for name, first, second in steps:
         getattr(run, name)(first, second)
     store.rollups.update()
@@ -374,7 +377,7 @@ def test_the_identity_holds_in_what_is_rolled_up(
     assert store.rollups.count_dirty_hours() == 0
     for scorer in (*SCORERS, "mine"):
         covered = store.trends.coverage_over_time(
-            scorer=scorer, bucket=timedelta(days=1), since=BEGINNING - timedelta(days=1), until=clock.now
+            scorer=scorer, bucket=timedelta(days=1), since=EPOCH - timedelta(days=1), until=clock.now
         )
         assert all(adds_up(one) for one in covered)
 

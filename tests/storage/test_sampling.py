@@ -1,4 +1,4 @@
-"""Every captured exchange is decided on once, and counted for every scorer."""
+"""Sampling decisions: one per captured exchange, counted for every scorer."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from germane.storage import Coverage, SamplingDecision, TrackingStore
 Make = Callable[..., Exchange]
 
 
-def test_unsampled_exchanges_come_oldest_first_until_they_are_decided_on(store: TrackingStore, make: Make) -> None:
-    """No cursor: what commits late is found too."""
+def test_undecided_exchanges_are_listed_oldest_first(store: TrackingStore, make: Make) -> None:
+    """There is no cursor, so exchanges that commit late are listed too."""
     late, early = make(5), make(1)
     store.exchanges.add([late, early])
     assert store.sampling.list_undecided(1) == [early]
@@ -27,8 +27,8 @@ def test_unsampled_exchanges_come_oldest_first_until_they_are_decided_on(store: 
     assert store.answers.counts().undecided == 2
 
 
-def test_a_decision_makes_tasks_and_counts(store: TrackingStore, make: Make) -> None:
-    """Pending for the scorers that score it, skipped with a reason for the others."""
+def test_decision_creates_pending_and_skipped_tasks(store: TrackingStore, make: Make) -> None:
+    """Tasks are pending for the scorers that run and skipped with a reason for the others."""
     exchange = make()
     store.exchanges.add([exchange])
 
@@ -43,8 +43,8 @@ def test_a_decision_makes_tasks_and_counts(store: TrackingStore, make: Make) -> 
     assert (store.answers.counts().pending, store.answers.counts().skipped) == (1, 1)
 
 
-def test_deciding_again_changes_nothing(store: TrackingStore, make: Make) -> None:
-    """A batch that was committed without our knowing may be tried again, and the first probability stands."""
+def test_repeated_decision_changes_nothing(store: TrackingStore, make: Make) -> None:
+    """A batch can be retried after a lost commit; the first probability is kept."""
     exchange = make()
     store.exchanges.add([exchange])
     for probability in (0.5, 1.0):
@@ -54,8 +54,8 @@ def test_deciding_again_changes_nothing(store: TrackingStore, make: Make) -> Non
     assert store.trends.coverage() == [Coverage(service="shop", route="ask", scorer="a", seen=1, pending=1)]
 
 
-def test_a_new_fingerprint_is_a_new_task(store: TrackingStore, make: Make) -> None:
-    """An exchange may be scored anew by a changed scorer."""
+def test_new_fingerprint_creates_a_new_task(store: TrackingStore, make: Make) -> None:
+    """A changed scorer can score an exchange again."""
     exchange = make()
     store.exchanges.add([exchange])
     for fingerprint in ("f1", "f2"):
@@ -64,8 +64,8 @@ def test_a_new_fingerprint_is_a_new_task(store: TrackingStore, make: Make) -> No
     assert store.answers.counts().pending == 2
 
 
-def test_a_decision_that_comes_too_late_adds_nothing(store: TrackingStore, make: Make) -> None:
-    """What was decided on otherwise has a probability that is not that of these tasks."""
+def test_decision_on_a_decided_exchange_adds_no_tasks(store: TrackingStore, make: Make) -> None:
+    """The stored sampling probability would not apply to the new tasks."""
     exchange = make()
     store.exchanges.add([exchange])
     store.sampling.assign_tasks(
@@ -76,15 +76,15 @@ def test_a_decision_that_comes_too_late_adds_nothing(store: TrackingStore, make:
     assert (store.answers.counts().pending, [one.scorer for one in store.trends.coverage()]) == (0, ["a"])
 
 
-def test_a_decision_on_what_is_not_there_is_ignored(store: TrackingStore) -> None:
-    """An exchange may have been erased since."""
+def test_decision_on_a_deleted_exchange_is_ignored(store: TrackingStore) -> None:
+    """It creates no tasks and counts nothing."""
     store.sampling.assign_tasks([SamplingDecision("0" * 32, 1.0, "uniform")], {"a": "f1"})
 
     assert (store.answers.counts().pending, store.trends.coverage()) == (0, [])
 
 
-def test_many_decisions_fit_into_one_call(store: TrackingStore, make: Make) -> None:
-    """More than a database takes parameters in one statement."""
+def test_large_batch_of_decisions_is_split(store: TrackingStore, make: Make) -> None:
+    """A batch may need more parameters than one statement allows."""
     exchanges = [make(number / 100) for number in range(1200)]
     store.exchanges.add(exchanges)
 
@@ -95,8 +95,8 @@ def test_many_decisions_fit_into_one_call(store: TrackingStore, make: Make) -> N
     assert store.sampling.list_undecided(10) == []
 
 
-def test_one_owner_is_elected_until_its_lease_ends(store: TrackingStore, clock: Any) -> None:
-    """Renewing keeps it; a lease that has run out goes to whoever asks."""
+def test_lease_has_one_owner_until_it_expires(store: TrackingStore, clock: Any) -> None:
+    """The owner can renew its lease; an expired lease goes to the next process that asks."""
     ttl = timedelta(seconds=10)
     assert store.workers.acquire_lease("sampler", "a", ttl=ttl)
     assert not store.workers.acquire_lease("sampler", "b", ttl=ttl)

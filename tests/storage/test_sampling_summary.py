@@ -1,4 +1,4 @@
-"""How exchanges are sampled and kept in fact is told by the newest of them."""
+"""Sampling summary: how the newest exchanges were sampled and kept."""
 
 from __future__ import annotations
 
@@ -13,55 +13,58 @@ from germane.storage import SamplingDecision, SamplingReasonCount, TrackingStore
 Make = Callable[..., Exchange]
 
 
-def test_an_empty_database_tells_nothing(store: TrackingStore) -> None:
-    """Nothing was sampled."""
-    found = store.sampling.load_summary()
+def test_empty_database_has_an_empty_summary(store: TrackingStore) -> None:
+    """It reports no exchanges and no reasons."""
+    summary = store.sampling.load_summary()
 
-    assert (found.n, found.since, found.reasons) == (0, None, [])
+    assert (summary.n, summary.since, summary.reasons) == (0, None, [])
 
 
 def test_reasons_are_counted_with_their_probabilities(store: TrackingStore, make: Make) -> None:
-    """The most common first; what nobody has decided on is among them, and so is what keeps no text."""
+    """The most frequent reason comes first; undecided exchanges and those without text are included."""
     exchanges = [make(number) for number in range(5)] + [make(9, question=None, answer=None)]
     store.exchanges.add(exchanges)
-    drawn = [SamplingDecision(one.id, 0.25 + 0.25 * number, "sampled") for number, one in enumerate(exchanges[:3])]
+    sampled_decisions = [
+        SamplingDecision(one.id, 0.25 + 0.25 * number, "sampled") for number, one in enumerate(exchanges[:3])
+    ]
     store.sampling.assign_tasks(
-        [*drawn, SamplingDecision(exchanges[3].id, 0.5, "not_sampled", {"a": UnscoredReason.NOT_SAMPLED})], {"a": "f1"}
+        [*sampled_decisions, SamplingDecision(exchanges[3].id, 0.5, "not_sampled", {"a": UnscoredReason.NOT_SAMPLED})],
+        {"a": "f1"},
     )
-    found = store.sampling.load_summary()
+    summary = store.sampling.load_summary()
 
-    assert found.reasons == [
+    assert summary.reasons == [
         SamplingReasonCount(reason="sampled", n=3, min_probability=0.25, max_probability=0.75),
         SamplingReasonCount(reason="", n=2, min_probability=None, max_probability=None),
         SamplingReasonCount(reason="not_sampled", n=1, min_probability=0.5, max_probability=0.5),
     ]
-    assert (found.n, found.without_text, found.erased) == (6, 1, 0)
-    assert found.since == exchanges[0].started_at
+    assert (summary.n, summary.without_text, summary.erased) == (6, 1, 0)
+    assert summary.since == exchanges[0].started_at
 
 
-def test_only_the_newest_are_looked_at(store: TrackingStore, make: Make) -> None:
-    """However many there are."""
+def test_summary_covers_only_the_newest_exchanges(store: TrackingStore, make: Make) -> None:
+    """The limit bounds the work on large databases."""
     exchanges = [make(number) for number in range(9)]
     store.exchanges.add(exchanges)
-    found = store.sampling.load_summary(newest=4)
+    summary = store.sampling.load_summary(newest=4)
 
-    assert (found.n, found.since) == (4, exchanges[5].started_at)
+    assert (summary.n, summary.since) == (4, exchanges[5].started_at)
 
 
-def test_erased_text_is_told_apart_from_text_that_was_never_kept(store: TrackingStore, make: Make, clock: Any) -> None:
-    """It was there, and has gone when its time had come."""
+def test_erased_text_differs_from_text_never_stored(store: TrackingStore, make: Make, clock: Any) -> None:
+    """Erased texts and texts that were never stored have separate counts."""
     store.exchanges.add([make(0), make(1, question=None, answer=None)])
     store.sampling.assign_tasks(
         [SamplingDecision(one.id, 1.0, "sampled") for one in store.sampling.list_undecided(9)], {}
     )
     store.retention.prune(texts_before=clock.now - timedelta(minutes=59, seconds=30))
-    found = store.sampling.load_summary()
+    summary = store.sampling.load_summary()
 
-    assert (found.erased, found.without_text) == (1, 1)
+    assert (summary.erased, summary.without_text) == (1, 1)
 
 
-def test_the_age_of_what_waits_is_known_by_scorer(store: TrackingStore, make: Make, sampled: Any, clock: Any) -> None:
-    """Of a scorer for which nothing is to be scored it is unknown; the revision of the tables is told too."""
+def test_backlog_age_is_reported_per_scorer(store: TrackingStore, make: Make, sampled: Any, clock: Any) -> None:
+    """Each scorer reports its oldest pending task."""
     sampled(make(0), scorers={"a": "f1"})
     began = clock.now
     clock.advance(minutes=5)

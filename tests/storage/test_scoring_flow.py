@@ -1,4 +1,4 @@
-"""Whether scores keep coming, and means of answers with certain attributes, on both databases."""
+"""Scoring flow (whether scores keep arriving) and means filtered by attributes."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from germane.testing import Clock
 SCORER = {"s": "f"}
 
 
-def write(
+def write_scores(
     store: TrackingStore, values: list[float | None], *, minutes: float = 0, skipped: Any = None, **changes: Any
 ) -> None:
-    """Write exchanges of so many minutes after eleven with their scores; None waits."""
+    """Write exchanges the given number of minutes after eleven with their scores; None leaves the task pending."""
     exchanges = [an_exchange(minutes, **changes) for _ in values]
     store.exchanges.add(exchanges)
     store.sampling.assign_tasks([SamplingDecision(one.id, 1.0, "sampled", skipped or {}) for one in exchanges], SCORER)
@@ -35,48 +35,48 @@ def write(
     )
 
 
-def flow(store: TrackingStore, since: datetime = NOON - timedelta(hours=2), **given_: Any) -> ScoringFlow:
-    (found,) = store.alerts.list_flows(since=since, **given_)
+def load_flow(store: TrackingStore, since: datetime = NOON - timedelta(hours=2), **options: Any) -> ScoringFlow:
+    (found,) = store.alerts.list_flows(since=since, **options)
     return found
 
 
-def test_what_waits_is_what_came_after_the_newest_scored_answer(store: TrackingStore) -> None:
-    """Its oldest minute, and how many; what the draw left out was not to be scored."""
-    write(store, [0.5], minutes=0)
-    write(store, [None, None], minutes=10)
-    write(store, [0.0], minutes=20, skipped={"s": UnscoredReason.NOT_SAMPLED})
-    write(store, [None], minutes=30)
-    found = flow(store)
+def test_waiting_counts_exchanges_after_the_newest_scored_one(store: TrackingStore) -> None:
+    """The oldest waiting minute is reported too; unsampled exchanges do not count."""
+    write_scores(store, [0.5], minutes=0)
+    write_scores(store, [None, None], minutes=10)
+    write_scores(store, [0.0], minutes=20, skipped={"s": UnscoredReason.NOT_SAMPLED})
+    write_scores(store, [None], minutes=30)
+    found = load_flow(store)
     assert (found.last_scored_minute, found.waiting) == (NOON - timedelta(hours=1), 3)
     assert found.waiting_since == NOON - timedelta(minutes=50)
-    write(store, [0.5], minutes=40)
-    assert (flow(store).waiting, flow(store).waiting_since) == (0, None)
+    write_scores(store, [0.5], minutes=40)
+    assert (load_flow(store).waiting, load_flow(store).waiting_since) == (0, None)
 
 
-def test_routes_that_are_not_taken_do_not_count(store: TrackingStore) -> None:
-    """Nor does what lies before the time looked at."""
-    write(store, [0.5], minutes=10, route="other")
-    write(store, [None], minutes=20)
-    assert flow(store, includes_route=lambda route: route != "other").last_scored_minute is None
+def test_excluded_routes_and_earlier_exchanges_do_not_count(store: TrackingStore) -> None:
+    """Exchanges before the window are ignored as well."""
+    write_scores(store, [0.5], minutes=10, route="other")
+    write_scores(store, [None], minutes=20)
+    assert load_flow(store, includes_route=lambda route: route != "other").last_scored_minute is None
     assert store.alerts.list_flows(since=NOON) == []
 
 
-def test_the_usual_wait_is_gap_and_lag_that_hardly_ever_is_longer(store: TrackingStore, clock: Clock) -> None:
-    """Scores every ten minutes, made a minute after the answer: eleven minutes. Too few say nothing."""
+def test_typical_score_delay_adds_gap_and_lag(store: TrackingStore, clock: Clock) -> None:
+    """Scores every ten minutes with a lag of one minute give eleven minutes; too few scores give None."""
     for number in range(19):
         clock.now = NOON + timedelta(minutes=10 * number + 1)
-        write(store, [0.5, 0.5], minutes=60 + 10 * number)
+        write_scores(store, [0.5, 0.5], minutes=60 + 10 * number)
     service = an_exchange().service
     assert store.alerts.typical_score_delay(service, "s", since=NOON - timedelta(days=14)) is None
     for number in range(19, 30):
         clock.now = NOON + timedelta(minutes=10 * number + 1)
-        write(store, [0.5], minutes=60 + 10 * number)
+        write_scores(store, [0.5], minutes=60 + 10 * number)
     assert store.alerts.typical_score_delay(service, "s", since=NOON - timedelta(days=14)) == timedelta(minutes=11)
     assert store.alerts.typical_score_delay("nobody", "s", since=NOON - timedelta(days=14)) is None
 
 
-def test_what_is_tried_in_vain_is_counted_by_reason(store: TrackingStore) -> None:
-    """Until it is done."""
+def test_failing_tasks_are_counted_by_reason(store: TrackingStore) -> None:
+    """Postponed tasks are listed with the reason of the last failure."""
     exchanges = [an_exchange() for _ in range(3)]
     store.exchanges.add(exchanges)
     store.sampling.assign_tasks([SamplingDecision(one.id, 1.0, "sampled") for one in exchanges], SCORER)
@@ -101,8 +101,8 @@ def test_what_is_tried_in_vain_is_counted_by_reason(store: TrackingStore) -> Non
         ({"tenant": "acme"}, {}, True),
     ],
 )
-def test_patterns_of_attributes(attributes: dict[str, Any], patterns: dict[str, str], fit: bool) -> None:
-    """All must fit, and an attribute that is not there fits none; flags are written as JSON writes them."""
+def test_attribute_patterns_must_all_match(attributes: dict[str, Any], patterns: dict[str, str], fit: bool) -> None:
+    """A missing attribute never matches; booleans and numbers are compared as JSON text."""
     assert matches_attributes(attributes, patterns) is fit
 
 
@@ -111,19 +111,23 @@ values = st.lists(st.sampled_from([0.0, 0.2, 0.5, 0.9, 1.0]), min_size=1, max_si
 
 @given(values, values)
 @settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_means_with_attributes_are_those_without_where_all_have_them(
+def test_attribute_mean_equals_the_plain_mean_of_matching_answers(
     store: TrackingStore, some: list[float], others: list[float]
 ) -> None:
-    """One number for one window, whichever way it is read."""
+    """Answers with other attributes do not change it."""
     service = f"shop {len(store.answers.list_exchanges(limit=1000))}"
-    write(store, list(some), service=service, attributes={"tenant": "acme"})
+    write_scores(store, list(some), service=service, attributes={"tenant": "acme"})
     plain = [replace(one, histogram=None) for one in store.trends.means(scorer="s", since=None, service=service)]
-    assert _close(store.trends.means_with_attributes({"tenant": "a*"}, scorer="s", since=None, service=service), plain)
-    write(store, list(others), service=service, attributes={"tenant": "other"})
-    assert _close(store.trends.means_with_attributes({"tenant": "a*"}, scorer="s", since=None, service=service), plain)
+    assert _assert_close(
+        store.trends.means_with_attributes({"tenant": "a*"}, scorer="s", since=None, service=service), plain
+    )
+    write_scores(store, list(others), service=service, attributes={"tenant": "other"})
+    assert _assert_close(
+        store.trends.means_with_attributes({"tenant": "a*"}, scorer="s", since=None, service=service), plain
+    )
 
 
-def _close(found: Any, expected: Any) -> bool:
+def _assert_close(found: Any, expected: Any) -> bool:
     (one,), (other,) = found, expected
     assert (one.n, one.newest, one.latest, one.route) == (other.n, other.newest, other.latest, other.route)
     names = ("mean", "deviation", "low_share", "noncommittal_share")

@@ -1,4 +1,4 @@
-"""Two stretches of time compared, in the database: one number everywhere, and only what can be compared."""
+"""Comparisons of two windows in the database: same numbers as summaries, equal fingerprints only."""
 
 from __future__ import annotations
 
@@ -16,16 +16,18 @@ from germane.score import Score, band_of
 from germane.storage import Estimate, SamplingDecision, TrackingStore
 
 NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
-GOOD, BAD = [0.9, 0.8, 0.85] * 10, [0.3, 0.2, 0.25] * 10
+HIGH_SCORES, LOW_SCORES = [0.9, 0.8, 0.85] * 10, [0.3, 0.2, 0.25] * 10
 HOUR = timedelta(hours=1)
 Write = Callable[..., None]
 
 
 @pytest.fixture
-def write(store: TrackingStore, make: Callable[..., Exchange]) -> Write:
-    """Writes scores of exchanges so many minutes after noon."""
+def write_scores(store: TrackingStore, make: Callable[..., Exchange]) -> Write:
+    """Write scored exchanges the given number of minutes after noon."""
 
-    def write(minutes: float, values: list[float], *, fingerprint: str = "f1", scorer: str = "r", **given: Any) -> None:
+    def write_scores(
+        minutes: float, values: list[float], *, fingerprint: str = "f1", scorer: str = "r", **given: Any
+    ) -> None:
         exchanges = [make(minutes + 60, **given) for _ in values]
         store.exchanges.add(exchanges)
         store.sampling.assign_tasks(
@@ -36,74 +38,79 @@ def write(store: TrackingStore, make: Callable[..., Exchange]) -> Write:
         results = [(task, _score(scorer, fingerprint, found[task.exchange_id])) for c in claims for task in c.tasks]
         store.queue.complete_tasks("me", results)
 
-    return write
+    return write_scores
 
 
 def _score(scorer: str, fingerprint: str, value: float) -> Score:
     return Score(scorer=scorer, fingerprint=fingerprint, value=value, label=band_of(value), scored_at=NOON)
 
 
-def test_both_sides_are_the_numbers_of_a_summary(store: TrackingStore, clock: Any, write: Write) -> None:
-    """Of the same window, to the last digit."""
-    write(-30, GOOD)
-    write(30, BAD)
+def test_comparison_sides_equal_the_summaries(store: TrackingStore, clock: Any, write_scores: Write) -> None:
+    """Both estimates are identical to the summaries of their windows."""
+    write_scores(-30, HIGH_SCORES)
+    write_scores(30, LOW_SCORES)
     clock.advance(hours=1)
 
     found = store.trends.compare(since=NOON)
 
-    (line,) = found.routes
+    (comparison,) = found.routes
     assert (found.before, found.after) == ((NOON - HOUR, NOON), (NOON, NOON + HOUR))
-    for side, window in ((line.before, found.before), (line.after, found.after)):
+    for side, window in ((comparison.before, found.before), (comparison.after, found.after)):
         (summary,) = store.trends.summary(since=window[0], until=window[1], histograms=False)
         assert side is not None
         assert [getattr(side, one.name) for one in fields(Estimate)] == [
             getattr(summary, one.name) for one in fields(Estimate)
         ]
-    assert (line.service, line.route, line.scorer, line.fingerprint) == ("shop", "ask", "r", "f1")
-    assert line.difference == pytest.approx(-0.6, abs=1e-9)
-    assert (line.finding, line.effect_name) == ("dropped", "large")
-    assert found.dropped == [line]
+    assert (comparison.service, comparison.route, comparison.scorer, comparison.fingerprint) == (
+        "shop",
+        "ask",
+        "r",
+        "f1",
+    )
+    assert comparison.difference == pytest.approx(-0.6, abs=1e-9)
+    assert (comparison.finding, comparison.effect_name) == ("dropped", "large")
+    assert found.dropped == [comparison]
     assert found.services == []
 
 
-def test_windows_hold_their_beginning_and_not_their_end(store: TrackingStore, clock: Any, write: Write) -> None:
-    """An answer at the moment of the mark is of the time since; nothing counts twice."""
-    write(0, GOOD)
-    write(-60, GOOD[:21])
-    write(60, BAD)
+def test_comparison_windows_do_not_overlap(store: TrackingStore, clock: Any, write_scores: Write) -> None:
+    """An answer at the marker's time belongs to the later window."""
+    write_scores(0, HIGH_SCORES)
+    write_scores(-60, HIGH_SCORES[:21])
+    write_scores(60, LOW_SCORES)
     clock.advance(hours=2)
-    mark = Marker(id="m", name="v1", service="shop", at=NOON)
+    marker = Marker(id="m", name="v1", service="shop", at=NOON)
 
-    (line,) = store.trends.compare(since=mark, until=NOON + HOUR).routes
+    (comparison,) = store.trends.compare(since=marker, until=NOON + HOUR).routes
 
-    assert line.before is not None
-    assert line.after is not None
-    assert (line.before.n, line.after.n) == (21, 30)
+    assert comparison.before is not None
+    assert comparison.after is not None
+    assert (comparison.before.n, comparison.after.n) == (21, 30)
 
 
-def test_the_earlier_stretch_may_be_any(store: TrackingStore, clock: Any, write: Write) -> None:
-    """Such as the same hours a day before."""
-    write(-24 * 60 + 10, GOOD)
-    write(-30, BAD)
-    write(10, BAD)
+def test_earlier_window_can_be_chosen(store: TrackingStore, clock: Any, write_scores: Write) -> None:
+    """For example, the same hour on the day before."""
+    write_scores(-24 * 60 + 10, HIGH_SCORES)
+    write_scores(-30, LOW_SCORES)
+    write_scores(10, LOW_SCORES)
     clock.advance(hours=1)
 
-    (line,) = store.trends.compare(since=NOON, before=(NOON - 24 * HOUR, NOON - 23 * HOUR)).routes
+    (comparison,) = store.trends.compare(since=NOON, before=(NOON - 24 * HOUR, NOON - 23 * HOUR)).routes
 
-    assert line.finding == "dropped"
+    assert comparison.finding == "dropped"
 
 
-def test_only_equal_fingerprints_are_compared(store: TrackingStore, clock: Any, write: Write) -> None:
-    """What only one side has says whether the judge changed, or whether there is nothing."""
-    write(-30, GOOD)
-    write(-30, GOOD, route="gone")
-    write(10, BAD, fingerprint="f2")
-    write(10, BAD, route="new")
+def test_comparison_needs_equal_fingerprints(store: TrackingStore, clock: Any, write_scores: Write) -> None:
+    """Fingerprints on one side only are reported as a changed judge or as not enough data."""
+    write_scores(-30, HIGH_SCORES)
+    write_scores(-30, HIGH_SCORES, route="gone")
+    write_scores(10, LOW_SCORES, fingerprint="f2")
+    write_scores(10, LOW_SCORES, route="new")
     clock.advance(hours=1)
 
     found = store.trends.compare(since=NOON)
 
-    assert [(line.route, line.fingerprint, line.finding) for line in found.routes] == [
+    assert [(comparison.route, comparison.fingerprint, comparison.finding) for comparison in found.routes] == [
         ("ask", "f1", "judge_changed"),
         ("ask", "f2", "judge_changed"),
         ("gone", "f1", "not_enough_data"),
@@ -113,30 +120,33 @@ def test_only_equal_fingerprints_are_compared(store: TrackingStore, clock: Any, 
     assert found.dropped == []
 
 
-def test_a_judge_that_changed_in_between_leaves_what_can_be_compared(
-    store: TrackingStore, clock: Any, write: Write
-) -> None:
-    """Up to the change, old with old."""
-    write(-30, GOOD)
-    write(10, GOOD)
-    write(20, BAD, fingerprint="f2")
+def test_scores_before_a_judge_change_are_still_compared(store: TrackingStore, clock: Any, write_scores: Write) -> None:
+    """The old fingerprint is compared up to the change."""
+    write_scores(-30, HIGH_SCORES)
+    write_scores(10, HIGH_SCORES)
+    write_scores(20, LOW_SCORES, fingerprint="f2")
     clock.advance(hours=1)
 
     found = store.trends.compare(since=NOON)
 
-    assert [(line.fingerprint, line.finding) for line in found.routes] == [("f1", "unclear"), ("f2", "judge_changed")]
+    assert [(comparison.fingerprint, comparison.finding) for comparison in found.routes] == [
+        ("f1", "unclear"),
+        ("f2", "judge_changed"),
+    ]
     assert found.is_comparable
 
 
-def test_a_service_is_compared_by_its_earlier_traffic(store: TrackingStore, clock: Any, write: Write) -> None:
-    """90 to 30 answers before, 30 to 90 after; also routes with few scores count; a route that went does not."""
-    write(-30, GOOD * 3)
-    write(-30, BAD, route="search")
-    write(-30, GOOD[:10], route="rare")
-    write(-30, GOOD[:10], route="gone")
-    write(10, GOOD)
-    write(10, BAD * 3, route="search")
-    write(10, GOOD[:10], route="rare")
+def test_service_comparison_is_weighted_by_earlier_traffic(
+    store: TrackingStore, clock: Any, write_scores: Write
+) -> None:
+    """A shift of traffic between routes is no drop. Rare routes count; routes without later scores do not."""
+    write_scores(-30, HIGH_SCORES * 3)
+    write_scores(-30, LOW_SCORES, route="search")
+    write_scores(-30, HIGH_SCORES[:10], route="rare")
+    write_scores(-30, HIGH_SCORES[:10], route="gone")
+    write_scores(10, HIGH_SCORES)
+    write_scores(10, LOW_SCORES * 3, route="search")
+    write_scores(10, HIGH_SCORES[:10], route="rare")
     clock.advance(hours=1)
 
     found = store.trends.compare(since=NOON)
@@ -145,48 +155,50 @@ def test_a_service_is_compared_by_its_earlier_traffic(store: TrackingStore, cloc
     assert (whole.route, whole.share) == (None, pytest.approx(130 / 140, abs=1e-9))
     assert whole.difference == pytest.approx(0, abs=1e-9)
     assert whole.before is not None
-    rare = sum(GOOD[:10]) / 10
+    rare = sum(HIGH_SCORES[:10]) / 10
     assert whole.before.mean == pytest.approx((90 * 0.85 + 30 * 0.25 + 10 * rare) / 130, abs=1e-9)
     assert whole.before.n == 130
     assert whole.finding == "unclear"
 
 
-def test_a_service_may_be_compared_of_which_no_route_can(store: TrackingStore, clock: Any, write: Write) -> None:
-    """Twelve scores of each of two routes are too few apart, and enough together."""
+def test_service_is_compared_when_its_routes_are_too_small(
+    store: TrackingStore, clock: Any, write_scores: Write
+) -> None:
+    """Two routes with 12 scores each are too small alone and large enough together."""
     for minutes in (-30, 10):
         for route in ("docs", "faq"):
-            write(minutes, GOOD[:12], route=route)
+            write_scores(minutes, HIGH_SCORES[:12], route=route)
     clock.advance(hours=1)
 
     found = store.trends.compare(since=NOON)
 
-    assert [line.is_comparable for line in found.routes] == [False, False]
-    assert [line.is_comparable for line in found.services] == [True]
+    assert [comparison.is_comparable for comparison in found.routes] == [False, False]
+    assert [comparison.is_comparable for comparison in found.services] == [True]
     assert found.is_comparable
 
 
-def test_it_can_be_asked_of_one_service_route_or_scorer(store: TrackingStore, clock: Any, write: Write) -> None:
-    """A single route has no service to be compared with."""
+def test_comparison_can_be_filtered(store: TrackingStore, clock: Any, write_scores: Write) -> None:
+    """By service, scorer or route; a single route has no service comparison."""
     for minutes in (-30, 10):
-        write(minutes, GOOD)
-        write(minutes, GOOD, route="search")
-        write(minutes, GOOD, service="bank", scorer="other")
+        write_scores(minutes, HIGH_SCORES)
+        write_scores(minutes, HIGH_SCORES, route="search")
+        write_scores(minutes, HIGH_SCORES, service="bank", scorer="other")
     clock.advance(hours=1)
 
-    assert [line.service for line in store.trends.compare(since=NOON, service="bank").routes] == ["bank"]
-    assert [line.scorer for line in store.trends.compare(since=NOON, scorer="r").routes] == ["r", "r"]
+    assert [comparison.service for comparison in store.trends.compare(since=NOON, service="bank").routes] == ["bank"]
+    assert [comparison.scorer for comparison in store.trends.compare(since=NOON, scorer="r").routes] == ["r", "r"]
     of_route = store.trends.compare(since=NOON, route="ask", service="shop")
-    assert [line.route for line in of_route.routes] == ["ask"]
+    assert [comparison.route for comparison in of_route.routes] == ["ask"]
     assert of_route.services == []
-    assert [line.service for line in store.trends.compare(since=NOON).services] == ["shop"]
+    assert [comparison.service for comparison in store.trends.compare(since=NOON).services] == ["shop"]
 
 
-def test_what_is_no_window_is_refused(store: TrackingStore) -> None:
-    """A moment without a zone, an end before the beginning, a drop below 0."""
-    mark = Marker(id="m", name="v1", service="shop", at=NOON + HOUR)
+def test_invalid_comparison_arguments_are_rejected(store: TrackingStore) -> None:
+    """Naive datetimes, empty windows, reversed windows and negative drops raise ``UsageError``."""
+    marker = Marker(id="m", name="v1", service="shop", at=NOON + HOUR)
     wrong: list[dict[str, Any]] = [
         {"since": NOON.replace(tzinfo=None)},
-        {"since": replace(mark, at=NOON + HOUR)},
+        {"since": replace(marker, at=NOON + HOUR)},
         {"since": NOON - HOUR, "before": (NOON, NOON - HOUR)},
         {"since": NOON - HOUR, "min_drop": -0.1},
     ]

@@ -1,4 +1,4 @@
-"""A task is done once, by one owner at a time, and never lost."""
+"""Scoring tasks: claimed by one owner at a time, completed once, and never lost."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from germane.storage.queue import tasks as claims
 Make = Callable[..., Exchange]
 Sampled = Callable[..., list[Exchange]]
 LEASE = timedelta(seconds=60)
-TWO = {"relevancy": "f1", "faithfulness": "f2"}
+TWO_SCORERS = {"relevancy": "f1", "faithfulness": "f2"}
 
 
-def scored(task: ScoringTask, value: float = 0.5, **given: Any) -> tuple[ScoringTask, Score]:
-    """Return the task with a value for it."""
+def completed(task: ScoringTask, value: float = 0.5, **given: Any) -> tuple[ScoringTask, Score]:
+    """Return the task with its score."""
     return task, Score(scorer=task.scorer, fingerprint=task.fingerprint, value=value, **given)
 
 
@@ -35,20 +35,20 @@ def tasks_of(found: list[TaskClaim]) -> list[ScoringTask]:
     return [task for claim in found for task in claim.tasks]
 
 
-def test_whole_exchanges_are_claimed_oldest_first(store: TrackingStore, sampled: Sampled, make: Make) -> None:
-    """The limit counts exchanges, and all ready tasks of one come together."""
-    late, early, middle = sampled(make(2), make(0), make(1), scorers=TWO)
+def test_claims_return_whole_exchanges_oldest_first(store: TrackingStore, sampled: Sampled, make: Make) -> None:
+    """The limit counts exchanges; all ready tasks of an exchange are claimed together."""
+    late, early, middle = sampled(make(2), make(0), make(1), scorers=TWO_SCORERS)
 
-    found = store.queue.claim_tasks("a", TWO, limit=2, lease=LEASE)
+    found = store.queue.claim_tasks("a", TWO_SCORERS, limit=2, lease=LEASE)
 
     assert [claim.exchange for claim in found] == [early, middle]
     assert [[task.scorer for task in claim.tasks] for claim in found] == [["relevancy", "faithfulness"]] * 2
-    assert [claim.exchange for claim in store.queue.claim_tasks("b", TWO, limit=9, lease=LEASE)] == [late]
+    assert [claim.exchange for claim in store.queue.claim_tasks("b", TWO_SCORERS, limit=9, lease=LEASE)] == [late]
 
 
-def test_only_tasks_of_ones_own_scorers_are_claimed(store: TrackingStore, sampled: Sampled, make: Make) -> None:
-    """Name and fingerprint both count; what is another's stays free for it."""
-    both, other, older = sampled(make(1), scorers=TWO), make(2), make(0)
+def test_claims_match_scorer_name_and_fingerprint(store: TrackingStore, sampled: Sampled, make: Make) -> None:
+    """Tasks of other scorers stay available to other owners."""
+    both, other, older = sampled(make(1), scorers=TWO_SCORERS), make(2), make(0)
     sampled(other, scorers={"faithfulness": "f2"})
     sampled(older, scorers={"relevancy": "f0"})
 
@@ -61,104 +61,106 @@ def test_only_tasks_of_ones_own_scorers_are_claimed(store: TrackingStore, sample
     assert [claim.exchange for claim in theirs] == [*both, other]
 
 
-def test_an_exchange_is_claimed_by_whichever_of_its_tasks_is_due_first(
+def test_postponed_sibling_tasks_do_not_block_the_queue(
     store: TrackingStore, sampled: Sampled, make: Make, clock: Any
 ) -> None:
-    """Tasks that wait behind a sibling do not keep the queue from moving, however many they are."""
-    sampled(*(make(number) for number in range(3)), scorers=TWO)
+    """An exchange is claimed as soon as one of its tasks is due."""
+    sampled(*(make(number) for number in range(3)), scorers=TWO_SCORERS)
     first = [
-        task for task in tasks_of(store.queue.claim_tasks("a", TWO, limit=3, lease=LEASE)) if task.scorer == "relevancy"
+        task
+        for task in tasks_of(store.queue.claim_tasks("a", TWO_SCORERS, limit=3, lease=LEASE))
+        if task.scorer == "relevancy"
     ]
     until = clock.now + timedelta(seconds=30)
     store.queue.postpone_tasks("a", first, until=until, reason=UnscoredReason.JUDGE_TIMEOUT, error="slow")
     store.queue.release_tasks("a")
     clock.advance(seconds=30)
 
-    found = [store.queue.claim_tasks(owner, TWO, limit=1, lease=LEASE) for owner in ("b", "c", "d")]
+    found = [store.queue.claim_tasks(owner, TWO_SCORERS, limit=1, lease=LEASE) for owner in ("b", "c", "d")]
 
     assert [len(tasks_of(claims)) for claims in found] == [2, 2, 2]
 
 
-def test_a_claimed_task_knows_its_history(store: TrackingStore, sampled: Sampled, make: Make, clock: Any) -> None:
-    """Attempts count claims, and the age counts from the first time it was pending."""
+def test_claimed_task_has_claim_count_and_first_pending_time(
+    store: TrackingStore, sampled: Sampled, make: Make, clock: Any
+) -> None:
+    """A claim after an expired lease increments the count; the age is measured from when the task was first pending."""
     [exchange] = sampled(make())
-    store.queue.claim_tasks("a", TWO, limit=1, lease=LEASE)
+    store.queue.claim_tasks("a", TWO_SCORERS, limit=1, lease=LEASE)
     began = clock.now
     clock.advance(seconds=61)
 
-    [claim] = store.queue.claim_tasks("b", TWO, limit=1, lease=LEASE)
+    [claim] = store.queue.claim_tasks("b", TWO_SCORERS, limit=1, lease=LEASE)
 
     [task] = claim.tasks
     assert (task.exchange_id, task.claims, task.first_pending_at, task.retries) == (exchange.id, 2, began, 0)
 
 
-def test_a_task_knows_how_often_it_was_tried_in_vain(
-    store: TrackingStore, sampled: Sampled, make: Make, clock: Any
-) -> None:
-    """By whatever process, so that waits grow on after a restart; a task that was handed back was not tried."""
+def test_retries_are_counted_across_owners(store: TrackingStore, sampled: Sampled, make: Make, clock: Any) -> None:
+    """Postponing counts as a retry, so backoff survives a restart; releasing does not."""
     sampled(make())
     tries = []
     for owner in ("a", "b", "c"):
-        [task] = tasks_of(store.queue.claim_tasks(owner, TWO, limit=1, lease=LEASE))
+        [task] = tasks_of(store.queue.claim_tasks(owner, TWO_SCORERS, limit=1, lease=LEASE))
         tries.append((task.retries, task.claims))
         store.queue.postpone_tasks(owner, [task], until=clock.now, reason=UnscoredReason.JUDGE_TIMEOUT, error="slow")
-        store.queue.claim_tasks(owner, TWO, limit=1, lease=LEASE)
+        store.queue.claim_tasks(owner, TWO_SCORERS, limit=1, lease=LEASE)
         store.queue.release_tasks(owner)
 
     assert tries == [(0, 1), (1, 1), (2, 1)]
 
 
-def test_a_task_is_completed_exactly_once(store: TrackingStore, sampled: Sampled, make: Make) -> None:
-    """The second time, and twice in one call, nothing is written and nothing is returned."""
+def test_task_is_completed_exactly_once(store: TrackingStore, sampled: Sampled, make: Make) -> None:
+    """Duplicate results in one call or a later one are neither written nor returned."""
     sampled(make())
-    [task] = tasks_of(store.queue.claim_tasks("a", TWO, limit=1, lease=LEASE))
+    [task] = tasks_of(store.queue.claim_tasks("a", TWO_SCORERS, limit=1, lease=LEASE))
 
-    first = store.queue.complete_tasks("a", [scored(task, 0.25), scored(task, 0.75)])
-    second = store.queue.complete_tasks("a", [scored(task, 0.75)])
+    first = store.queue.complete_tasks("a", [completed(task, 0.25), completed(task, 0.75)])
+    second = store.queue.complete_tasks("a", [completed(task, 0.75)])
 
-    assert (first, second) == ([scored(task, 0.25)], [])
+    assert (first, second) == ([completed(task, 0.25)], [])
     assert [found.score.value for found in store.answers.worst()] == [0.25]
 
 
-def test_nobody_completes_what_another_owner_holds(store: TrackingStore, sampled: Sampled, make: Make) -> None:
-    """Neither before nor after the holder has."""
+def test_other_owners_cannot_complete_a_claimed_task(store: TrackingStore, sampled: Sampled, make: Make) -> None:
+    """A result from a process that does not hold the claim is dropped."""
     sampled(make())
-    [task] = tasks_of(store.queue.claim_tasks("a", TWO, limit=1, lease=LEASE))
+    [task] = tasks_of(store.queue.claim_tasks("a", TWO_SCORERS, limit=1, lease=LEASE))
 
-    assert store.queue.complete_tasks("b", [scored(task)]) == []
+    assert store.queue.complete_tasks("b", [completed(task)]) == []
     assert store.answers.counts().running == 1
 
 
-def test_a_late_owner_is_refused_after_its_lease_was_taken(
+def test_owner_cannot_complete_after_its_lease_was_taken(
     store: TrackingStore, sampled: Sampled, make: Make, clock: Any
 ) -> None:
-    """An expired lease goes to the next owner, whose result is the one that counts."""
+    """An expired lease goes to the next owner, and only that owner's result is stored."""
     sampled(make())
-    [old] = tasks_of(store.queue.claim_tasks("a", TWO, limit=1, lease=LEASE))
-    assert store.queue.claim_tasks("b", TWO, limit=1, lease=LEASE) == []
+    [old] = tasks_of(store.queue.claim_tasks("a", TWO_SCORERS, limit=1, lease=LEASE))
+    assert store.queue.claim_tasks("b", TWO_SCORERS, limit=1, lease=LEASE) == []
     clock.advance(seconds=60)
 
-    [new] = tasks_of(store.queue.claim_tasks("b", TWO, limit=1, lease=LEASE))
+    [new] = tasks_of(store.queue.claim_tasks("b", TWO_SCORERS, limit=1, lease=LEASE))
 
-    assert store.queue.complete_tasks("a", [scored(old, 0.1)]) == []
-    assert store.queue.complete_tasks("b", [scored(new, 0.9)]) == [scored(new, 0.9)]
+    assert store.queue.complete_tasks("a", [completed(old, 0.1)]) == []
+    assert store.queue.complete_tasks("b", [completed(new, 0.9)]) == [completed(new, 0.9)]
     assert [found.score.value for found in store.answers.worst()] == [0.9]
 
 
 @pytest.mark.parametrize("migrated_url", ["postgresql"], indirect=True)
-def test_an_owner_that_is_late_by_a_moment_is_refused_too(
+def test_completion_during_a_takeover_is_rejected(
     store: TrackingStore, sampled: Sampled, make: Make, clock: Any
 ) -> None:
-    """A result that waits while its task is being taken finds it another's."""
+    """A result that waits for the lock of the new claim is dropped."""
     sampled(make())
-    [old] = tasks_of(store.queue.claim_tasks("a", TWO, limit=1, lease=LEASE))
+    [old] = tasks_of(store.queue.claim_tasks("a", TWO_SCORERS, limit=1, lease=LEASE))
     clock.advance(seconds=60)
     late: list[Any] = []
     waiting = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
-    thread = threading.Thread(target=lambda: late.append(store.queue.complete_tasks("a", [scored(old)])))
+    thread = threading.Thread(target=lambda: late.append(store.queue.complete_tasks("a", [completed(old)])))
 
     with store._database.write() as connection:
-        assert len(claims.claim_tasks(connection, "p", "b", TWO, 1, LEASE, clock.now)) == 1
+        assert len(claims.claim_tasks(connection, "p", "b", TWO_SCORERS, 1, LEASE, clock.now)) == 1
         thread.start()
         while not connection.exec_driver_sql(waiting).scalar():
             assert thread.is_alive()
@@ -168,23 +170,25 @@ def test_an_owner_that_is_late_by_a_moment_is_refused_too(
     assert late == [[]]
 
 
-def test_an_owner_may_be_late_when_nobody_minds(store: TrackingStore, sampled: Sampled, make: Make, clock: Any) -> None:
-    """A lease that has run out and was not taken by another owner still counts."""
+def test_owner_can_complete_after_expiry_if_not_taken_over(
+    store: TrackingStore, sampled: Sampled, make: Make, clock: Any
+) -> None:
+    """An expired lease that no other owner has taken still counts."""
     sampled(make())
-    [task] = tasks_of(store.queue.claim_tasks("a", TWO, limit=1, lease=LEASE))
+    [task] = tasks_of(store.queue.claim_tasks("a", TWO_SCORERS, limit=1, lease=LEASE))
     clock.advance(hours=1)
 
-    assert len(store.queue.complete_tasks("a", [scored(task)])) == 1
+    assert len(store.queue.complete_tasks("a", [completed(task)])) == 1
 
 
-def test_a_score_keeps_all_it_is_made_of(store: TrackingStore, sampled: Sampled, make: Make, clock: Any) -> None:
-    """Details are any JSON; NaN in them becomes null, and objects their text."""
+def test_score_round_trips_with_all_fields(store: TrackingStore, sampled: Sampled, make: Make, clock: Any) -> None:
+    """Details can be any JSON; NaN becomes null, and unstorable characters are replaced."""
     sampled(make())
-    [task] = tasks_of(store.queue.claim_tasks("a", TWO, limit=1, lease=LEASE))
+    [task] = tasks_of(store.queue.claim_tasks("a", TWO_SCORERS, limit=1, lease=LEASE))
     circle: list[Any] = []
     circle.append(circle)
     details = {"questions": ["a\0", {"b": [1, 2.5, None, True]}], "nan": float("nan"), 1: {"deep": (1, 2)}}
-    given = scored(
+    given = completed(
         task, 0.75, label="mostly_relevant", explanation="why\ud800", details=details, judge="j", embedder="e", input_tokens=10,
         output_tokens=2, cost=0.001, latency=1.5, scored_at=clock.now,
     )  # fmt: skip
@@ -203,42 +207,42 @@ def test_a_score_keeps_all_it_is_made_of(store: TrackingStore, sampled: Sampled,
     assert found.score.scored_at == clock.now
 
 
-class Unspeakable:
-    """An object of a user's that has no text."""
+class RaisingStr:
+    """An object whose ``str()`` raises."""
 
     def __str__(self) -> str:
         raise KeyError
 
 
-def nested(depth: int) -> list[Any]:
-    """Return lists in lists."""
+def nested_lists(depth: int) -> list[Any]:
+    """Return lists nested to the given depth."""
     lists: list[Any] = []
     for _ in range(depth):
         lists = [lists]
     return lists
 
 
-@pytest.mark.parametrize("value", [Unspeakable(), {Unspeakable(): 1}, nested(100_000)])
-def test_details_that_no_json_can_hold_do_not_stop_a_score(
+@pytest.mark.parametrize("value", [RaisingStr(), {RaisingStr(): 1}, nested_lists(100_000)])
+def test_unserializable_details_do_not_lose_the_score(
     store: TrackingStore, sampled: Sampled, make: Make, value: Any
 ) -> None:
-    """A circle, an abyss, or an object that raises is noted as unreadable."""
+    """Cyclic, very deep and raising details are marked as unreadable."""
     sampled(make(), make())
-    first, second = tasks_of(store.queue.claim_tasks("a", TWO, limit=2, lease=LEASE))
+    first, second = tasks_of(store.queue.claim_tasks("a", TWO_SCORERS, limit=2, lease=LEASE))
     circle: dict[str, Any] = {}
     circle["self"] = circle
 
-    store.queue.complete_tasks("a", [scored(first, details=circle), scored(second, details={"value": value})])
+    store.queue.complete_tasks("a", [completed(first, details=circle), completed(second, details={"value": value})])
 
     assert ["unreadable" in found.score.details for found in store.answers.worst()] == [True, True]
 
 
-def test_details_that_can_be_read_once_are_left_unread(store: TrackingStore, sampled: Sampled, make: Make) -> None:
-    """An endless iterator does not hang whoever writes it."""
+def test_iterators_in_details_are_not_consumed(store: TrackingStore, sampled: Sampled, make: Make) -> None:
+    """An endless iterator is stored as its text and does not hang the writer."""
     sampled(make())
-    [task] = tasks_of(store.queue.claim_tasks("a", TWO, limit=1, lease=LEASE))
+    [task] = tasks_of(store.queue.claim_tasks("a", TWO_SCORERS, limit=1, lease=LEASE))
 
-    store.queue.complete_tasks("a", [scored(task, details={"endless": itertools.count()})])
+    store.queue.complete_tasks("a", [completed(task, details={"endless": itertools.count()})])
 
     assert store.answers.worst()[0].score.details == {"endless": "count(0)"}
 
@@ -246,12 +250,12 @@ def test_details_that_can_be_read_once_are_left_unread(store: TrackingStore, sam
 @pytest.mark.parametrize(
     ("reason", "state"), [(UnscoredReason.UNPARSABLE, "failed"), (UnscoredReason.MISSING_INPUT, "skipped")]
 )
-def test_an_absence_is_a_state_and_no_row(
+def test_unscored_result_sets_the_task_state_without_a_score_row(
     store: TrackingStore, sampled: Sampled, make: Make, reason: UnscoredReason, state: str
 ) -> None:
-    """Only values are rows of the table score."""
+    """Only values are stored in the score table."""
     sampled(make())
-    [task] = tasks_of(store.queue.claim_tasks("a", TWO, limit=1, lease=LEASE))
+    [task] = tasks_of(store.queue.claim_tasks("a", TWO_SCORERS, limit=1, lease=LEASE))
     absent = Score(scorer=task.scorer, fingerprint=task.fingerprint, reason=reason, explanation="said 'banana'")
 
     assert store.queue.complete_tasks("a", [(task, absent)]) == [(task, absent)]
@@ -261,10 +265,12 @@ def test_an_absence_is_a_state_and_no_row(
     assert {**counts.failed_reasons, **counts.skipped_reasons} == {reason: 1}
 
 
-def test_a_postponed_task_waits_for_its_time(store: TrackingStore, sampled: Sampled, make: Make, clock: Any) -> None:
-    """And is somebody's again from then on; only its holder may postpone it."""
+def test_postponed_task_is_not_claimed_until_due(
+    store: TrackingStore, sampled: Sampled, make: Make, clock: Any
+) -> None:
+    """Only the owner of a task can postpone it; any owner can claim it once it is due."""
     sampled(make())
-    [task] = tasks_of(store.queue.claim_tasks("a", TWO, limit=1, lease=LEASE))
+    [task] = tasks_of(store.queue.claim_tasks("a", TWO_SCORERS, limit=1, lease=LEASE))
     until = clock.now + timedelta(minutes=5)
     store.queue.postpone_tasks("b", [task], until=until, reason=UnscoredReason.JUDGE_TIMEOUT, error="not mine")
     assert store.answers.counts().running == 1
@@ -272,30 +278,30 @@ def test_a_postponed_task_waits_for_its_time(store: TrackingStore, sampled: Samp
     store.queue.postpone_tasks("a", [task], until=until, reason=UnscoredReason.JUDGE_TIMEOUT, error="slow\0")
 
     assert store.answers.counts().pending == 1
-    assert store.queue.claim_tasks("b", TWO, limit=1, lease=LEASE) == []
+    assert store.queue.claim_tasks("b", TWO_SCORERS, limit=1, lease=LEASE) == []
     clock.advance(minutes=5)
-    assert len(store.queue.claim_tasks("b", TWO, limit=1, lease=LEASE)) == 1
+    assert len(store.queue.claim_tasks("b", TWO_SCORERS, limit=1, lease=LEASE)) == 1
 
 
-def test_what_is_released_was_never_claimed(store: TrackingStore, sampled: Sampled, make: Make) -> None:
-    """All that an owner holds goes back, at once and without counting as an attempt."""
-    sampled(make(0), make(1), scorers=TWO)
-    store.queue.claim_tasks("a", TWO, limit=1, lease=LEASE)
-    store.queue.claim_tasks("b", TWO, limit=1, lease=LEASE)
+def test_release_returns_all_tasks_without_counting_a_claim(store: TrackingStore, sampled: Sampled, make: Make) -> None:
+    """Released tasks can be claimed at once."""
+    sampled(make(0), make(1), scorers=TWO_SCORERS)
+    store.queue.claim_tasks("a", TWO_SCORERS, limit=1, lease=LEASE)
+    store.queue.claim_tasks("b", TWO_SCORERS, limit=1, lease=LEASE)
 
     assert (store.queue.release_tasks("a"), store.queue.release_tasks("a")) == (2, 0)
 
-    [claim] = store.queue.claim_tasks("c", TWO, limit=9, lease=LEASE)
+    [claim] = store.queue.claim_tasks("c", TWO_SCORERS, limit=9, lease=LEASE)
     assert [task.claims for task in claim.tasks] == [1, 1]
 
 
 def test_threads_never_claim_the_same_task(store: TrackingStore, sampled: Sampled, make: Make) -> None:
-    """Four owners at once get every exchange, each one whole and once."""
-    sampled(*(make(minute) for minute in range(60)), scorers=TWO)
+    """Four concurrent owners claim every exchange whole and once."""
+    sampled(*(make(minute) for minute in range(60)), scorers=TWO_SCORERS)
     taken: list[TaskClaim] = []
 
     def work(owner: str) -> None:
-        while found := store.queue.claim_tasks(owner, TWO, limit=3, lease=LEASE):
+        while found := store.queue.claim_tasks(owner, TWO_SCORERS, limit=3, lease=LEASE):
             taken.extend(found)
 
     threads = [threading.Thread(target=work, args=(f"owner-{number}",)) for number in range(4)]
@@ -327,7 +333,7 @@ store.close()
 
 
 def start_worker(url: str, owner: str, script: str = WORKER) -> subprocess.Popen[str]:
-    """Start a process that waits for a line before it works."""
+    """Start a process that prints "ready" and then waits for a line."""
     command = [sys.executable, "-c", script, url, owner]
     worker = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert worker.stdout is not None
@@ -335,11 +341,11 @@ def start_worker(url: str, owner: str, script: str = WORKER) -> subprocess.Popen
     return worker
 
 
-def test_processes_never_do_the_same_task(
+def test_processes_never_complete_the_same_task(
     store: TrackingStore, sampled: Sampled, make: Make, migrated_url: str
 ) -> None:
-    """Three real processes at once do each task once, and the counts agree."""
-    sampled(*(make(-minute) for minute in range(40)), scorers=TWO)
+    """Three concurrent processes complete each task once, and the counts agree."""
+    sampled(*(make(-minute) for minute in range(40)), scorers=TWO_SCORERS)
     workers = [start_worker(migrated_url, f"owner-{number}") for number in range(3)]
     for worker in workers:
         assert worker.stdin is not None
@@ -353,7 +359,7 @@ def test_processes_never_do_the_same_task(
     assert all(one.seen == one.scored == 40 for one in store.trends.coverage())
 
 
-KILLED = """
+CLAIM_AND_WAIT = """
 import sys
 from datetime import timedelta
 from germane.storage import TrackingStore
@@ -365,25 +371,25 @@ sys.stdin.readline()
 """
 
 
-def test_what_a_killed_process_held_is_done_by_another(
+def test_tasks_of_a_killed_process_are_claimed_by_another(
     store: TrackingStore, sampled: Sampled, make: Make, migrated_url: str, clock: Any
 ) -> None:
-    """kill -9 costs the time of the lease and nothing else."""
+    """After kill -9 the tasks wait only for the lease to expire."""
     sampled(make(-600))
-    worker = start_worker(migrated_url, "killed", KILLED)
+    worker = start_worker(migrated_url, "killed", CLAIM_AND_WAIT)
     assert worker.stdout is not None
     assert worker.stdout.readline() == "claimed\n"
     worker.send_signal(signal.SIGKILL)
     worker.communicate()
     assert store.answers.counts().running == 1
-    clock.advance(days=3650)  # the process went by the real clock
+    clock.advance(days=3650)  # the killed process used the real clock
 
-    [task] = tasks_of(store.queue.claim_tasks("b", TWO, limit=1, lease=LEASE))
+    [task] = tasks_of(store.queue.claim_tasks("b", TWO_SCORERS, limit=1, lease=LEASE))
 
-    assert len(store.queue.complete_tasks("b", [scored(task)])) == 1
+    assert len(store.queue.complete_tasks("b", [completed(task)])) == 1
 
 
-BEGINNING = """
+CLAIM_AND_DIE = """
 import os, signal, sys
 from datetime import timedelta
 from germane.storage import TrackingStore
@@ -396,63 +402,63 @@ for claim in store.queue.claim_tasks(sys.argv[2], {"relevancy": "f1"}, limit=9, 
 """
 
 
-def test_an_exchange_that_kills_whoever_scores_it_ends_as_failed(
+def test_exchange_that_crashes_its_scorer_fails_after_five_claims(
     store: TrackingStore, sampled: Sampled, make: Make, migrated_url: str
 ) -> None:
-    """Begun five times, each time by a process that did not survive it, it is given up, and blocks nobody."""
+    """A task whose process died five times fails and does not block other tasks."""
     sampled(make(-600, question="deadly"))
     for number in range(claims.MAX_CLAIMS):
-        killed = start_worker(migrated_url, f"killed-{number}", BEGINNING)
+        killed = start_worker(migrated_url, f"killed-{number}", CLAIM_AND_DIE)
         killed.communicate(timeout=60)
         assert killed.returncode == -signal.SIGKILL
     [harmless] = sampled(make(-599))
     real = TrackingStore(migrated_url)
 
-    found = real.queue.claim_tasks("a", TWO, limit=9, lease=LEASE)
+    found = real.queue.claim_tasks("a", TWO_SCORERS, limit=9, lease=LEASE)
 
     real.close()
     assert [claim.exchange for claim in found] == [harmless]
     assert store.answers.counts().failed_reasons == {UnscoredReason.SCORER_ERROR: 1}
-    assert errors(store) == ["scoring was started 5 times and the process ended each time"]
+    assert load_task_errors(store) == ["scoring was started 5 times and the process ended each time"]
     [coverage] = store.trends.coverage()
     assert (coverage.seen, coverage.pending, coverage.failed) == (2, 1, {"scorer_error": 1})
 
 
-def errors(store: TrackingStore) -> list[str]:
-    """Return what is told of tasks that ended without a score."""
+def load_task_errors(store: TrackingStore) -> list[str]:
+    """Return the errors of tasks that ended without a score."""
     with store._database.read() as connection:
         query = "SELECT error FROM scoring_task WHERE error IS NOT NULL AND not_before IS NULL"
         return list(connection.exec_driver_sql(query).scalars())
 
 
-def test_what_stood_in_the_way_before_is_told_with_the_end(
+def test_crash_limit_error_includes_the_last_retry_reason(
     store: TrackingStore, sampled: Sampled, make: Make, clock: Any
 ) -> None:
-    """The last reason is kept beside how often it was begun; claims that were handed back do not count."""
+    """Claims that were postponed do not count toward the limit."""
     sampled(make())
     for _ in range(claims.MAX_CLAIMS):
-        tasks = tasks_of(store.queue.claim_tasks("a", TWO, limit=1, lease=LEASE))
+        tasks = tasks_of(store.queue.claim_tasks("a", TWO_SCORERS, limit=1, lease=LEASE))
         store.queue.postpone_tasks("a", tasks, until=clock.now, reason=UnscoredReason.JUDGE_TIMEOUT, error="no reply")
     for _ in range(claims.MAX_CLAIMS):
-        assert len(store.queue.claim_tasks("b", TWO, limit=1, lease=LEASE)) == 1
+        assert len(store.queue.claim_tasks("b", TWO_SCORERS, limit=1, lease=LEASE)) == 1
         clock.advance(seconds=60)
 
-    assert store.queue.claim_tasks("b", TWO, limit=1, lease=LEASE) == []
+    assert store.queue.claim_tasks("b", TWO_SCORERS, limit=1, lease=LEASE) == []
 
-    assert errors(store) == [
+    assert load_task_errors(store) == [
         "scoring was started 5 times and the process ended each time; before that: judge_timeout: no reply"
     ]
 
 
-def test_a_sibling_of_what_is_given_up_is_scored(
+def test_sibling_tasks_of_a_failed_task_are_still_claimed(
     store: TrackingStore, sampled: Sampled, make: Make, clock: Any
 ) -> None:
-    """Only the task that ended with its process each time is; the same exchange's others are still claimed."""
-    sampled(make(), scorers=TWO)
+    """Only the task that reached the claim limit fails."""
+    sampled(make(), scorers=TWO_SCORERS)
     for _ in range(claims.MAX_CLAIMS):
         store.queue.claim_tasks("a", {"relevancy": "f1"}, limit=1, lease=LEASE)
         clock.advance(seconds=60)
 
-    [claim] = store.queue.claim_tasks("b", TWO, limit=1, lease=LEASE)
+    [claim] = store.queue.claim_tasks("b", TWO_SCORERS, limit=1, lease=LEASE)
 
     assert [task.scorer for task in claim.tasks] == ["faithfulness"]

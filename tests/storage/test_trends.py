@@ -1,4 +1,4 @@
-"""Trends: what a bucket says of its scores, and what it leaves to be said by others."""
+"""Trends: means, coverage and percentiles per bucket."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 
 
 @pytest.fixture
-def scores(store: TrackingStore, make: Make) -> Callable[..., None]:
-    """Writes one exchange per value, with its score; of None, one that is seen and not scored."""
+def write_scores(store: TrackingStore, make: Make) -> Callable[..., None]:
+    """Write one scored exchange per value; None is an exchange that was seen but not scored."""
 
     def write(
         values: Sequence[float | None],
         *,
         minutes: float = 0,
         fingerprint: str = "f1",
-        chances: Sequence[float] = (),
+        probabilities: Sequence[float] = (),
         proxies: Sequence[float] = (),
         reason: UnscoredReason = UnscoredReason.NOT_SAMPLED,
         **given: Any,
@@ -40,7 +40,7 @@ def scores(store: TrackingStore, make: Make) -> Callable[..., None]:
         decisions = [
             SamplingDecision(
                 one.id,
-                chances[number] if chances else 1.0,
+                probabilities[number] if probabilities else 1.0,
                 "uniform",
                 {"a": reason} if values[number] is None else {},
                 proxy=proxies[number] if proxies else None,
@@ -61,34 +61,34 @@ def scores(store: TrackingStore, make: Make) -> Callable[..., None]:
 
 @pytest.fixture
 def window(make: Make) -> dict[str, Any]:
-    """Two days by the hour."""
+    """Two days in hourly buckets."""
     eleven = make().started_at
     return {"scorer": "a", "bucket": HOUR, "since": eleven - DAY, "until": eleven + DAY}
 
 
-@pytest.mark.parametrize("roll", [False, True])
-def test_another_judge_begins_a_new_line_with_a_marker(
-    store: TrackingStore, scores: Any, window: Any, roll: bool
+@pytest.mark.parametrize("rolled_up", [False, True])
+def test_new_fingerprint_starts_a_new_series(
+    store: TrackingStore, write_scores: Any, window: Any, rolled_up: bool
 ) -> None:
-    """The first bucket of each fingerprint but the first is marked; no bucket mixes two."""
-    scores([0.2], minutes=-120, fingerprint="old")
-    scores([0.4], minutes=0, fingerprint="old")
-    scores([0.9], minutes=30, fingerprint="new")
-    scores([0.8], minutes=70, fingerprint="new")
-    store.rollups.update() if roll else None
+    """The first bucket of each later fingerprint is marked; no bucket mixes two."""
+    write_scores([0.2], minutes=-120, fingerprint="old")
+    write_scores([0.4], minutes=0, fingerprint="old")
+    write_scores([0.9], minutes=30, fingerprint="new")
+    write_scores([0.8], minutes=70, fingerprint="new")
+    store.rollups.update() if rolled_up else None
 
     found = [(one.start.hour, one.fingerprint, one.mean, one.judge_changed) for one in store.trends.over_time(**window)]
 
     assert found == [(9, "old", 0.2, False), (11, "new", 0.9, True), (11, "old", 0.4, False), (12, "new", 0.8, False)]
 
 
-@pytest.mark.parametrize("roll", [False, True])
-def test_a_trend_may_be_broken_down(store: TrackingStore, scores: Any, window: Any, roll: bool) -> None:
-    """By route, service, model, version of the prompt or an attribute; what has none has an empty label."""
-    scores([0.2], route="ask", model="m1", attributes={"tier": True})
-    scores([0.4], route="search", model="m2", prompt_version="7", attributes={"tier": 3})
-    scores([0.6], route="search", service="blog")
-    store.rollups.update(breakdowns=["model"]) if roll else None
+@pytest.mark.parametrize("rolled_up", [False, True])
+def test_trend_can_be_broken_down(store: TrackingStore, write_scores: Any, window: Any, rolled_up: bool) -> None:
+    """By route, service, model, prompt version or attribute; missing values have an empty label."""
+    write_scores([0.2], route="ask", model="m1", attributes={"tier": True})
+    write_scores([0.4], route="search", model="m2", prompt_version="7", attributes={"tier": 3})
+    write_scores([0.6], route="search", service="blog")
+    store.rollups.update(breakdowns=["model"]) if rolled_up else None
 
     expected = {
         "route": {"ask": 0.2, "search": 0.5},
@@ -104,13 +104,13 @@ def test_a_trend_may_be_broken_down(store: TrackingStore, scores: Any, window: A
         store.trends.over_time(**window, by="user")
 
 
-@pytest.mark.parametrize("roll", [False, True])
-def test_a_bucket_says_what_it_does_not_cover(store: TrackingStore, scores: Any, window: Any, roll: bool) -> None:
-    """Scored of seen, of its own time and route; hours without any score are in the trend of the coverage alone."""
-    scores([0.5, None, None], minutes=0, route="ask")
-    scores([None], minutes=90, route="ask")
-    scores([0.7], minutes=0, route="search")
-    store.rollups.update() if roll else None
+@pytest.mark.parametrize("rolled_up", [False, True])
+def test_bucket_includes_its_coverage(store: TrackingStore, write_scores: Any, window: Any, rolled_up: bool) -> None:
+    """Hours without scores appear only in the coverage trend."""
+    write_scores([0.5, None, None], minutes=0, route="ask")
+    write_scores([None], minutes=90, route="ask")
+    write_scores([0.7], minutes=0, route="search")
+    store.rollups.update() if rolled_up else None
     names: dict[str, Any] = {"service": "", "scorer": "a"}
 
     assert [one.coverage for one in store.trends.over_time(**window, by="route")] == [
@@ -123,27 +123,29 @@ def test_a_bucket_says_what_it_does_not_cover(store: TrackingStore, scores: Any,
     assert [one.seen for one in store.trends.coverage(since=window["since"], until=until)] == [3, 1]
 
 
-def test_late_scores_lie_in_the_bucket_of_their_answer(
-    store: TrackingStore, scores: Any, window: Any, clock: Any
+def test_late_scores_count_in_the_bucket_of_their_exchange(
+    store: TrackingStore, write_scores: Any, window: Any, clock: Any
 ) -> None:
-    """However long the judge was away, and though the hour was rolled up long ago."""
-    scores([0.5], minutes=0)
+    """This holds even if the hour was rolled up before."""
+    write_scores([0.5], minutes=0)
     store.rollups.update()
     clock.advance(hours=9)
-    scores([0.7], minutes=1)
+    write_scores([0.7], minutes=1)
 
     [bucket] = store.trends.over_time(**window)
     assert (bucket.start.hour, bucket.n) == (11, 2)
     assert bucket.mean == pytest.approx(0.6)
 
 
-@pytest.mark.parametrize("roll", [False, True])
-def test_percentiles_come_from_the_histogram(store: TrackingStore, scores: Any, window: Any, roll: bool) -> None:
-    """Within a hundredth of those of the scores, each of which counts by its weight."""
+@pytest.mark.parametrize("rolled_up", [False, True])
+def test_percentiles_are_accurate_to_one_bin(
+    store: TrackingStore, write_scores: Any, window: Any, rolled_up: bool
+) -> None:
+    """They are within 0.011 of the weighted percentiles of the scores."""
     random = np.random.default_rng(5)
     values = np.round(random.beta(4, 2, 400), 3)
-    scores(values.tolist(), chances=[0.5] * 400)
-    store.rollups.update() if roll else None
+    write_scores(values.tolist(), probabilities=[0.5] * 400)
+    store.rollups.update() if rolled_up else None
 
     [bucket] = store.trends.over_time(**window)
     for percent in (5, 25, 50, 75, 95):
@@ -157,8 +159,8 @@ def test_percentiles_come_from_the_histogram(store: TrackingStore, scores: Any, 
     )
 
 
-def test_a_percentile_is_read_within_its_bin() -> None:
-    """Weights are taken to be spread evenly in a bin; 0 and 100 are the ends of what there is."""
+def test_percentile_is_interpolated_within_its_bin() -> None:
+    """Weights are spread evenly over a bin; 0 and 100 are the ends of the data."""
     weights = [0.0] * 100
     weights[20], weights[70] = 1.0, 3.0
     histogram = Histogram(tuple(weights))
@@ -171,8 +173,8 @@ def test_a_percentile_is_read_within_its_bin() -> None:
         histogram.percentile(101)
 
 
-def test_a_histogram_that_was_packed_is_the_same() -> None:
-    """Of few bins, of many, and of several that are added up; neither equal to another one."""
+def test_packed_histogram_round_trips() -> None:
+    """Sparse, dense and merged histograms keep their weights."""
     few, many = {3: 0.5, 99: 2.0}, [float(number) for number in range(100)]
     both = [many[number] + few.get(number, 0.0) for number in range(100)]
 
@@ -181,19 +183,17 @@ def test_a_histogram_that_was_packed_is_the_same() -> None:
     assert Histogram.of([pack_weights(many), pack_weights(few)]) == Histogram(both) != Histogram(many)
 
 
-@pytest.mark.parametrize("roll", [False, True])
-def test_proxies_correct_a_mean_where_that_makes_it_surer(
-    store: TrackingStore, scores: Any, window: Any, roll: bool
-) -> None:
-    """Those scored have happened to be the better ones: the mean is brought back, and says by which correlation."""
+@pytest.mark.parametrize("rolled_up", [False, True])
+def test_proxies_correct_a_biased_mean(store: TrackingStore, write_scores: Any, window: Any, rolled_up: bool) -> None:
+    """The correction removes the bias of the scored sample and reports the correlation."""
     random = np.random.default_rng(7)
     proxies = random.random(300)
     values = 0.2 + 0.6 * proxies + random.normal(0, 0.02, 300)
-    chance = (0.2 + proxies) / (0.2 + proxies).sum()
-    picked = set(random.choice(300, 60, replace=False, p=chance).tolist())
+    probability = (0.2 + proxies) / (0.2 + proxies).sum()
+    picked = set(random.choice(300, 60, replace=False, p=probability).tolist())
     chosen = [float(value) if number in picked else None for number, value in enumerate(values)]
-    scores(chosen, chances=[0.2] * 300, proxies=proxies.tolist())
-    store.rollups.update() if roll else None
+    write_scores(chosen, probabilities=[0.2] * 300, proxies=proxies.tolist())
+    store.rollups.update() if rolled_up else None
 
     [mean], [bucket], [summary] = (
         store.trends.means(scorer="a", since=None),
@@ -215,21 +215,21 @@ def test_proxies_correct_a_mean_where_that_makes_it_surer(
 @pytest.mark.parametrize(
     "given", [{"reason": UnscoredReason.FILTERED}, {"fingerprint": "f2"}], ids=["filtered", "two fingerprints"]
 )
-def test_proxies_of_other_exchanges_correct_nothing(store: TrackingStore, scores: Any, given: Any) -> None:
-    """A scorer that looks at some of them alone, or that changed meanwhile, has a mean of another population."""
+def test_proxies_of_another_population_are_not_used(store: TrackingStore, write_scores: Any, given: Any) -> None:
+    """Filtered exchanges or a changed fingerprint disable the correction."""
     random = np.random.default_rng(7)
     proxies = random.random(120)
     values = (0.2 + 0.6 * proxies).tolist()
-    scores(values[:60], proxies=proxies[:60].tolist())
+    write_scores(values[:60], proxies=proxies[:60].tolist())
     others = [None] * 60 if "reason" in given else values[60:]
-    scores(others, minutes=1, proxies=proxies[60:].tolist(), **given)
+    write_scores(others, minutes=1, proxies=proxies[60:].tolist(), **given)
 
     assert all(one.correlation is None for one in store.trends.means(scorer="a", since=None))
 
 
-def test_a_mean_over_the_view_is_that_of_the_summary(store: TrackingStore, scores: Any) -> None:
-    """``answers`` has weight and fingerprint, for whoever reads with SQL."""
-    scores([0.9, 0.8, 0.2, None], chances=[0.1, 0.2, 1.0, 0.5])
+def test_sql_view_gives_the_same_mean_as_the_summary(store: TrackingStore, write_scores: Any) -> None:
+    """The ``answers`` view has weights and fingerprints for use in SQL."""
+    write_scores([0.9, 0.8, 0.2, None], probabilities=[0.1, 0.2, 1.0, 0.5])
     query = "SELECT fingerprint, sum(weight * value) / sum(weight) FROM answers WHERE value IS NOT NULL GROUP BY 1"
 
     with store._database.read() as connection:
@@ -238,16 +238,16 @@ def test_a_mean_over_the_view_is_that_of_the_summary(store: TrackingStore, score
     assert rows == [(one.fingerprint, pytest.approx(one.mean, abs=1e-9)) for one in store.trends.summary()]
 
 
-def test_fewer_than_twenty_are_not_enough(store: TrackingStore, scores: Any, window: Any) -> None:
-    """A bucket says so itself."""
-    scores([0.5] * 19)
-    scores([0.5] * 20, minutes=60)
+def test_bucket_needs_twenty_scores(store: TrackingStore, write_scores: Any, window: Any) -> None:
+    """Buckets with fewer scores report it in ``has_min_samples``."""
+    write_scores([0.5] * 19)
+    write_scores([0.5] * 20, minutes=60)
 
     assert [one.has_min_samples for one in store.trends.over_time(**window)] == [False, True]
 
 
-def test_a_window_has_a_zone(store: TrackingStore, window: Any) -> None:
-    """Nobody can say when a moment was that has none; it is not taken for the time of this machine."""
+def test_window_requires_a_time_zone(store: TrackingStore, window: Any) -> None:
+    """A naive datetime raises ``UsageError``."""
     naive = window["since"].replace(tzinfo=None)
 
     for read in (store.trends.over_time, store.trends.coverage_over_time):
@@ -258,11 +258,11 @@ def test_a_window_has_a_zone(store: TrackingStore, window: Any) -> None:
             summary(until=naive)
 
 
-@pytest.mark.parametrize("roll", [False, True])
-def test_a_window_may_be_as_long_as_time(store: TrackingStore, scores: Any, window: Any, roll: bool) -> None:
-    """From the first moment that there is to the last one."""
-    scores([0.5])
-    store.rollups.update() if roll else None
+@pytest.mark.parametrize("rolled_up", [False, True])
+def test_window_can_span_all_datetimes(store: TrackingStore, write_scores: Any, window: Any, rolled_up: bool) -> None:
+    """From ``datetime.min`` to ``datetime.max``, an empty window included."""
+    write_scores([0.5])
+    store.rollups.update() if rolled_up else None
     always: dict[str, Any] = {"since": datetime.min.replace(tzinfo=UTC), "until": datetime.max.replace(tzinfo=UTC)}
 
     assert [one.n for one in store.trends.over_time(**window | always)] == [1]
@@ -270,9 +270,9 @@ def test_a_window_may_be_as_long_as_time(store: TrackingStore, scores: Any, wind
     assert store.trends.summary(since=always["until"], until=always["since"]) == []
 
 
-def test_coverage_is_of_whole_minutes(store: TrackingStore, scores: Any, window: Any) -> None:
-    """A bucket that ends within a minute cannot tell which of its counts are its own."""
-    scores([0.5])
+def test_coverage_requires_buckets_of_whole_minutes(store: TrackingStore, write_scores: Any, window: Any) -> None:
+    """Other buckets have no coverage, and a coverage trend with them raises ``UsageError``."""
+    write_scores([0.5])
 
     assert [one.coverage for one in store.trends.over_time(**window | {"bucket": timedelta(seconds=90)})] == [None]
     with pytest.raises(UsageError, match="bucket = 0:01:30 is not a multiple of one minute"):

@@ -1,4 +1,4 @@
-"""How two stretches of time are compared: exact numbers, and laws."""
+"""Two-sample comparison: exact results and statistical properties."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from germane.storage.stats.two_sample import (
 )
 
 
-def an_estimate(
+def make_estimate(
     mean: float, low: float, high: float, *, n: int = 100, deviation: float | None = 0.2, low_share: float = 0.1
 ) -> Estimate:
     return Estimate(
@@ -29,57 +29,61 @@ def an_estimate(
 
 
 def estimate_of(values: np.ndarray) -> Estimate:  # type: ignore[type-arg]  # of floats
-    """Return the estimate of scores of weight 1."""
+    """Return the estimate of scores with weight 1."""
     n, zeros, total, squares = len(values), int((values == 0).sum()), float(values.sum()), float((values**2).sum())
     return estimate_mean(
-        WeightedSums(n=n, n_zero=zeros, sum_w=n, sum_w_zero=zeros, sum_w2=n, sum_w2_zero=zeros, sum_wy=total, sum_wy2=squares, sum_w2y=total,
+        WeightedSums(n=n, n_zero=zeros, sum_w=n, sum_w_zero=zeros, sum_w2=n, sum_w2_zero=zeros,
+             sum_wy=total, sum_wy2=squares, sum_w2y=total,
              sum_w2y2=squares, sum_w_low=0.0, sum_w_noncommittal=0.0)
     )  # fmt: skip
 
 
-def a_line(found: float, low: float, high: float, route: str = "ask") -> Comparison:
+def make_comparison(found: float, low: float, high: float, route: str = "ask") -> Comparison:
     return Comparison(
         service="shop", route=route, scorer="relevancy", fingerprint="f1", before=None, after=None,
         finding="lower" if high < 0 else "unclear", difference=found, interval=(low, high),
     )  # fmt: skip
 
 
-def test_the_interval_of_a_difference_is_made_from_those_of_both_means() -> None:
-    """Downwards from the later one's lower arm and the earlier one's upper arm; upwards from the others."""
-    found, (low, high) = mean_difference(EstimatePair(an_estimate(0.8, 0.7, 0.84), an_estimate(0.6, 0.52, 0.63)))
+def test_difference_interval_combines_the_arms_of_both_means() -> None:
+    """The lower arm combines the later mean's lower arm and the earlier mean's upper arm, and vice versa."""
+    found, (low, high) = mean_difference(EstimatePair(make_estimate(0.8, 0.7, 0.84), make_estimate(0.6, 0.52, 0.63)))
 
     assert found == pytest.approx(-0.2, abs=1e-9)
     assert low == pytest.approx(-0.2 - math.hypot(0.08, 0.04), abs=1e-9)
     assert high == pytest.approx(-0.2 + math.hypot(0.03, 0.1), abs=1e-9)
 
 
-def test_the_effect_is_hedges_g() -> None:
-    """In pooled deviations, times 1 - 3 / (4 (n1 + n2 - 2) - 1); none where all scores are alike, or there is one."""
+def test_effect_size_is_hedges_g() -> None:
+    """The pooled standardized difference with small-sample correction; None without any variance."""
     pair = EstimatePair(
-        an_estimate(0.8, 0.7, 0.9, n=20, deviation=0.1), an_estimate(0.7, 0.6, 0.8, n=40, deviation=0.3)
+        make_estimate(0.8, 0.7, 0.9, n=20, deviation=0.1), make_estimate(0.7, 0.6, 0.8, n=40, deviation=0.3)
     )
     pooled = math.sqrt((19 * 0.01 + 39 * 0.09) / 58)
 
     assert effect_size(pair) == pytest.approx((1 - 3 / (4 * 58 - 1)) * -0.1 / pooled, abs=1e-9)
-    same = an_estimate(0.8, 0.7, 0.9, deviation=0.0)
+    same = make_estimate(0.8, 0.7, 0.9, deviation=0.0)
     assert effect_size(EstimatePair(same, same)) is None
-    assert effect_size(EstimatePair(an_estimate(0.8, 0.7, 0.9, n=1, deviation=None), same)) is None
+    assert effect_size(EstimatePair(make_estimate(0.8, 0.7, 0.9, n=1, deviation=None), same)) is None
 
 
 @pytest.mark.parametrize(
     ("size", "name"), [(0.1, "negligible"), (-0.2, "small"), (0.5, "medium"), (-0.8, "large"), (9.0, "large")]
 )
-def test_an_effect_has_a_name(size: float, name: str) -> None:
-    """Whichever its direction."""
-    line = a_line(0.0, -1, 1)
-    assert Comparison(**{name: getattr(line, name) for name in line.__slots__} | {"effect": size}).effect_name == name
-    assert line.effect_name is None
+def test_effect_size_has_a_name(size: float, name: str) -> None:
+    """The name depends on the absolute value."""
+    comparison = make_comparison(0.0, -1, 1)
+    assert (
+        Comparison(**{name: getattr(comparison, name) for name in comparison.__slots__} | {"effect": size}).effect_name
+        == name
+    )
+    assert comparison.effect_name is None
 
 
-def test_a_service_weighs_its_routes_as_they_were_before() -> None:
-    """Its mean by their shares, its interval from theirs, its deviation that within routes."""
+def test_standardized_estimate_uses_the_given_weights() -> None:
+    """Mean, interval and within-route deviation of a service combine those of its routes."""
     found = standardize(
-        [an_estimate(0.9, 0.85, 0.92, deviation=0.1), an_estimate(0.5, 0.3, 0.6, deviation=0.3, low_share=0.5)],
+        [make_estimate(0.9, 0.85, 0.92, deviation=0.1), make_estimate(0.5, 0.3, 0.6, deviation=0.3, low_share=0.5)],
         [0.75, 0.25],
     )
 
@@ -96,23 +100,25 @@ estimates = st.lists(st.floats(0, 1, allow_subnormal=False), min_size=2, max_siz
 
 
 @given(st.lists(st.tuples(estimates, st.integers(1, 1000)), min_size=1, max_size=8))
-def test_routes_that_stay_as_they_are_make_no_difference_whatever_the_traffic(
+def test_traffic_shift_between_unchanged_routes_makes_no_difference(
     routes: list[tuple[Estimate, int]],
 ) -> None:
-    """The earlier traffic weighs both sides: what moves between routes does not count."""
-    sides, total = [one for one, _ in routes], sum(count for _, count in routes)
-    whole = standardize(sides, [count / total for _, count in routes])
+    """Both sides use the earlier traffic as weights."""
+    route_estimates, total = [one for one, _ in routes], sum(count for _, count in routes)
+    whole = standardize(route_estimates, [count / total for _, count in routes])
 
     found, (low, high) = mean_difference(EstimatePair(whole, whole))
 
     assert found == 0
     assert low <= 0 <= high
-    assert min(one.mean for one in sides) - 1e-9 <= whole.mean <= max(one.mean for one in sides) + 1e-9
+    assert (
+        min(one.mean for one in route_estimates) - 1e-9 <= whole.mean <= max(one.mean for one in route_estimates) + 1e-9
+    )
 
 
 @given(estimates, estimates)
-def test_before_and_after_swapped_turn_the_sign(first: Estimate, second: Estimate) -> None:
-    """Of the difference, its interval and the effect; 0 is in the interval of a stretch compared with itself."""
+def test_swapping_the_windows_flips_the_sign(first: Estimate, second: Estimate) -> None:
+    """This holds for the difference, its interval and the effect size; the interval contains the difference."""
     pair, swapped = EstimatePair(first, second), EstimatePair(second, first)
     (found, (low, high)), (back, (back_low, back_high)) = mean_difference(pair), mean_difference(swapped)
 
@@ -123,20 +129,20 @@ def test_before_and_after_swapped_turn_the_sign(first: Estimate, second: Estimat
     assert effect_size(swapped) == pytest.approx(-(size or 0.0), abs=1e-9)
 
 
-def test_one_comparison_alone_drops_for_sure_where_its_interval_lies_clearly_below_0() -> None:
-    """By 2.241403 / 1.959964 of its arm, which one in eighty does; or below the smallest drop that counts."""
+def test_single_comparison_drops_at_the_one_in_eighty_level() -> None:
+    """The arm is scaled by 2.241403 / 1.959964, and the drop has to exceed ``min_drop``."""
     arm = 0.1 * 1.959964 / 2.241402728
-    assert mark_significant_drops([a_line(-0.1, -0.15, -0.1 + arm - 1e-9)], 0.0)[0].finding == "dropped"
-    assert mark_significant_drops([a_line(-0.1, -0.2, -0.1 + arm + 1e-6)], 0.0)[0].finding == "lower"
-    assert mark_significant_drops([a_line(-0.1, -0.2, 0.001)], 0.0)[0].finding == "unclear"
-    assert mark_significant_drops([a_line(-0.1, -0.15, -0.05)], 0.04)[0].finding == "dropped"
-    assert mark_significant_drops([a_line(-0.1, -0.15, -0.05)], 0.06)[0].finding == "lower"
+    assert mark_significant_drops([make_comparison(-0.1, -0.15, -0.1 + arm - 1e-9)], 0.0)[0].finding == "dropped"
+    assert mark_significant_drops([make_comparison(-0.1, -0.2, -0.1 + arm + 1e-6)], 0.0)[0].finding == "lower"
+    assert mark_significant_drops([make_comparison(-0.1, -0.2, 0.001)], 0.0)[0].finding == "unclear"
+    assert mark_significant_drops([make_comparison(-0.1, -0.15, -0.05)], 0.04)[0].finding == "dropped"
+    assert mark_significant_drops([make_comparison(-0.1, -0.15, -0.05)], 0.06)[0].finding == "lower"
 
 
-def test_among_many_comparisons_a_drop_has_to_be_surer() -> None:
-    """Holm: of twenty, the surest against 1/80 / 20, the next against 1/80 / 19; what cannot be told does not count."""
-    clear, doubtful = a_line(-0.1, -0.15, -0.05), a_line(-0.1, -0.2, -0.015)
-    quiet = [a_line(0.0, -0.1, 0.1, f"r{number}") for number in range(18)]
+def test_multiple_comparisons_use_holm_correction() -> None:
+    """Of 20, the clearest is tested at 1/80/20 and the next at 1/80/19; comparisons without data do not count."""
+    clear, doubtful = make_comparison(-0.1, -0.15, -0.05), make_comparison(-0.1, -0.2, -0.015)
+    quiet = [make_comparison(0.0, -0.1, 0.1, f"r{number}") for number in range(18)]
     unknown = Comparison(
         service="s", route="r", scorer="x", fingerprint="f", before=None, after=None, finding="not_enough_data"
     )
@@ -149,23 +155,23 @@ def test_among_many_comparisons_a_drop_has_to_be_surer() -> None:
     assert mark_significant_drops([doubtful, unknown, unknown], 0.0)[0].finding == "dropped"
 
 
-def test_a_service_without_a_change_rarely_fails() -> None:
-    """Of 400 deploys of twelve routes that change nothing, at most about one in forty says that something dropped."""
+def test_unchanged_routes_rarely_report_a_drop() -> None:
+    """With 12 unchanged routes, at most 5 % of 400 deployments report a drop."""
     random, failed = np.random.default_rng(5), 0
     for _ in range(400):
-        lines = []
+        comparisons = []
         for route in range(12):
             values = np.where(random.random(160) < 0.05, 0.0, random.beta(16, 4, 160))
             found, (low, high) = mean_difference(EstimatePair(estimate_of(values[:80]), estimate_of(values[80:])))
-            lines.append(a_line(found, low, high, str(route)))
-        failed += any(line.finding == "dropped" for line in mark_significant_drops(lines, 0.0))
+            comparisons.append(make_comparison(found, low, high, str(route)))
+        failed += any(comparison.finding == "dropped" for comparison in mark_significant_drops(comparisons, 0.0))
 
     assert failed / 400 <= 0.05
 
 
 @pytest.mark.parametrize(("after", "refusals"), [(20, 0.02), (30, 0.05), (50, 0.15)])
-def test_a_few_scores_beside_many_without_a_change_rarely_fail(after: int, refusals: float) -> None:
-    """Two refusals among twenty answers are a matter of chance, however well the days before are known."""
+def test_small_window_against_a_large_one_rarely_reports_a_drop(after: int, refusals: float) -> None:
+    """A few refusals among 20 to 50 answers are not reported as a drop in more than 3.5 % of runs."""
     random, failed = np.random.default_rng(11), 0
 
     def drawn(n: int) -> Estimate:
@@ -173,6 +179,6 @@ def test_a_few_scores_beside_many_without_a_change_rarely_fail(after: int, refus
 
     for _ in range(2000):
         found, (low, high) = mean_difference(EstimatePair(drawn(2000), drawn(after)))
-        failed += mark_significant_drops([a_line(found, low, high)], 0.0)[0].finding == "dropped"
+        failed += mark_significant_drops([make_comparison(found, low, high)], 0.0)[0].finding == "dropped"
 
     assert failed / 2000 <= 0.035

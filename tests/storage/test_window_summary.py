@@ -1,4 +1,4 @@
-"""All that one window says, read at once: routes, whole services, and what has no score."""
+"""Window summaries: routes, whole services and coverage in one read."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ Write = Callable[..., None]
 
 
 @pytest.fixture
-def write(store: TrackingStore, make: Callable[..., Exchange]) -> Write:
-    """Writes one exchange per value, scored by one scorer; None is one that is not drawn."""
+def write_scores(store: TrackingStore, make: Callable[..., Exchange]) -> Write:
+    """Write one exchange per value, scored by one scorer; None is an unsampled exchange."""
 
-    def write(*values: float | None, fingerprint: str = "f1", chance: float = 1.0, **given: Any) -> None:
+    def write_scores(*values: float | None, fingerprint: str = "f1", probability: float = 1.0, **given: Any) -> None:
         start = given.pop("minutes", 0)
         exchanges = [make(start + number / 1e3, **given) for number in range(len(values))]
         store.exchanges.add(exchanges)
         skips = [{"a": UnscoredReason.NOT_SAMPLED} if value is None else {} for value in values]
         pairs = zip(exchanges, skips, strict=True)
         store.sampling.assign_tasks(
-            [SamplingDecision(one.id, chance, "uniform", skip) for one, skip in pairs], {"a": fingerprint}
+            [SamplingDecision(one.id, probability, "uniform", skip) for one, skip in pairs], {"a": fingerprint}
         )
         by_id = dict(zip((one.id for one in exchanges), values, strict=True))
         claims = store.queue.claim_tasks("me", {"a": fingerprint}, limit=500, lease=HOUR)
@@ -36,15 +36,15 @@ def write(store: TrackingStore, make: Callable[..., Exchange]) -> Write:
         results = [(task, Score(scorer="a", fingerprint=fingerprint, value=by_id[task.exchange_id])) for task in tasks]
         store.queue.complete_tasks("me", results)
 
-    return write
+    return write_scores
 
 
-@pytest.mark.parametrize("roll", [False, True])
-def test_a_service_has_the_mean_of_all_its_scores(store: TrackingStore, write: Write, roll: bool) -> None:
-    """Weighted as they were sampled, and with the interval that a trend has that is not broken down."""
-    write(0.9, 0.8, 0.0, None)
-    write(0.5, 0.4, chance=0.25, route="search")
-    store.rollups.update() if roll else None
+@pytest.mark.parametrize("rolled_up", [False, True])
+def test_service_summary_matches_its_trend(store: TrackingStore, write_scores: Write, rolled_up: bool) -> None:
+    """The weighted mean and interval of a service are those of a trend without breakdown."""
+    write_scores(0.9, 0.8, 0.0, None)
+    write_scores(0.5, 0.4, probability=0.25, route="search")
+    store.rollups.update() if rolled_up else None
 
     (found,) = store.trends.window_summary(since=ELEVEN, until=NOON).services
     (bucket,) = store.trends.over_time(scorer="a", bucket=HOUR, since=ELEVEN, until=NOON)
@@ -58,11 +58,11 @@ def test_a_service_has_the_mean_of_all_its_scores(store: TrackingStore, write: W
     assert (found.coverage.seen, found.coverage.scored, found.coverage.skipped) == (6, 5, {"not_sampled": 1})
 
 
-def test_the_rest_is_what_summary_and_coverage_say(store: TrackingStore, write: Write) -> None:
-    """One window has one number, whoever reads it."""
-    write(0.9, 0.8, None)
-    write(0.5, route="search")
-    write(0.1, service="blog")
+def test_window_summary_matches_summary_and_coverage(store: TrackingStore, write_scores: Write) -> None:
+    """Both ways of reading a window return the same numbers."""
+    write_scores(0.9, 0.8, None)
+    write_scores(0.5, route="search")
+    write_scores(0.1, service="blog")
     window: dict[str, Any] = {"since": ELEVEN, "until": NOON}
 
     found = store.trends.window_summary(**window)
@@ -73,21 +73,21 @@ def test_the_rest_is_what_summary_and_coverage_say(store: TrackingStore, write: 
     assert store.trends.window_summary(**window, scorer="b").services == []
 
 
-def test_fingerprints_are_never_added_up(store: TrackingStore, write: Write) -> None:
-    """The newest of a service is that of its latest answer, on whatever route."""
-    write(0.9, 0.8)
-    write(0.2, fingerprint="f2", minutes=5, route="search")
+def test_service_summaries_do_not_mix_fingerprints(store: TrackingStore, write_scores: Write) -> None:
+    """The newest fingerprint is that of the service's latest answer on any route."""
+    write_scores(0.9, 0.8)
+    write_scores(0.2, fingerprint="f2", minutes=5, route="search")
 
     found = store.trends.window_summary(since=ELEVEN, until=NOON).services
 
     assert [(one.fingerprint, one.n, one.newest) for one in found] == [("f1", 2, False), ("f2", 1, True)]
 
 
-def test_two_windows_read_before_compare_as_the_store_does(store: TrackingStore, write: Write) -> None:
-    """Who has read both need not read them again."""
+def test_compare_summaries_equals_store_compare(store: TrackingStore, write_scores: Write) -> None:
+    """Two loaded windows can be compared without another query."""
     for route, before, after in (("ask", 0.9, 0.8), ("search", 0.7, 0.2)):
-        write(*(before + number / 1e3 for number in range(25)), route=route, minutes=-120)
-        write(*(after + number / 1e3 for number in range(25)), route=route)
+        write_scores(*(before + number / 1e3 for number in range(25)), route=route, minutes=-120)
+        write_scores(*(after + number / 1e3 for number in range(25)), route=route)
     since = ELEVEN - timedelta(minutes=30)
     old, new = (
         store.trends.window_summary(since=ELEVEN - 3 * HOUR, until=since),
@@ -100,29 +100,31 @@ def test_two_windows_read_before_compare_as_the_store_does(store: TrackingStore,
     assert {one.finding for one in found.dropped} == {"dropped"}
 
 
-def ends(buckets: Sequence[Bucket]) -> list[float]:
+def interval_ends(buckets: Sequence[Bucket]) -> list[float]:
     """Return the ends of all intervals."""
     return [end for one in buckets for end in one.interval or ()]
 
 
-@pytest.mark.parametrize("roll", [False, True])
-def test_a_trend_and_that_by_route_are_read_at_once(store: TrackingStore, write: Write, roll: bool) -> None:
-    """Both are what each would be by itself."""
-    write(0.9, 0.8, 0.0, None)
-    write(0.2, 0.3, fingerprint="f2", minutes=20)
-    write(0.5, 0.4, chance=0.25, route="search")
-    write(0.7, route="search", minutes=-90)
-    write(0.1, service="blog")
-    store.rollups.update() if roll else None
-    asked: dict[str, Any] = {"scorer": "a", "bucket": HOUR, "since": ELEVEN - 3 * HOUR, "until": NOON}
+@pytest.mark.parametrize("rolled_up", [False, True])
+def test_overall_and_by_route_equals_two_separate_trends(
+    store: TrackingStore, write_scores: Write, rolled_up: bool
+) -> None:
+    """Both match the trends queried one by one."""
+    write_scores(0.9, 0.8, 0.0, None)
+    write_scores(0.2, 0.3, fingerprint="f2", minutes=20)
+    write_scores(0.5, 0.4, probability=0.25, route="search")
+    write_scores(0.7, route="search", minutes=-90)
+    write_scores(0.1, service="blog")
+    store.rollups.update() if rolled_up else None
+    request: dict[str, Any] = {"scorer": "a", "bucket": HOUR, "since": ELEVEN - 3 * HOUR, "until": NOON}
 
     for service in (None, "shop"):
-        whole, by_route = store.trends.overall_and_by_route(**asked, service=service)
+        whole, by_route = store.trends.overall_and_by_route(**request, service=service)
 
-        assert by_route == store.trends.over_time(**asked, service=service, by="route", histograms=False)
-        expected = store.trends.over_time(**asked, service=service, histograms=False)
+        assert by_route == store.trends.over_time(**request, service=service, by="route", histograms=False)
+        expected = store.trends.over_time(**request, service=service, histograms=False)
         assert [(one.start, one.fingerprint, one.n, one.coverage) for one in whole] == [
             (one.start, one.fingerprint, one.n, one.coverage) for one in expected
         ]
         assert [one.mean for one in whole] == pytest.approx([one.mean for one in expected], abs=1e-12)
-        assert ends(whole) == pytest.approx(ends(expected), abs=1e-9)
+        assert interval_ends(whole) == pytest.approx(interval_ends(expected), abs=1e-9)

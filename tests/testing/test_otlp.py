@@ -81,7 +81,7 @@ def test_everything_that_is_exported_is_heard(protocol: str) -> None:
     assert (log.event_name, log.body, log.attributes, log.time) == ("told", {"a": [1, None]}, {"k": "v"}, 7)
     assert (log.trace_id, log.span_id) == (inner.trace_id, inner.span_id)
     (size,), (count,) = metrics["size"].points, metrics["count"].points
-    assert (metrics["size"].kind, metrics["size"].unit, metrics["count"].kind) == ("histogram", "By", "sum")
+    assert (metrics["size"].type, metrics["size"].unit, metrics["count"].type) == ("histogram", "By", "sum")
     assert (size.attributes, size.value, size.count) == ({"kind": "small"}, 5, 1)
     assert (size.bounds, size.buckets) == ((1, 10), (0, 1, 0))
     assert size.exemplars == ((inner.trace_id, inner.span_id, 5),)

@@ -92,7 +92,7 @@ async def aevaluate(
         limit: Score only the first rows.
         calibration: Calibrations of cosine scores, such as ``germane.Store(url).calibrations()``. If the embedder is
             the same, labels come from the calibrated value. Values do not change.
-        **settings: Any of :class:`germane.settings.Settings`, such as ``judge``, ``embedder`` and ``concurrency``. An
+        **settings: Any of :class:`germane.Settings`, such as ``judge``, ``embedder`` and ``concurrency``. An
             unavailable judge is retried for up to 60 s without any success, or for ``retry_timeout`` seconds if that
             is given here. From other sources, ``retry_timeout`` can only shorten the 60 s.
 

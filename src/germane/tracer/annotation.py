@@ -91,7 +91,7 @@ def _send(what: str, exchange_id: str | None, make: Callable[..., Annotation], *
 def _hand(what: str, make: Callable[..., Annotation], *given: Any) -> None:
     connection = current_connection()
     if connection is None or connection.annotate is None:
-        log_once(f"germane.{what}() was called before germane.start() and has no effect")
+        log_once(f"germane.{what}() was called while germane is not running and has no effect")
     elif (made := guarded(f"germane.{what}()", make, connection, *given, said=NOT_RECORDED)) is None:
         connection.rejected_calls[what] += 1
     else:

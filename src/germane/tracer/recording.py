@@ -214,7 +214,7 @@ def recording_scope() -> tuple[Connection, OTelContext, EnclosingRecording | Non
     """
     connection = current_connection()
     if connection is None:
-        log_once("an observed handler was called before germane.start(): nothing is captured")
+        log_once("an observed handler was called while germane is not running: nothing is captured")
         return None
     context = get_current()
     if context.get(_SUPPRESS_INSTRUMENTATION_KEY):

@@ -41,7 +41,9 @@ class Box:
         self.encrypted: list[bool] = []
         self.hold: threading.Event | None = None
 
-    async def handle_RCPT(self, server: Any, session: Any, envelope: Any, address: str, options: Any) -> str:  # noqa: N802 - the server calls it so
+    async def handle_RCPT(  # noqa: N802 - a hook of aiosmtpd
+        self, server: Any, session: Any, envelope: Any, address: str, options: Any
+    ) -> str:
         if address in self.refused:
             return self.refusal
         envelope.rcpt_tos.append(address)

@@ -1,0 +1,42 @@
+"""The pages for contributors match the code."""
+
+from __future__ import annotations
+
+import re
+import runpy
+
+from tests.docs.blocks import DOCS, ROOT
+
+FOLDER = DOCS / "contributing"
+PAGE = (FOLDER / "architecture.md").read_text(encoding="utf-8")
+SOURCES = ROOT / "src" / "germane"
+
+
+def test_the_architecture_picture_matches_the_imports() -> None:
+    """architecture.svg is what architecture.py draws."""
+    picture = runpy.run_path(str(FOLDER / "architecture.py"))["picture"]
+
+    assert (FOLDER / "architecture.svg").read_text(encoding="utf-8") == picture()
+
+
+def test_every_module_on_the_page_exists() -> None:
+    """Paths of modules and directories are relative to src/germane."""
+    paths = re.findall(r"`([a-z_/]+(?:\.py|/))`", PAGE)
+
+    assert len(paths) > 25
+    assert [path for path in paths if not (SOURCES / path).exists()] == []
+
+
+def test_every_package_is_described() -> None:
+    """The table has one row per package."""
+    packages = {path.parent.name for path in SOURCES.glob("*/__init__.py")}
+
+    assert packages - set(re.findall(r"(?m)^\| `(\w+)` \|", PAGE)) == set()
+
+
+def test_glossary_terms_are_sorted() -> None:
+    """Each term is defined once, in alphabetical order."""
+    terms = re.findall(r"(?m)^- \*\*(.+?)\*\*: ", (FOLDER / "glossary.md").read_text(encoding="utf-8"))
+
+    assert len(terms) > 40
+    assert terms == sorted(set(terms), key=str.lower)

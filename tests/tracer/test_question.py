@@ -1,0 +1,214 @@
+"""The question of an exchange: which argument contains it by default, and how a handler sets it."""
+
+from __future__ import annotations
+
+import inspect
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+import germane
+from germane.tracer.handler import QuestionArgument
+
+CUSTOMARY_NAMES = ["question", "query", "prompt", "message", "input", "user_input"]
+OBSERVE_OPTIONS = [
+    "route", "question", "answer", "contexts", "history", "attributes", "chunk", "join", "redact", "capture",
+]  # fmt: skip
+RETRIEVAL_OPTIONS = ["source", "query", "contexts", "content", "id", "score"]
+SECRET = "4111-1111"
+
+
+def find_question(function: Any, *args: Any, **kwargs: Any) -> str | None:
+    """Return the question that a call of the function asks."""
+    return QuestionArgument(inspect.signature(function))(args, kwargs)
+
+
+def function_with_parameters(parameters: str) -> Any:
+    """Create a function with these parameters."""
+    return eval(f"lambda {parameters}: None")
+
+
+class TestCustomaryName:
+    """Without a selector, the parameter with a customary name is the question."""
+
+    @pytest.mark.parametrize("name", CUSTOMARY_NAMES)
+    def test_question_passed_by_position_is_found(self, name: str) -> None:
+        """The parameter is found wherever it is in the signature."""
+        function = function_with_parameters(f"tenant, {name}, language='en'")
+
+        assert find_question(function, "acme", "Why?") == "Why?"
+
+    @pytest.mark.parametrize("name", CUSTOMARY_NAMES)
+    def test_question_passed_by_keyword_is_found(self, name: str) -> None:
+        """The order of the keyword arguments does not matter."""
+        function = function_with_parameters(f"tenant, {name}")
+
+        assert find_question(function, tenant="acme", **{name: "Why?"}) == "Why?"
+
+    @pytest.mark.parametrize("name", CUSTOMARY_NAMES)
+    def test_default_of_an_omitted_question_is_found(self, name: str) -> None:
+        """A call without the argument asks the default question."""
+        function = function_with_parameters(f"tenant, {name}='Why?'")
+
+        assert find_question(function, "acme") == "Why?"
+
+    @pytest.mark.parametrize("name", CUSTOMARY_NAMES)
+    def test_keyword_only_question_after_var_positional_is_found(self, name: str) -> None:
+        """Extra positional arguments are not mistaken for a keyword-only question."""
+        function = function_with_parameters(f"*texts, {name}")
+
+        assert find_question(function, "a", "b", **{name: "Why?"}) == "Why?"
+
+    @pytest.mark.parametrize(("first", "second"), list(pairwise(CUSTOMARY_NAMES)))
+    def test_earlier_customary_name_takes_precedence(self, first: str, second: str) -> None:
+        """The order of the names decides, not the order of the parameters."""
+        function = function_with_parameters(f"{second}, {first}")
+
+        assert find_question(function, "other", "Why?") == "Why?"
+
+    @pytest.mark.parametrize("value", [None, 7, b"bytes", {"text": "Why?"}, ["Why?"]])
+    def test_value_that_is_no_str_falls_through_to_the_next_name(self, value: Any) -> None:
+        """A parameter with a customary name is skipped if its value is not a str."""
+        assert find_question(lambda question, query: None, value, "Why?") == "Why?"
+        assert find_question(lambda question, lang: None, value, "en") == "en"
+
+    def test_question_of_a_method_is_found(self, traced: Any) -> None:
+        """Methods, class methods and static methods find the parameter in the arguments of the call."""
+
+        class Service:
+            @germane.observe
+            def ask(self, tenant: str, question: str) -> str:
+                return "a"
+
+            @germane.observe
+            @classmethod
+            def ask_class(cls, tenant: str, question: str) -> str:
+                return "a"
+
+            @germane.observe
+            @staticmethod
+            def ask_static(tenant: str, question: str) -> str:
+                return "a"
+
+        Service().ask("acme", "Why?")
+        Service.ask_class("acme", question="Why?")
+        Service.ask_static("acme", "Why?")
+
+        assert [exchange.question for exchange in traced.exchanges] == ["Why?"] * 3
+
+
+class TestFirstText:
+    """Without a customary name, the first str argument is the question."""
+
+    def test_first_str_argument_is_found(self) -> None:
+        """Other values are skipped, in positional and in keyword arguments."""
+        assert find_question(lambda k, text, lang: None, 3, "Why?", "en") == "Why?"
+        assert find_question(lambda k, text, lang: None, k=3, lang="en", text="Why?") == "Why?"
+
+    def test_first_extra_positional_argument_is_found(self) -> None:
+        """``*args`` counts, even if it has a customary name."""
+        assert find_question(lambda *args: None, 3, "Why?") == "Why?"
+        assert find_question(lambda *question: None, "Why?", "b") == "Why?"
+
+    def test_extra_keyword_argument_is_found(self) -> None:
+        """``**kwargs`` counts after the declared parameters."""
+        assert find_question(lambda k, **more: None, k=3, text="Why?") == "Why?"
+
+    def test_function_without_signature_finds_the_first_text(self) -> None:
+        """Some built-in functions do not reveal their signature."""
+        assert QuestionArgument(None)((3, "Why?"), {}) == "Why?"
+
+    def test_call_without_text_has_no_question(self) -> None:
+        """No str argument means no question."""
+        assert find_question(lambda k, flag=False: None, 3) is None
+
+
+class TestSetQuestion:
+    """``germane.set_question`` sets the question of the current exchange."""
+
+    def test_set_question_replaces_the_captured_question(self, traced: Any) -> None:
+        """The exchange and the span contain the text that the handler set."""
+
+        @germane.observe
+        def ask(body: str) -> str:
+            germane.set_question("Why?")
+            return "a"
+
+        ask('{"question": "Why?"}')
+
+        assert traced.exchange.question == "Why?"
+        assert traced.attributes()["input.value"] == "Why?"
+
+    def test_question_set_in_a_nested_handler_belongs_to_the_outermost(self, traced: Any) -> None:
+        """Nested handlers yield one exchange, which gets the question."""
+
+        @germane.observe
+        def inner(body: str) -> str:
+            germane.set_question("Why?")
+            return "a"
+
+        @germane.observe(route="outer")
+        def outer(body: str) -> str:
+            return inner("inner body")
+
+        outer("outer body")
+
+        assert (traced.exchange.route, traced.exchange.question) == ("outer", "Why?")
+
+    def test_set_question_outside_a_handler_has_no_effect(self, traced: Any) -> None:
+        """There is no exchange to change, and nothing is raised."""
+        germane.set_question("Why?")
+
+        assert (traced.exchanges, traced.spans) == ([], [])
+
+    def test_set_question_is_redacted(self, unconnected: Any) -> None:
+        """Redaction applies to a question that the handler sets, also in a nested handler with its own redaction."""
+        traced = unconnected.connect(redact=lambda text: text.replace("Ann", "****"))
+
+        @germane.observe(redact=lambda text: text.replace(SECRET, "****"))
+        def inner(body: str) -> str:
+            germane.set_question(f"Ann: {SECRET}?")
+            return "a"
+
+        germane.observe(lambda body: inner(body))("body")
+
+        assert traced.exchange.question == "****: ****?"
+        assert SECRET not in str([span.attributes for span in traced.spans])
+
+    def test_set_question_is_truncated(self, unconnected: Any) -> None:
+        """``max_text_length`` applies to a question that the handler sets."""
+        traced = unconnected.connect(max_text_length=100)
+
+        @germane.observe
+        def ask(body: str) -> str:
+            germane.set_question("x" * 1000)
+            return "a"
+
+        ask("body")
+
+        assert traced.exchange.question == "x" * 100
+
+    def test_invalid_question_keeps_the_captured_one(self, traced: Any) -> None:
+        """A value that is not text is rejected without an error in the handler."""
+
+        @germane.observe
+        def ask(question: str) -> str:
+            germane.set_question(object())  # type: ignore[arg-type]
+            return "a"
+
+        assert ask("Why?") == "a"
+        assert traced.exchange.question == "Why?"
+
+
+@pytest.mark.parametrize(
+    ("decorator", "options"), [(germane.observe, OBSERVE_OPTIONS), (germane.retrieval, RETRIEVAL_OPTIONS)]
+)
+def test_signature_of_a_decorator_lists_its_options(decorator: Any, options: list[str]) -> None:
+    """Editors and ``help()`` show each option as a keyword-only parameter, not ``**options``."""
+    function, *parameters = inspect.signature(decorator).parameters.values()
+
+    assert function.kind is function.POSITIONAL_ONLY
+    assert [parameter.name for parameter in parameters] == options
+    assert {parameter.kind for parameter in parameters} == {inspect.Parameter.KEYWORD_ONLY}
+    assert {parameter.default for parameter in parameters} == {None}
