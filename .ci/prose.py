@@ -53,6 +53,7 @@ EXEMPT = (
     "src/germane/demo/corpus/",
     "src/germane/scorers/prompting/prompts/",
     "src/germane/scorers/refusals/",
+    "tests/packaging/test_names.py",
 )
 """Data rather than prose: texts of a made-up application, judge prompts, and phrases that recognize refusals."""
 _PATTERN = re.compile("|".join(f"(?P<p{number}>{phrase})" for number, phrase in enumerate(PHRASES)), re.IGNORECASE)

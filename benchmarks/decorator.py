@@ -154,7 +154,7 @@ def process(run: Run, flush: Callable[[], object], count: int) -> float:
 
 def compare(name: str, bare_run: Run, observed_run: Run, flush: Callable[[], object], rounds: int, count: int) -> bool:
     """Measure bare and observed calls alternately, print the ratios, and return whether both meet their limits."""
-    bare_run(count), observed_run(count), flush()  # warm
+    bare_run(count), observed_run(count), flush()  # warm-up
     plain, seen, ratios = [], [], []
     for _ in range(rounds):
         for kept, found in zip((plain, seen, ratios), caller(bare_run, observed_run, count), strict=True):
@@ -181,8 +181,8 @@ def report(name: str, what: str, plain: list[float], seen: list[float], ratios: 
 
 EMBEDDED: dict[str, Any] = {"scorers": ["question_answer_similarity"], "embedder": "local"}
 PASSED: dict[str, Any] = {"role": "capture"}
-HELD: dict[str, Any] = {**EMBEDDED, "rate": 1.0, "tick": 3600.0}  # nothing is scored: the first poll finds nothing
-SAMPLED: dict[str, Any] = {**EMBEDDED, "rate": 0.0, "tick": 0.2}
+HELD: dict[str, Any] = {**EMBEDDED, "sample_rate": 1.0, "poll_interval": 3600.0}  # the only poll finds no task
+SAMPLED: dict[str, Any] = {**EMBEDDED, "sample_rate": 0.0, "poll_interval": 0.2}
 
 
 def measure(endpoint: str, folder: Path, modes: dict[str, dict[str, Any]], rounds: int, count: int) -> bool:
@@ -195,7 +195,8 @@ def measure(endpoint: str, folder: Path, modes: dict[str, dict[str, Any]], round
     for name, settings in modes.items():
         database = f"sqlite:///{folder}/{name}.db"
         germane.start(database=database, service="benchmark", max_exchanges_per_minute=UNLIMITED, **settings)
-        kept += [measure_mode(name, provider, rounds, count, settles="tick" in settings and settings["tick"] < 1)]
+        settles = settings.get("poll_interval", 3600.0) < 1
+        kept += [measure_mode(name, provider, rounds, count, settles=settles)]
         germane.stop()
     provider.shutdown()
     return all(kept)

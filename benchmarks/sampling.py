@@ -206,8 +206,8 @@ class Figure:
 
     def line(self) -> str:
         """Return the line of the table."""
-        beside = "" if self.reported is None else f"{self.reported:.3f}"
-        return f"{self.name:52}{self.value:10.4f}{beside:>10}  {self.goal:16}{'' if self.met else 'MISSED'}".rstrip()
+        reported = "" if self.reported is None else f"{self.reported:.3f}"
+        return f"{self.name:52}{self.value:10.4f}{reported:>10}  {self.goal:16}{'' if self.met else 'MISSED'}".rstrip()
 
 
 def figures_of(rho: float, found: dict[str, Found]) -> list[Figure]:

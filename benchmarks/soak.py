@@ -115,7 +115,7 @@ def run(url: str, made: Stream, *, step: timedelta) -> Outcome:
 
 @contextlib.contextmanager
 def _monitored(store: TrackingStore, judge: Judge, clock: Clock) -> Iterator[Monitor]:
-    settings = load_settings(service="shop", task_lease=3600, scorers=[]).model_copy(update={"tick": TICK})
+    settings = load_settings(service="shop", task_lease=3600, scorers=[]).model_copy(update={"poll_interval": TICK})
     monitor = Monitor(store, [judge], settings, attach=lambda *_: None, clock=clock)
     monitor.start()
     try:
@@ -141,7 +141,7 @@ def _settle(judge: Judge, store: TrackingStore, monitor: Monitor, clock: Clock, 
 def _rested(monitor: Monitor, clock: Clock) -> bool:
     """Whether each job has run at the current time."""
     jobs = monitor.status().jobs
-    return all(jobs[name].last_run == clock.now for name in ("sample", "score", "watch"))
+    return all(jobs[name].last_run == clock.now for name in ("sample", "score", "evaluate"))
 
 
 def _exchange(made: Stream, place: int, moment: datetime) -> Exchange:

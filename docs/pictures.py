@@ -145,7 +145,7 @@ def add_usage(store: TrackingStore) -> None:
             ("sample", 2.0, 0.012),
             ("score", None, 1.6),
             ("evaluate", 2.0, 0.03),
-            ("roll", 60.0, 0.2),
+            ("rollup", 60.0, 0.2),
         ]
     ]
     heartbeat = WorkerHeartbeat(

@@ -1,4 +1,4 @@
-"""Databases for every room's tests: SQLite in a file, and a real PostgreSQL."""
+"""Databases for every package's tests: SQLite in a file, and a real PostgreSQL."""
 
 from __future__ import annotations
 

@@ -29,28 +29,28 @@ Rows = list[tuple[float, float, int]]
 
 
 def columns(rows: Rows) -> tuple[list[float], list[float], list[int]]:
-    """Return labels, scores, groups."""
+    """Return labels, scores and groups."""
     return [row[0] for row in rows], [row[1] for row in rows], [row[2] for row in rows]
 
 
 def share(worth: list[float]) -> float:
-    """Return their mean, NaN of none."""
+    """Return the mean of the values, or NaN if there are none."""
     return sum(worth) / len(worth) if worth else NAN
 
 
 def credit(first: float, second: float) -> float:
-    """Return what a pair counts."""
+    """Return the credit of one pair."""
     return NAN if first != first or second != second else 1.0 if first > second else 0.5 if first == second else 0.0
 
 
 def counted(worth: list[float], absent: float | None) -> list[float]:
-    """Leave absent pairs out, or give them their value."""
+    """Drop pairs without a score, or give them their credit."""
     filled = [absent if value != value else value for value in worth]
     return [value for value in filled if value is not None]
 
 
 def ranked(values: list[float]) -> list[float]:
-    """Return ranks by counting, ties averaged."""
+    """Return ranks by counting, with ties averaged."""
     return [sum(b < a for b in values) + (sum(b == a for b in values) + 1) / 2 for a in values]
 
 

@@ -1,4 +1,4 @@
-"""Fixtures shared with the tests of the monitor: databases, judges and running monitors."""
+"""Fixtures shared with the monitor tests: databases, judges and running monitors."""
 
 from __future__ import annotations
 

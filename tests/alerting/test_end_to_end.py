@@ -23,7 +23,7 @@ Give = Callable[..., None]
 
 @pytest.fixture
 def give(store: TrackingStore, new_exchange: Callable[..., Exchange]) -> Give:
-    """Write exchanges of noon with their scores."""
+    """Store exchanges of noon with their scores."""
 
     def give(*values: float, **changes: Any) -> None:
         exchanges = [new_exchange(started_at=NOON, **changes) for _ in values]
@@ -86,7 +86,7 @@ def test_transition_is_one_log_line(
 
 
 class Similarity:
-    """A scorer that no default rule watches."""
+    """A scorer without a default rule."""
 
     name, fingerprint, requires, range = "question_answer_similarity", "f1", frozenset({"answer"}), (-1.0, 1.0)
 

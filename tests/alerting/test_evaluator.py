@@ -97,7 +97,7 @@ def person(store: TrackingStore, clock: Clock, settings: Callable[..., Settings]
 
 @pytest.fixture
 def give(store: TrackingStore, clock: Clock, new_exchange: Callable[..., Exchange]) -> Give:
-    """Write scored exchanges of this moment, by the way that the monitor takes; None is a score that failed."""
+    """Store exchanges of this moment with scores, as the monitor does; None is a failed score."""
 
     def give(
         *values: float | None, fingerprint: str = "f1", scorer: str = SCORER, label: str | None = None, **changes: Any
@@ -178,7 +178,7 @@ def test_scores_leaving_the_window_fire_nothing(person: Person, give: Give, cloc
     for _ in range(100):
         assert person.look() == []
         clock.advance(minutes=1)
-        if again:  # a process that begins anew judges by the same window
+        if again:  # a restarted process evaluates the same window
             person.evaluator.reset()
 
 
@@ -396,7 +396,7 @@ def test_firing_alert_is_repeated_daily_until_acknowledged(person: Person, give:
     clock.advance(hours=1)
     assert told(person.look()) == [("ask", "repeated")]
     assert person.look() == []
-    after_all = "z"  # of events of one moment the ids say the order
+    after_all = "z"  # events of one moment are ordered by id
     known = AlertStateMachine(clock.now, lambda: after_all).acknowledge(person.store.alerts.list_open()[0], "ann")
     assert person.store.alerts.commit(AlertTransaction(changes=[known]))
     clock.advance(hours=25)
@@ -450,7 +450,7 @@ def test_noncommittal_rate_fires(person: Person, give: Give) -> None:
     give(*[0.0] * 20, label="noncommittal")
     give(*[0.9] * 10)
     alert = person.alert()
-    assert (alert.type, alert.cause) == ("noncommittal_rate", None)  # nothing is known of before
+    assert (alert.type, alert.cause) == ("noncommittal_rate", None)  # the typical gap is not known yet
     assert alert.value == pytest.approx(2 / 3)
 
 

@@ -33,7 +33,7 @@ def an_alert(**given: Any) -> Alert:
 
 @pytest.fixture
 def give(store: TrackingStore, new_exchange: Callable[..., Exchange]) -> Give:
-    """Write exchanges of some hours after noon with the scores of one scorer, or of several."""
+    """Store exchanges some hours after noon with the scores of one or several scorers."""
 
     def give(
         hours: float,

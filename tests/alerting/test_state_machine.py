@@ -35,7 +35,7 @@ def a_result(state: str, **given_: Any) -> RuleResult:
 
 
 class Evaluations:
-    """Runs evaluations and keeps alerts as a database does."""
+    """Runs evaluations and stores alerts as a database does."""
 
     def __init__(self) -> None:
         self.now = NOON

@@ -1,4 +1,4 @@
-"""The benchmarks are scripts beside the package: their folder is where Python looks for a script's own modules."""
+"""Import path of the benchmarks, which are scripts outside the package."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ FOLDER = Path(__file__).parents[2]
 
 
 def by_place(figures: list[Figure]) -> dict[tuple[str, str], float]:
-    """Return values by case and measure."""
+    """Return results by case and measure."""
     return {(figure.case, figure.measure): figure.value for figure in figures}
 
 
@@ -37,8 +37,8 @@ def test_quiet_services_stay_quiet_and_drops_are_detected() -> None:
         assert 4 < found[case, "median"] <= hours
 
 
-def test_one_drop_is_one_alert_that_resolves() -> None:
-    """A drop of 28 days fires once; after one of 15 days the alert resolves within days of the recovery, not before."""
+def test_one_drop_raises_one_alert_that_resolves() -> None:
+    """A 28-day drop fires once. After a 15-day drop the alert resolves within days of the recovery, not earlier."""
     found = by_place(simulated(4, USUAL, chosen(USUAL, times=0.1, only=(".07 for 28 d", ".10 for 15 d"))))
 
     assert found[".07 for 28 d", "found"] == 1
@@ -48,8 +48,8 @@ def test_one_drop_is_one_alert_that_resolves() -> None:
     assert 10 < found[".10 for 15 d", "median"] < 120
 
 
-def test_a_quiet_year_at_20_scores_a_day() -> None:
-    """At most two alerts in six service-years with wander .02."""
+def test_a_year_without_a_change_raises_at_most_two_alerts_in_six_services() -> None:
+    """At 20 scores per day, with a daily wander of .02."""
     (figure,) = simulated(5, SMALL, chosen(SMALL, times=0.05, only=("year",)))
 
     assert (figure.count, figure.value <= 2 / 6) == (6, True)
@@ -78,8 +78,8 @@ def test_the_batch_size_does_not_change_the_result() -> None:
     assert sorted(n for task in tasks(1, USUAL, [case]) for n in task.numbers) == list(range(case.services))
 
 
-def test_services_differ_and_are_reproducible() -> None:
-    """The random numbers depend on seed, kind, case and number."""
+def test_random_numbers_are_reproducible_and_differ_between_services() -> None:
+    """The random numbers depend on seed, kind, case and service number."""
     places = [
         (1, USUAL, "null", 0),
         (2, USUAL, "null", 0),
@@ -95,8 +95,8 @@ def test_services_differ_and_are_reproducible() -> None:
     assert (one.values == two.values).all()
 
 
-def test_figures_count_what_their_names_say() -> None:
-    """A drop from hour 100 to 200: fires at 110, resolves at 150, fires at 160, resolves at 230; or never fires."""
+def test_measures_are_computed_from_the_times_of_a_drop_and_its_alerts() -> None:
+    """A drop from hour 100 to 200 fires at 110, resolves at 150, fires at 160 and resolves at 230, or never fires."""
     told = Outcome(100, 200, ((50, True), (60, False), (110, True), (150, False), (160, True), (230, False)))
     silent = Outcome(100, 200, ())
     open_still = Outcome(100, 200, ((120, True),))
@@ -108,8 +108,8 @@ def test_figures_count_what_their_names_say() -> None:
     assert quantile([1, 2, math.inf], 0.5).value == 2
 
 
-def test_verdicts_compare_figures_with_the_reported_values() -> None:
-    """Shares within .10, medians within 30 %, others below a limit; a better value is not a miss."""
+def test_results_are_compared_with_the_reported_values() -> None:
+    """Shares match within .10, medians within 30 %, and others stay below a limit. A better value is not a miss."""
     place, known = Cell(100, 0.01), reported(Cell(100, 0.01), "shift .05", 0)
     assert known == 0.81
     verdicts = [
@@ -127,8 +127,10 @@ def test_verdicts_compare_figures_with_the_reported_values() -> None:
     assert cell({("a", "m"): missed}, ("a", "m")) == "**1.25 (1)**"
 
 
-def test_the_command_prints_writes_and_judges(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The written file reproduces the tables; the exit code is 1 if a limit was missed."""
+def test_the_command_prints_and_writes_results_and_fails_on_a_missed_limit(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The written file reproduces the tables. The exit code is 1 if a limit was missed."""
     path = tmp_path / "figures.json"
     settings = ["--processes", "1", "--cells", "20:.01", "--times", ".05", "--cases", "shift .20", "null"]
     code, printed = main([*settings, "--json", str(path)]), capsys.readouterr().out
@@ -139,7 +141,7 @@ def test_the_command_prints_writes_and_judges(tmp_path: Path, capsys: pytest.Cap
     assert "|20, .01|" in capsys.readouterr().out
 
 
-def test_the_page_shows_the_stored_figures() -> None:
+def test_the_detector_page_shows_the_stored_results() -> None:
     """docs/detector.md contains the tables generated from benchmarks/alerts.json."""
     kept = read((FOLDER / "benchmarks" / "alerts.json").read_text())
 

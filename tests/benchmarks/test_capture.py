@@ -1,4 +1,4 @@
-"""The capture benchmark on a small scale, without checking rates."""
+"""The capture benchmark on a small scale, without rate limits on its results."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import capture
 import pytest
 
 
-def test_rows_and_requests_do_not_grow_with_traffic(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A minute with 1.5 and 5 times the limit: no exchange is lost, and no more is stored."""
+def test_stored_rows_and_requests_do_not_grow_with_traffic(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """At 1.5 and 5 times the limit for one minute, no exchange is lost and no additional row is stored."""
     assert capture.measure_stream(tmp_path, 1, rates=(9_000, 30_000), calls=1_000)
     assert "on the calling thread" in capsys.readouterr().out
 
 
 def test_all_three_methods_write_the_same_rows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Their rates are comparable only then."""
+    """Their rates are comparable only if they store the same data."""
     store = capture.TrackingStore(f"sqlite:///{tmp_path}/ways.db")
     store.migrate()
     exchanges = [capture.make(number) for number in range(700)]
@@ -28,8 +28,8 @@ def test_all_three_methods_write_the_same_rows(tmp_path: Path, capsys: pytest.Ca
 
 
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs /proc to measure memory")
-def test_memory_is_measured_on_the_way(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """At each tenth."""
+def test_memory_is_measured_at_every_tenth_of_the_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each run reports one measurement per tenth."""
     capture.measure_memory(tmp_path, 1_000)
     printed = capsys.readouterr().out
     assert "1,000:" in printed

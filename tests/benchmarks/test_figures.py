@@ -1,4 +1,4 @@
-"""Figures of a method on a slice of rows."""
+"""Metrics of a scoring method on a slice of labeled rows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from germane.agreement import BootstrapInterval
 
 
 def pairs(count: int, *, source: str = "Roads") -> list[Row]:
-    """Return so many pairs of a good answer and a bad one."""
+    """Return the given number of pairs of a good and a bad answer."""
     return [
         Row(f"{source}{n}-{label}", "How far is it?", "x" * n, (), float(label), "k", source, f"{source}-{n}")
         for n in range(count)
@@ -25,13 +25,13 @@ def pairs(count: int, *, source: str = "Roads") -> list[Row]:
 
 
 def ranked(rows: Sequence[Row], *, wrong: int = 0) -> dict[str, float]:
-    """Return values that rank all pairs right but the first ones."""
+    """Return values that rank all pairs correctly except the first ones."""
     wrongly = set(list(dict.fromkeys(row.group for row in rows))[:wrong])
     return {row.id: 1 - row.label if row.group in wrongly else row.label for row in rows}
 
 
-def test_the_figure_is_the_share_of_pairs_ranked_right() -> None:
-    """Two of eight pairs are wrong."""
+def test_accuracy_is_the_share_of_correctly_ranked_pairs() -> None:
+    """Two of eight pairs are ranked incorrectly."""
     rows = pairs(8)
     found = line("m", Slice("s", rows), ranked(rows, wrong=2), {"other": ranked(rows)})
     assert found is not None
@@ -40,8 +40,8 @@ def test_the_figure_is_the_share_of_pairs_ranked_right() -> None:
     assert found.absent_half is None
 
 
-def test_absent_scores_are_counted_and_figured_both_ways() -> None:
-    """Without the absent pair seven are right of seven; with it counted half, seven and a half of eight."""
+def test_missing_scores_are_counted_and_accuracy_is_given_with_and_without_them() -> None:
+    """Seven of seven without the pair that has no score; 7.5 of 8 when that pair counts as half."""
     rows = pairs(8)
     values = ranked(rows) | {rows[0].id: math.nan}
     found = line("m", Slice("s", rows), values, {})
@@ -50,40 +50,40 @@ def test_absent_scores_are_counted_and_figured_both_ways() -> None:
     assert found.absent_half == 7.5 / 8
 
 
-def test_what_was_not_asked_ends_the_sample() -> None:
-    """Groups beyond the first that was not asked are left out, asked or not: they may be the easy ones."""
+def test_the_sample_ends_at_the_first_group_that_was_not_judged() -> None:
+    """Later groups are excluded even if they were judged, because they may be the easy ones."""
     rows = pairs(9)
     order = by_hash(row.group for row in rows)
     values = {row.id: row.label for row in rows if row.group != order[6]}
     assert set(order[:6]) == {row.group for row in Slice("s", rows).covered(values)}
 
 
-def test_of_too_few_groups_nothing_is_told() -> None:
-    """Four pairs are no measurement."""
+def test_too_few_groups_give_no_result() -> None:
+    """Four pairs are not a measurement."""
     rows = pairs(4)
     assert line("m", Slice("s", rows), ranked(rows), {}) is None
 
 
-def test_the_mean_of_sources_gives_each_the_same_weight() -> None:
+def test_the_mean_over_sources_weights_each_source_equally() -> None:
     """Eight pairs at 1 and five at .4 give .7, not the pooled .77."""
     many, few = pairs(8), pairs(5, source="Rails")
     piece = Slice("s", [*many, *few], "mean pair")
     assert pytest.approx(value_of(piece, ranked(many) | ranked(few, wrong=3)), abs=1e-9) == 0.7
 
 
-def test_a_source_that_was_not_asked_leaves_no_mean() -> None:
-    """The mean of three sources is not that of four."""
+def test_the_mean_over_sources_requires_every_source() -> None:
+    """A mean of three sources is not reported as the mean of four."""
     many, few = pairs(8), pairs(5, source="Rails")
     assert line("m", Slice("s", [*many, *few], "mean pair"), ranked(many), {}) is None
 
 
-def test_the_best_floor_is_the_best_of_those_that_count() -> None:
-    """Both texts of a pair are equally long here, so no floor beats another; one that is left out is never named."""
+def test_the_best_trivial_method_is_chosen_among_eligible_ones() -> None:
+    """Both texts of a pair have equal length here, so no trivial method wins. An excluded one is never reported."""
     assert best_floor(Slice("s", pairs(5), "pair", frozenset({"context coverage"}))) != "context coverage"
 
 
-def test_peers_are_compared_on_the_rows_that_both_were_asked() -> None:
-    """The first six groups of eight."""
+def test_two_methods_are_compared_on_the_rows_judged_by_both() -> None:
+    """Here, the first six of eight groups."""
     rows = pairs(8)
     order = by_hash(row.group for row in rows)
     theirs = {row.id: 0.0 for row in rows if row.group in order[:6]}
@@ -91,26 +91,26 @@ def test_peers_are_compared_on_the_rows_that_both_were_asked() -> None:
     assert (len(both), mine, other, gap.value) == (12, 1.0, 0.5, 0.5)
 
 
-def test_a_difference_is_called_one_only_when_its_interval_excludes_zero() -> None:
-    """All else is not settled."""
+def test_a_difference_is_significant_only_if_its_interval_excludes_zero() -> None:
+    """Otherwise the comparison is undecided."""
     assert verdict(BootstrapInterval(0.1, 0.02, 0.2, 9)) == "+.10 [+.02, +.20] **better**"
     assert verdict(BootstrapInterval(-0.1, -0.2, -0.02, 9)) == "-.10 [-.20, -.02] **worse**"
     assert verdict(BootstrapInterval(0.1, -0.02, 0.2, 9)) == "+.10 [-.02, +.20]"
 
 
 @pytest.mark.parametrize(("value", "text"), [(0.5, ".50"), (1.0, "1.00"), (-0.25, "-.25"), (math.nan, "n/a")])
-def test_figures_have_two_digits(value: float, text: str) -> None:
-    """And no leading zero."""
+def test_results_have_two_decimals(value: float, text: str) -> None:
+    """There is no leading zero."""
     assert text == number(value)
 
 
-def test_a_cell_cannot_end_its_table() -> None:
-    """Bars and line ends are taken out."""
+def test_a_table_cell_cannot_break_its_table() -> None:
+    """Vertical bars and line breaks are removed."""
     assert "| a\\|b c |" in table(("x",), [("a|b\nc",)])
 
 
-def test_attacks_are_held_against_the_clean_answer_of_their_group() -> None:
-    """Lifted from .1 to .3; voted down from .9 to .8; moved from .9 to .7 by a text after the answer."""
+def test_attacks_are_compared_with_the_clean_answer_of_their_group() -> None:
+    """Raised from .1 to .3, lowered from .9 to .8, and changed from .9 to .7 by a text after the answer."""
     kinds = {
         "clean_gold_answer": 0.9, "clean_offtopic_answer": 0.1, "template/echo": 0.3, "template/plea": 0.12,
         "template/downvote_on_gold": 0.8,
@@ -123,14 +123,14 @@ def test_attacks_are_held_against_the_clean_answer_of_their_group() -> None:
     assert (pytest.approx(0.2),) == found.lifts["echo"]
 
 
-def test_a_group_in_which_a_score_is_absent_is_not_counted() -> None:
-    """Nothing is made up for it."""
+def test_a_group_with_a_missing_score_is_not_counted() -> None:
+    """Missing values are not imputed."""
     rows = [Row(kind, "q", "a", (), 0.0, kind, "s", "g") for kind in ("clean_offtopic_answer", "template/echo")]
     assert attacked(rows, {"clean_offtopic_answer": 0.1}).groups == 0
 
 
-def test_a_detector_must_be_at_the_rules_for_each_kind() -> None:
-    """One clarifying question missed is one too many."""
+def test_a_detector_must_match_the_rules_in_every_category() -> None:
+    """One missed clarifying question is a failure."""
     kinds = {
         "idk": "I don't know.",
         "clarification_request": "Which one?",

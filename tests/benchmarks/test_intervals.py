@@ -10,27 +10,29 @@ REPETITIONS = 250
 
 @pytest.fixture(scope="module")
 def table() -> dict[tuple[str, str, str], float]:
-    """Coverage of intervals of 50 scores, by design, service and kind of interval."""
+    """Return the coverage of intervals of 50 scores by design, service and kind of interval."""
     found = lines(7, REPETITIONS, (50,))
     return {(line.design, line.service, line.way): line.shares[0] or 0.0 for line in found}
 
 
 @pytest.mark.parametrize("way", ["germane", "corrected"])
 @pytest.mark.parametrize("design", ["equal", "picked"])
-def test_intervals_contain_the_mean(table: dict[tuple[str, str, str], float], design: str, way: str) -> None:
-    """On each route and mixed, with both ways of selecting exchanges; at most three errors below the goal."""
+def test_intervals_reach_their_nominal_coverage(
+    table: dict[tuple[str, str, str], float], design: str, way: str
+) -> None:
+    """On each route and on all routes, for both sampling designs, at most three standard errors below the goal."""
     error = (LEAST * (1 - LEAST) / REPETITIONS) ** 0.5
 
     assert all(table[design, service, way] > LEAST - 3 * error for service in SERVICES)
 
 
 def test_a_plain_interval_misses_the_mean_too_often(table: dict[tuple[str, str, str], float]) -> None:
-    """With one refusal in fifty, the plain t-interval has a coverage below .85."""
+    """With one refusal in fifty, the coverage of the plain t-interval is below .85."""
     assert table["equal", "faq", "plain t"] < 0.85 < table["equal", "faq", "germane"]
 
 
-def test_a_line_outside_the_goal_is_marked_as_missed() -> None:
-    """Coverage too low from 50 scores on, or too high at 500; the plain interval has no goal."""
+def test_a_row_outside_the_goal_is_marked_as_missed() -> None:
+    """Coverage is too low from 50 scores on, or too high at 500. The plain interval has no goal."""
     shares = (0.5, 0.5, 0.92, 0.94, 0.98, 0.98)
     missed = Line("equal", "faq", "germane", shares).missed
 

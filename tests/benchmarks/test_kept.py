@@ -1,4 +1,4 @@
-"""Replies that are kept: nothing is asked twice, and nothing is made up."""
+"""Cached judge replies: no request is repeated, and no reply is invented."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ HELLO = [Message("user", "Hello")]
 
 
 class Judge:
-    """Counts what it is asked, and fails while it is told to."""
+    """Judge that counts its requests and fails on demand."""
 
     model = "small"
 
@@ -31,7 +31,7 @@ class Judge:
         self.error: ScoringError | None = None
 
     async def identify(self) -> str:
-        """Return its name."""
+        """Return the judge's name."""
         return "small-1"
 
     async def ask(self, messages: Sequence[Message], **options: Any) -> Reply:
@@ -45,14 +45,14 @@ class Judge:
 
 @pytest.fixture
 def kept(tmp_path: Path) -> Iterator[Kept]:
-    """An empty file."""
+    """Return an empty cache file."""
     file = Kept(tmp_path / "deep" / "kept.sqlite")
     yield file
     file.close()
 
 
-def test_a_request_is_made_once(kept: Kept) -> None:
-    """The second time, with no judge at all, the same reply comes, with what it took."""
+def test_a_cached_request_is_not_sent_again(kept: Kept) -> None:
+    """The second call returns the same reply and usage without a judge."""
     judge = Judge()
 
     async def twice() -> tuple[Reply, Reply]:
@@ -68,8 +68,8 @@ def test_a_request_is_made_once(kept: Kept) -> None:
     assert judge.asked == 1
 
 
-def test_equal_requests_at_one_time_are_one(kept: Kept) -> None:
-    """Two scorers that ask the same share the reply, and both count it."""
+def test_equal_concurrent_requests_are_sent_once(kept: Kept) -> None:
+    """Two scorers with the same request share the reply, and both count its usage."""
     judge = Judge()
 
     async def both() -> list[Reply]:
@@ -81,8 +81,8 @@ def test_equal_requests_at_one_time_are_one(kept: Kept) -> None:
     assert judge.asked == 1
 
 
-def test_the_fence_is_no_part_of_a_request() -> None:
-    """It differs from process to process; what stands inside does not."""
+def test_the_random_delimiter_is_not_part_of_the_cache_key() -> None:
+    """The delimiter differs between processes; the text inside it does not."""
 
     def key(fence: str, text: str = "Two miles.") -> str:
         return key_of([Message("user", f"<answer-{fence}>\n{text}\n</answer-{fence}>")], {}, model="m", run=0)
@@ -91,8 +91,8 @@ def test_the_fence_is_no_part_of_a_request() -> None:
     assert key("0123abcd") != key("0123abcd", "Three miles.")
 
 
-def test_runs_differ_only_where_something_is_drawn() -> None:
-    """At temperature 0 the second run is the first."""
+def test_runs_share_replies_at_temperature_zero() -> None:
+    """At temperature 0 the second run reuses the replies of the first."""
 
     def key(run: int, temperature: float) -> str:
         return key_of(HELLO, {"temperature": temperature}, model="m", run=run)
@@ -101,8 +101,8 @@ def test_runs_differ_only_where_something_is_drawn() -> None:
     assert key(0, 0.7) != key(1, 0.7)
 
 
-def test_what_was_not_asked_is_told_and_not_kept(kept: Kept) -> None:
-    """Without a judge, and past the deadline."""
+def test_a_request_that_was_not_sent_is_reported_and_not_cached(kept: Kept) -> None:
+    """This happens without a judge and after the deadline."""
     judge = Judge()
 
     async def ask(asking: KeptJudge) -> int:
@@ -115,8 +115,8 @@ def test_what_was_not_asked_is_told_and_not_kept(kept: Kept) -> None:
     assert judge.asked == 0
 
 
-def test_a_failure_for_good_is_kept_a_passing_one_is_not(kept: Kept) -> None:
-    """The first is the score's failure in every rendering; the second is asked again."""
+def test_permanent_failures_are_cached_and_temporary_ones_are_not(kept: Kept) -> None:
+    """A permanent failure is the result of every later rendering. A temporary one is retried."""
     judge = Judge()
 
     async def ask(reason: UnscoredReason, text: str) -> int:
@@ -133,8 +133,8 @@ def test_a_failure_for_good_is_kept_a_passing_one_is_not(kept: Kept) -> None:
     assert judge.asked == 3
 
 
-def test_time_is_divided_among_what_runs_at_once() -> None:
-    """The shares of two at once add up to the time that passed."""
+def test_elapsed_time_is_divided_among_concurrent_requests() -> None:
+    """The shares of two concurrent requests add up to the elapsed time."""
     shares, first, second = Shares(), list[float](), list[float]()
     started = time.perf_counter()
     with shares.of(first), shares.of(second):

@@ -1,4 +1,4 @@
-"""From a folder of rows to the page."""
+"""The quality benchmark from a folder of rows to the results page."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ TOPICS = ("a kettle", "a ladder", "a tent", "a drum", "a lamp", "a rope", "a can
 
 @pytest.fixture
 def judge() -> Iterator[FakeJudge]:
-    """A judge in this process."""
+    """Return a judge that runs in this process."""
     with FakeJudge() as running:
         yield running
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Rows of our own: for each thing a question, an answer to it, and one that is about something else."""
+    """Write rows with one question each, an answer to it, and an answer to a different question."""
     rows = []
     for thing in TOPICS:
         for label, answer in ((1.0, f"You buy {thing} in the shop by the bridge."), (0.0, "Trains leave at noon.")):
@@ -48,14 +48,14 @@ def run(folder: Path, *more: str) -> str:
     return page.read_text(encoding="utf-8")
 
 
-def test_a_folder_that_is_not_there_is_no_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """It says so, and exits 0."""
+def test_a_missing_folder_is_reported_and_not_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The exit code is 0."""
     assert main([str(tmp_path / "none")]) == 0
     assert "skipped" in capsys.readouterr().out
 
 
-def test_the_page_holds_figures_and_no_row(folder: Path, judge: FakeJudge) -> None:
-    """The method's line says on how many groups; what the rows say stays out; the run is listed."""
+def test_the_page_shows_results_and_no_row_text(folder: Path, judge: FakeJudge) -> None:
+    """The method's line states its number of groups, the row texts are omitted, and the run is listed."""
     text = run(folder, "--judge-url", judge.base_url, "--runs", "1", "--scorer", "answer_relevancy")
     assert "| answer_relevancy | 10 | 20 / 20 | 1.00 [1.00, 1.00] |" in text
     assert "| cosine (MiniLM) | 10 | 20 / 20 | 1.00 [1.00, 1.00] |" in text
@@ -64,16 +64,16 @@ def test_the_page_holds_figures_and_no_row(folder: Path, judge: FakeJudge) -> No
     assert "fake-judge" in text
 
 
-def test_rendering_asks_nothing_and_says_the_same(folder: Path, judge: FakeJudge) -> None:
-    """All comes from what was kept, also with the judge away."""
+def test_rendering_uses_cached_replies_only(folder: Path, judge: FakeJudge) -> None:
+    """The page is the same when the judge is unreachable."""
     asked = run(folder, "--judge-url", judge.base_url, "--runs", "1", "--scorer", "answer_relevancy")
     count = len(judge.chat_requests)
     assert asked == run(folder, "--render", "--runs", "1")
     assert count == len(judge.chat_requests) > 0
 
 
-def test_an_interrupted_run_goes_on(folder: Path, judge: FakeJudge) -> None:
-    """No request of the first run is made again."""
+def test_an_interrupted_run_resumes(folder: Path, judge: FakeJudge) -> None:
+    """No request of the first run is repeated."""
     given = ("--judge-url", judge.base_url, "--runs", "1", "--scorer", "answer_relevancy")
     run(folder, *given, "--sample", "4")
     first = len(judge.chat_requests)
@@ -82,8 +82,8 @@ def test_an_interrupted_run_goes_on(folder: Path, judge: FakeJudge) -> None:
     assert first < len(seen) == len(set(seen))
 
 
-def test_a_peer_stands_beside_ours(folder: Path, judge: FakeJudge) -> None:
-    """A score that it could not give is absent, and counted."""
+def test_a_peer_library_is_shown_next_to_germane(folder: Path, judge: FakeJudge) -> None:
+    """A score that the peer could not compute is missing, and is counted as missing."""
     scores = folder.parent / "peer.jsonl"
     lines = [{"id": f"{thing}-{label}", "score": label} for thing in TOPICS for label in (1.0, 0.0)]
     lines[0]["score"] = None  # a row that failed
@@ -94,10 +94,10 @@ def test_a_peer_stands_beside_ours(folder: Path, judge: FakeJudge) -> None:
     assert "| SelQA | 10 | answer_relevancy | 1.00 | A peer | 1.00 |" in text
 
 
-def test_a_plan_is_printed_without_a_request(
+def test_a_plan_is_printed_without_sending_a_request(
     folder: Path, judge: FakeJudge, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """It names each step and what it would ask."""
+    """It names each step and its requests."""
     cache = str(folder.parent / "kept.sqlite")
     assert (
         main([str(folder), "--half", "both", "--cache", cache, "--judge-url", judge.base_url, "--plan"], FakeEmbedder())
@@ -107,8 +107,8 @@ def test_a_plan_is_printed_without_a_request(
     assert not judge.chat_requests
 
 
-def test_scores_that_rows_carry_of_another_library_are_shown(folder: Path) -> None:
-    """Faithfulness rows hold Ragas' figure, or none where it had none."""
+def test_scores_of_another_library_stored_in_rows_are_shown(folder: Path) -> None:
+    """Faithfulness rows contain the score of Ragas, or none if Ragas had none."""
     rows = [
         {
             "id": f"f{n}-{label}", "question": f"Where is {thing}?", "answer": "In the shop.", "contexts": ["A shop."],

@@ -1,4 +1,4 @@
-"""Labelled rows: which half, which sample, which exchange."""
+"""Labeled rows of the quality benchmark: their half, sample and exchange."""
 
 from __future__ import annotations
 
@@ -26,25 +26,28 @@ ROW = Row("r", "How far?", "Two miles.", ("It is two miles.",), 1.0, "good", "Ro
     ],
 )
 def test_a_unit_is_the_question_or_conversation_behind_a_group(group: str, name: str) -> None:
-    """What stands before and after it, by data set, is cut off."""
+    """Prefixes and suffixes that depend on the data set are removed."""
     assert name == unit(group)
 
 
-def test_one_unit_lies_in_one_half() -> None:
-    """A question that several sets share is reported in all of them, or in none."""
+def test_all_rows_of_a_unit_belong_to_the_same_half() -> None:
+    """A question shared by several data sets is reported in all of them or in none."""
     for number in range(50):
         assert half(f"clapnq-{number}") == half(f"tpl-{number}-x") == half(f"mtrag-f-{number}<::>3")
 
 
 def test_the_half_is_decided_by_the_last_digit_of_a_digest() -> None:
-    """Even: tune; odd: report. The digests of tune:a and tune:b end in 0 and 1."""
+    """An even digit selects the tuning half, an odd one the report half.
+
+    The digests of tune:a and tune:b end in 0 and 1.
+    """
     halves = {name: half(name) for name in "abcdefgh"}
     assert {"tune", "report"} == set(halves.values())
     assert halves == {name: half(f"{name}<::>7") for name in halves}
 
 
-def test_a_sample_is_whole_groups_and_grows() -> None:
-    """A larger sample begins with the smaller one, whatever the rows' order."""
+def test_a_sample_has_whole_groups_and_contains_every_smaller_sample() -> None:
+    """This does not depend on the order of the rows."""
     rows = [replace(ROW, id=f"{group}-{place}", group=f"g{group}") for place in range(2) for group in range(9)]
     small, large = sampled(rows, 3), sampled(list(reversed(rows)), 6)
     assert len(small) == 6
@@ -52,21 +55,21 @@ def test_a_sample_is_whole_groups_and_grows() -> None:
     assert by_hash(row.group for row in rows)[:3] == list(dict.fromkeys(row.group for row in small))
 
 
-def test_a_sample_takes_as_many_groups_of_each_origin() -> None:
+def test_a_sample_takes_the_same_number_of_groups_from_each_source() -> None:
     """Sources are never pooled."""
     rows = [replace(ROW, id=f"{name}{n}", source=name, group=f"{name}-{n}") for name in ("A", "B") for n in range(4)]
     assert {name: sum(row.origin == name for row in sampled(rows, 2)) for name in ("A", "B")} == {"A": 2, "B": 2}
 
 
-def test_earlier_turns_become_the_exchange_s_history() -> None:
-    """An agent's turn is an assistant's."""
+def test_earlier_messages_become_the_history_of_the_exchange() -> None:
+    """The role "agent" becomes "assistant"."""
     row = replace(ROW, meta={"history": ["user: Is it far: yes or no?", "agent: No."]})
     turns = [(turn.role, turn.content) for turn in exchange(row).history]
     assert turns == [("user", "Is it far: yes or no?"), ("assistant", "No.")]
 
 
-def test_a_passage_stands_for_the_answer_only_where_it_is_asked_to() -> None:
-    """Cosine needs a text; whoever judges contexts must see that there is no answer."""
+def test_a_passage_replaces_the_answer_only_on_request() -> None:
+    """A cosine needs a text, but a judge of contexts must see that there is no answer."""
     row = replace(ROW, answer="")
     assert exchange(row).answer is None
     assert exchange(row, passage=True).answer == "It is two miles."

@@ -18,7 +18,7 @@ def found_at(rho: float) -> dict[str, Found]:
 
 @pytest.mark.parametrize("rho", RHOS)
 def test_priority_sampling_finds_low_scores_and_rare_routes_without_bias(rho: float) -> None:
-    """Exactly 300 per day; low answers and routes as reported; both means within four errors of the true one."""
+    """Exactly 300 per day, low scores and rare routes as reported, both means within four errors of the true one."""
     found = found_at(rho)
     ours, at = found["priority"], RHOS.index(rho)
 
@@ -32,8 +32,8 @@ def test_priority_sampling_finds_low_scores_and_rare_routes_without_bias(rho: fl
     assert {figure.name for figure in figures_of(rho, found)} >= {f"rho {rho} priority regression: coverage"}
 
 
-def test_intervals_contain_the_mean() -> None:
-    """At least nine in ten intervals contain the mean of the process, over 240 days and for both estimators."""
+def test_nine_in_ten_intervals_contain_the_mean() -> None:
+    """Measured over 240 days for both estimators against the mean of the process."""
     found = [found_at(rho)["priority"] for rho in RHOS]
 
     for way in ("hajek_covers", "regression_covers"):
@@ -41,7 +41,7 @@ def test_intervals_contain_the_mean() -> None:
 
 
 def test_the_budget_lasts_until_the_evening() -> None:
-    """Over 64 days with a morning rush: the limit holds, and the daily mean reflects the drop in the evening."""
+    """Over 64 days with a morning peak, the limit holds and the daily mean reflects a drop in the evening."""
     ours, first = budgeted(9, 64)
     figures = {figure.name.partition(": ")[2]: figure.value for figure in ours}
 

@@ -12,7 +12,7 @@ STEP = timedelta(hours=12)
 
 
 def test_a_drop_fires_once_and_resolves(tmp_path: Path) -> None:
-    """Twelve quiet days, then five bad ones, and a week to recover: one alert, whose beginning is near the drop's."""
+    """Twelve quiet days, five bad ones and a week of recovery raise one alert. It starts near the start of the drop."""
     made = soak.service(5, 60, 14, wander=0.01, change=Change(shift=0.2), lasts=4)
 
     outcome = soak.run(f"sqlite:///{tmp_path / 'soak.db'}", made, step=STEP)
@@ -29,8 +29,8 @@ def test_a_drop_fires_once_and_resolves(tmp_path: Path) -> None:
     assert [(one.number, one.status) for one in outcome.versions] == [(1, "active")]
 
 
-def test_quiet_days_are_quiet(tmp_path: Path) -> None:
-    """Two weeks of learning and four days after that raise no alert."""
+def test_quiet_days_raise_no_alert(tmp_path: Path) -> None:
+    """Two weeks of learning and four more days."""
     outcome = soak.run(f"sqlite:///{tmp_path / 'soak.db'}", soak.service(3, 40, 4, wander=0.01), step=STEP)
 
     assert outcome.alerts == []

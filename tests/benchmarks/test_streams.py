@@ -1,4 +1,4 @@
-"""The synthetic streams of the alerts benchmark follow their recipe."""
+"""The synthetic streams of the alerts benchmark and their documented properties."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from streams.recipe import ROUTES, START, Change, Stream, day_effects, rates, st
 
 
 def made(change: Change | None = None, *, lasts: float = np.inf, seed: int = 5, wander: float = 0.0) -> Stream:
-    """Return 200 days of a thousand scores a day."""
+    """Return 200 days with a thousand scores each."""
     return stream(np.random.default_rng(seed), 1000, wander, days=200, change=change, lasts=lasts)
 
 
@@ -19,8 +19,8 @@ def of_route(found: Stream, name: str, *, after: bool) -> np.ndarray:
     return found.values[which & ((found.hours >= found.onset) == after)]
 
 
-def test_rates_follow_the_hours_and_the_week() -> None:
-    """A thousand a day over the first week, most at 14 h and fewest at 2 h, .6 of it at weekends."""
+def test_rates_follow_the_hour_and_the_weekday() -> None:
+    """The first week has 1,000 a day: the peak at 14 h, the minimum at 2 h, and .6 of the rate at weekends."""
     by_day = rates(1000, 14).reshape(14, 24)
 
     assert by_day[:7].sum() == pytest.approx(7000)
@@ -33,7 +33,7 @@ def test_rates_follow_the_hours_and_the_week() -> None:
 
 
 def test_scores_arrive_in_order_at_their_rate() -> None:
-    """200 days of them, 1000 a day within four errors; the second day's hours within theirs."""
+    """In 200 days, 1,000 scores a day within four errors, as are the hourly counts of the second day."""
     found = made()
 
     assert (np.diff(found.hours) >= 0).all()
@@ -45,22 +45,24 @@ def test_scores_arrive_in_order_at_their_rate() -> None:
 
 
 @pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.name)
-def test_routes_have_their_share_mean_spread_and_zeros(route) -> None:
-    """As the table says: a beta distribution beside zeros."""
+def test_routes_have_their_configured_share_mean_spread_and_zeros(route) -> None:
+    """Each route is a mixture of a beta distribution and zeros."""
     found = made()
     values = found.values[found.routes == found.names.index(route.name)]
     committed = values[values > 0]
 
     assert len(values) / len(found.values) == pytest.approx(route.share, abs=0.005)
     assert (values == 0).mean() == pytest.approx(route.zeros, abs=0.006)
-    assert committed.mean() == pytest.approx(route.mean + 0.0035, abs=0.004)  # more scores by day, when they are higher
+    assert committed.mean() == pytest.approx(
+        route.mean + 0.0035, abs=0.004
+    )  # scores are higher and more frequent by day
     spread = np.sqrt(route.mean * (1 - route.mean) / (route.concentration + 1) + 0.02**2 / 2)
     assert committed.std() == pytest.approx(spread, rel=0.03)
     assert found.zeros.sum() == (found.values == 0).sum()
 
 
-def test_days_differ_and_remember() -> None:
-    """Standard normal, and a day keeps half of the one before."""
+def test_daily_effects_are_autocorrelated() -> None:
+    """They are standard normal with an autocorrelation of one half."""
     effects = day_effects(np.random.default_rng(3), 20_000)
 
     assert effects.mean() == pytest.approx(0, abs=0.05)
@@ -69,8 +71,8 @@ def test_days_differ_and_remember() -> None:
         assert np.corrcoef(effects[:-apart], effects[apart:])[0, 1] == pytest.approx(expected, abs=0.03)
 
 
-def test_a_days_effect_is_the_same_for_all_routes() -> None:
-    """Daily means of two routes go together, by a standard deviation of the wander."""
+def test_a_daily_effect_is_shared_by_all_routes() -> None:
+    """Daily means of two routes move together, with the wander as standard deviation."""
     found, means = made(wander=0.02), []
     for name in ("faq", "docs"):
         which = (found.routes == found.names.index(name)) & ~found.zeros
@@ -80,8 +82,8 @@ def test_a_days_effect_is_the_same_for_all_routes() -> None:
     assert np.std(means[0]) == pytest.approx(0.02, rel=0.25)
 
 
-def test_changes_have_their_size_and_only_touch_their_routes() -> None:
-    """A shift or more refusals take .10 from the mean of all of a route's scores; what is not named stays."""
+def test_changes_have_their_size_and_affect_only_their_routes() -> None:
+    """A shift or additional refusals lower the mean of an affected route by .10. Other routes do not change."""
     for change in (Change(shift=0.1), Change(refusal=0.1)):
         found = made(change)
         for route in ROUTES:
@@ -98,7 +100,10 @@ def test_changes_have_their_size_and_only_touch_their_routes() -> None:
 
 
 def test_a_change_begins_on_day_16_grows_and_ends() -> None:
-    """At a random moment of that day; a ramp's half is reached in half its time; after the end all is as before."""
+    """It begins at a random time of that day.
+
+    A ramp reaches half its size in half its time and ends without a trace.
+    """
     onsets = [stream(np.random.default_rng(seed), 1, 0, days=17).onset for seed in range(200)]
     assert 24 * 16 <= min(onsets) < 24 * 16.1
     assert 24 * 16.9 < max(onsets) < 24 * 17
@@ -113,8 +118,8 @@ def test_a_change_begins_on_day_16_grows_and_ends() -> None:
         assert means[1] - means[0] == pytest.approx(fall, abs=0.02)
 
 
-def test_a_mix_shift_changes_shares_and_nothing_else() -> None:
-    """The mean falls by .038 though no route got worse."""
+def test_a_mix_shift_changes_only_the_shares_of_routes() -> None:
+    """The mean falls by .038 although no route got worse."""
     found = made(Change(shares=(0.35, 0.35, 0.30)))
     before, after = found.hours < found.onset, found.hours >= found.onset
 
@@ -127,7 +132,7 @@ def test_a_mix_shift_changes_shares_and_nothing_else() -> None:
 
 
 def test_the_hourly_rule_counts_one_alert_a_day_and_reports_each_crossing() -> None:
-    """Two hours of two are below the threshold, then an empty one, then one above: one alert, fired and resolved."""
+    """Two of two hours below the threshold, an empty hour and one above it: one alert that fires and resolves."""
     falls = np.array([0.0, 0.06, 0.07, np.nan, 0.01, *[0.0] * 19, 0.06, 0.06, 0.0])
     at = 24 * 14 + 1
 

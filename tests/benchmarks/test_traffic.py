@@ -12,7 +12,7 @@ MINUTES = 2
 
 @pytest.mark.parametrize("load", LOADS, ids=str)
 def test_each_sampled_exchange_is_scored_skipped_or_failed_with_a_reason(load: Load) -> None:
-    """No exchange is lost at any rate or delay, the tally agrees, and the rest was not sampled."""
+    """No exchange is lost at any rate or delay, the tally matches, and all other exchanges were not sampled."""
     outcome = replay(load, MINUTES)
 
     assert outcome.seen == 60 * MINUTES * load.per_second
@@ -22,7 +22,7 @@ def test_each_sampled_exchange_is_scored_skipped_or_failed_with_a_reason(load: L
 
 
 def test_a_lost_exchange_is_detected() -> None:
-    """A sampled exchange without a final state, or a tally with more exchanges than rows."""
+    """Either a sampled exchange has no final state, or the tally counts more exchanges than there are rows."""
     counted = {"seen": 3, "scored": 2, "skipped": 1, "failed": 0, "pending": 0}
     done, rest = Counter({("done", ""): 2}), Counter({("skipped", "not_sampled"): 1})
 

@@ -14,7 +14,7 @@ from playwright.sync_api import Browser, Error, Page, sync_playwright
 from tests.browser.servers import Site, served
 from tests.browser.visitor import Visitor, visiting
 from tests.conftest import PostgreSQL
-from tests.dashboard.conftest import Original, week_on_postgresql, week_on_sqlite
+from tests.dashboard.conftest import WeekTemplate, week_on_postgresql, week_on_sqlite
 from tests.dashboard.http_server import NOW
 
 from germane.testing import Clock
@@ -60,7 +60,7 @@ def site(request: pytest.FixtureRequest, alone: Path) -> Iterator[Site]:
 @pytest.fixture(scope="module")
 def one_site(request: pytest.FixtureRequest, alone: Path) -> Iterator[Site]:
     """The same in one database only, for tests that do not depend on it."""
-    original: Original = request.getfixturevalue("week_on_sqlite")
+    original: WeekTemplate = request.getfixturevalue("week_on_sqlite")
     with served(f"sqlite:///{original.place}", original.seeded, Clock(NOW)) as running:
         yield running
 
@@ -74,8 +74,8 @@ def own(request: pytest.FixtureRequest, alone: Path, tmp_path: Path) -> Iterator
 
 
 @contextmanager
-def _copy(request: pytest.FixtureRequest, folder: Path) -> Iterator[tuple[str, Original]]:
-    original: Original = request.getfixturevalue(f"week_on_{request.param}")
+def _copy(request: pytest.FixtureRequest, folder: Path) -> Iterator[tuple[str, WeekTemplate]]:
+    original: WeekTemplate = request.getfixturevalue(f"week_on_{request.param}")
     if isinstance(original.place, Path):
         yield f"sqlite:///{shutil.copy(original.place, folder / 'week.db')}", original
         return
@@ -108,6 +108,6 @@ def one_page(visitor: Callable[..., Visitor], one_site: Site) -> Page:
 
 
 @pytest.fixture
-def width_of() -> Callable[[Page], Any]:
+def overflow_of() -> Callable[[Page], Any]:
     """Return by how many pixels a page is wider than the screen."""
     return lambda page: page.evaluate("document.scrollingElement.scrollWidth - innerWidth")

@@ -23,7 +23,7 @@ def page(visitor: Visits, one_site: Site) -> Page:
     return visitor(one_site, bypass_csp=True).page()
 
 
-def faults(page: Page, **options: Any) -> Sequence[str]:
+def violations(page: Page, **options: Any) -> Sequence[str]:
     """Return the violations that axe-core finds: rule, impact and element."""
     found = AXE.run(page, **options).response["violations"]
     return [
@@ -36,12 +36,12 @@ def faults(page: Page, **options: Any) -> Sequence[str]:
 def test_no_screen_has_violations(page: Page, one_site: Site, path: str) -> None:
     """In light, in dark for colors, and at phone width."""
     page.goto(one_site.url(path))
-    found = [*faults(page)]
+    found = [*violations(page)]
     page.emulate_media(color_scheme="dark")
-    found += faults(page, options=CONTRAST)
+    found += violations(page, options=CONTRAST)
     page.set_viewport_size(NARROW)
     page.reload()
-    found += faults(page)
+    found += violations(page)
     assert found == []
 
 
@@ -53,11 +53,11 @@ def test_drawer_and_help_have_no_violations(page: Page, one_site: Site, scheme: 
     page.locator("table.answers a[data-drawer]").nth(40).click()
     expect(page.get_by_role("dialog", name="Answer")).to_be_visible()
     page.get_by_role("dialog").locator("details").evaluate_all("all => all.forEach((one) => { one.open = true; })")
-    found = [*faults(page)]
+    found = [*violations(page)]
     page.keyboard.press("Escape")
     page.keyboard.press("?")
     expect(page.get_by_role("dialog", name="Keyboard")).to_be_visible()
-    assert [*found, *faults(page)] == []
+    assert [*found, *violations(page)] == []
 
 
 def test_charts_with_open_tables_have_no_violations(page: Page, one_site: Site) -> None:
@@ -69,7 +69,7 @@ def test_charts_with_open_tables_have_no_violations(page: Page, one_site: Site) 
         for chart in page.locator("main svg[data-points]:visible").all()[:1]:
             chart.focus()
             page.keyboard.press("ArrowLeft")
-        found += faults(page, context="main")
+        found += violations(page, context="main")
     assert found == []
 
 
@@ -77,8 +77,8 @@ def test_login_and_error_pages_have_no_violations(visitor: Visits, own: Callable
     """The login form and the page for unknown paths."""
     site = own(token=TOKEN)
     page = visitor(site, bypass_csp=True, refused=True).look(site.url("/login"))
-    found = [*faults(page)]
+    found = [*violations(page)]
     page.get_by_label("Token").fill(TOKEN)
     page.get_by_role("button", name="Sign in").click()
     page.goto(site.url("/nowhere"))
-    assert [*found, *faults(page)] == []
+    assert [*found, *violations(page)] == []

@@ -16,7 +16,7 @@ from tests.browser.conftest import BOTH
 from tests.browser.servers import Site, served
 from tests.browser.visitor import NARROW, WIDE, Visitor
 from tests.conftest import PostgreSQL, migrated_file
-from tests.dashboard.hostile import ROUTES, TEXTS, hostile
+from tests.dashboard.hostile import ROUTES, TEXTS, write_hostile_exchanges
 from tests.dashboard.http_server import NOW
 from tests.dashboard.seeding import Seeded
 
@@ -36,7 +36,7 @@ def site(request: pytest.FixtureRequest, alone: Path, tmp_path_factory: Any) -> 
     url = _empty(request, alone, tmp_path_factory)
     with closing(TrackingStore(url, clock=clock)) as store:
         store.migrate()
-        seeded = Seeded(clock.now, hostile(store, clock.now))
+        seeded = Seeded(clock.now, write_hostile_exchanges(store, clock.now))
     with served(url, seeded, clock) as running:
         yield running
 

@@ -24,7 +24,7 @@ _FIVE_TIMES = f"""() => new Promise((done) => {{
 """Timers of one length take turns: by then a refresh was due four times at least."""
 
 
-def write_an_answer(store: TrackingStore) -> None:
+def write_answer(store: TrackingStore) -> None:
     """Write an exchange and score it as the worst of all."""
     at, fingerprint = store.now() - timedelta(seconds=2), FINGERPRINTS["answer_relevancy"]
     who = {"id": "f" * 32, "trace_id": "f" * 32, "span_id": "f" * 16}
@@ -45,7 +45,7 @@ def test_new_answer_appears(own: Callable[..., Site], visitor: Visits) -> None:
     page = visitor(site).look(site.url("/?window=24h"))
     expect(page.locator("#worst")).not_to_contain_text(NEW)
     before = page.locator("#tiles").inner_text()
-    write_an_answer(site.store)
+    write_answer(site.store)
     expect(page.locator("#worst")).to_contain_text(NEW)
     expect(page.get_by_role("contentinfo")).to_contain_text("last answer 2 s ago")
     expect(page.locator("#tiles")).not_to_have_text(before, use_inner_text=True)
@@ -58,7 +58,7 @@ def test_refresh_does_not_disturb_the_reader(own: Callable[..., Site], visitor: 
     link = page.locator("#worst a[data-drawer]").first
     link.focus()
     page.evaluate("document.activeElement.dataset.mine = '1'")
-    write_an_answer(site.store)
+    write_answer(site.store)
     expect(page.get_by_role("contentinfo")).to_contain_text("last answer 2 s ago")
     expect(page.locator("[data-mine]")).to_be_focused()
     link.click()

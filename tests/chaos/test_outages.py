@@ -26,25 +26,25 @@ Told = Callable[[], list[str]]
 
 @germane.observe
 def ask(question: str) -> str:
-    """Answer at once, each question in its own words."""
+    """Return an answer that contains the question."""
     return f"By card, at counter {question.rpartition(' ')[2].rstrip('?')}."
 
 
 def ask_all(who: str, count: int = 20) -> None:
-    """Ask different questions; no caller notices how the database is."""
+    """Ask different questions; the database does not affect callers."""
     for number in range(count):
         assert ask(f"How do I pay at {who}{number}?") == f"By card, at counter {who}{number}."
 
 
 def depth() -> int:
-    """Return how many exchanges wait in memory."""
+    """Return the number of exchanges that wait in memory."""
     running = current_runtime()
     assert running is not None
     return running.writer.depth
 
 
 def all_is_well() -> bool:
-    """Whether each job went well when it was last done: the heart beats once a second while it cannot."""
+    """Return whether the last run of each job succeeded. Failed heartbeats are retried once a second."""
     running = current_runtime()
     assert running is not None
     assert running.monitor is not None
@@ -53,10 +53,10 @@ def all_is_well() -> bool:
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def away(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stoppable]:
-    """A migrated database that can be stopped: a file that is locked for longer than anybody waits, or a server."""
+    """A migrated database that can be stopped: a server, or a file that is locked for longer than any timeout."""
     monkeypatch.setattr(engine, "BUSY_TIMEOUT", min(1.0, OUTAGE / 2))
     if request.param == "postgresql":
-        request.getfixturevalue("postgresql")  # skips where there can be none
+        request.getfixturevalue("postgresql")  # skips if no server can run here
     database: Stoppable = LockableFile(tmp_path) if request.param == "sqlite" else PostgreSQLServer()
     store = TrackingStore(database.url)
     store.migrate()
@@ -81,7 +81,7 @@ def test_a_database_outage_loses_no_exchange_and_no_score(
     away.stop()
     ask_all("then")
     until(lambda: "tried again" in str(logged()))
-    threading.Event().wait(OUTAGE)  # the outage is as long as it is said to be
+    threading.Event().wait(OUTAGE)  # the reported duration of the outage is right
     assert depth() == 20
     away.start()
     ask_all("last")
@@ -97,7 +97,7 @@ def test_a_database_outage_loses_no_exchange_and_no_score(
 
 
 def assert_said_once(lines: list[str]) -> None:
-    """One line says that it fails, and one that it works again: of the writer, and of each job that noticed."""
+    """One line reports the outage and one the recovery, for the writer and for the background jobs."""
     failed = Counter(line.split("fails:")[0].strip() for line in lines if "fails:" in line)
     again = Counter(line.removesuffix("works again").strip() for line in lines if line.endswith("works again"))
     assert failed == again, lines

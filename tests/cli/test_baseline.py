@@ -200,7 +200,11 @@ def test_evaluation_report_can_be_imported(call: Call, database: str, tmp_path: 
 
 @pytest.mark.parametrize(
     ("line", "said"),
-    [('{"value": "high"}', "is not a number"), ('{"value": NaN}', "is not a number"), ('{"value": 0.5, "at": "now"}', "is not an ISO 8601 time")],
+    [
+        ('{"value": "high"}', "is not a number"),
+        ('{"value": NaN}', "is not a number"),
+        ('{"value": 0.5, "at": "now"}', "is not an ISO 8601 time"),
+    ],
 )
 def test_invalid_row_is_named(call: Call, database: str, tmp_path: Path, line: str, said: str) -> None:
     """Nothing is imported."""

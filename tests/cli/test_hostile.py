@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 
 import pytest
 from tests.cli.conftest import Call
-from tests.dashboard.hostile import hostile
+from tests.dashboard.hostile import write_hostile_exchanges
 
 from germane.storage import TrackingStore
 
@@ -21,7 +21,7 @@ _TAG = re.compile(r"<(?!/?(?:code|br|details|summary)\b)[a-zA-Z!/][^>]*>")
 def database(migrated_url: str) -> str:
     """A database of either kind in which nothing means well."""
     with closing(TrackingStore(migrated_url)) as store:
-        hostile(store, datetime.now(UTC))
+        write_hostile_exchanges(store, datetime.now(UTC))
     return migrated_url
 
 

@@ -167,10 +167,10 @@ def test_report_is_printed_or_written_to_a_file(call: Call, judge: FakeJudge, ki
     file = written(rows(2))
 
     printed = call("score", file, "--report", kind)
-    beside = call("score", file, "--output", name)
+    summary = call("score", file, "--output", name)
 
     assert printed.out.startswith(start)
-    assert "2 of 2" in beside.out
+    assert "2 of 2" in summary.out
     assert Path(name).read_text(encoding="utf-8").startswith(start)
 
 

@@ -17,7 +17,7 @@ from typing import Any
 import httpx2
 import pytest
 from tests.cli.conftest import an_exchange
-from tests.dashboard.scrape import Scraped, scraped
+from tests.dashboard.scrape import MetricSamples, parse_metrics
 
 from germane.storage import TrackingStore
 from germane.testing import FakeJudge
@@ -69,11 +69,11 @@ def until(condition: Callable[[], Any], seconds: float = 60.0) -> Any:
     raise AssertionError("it never came true")
 
 
-def read(url: str, **headers: str) -> Scraped:
+def read(url: str, **headers: str) -> MetricSamples:
     """Scrape once."""
     answer = httpx2.get(url, headers=headers, timeout=30)
     assert answer.status_code == 200, answer.text
-    return scraped(answer.text)
+    return parse_metrics(answer.text)
 
 
 def test_worker_metrics_include_process_and_database(start: Any, store: TrackingStore) -> None:
@@ -82,7 +82,7 @@ def test_worker_metrics_include_process_and_database(start: Any, store: Tracking
     worker, url = start("worker", "--metrics", "0")
     runs = {"gen_ai_evaluation_name": "answer_relevancy", "gen_ai_workflow_name": "ask", "outcome": "scored"}
 
-    def once(name: str, total: int, **labels: str) -> Scraped | None:
+    def once(name: str, total: int, **labels: str) -> MetricSamples | None:
         found = read(url)
         return found if sum(found.all(name, **labels).values()) == total else None
 

@@ -21,7 +21,7 @@ from germane.settings import load_settings
 from germane.storage import TrackingStore
 
 HERE = ("127.0.0.1", 50_000)
-"""Whence requests come: without a token this machine alone is answered."""
+"""The address of local clients, the only ones that have access without a token."""
 
 
 def now() -> datetime:
@@ -45,35 +45,35 @@ class Week:
 
 
 @dataclass(frozen=True)
-class Original:
+class WeekTemplate:
     """A database with the sample week, to be copied. Writing it takes two seconds; a copy is much faster."""
 
     place: Any
     seeded: Seeded
 
 
-def _written(url: str) -> Seeded:
+def _write_week(url: str) -> Seeded:
     with closing(TrackingStore(url, clock=now)) as opened:
         opened.migrate()
         return seed(opened, NOW)
 
 
 @pytest.fixture(scope="session")
-def week_on_sqlite(tmp_path_factory: pytest.TempPathFactory) -> Original:
+def week_on_sqlite(tmp_path_factory: pytest.TempPathFactory) -> WeekTemplate:
     """The sample week in an SQLite file."""
     path = tmp_path_factory.mktemp("week") / "germane.db"
-    return Original(path, _written(f"sqlite:///{path}"))
+    return WeekTemplate(path, _write_week(f"sqlite:///{path}"))
 
 
 @pytest.fixture(scope="session")
-def week_on_postgresql(postgresql: PostgreSQL) -> Original:
+def week_on_postgresql(postgresql: PostgreSQL) -> WeekTemplate:
     """The sample week in a PostgreSQL database."""
     name = postgresql.create()
-    return Original(name, _written(postgresql.url(name)))
+    return WeekTemplate(name, _write_week(postgresql.url(name)))
 
 
 @dataclass
-class Copy:
+class WeekCopy:
     """A PostgreSQL copy that tests share until one of them writes to the server; then it is recreated.
 
     Only writes take a transaction id, through any connection and process.
@@ -86,40 +86,40 @@ class Copy:
     def url(self) -> str:
         """Return the URL of a copy that equals the original."""
         name = f"{self.original}_copy"
-        if self.numbers != self._numbers():
+        if self.numbers != self._next_transaction_id():
             self.server.execute(
                 f"DROP DATABASE IF EXISTS {name} WITH (FORCE)",
                 f"CREATE DATABASE {name} TEMPLATE {self.original} STRATEGY file_copy",
             )
-            self.numbers = self._numbers()
+            self.numbers = self._next_transaction_id()
         return self.server.url(name)
 
-    def _numbers(self) -> int:
+    def _next_transaction_id(self) -> int:
         with psycopg.connect(self.server.url("postgres"), autocommit=True) as connection:
             (number,) = connection.execute("SELECT pg_snapshot_xmax(pg_current_snapshot())::text").fetchone() or ("",)
         return int(number)
 
 
 @pytest.fixture(scope="session")
-def copy_on_postgresql(postgresql: PostgreSQL, week_on_postgresql: Original) -> Copy:
+def copy_on_postgresql(postgresql: PostgreSQL, week_on_postgresql: WeekTemplate) -> WeekCopy:
     """The PostgreSQL copy that tests share."""
-    return Copy(postgresql, str(week_on_postgresql.place))
+    return WeekCopy(postgresql, str(week_on_postgresql.place))
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def week(request: pytest.FixtureRequest, tmp_path: Path, bare: Path) -> Iterator[Week]:
     """The sample week in SQLite or PostgreSQL; tests do not see each other's writes."""
-    original: Original = request.getfixturevalue(f"week_on_{request.param}")
-    with closing(TrackingStore(_copied(request, original, tmp_path), clock=now)) as opened:
+    original: WeekTemplate = request.getfixturevalue(f"week_on_{request.param}")
+    with closing(TrackingStore(_copy_template(request, original, tmp_path), clock=now)) as opened:
         yield Week(opened, original.seeded)
     (tmp_path / "week.db").unlink(missing_ok=True)
 
 
-def _copied(request: pytest.FixtureRequest, original: Original, folder: Path) -> str:
+def _copy_template(request: pytest.FixtureRequest, original: WeekTemplate, folder: Path) -> str:
     """Return the URL of a copy."""
     if isinstance(original.place, Path):
         return f"sqlite:///{shutil.copy(original.place, folder / 'week.db')}"
-    copy: Copy = request.getfixturevalue("copy_on_postgresql")
+    copy: WeekCopy = request.getfixturevalue("copy_on_postgresql")
     return copy.url()
 
 

@@ -44,7 +44,7 @@ ROUTES = (
 )
 
 
-def hostile(store: TrackingStore, now: datetime = NOW) -> list[Exchange]:
+def write_hostile_exchanges(store: TrackingStore, now: datetime = NOW) -> list[Exchange]:
     """Write one scored exchange per hostile text, and return them, oldest first."""
     exchanges = [_exchange(number, name, text, now) for number, (name, text) in enumerate(TEXTS.items())]
     store.exchanges.add(exchanges)

@@ -24,7 +24,7 @@ NOW = datetime(2026, 11, 20, 10, 30, tzinfo=UTC)
 PAGE = {"Accept": "text/html"}
 
 
-def a_dashboard(store: TrackingStore, answer: Callable[..., Response] | None = None, **given: Any) -> Starlette:
+def create_dashboard(store: TrackingStore, answer: Callable[..., Response] | None = None, **given: Any) -> Starlette:
     """Return a dashboard with the page ``/written``, which collects posted forms in ``app.state.written``."""
     app = create_app(load_settings(database="sqlite://"), store=store, **{"now": Clock(NOW), **given})
     app.state.written = []
@@ -38,6 +38,6 @@ def a_dashboard(store: TrackingStore, answer: Callable[..., Response] | None = N
     return app
 
 
-def knocking(app: Starlette, host: str = "127.0.0.1", client: str = "127.0.0.1", scheme: str = "http") -> TestClient:
+def client_for(app: Starlette, host: str = "127.0.0.1", client: str = "127.0.0.1", scheme: str = "http") -> TestClient:
     """Return a client that requests pages of ``host`` from the address ``client`` and follows no redirects."""
     return TestClient(app, f"{scheme}://{host}", client=(client, 50_000), follow_redirects=False)

@@ -8,7 +8,7 @@ import httpx2
 from starlette.testclient import TestClient
 
 
-def seal_of(page: TestClient, shown_at: str) -> str:
+def csrf_token_of(page: TestClient, shown_at: str) -> str:
     """Return the CSRF token of the forms on a page."""
     shown = page.get(shown_at, headers={"Accept": "text/html"})
     found = re.search(r'name="csrf" value="([^"]+)"', shown.text)
@@ -16,6 +16,6 @@ def seal_of(page: TestClient, shown_at: str) -> str:
     return found[1]
 
 
-def send(page: TestClient, shown_at: str, to: str, **fields: str) -> httpx2.Response:
+def submit_form(page: TestClient, shown_at: str, to: str, **fields: str) -> httpx2.Response:
     """Open a page and submit one of its forms."""
-    return page.post(to, data={**fields, "csrf": seal_of(page, shown_at)}, headers={"Accept": "text/html"})
+    return page.post(to, data={**fields, "csrf": csrf_token_of(page, shown_at)}, headers={"Accept": "text/html"})

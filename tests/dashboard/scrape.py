@@ -9,7 +9,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 
 @dataclass(frozen=True)
-class Scraped:
+class MetricSamples:
     """The samples of one metrics page."""
 
     samples: Mapping[str, Mapping[frozenset[tuple[str, str]], float]]
@@ -30,7 +30,7 @@ class Scraped:
         return {dict(key)[label] for key in self.samples.get(name, {})}
 
 
-def scraped(text: str) -> Scraped:
+def parse_metrics(text: str) -> MetricSamples:
     """Parse a metrics page, and fail if two samples have the same name and labels."""
     samples: dict[str, dict[frozenset[tuple[str, str]], float]] = {}
     kinds = {}
@@ -40,4 +40,4 @@ def scraped(text: str) -> Scraped:
             key = frozenset(sample.labels.items())
             assert key not in samples.setdefault(sample.name, {}), f"twice: {sample.name} {sample.labels}"
             samples[sample.name][key] = sample.value
-    return Scraped(samples, kinds)
+    return MetricSamples(samples, kinds)

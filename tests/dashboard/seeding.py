@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 from tests.dashboard import seeding_alerts, seeding_scores
-from tests.dashboard.seeding_texts import ASIDES, ASK, REFUSALS, SEARCH, SUPPORT, TOPICS, Topic, on
+from tests.dashboard.seeding_texts import ASIDES, ASK, REFUSALS, SEARCH, SUPPORT, TOPICS, Topic, topics_of
 
 from germane.exchange import Context, Exchange, sampling_key_for
 from germane.score import Score, UnscoredReason
@@ -24,10 +24,10 @@ EXCHANGES = 1_500
 WEEK = timedelta(days=7)
 DROP = timedelta(hours=29)
 """So long ago ``docs-search`` began to answer past the question."""
-TOLD = timedelta(hours=22)
+EVALUATED = timedelta(hours=22)
 """So long ago the watch looked, and found the drop."""
 RATE = 0.8
-ROLLED = 30
+ROLLED_UP_HOURS = 30
 """Hours that are rolled up: a few, so that pages read both ways."""
 SHARES = {ASK: 0.42, SEARCH: 0.36, SUPPORT: 0.22}
 FINGERPRINTS = {
@@ -35,7 +35,7 @@ FINGERPRINTS = {
     "faithfulness": "b81e44c07d93",
     "context_relevance": "2f9a6b3e10c8",
 }
-UNTOUCHED = 3
+UNDECIDED = 3
 """The newest exchanges, on which nobody has decided."""
 PENDING = 9
 """Those before them wait to be scored."""
@@ -44,7 +44,7 @@ LEASE = timedelta(hours=1)
 
 
 @dataclass(frozen=True)
-class Made:
+class SampleExchange:
     """An exchange and the kind of answer it got."""
 
     exchange: Exchange
@@ -81,27 +81,27 @@ def seed(store: TrackingStore, now: datetime = NOW) -> Seeded:
     exchanges = [one.exchange for one in made]
     store.exchanges.declare_routes(SERVICE, SHARES)
     store.exchanges.add(exchanges)
-    store.sampling.assign_tasks(_decisions(made[: -UNTOUCHED - PENDING]), FINGERPRINTS)
-    scored = _score(store, [one for one in made if one.exchange.started_at < now - TOLD], chance)
+    store.sampling.assign_tasks(_decisions(made[: -UNDECIDED - PENDING]), FINGERPRINTS)
+    scored = _score(store, [one for one in made if one.exchange.started_at < now - EVALUATED], chance)
     seeding_alerts.learn_baseline(store, SERVICE, FINGERPRINTS["answer_relevancy"], now)
-    seeding_alerts.look(store, now - TOLD)
-    scored += _score(store, [one for one in made if one.exchange.started_at >= now - TOLD], chance, busy=2)
-    seeding_alerts.look(store, now)
-    seeding_alerts.tell(store)
-    store.sampling.assign_tasks(_decisions(made[-UNTOUCHED - PENDING : -UNTOUCHED], rate=1.0), FINGERPRINTS)
+    seeding_alerts.evaluate_rules(store, now - EVALUATED)
+    scored += _score(store, [one for one in made if one.exchange.started_at >= now - EVALUATED], chance, busy=2)
+    seeding_alerts.evaluate_rules(store, now)
+    seeding_alerts.deliver_notifications(store)
+    store.sampling.assign_tasks(_decisions(made[-UNDECIDED - PENDING : -UNDECIDED], rate=1.0), FINGERPRINTS)
     store.exchanges.count_dropped(
         {(SERVICE, ASK): 4}, FINGERPRINTS, UnscoredReason.QUEUE_FULL, at=now - timedelta(hours=40)
     )
-    seeding_alerts.feedback(store, scored, random.Random(3))
-    seeding_alerts.marks(store, SERVICE, now)
-    resolved = seeding_alerts.over(store, SERVICE, now)
-    seeding_alerts.worker(store, SERVICE, FINGERPRINTS)
-    store.rollups.update(breakdowns=("model", "prompt_version"), before=now - timedelta(hours=3), limit=ROLLED)
+    seeding_alerts.add_labels(store, scored, random.Random(3))
+    seeding_alerts.add_markers(store, SERVICE, now)
+    resolved = seeding_alerts.add_resolved_alert(store, SERVICE, now)
+    seeding_alerts.add_worker(store, SERVICE, FINGERPRINTS)
+    store.rollups.update(breakdowns=("model", "prompt_version"), before=now - timedelta(hours=3), limit=ROLLED_UP_HOURS)
     opened = next(alert.id for alert in store.alerts.list_open() if alert.type == "drop")
     return Seeded(now, exchanges, scored, opened, resolved)
 
 
-def another_service(store: TrackingStore, now: datetime = NOW, count: int = 60) -> list[Exchange]:
+def add_second_service(store: TrackingStore, now: datetime = NOW, count: int = 60) -> list[Exchange]:
     """Write a few exchanges of a second service with the same route name, scored by relevancy alone."""
     chance = random.Random(5)
     began = sorted(now - timedelta(hours=46) * chance.random() for _ in range(count))
@@ -113,14 +113,16 @@ def another_service(store: TrackingStore, now: datetime = NOW, count: int = 60) 
     claims = store.queue.claim_tasks(OWNER, only, limit=2 * count, lease=LEASE)
     claims = [claim for claim in claims if claim.exchange.id in by_id]
     results = [
-        (task, seeding_scores.of(by_id[task.exchange_id], task, chance)) for claim in claims for task in claim.tasks
+        (task, seeding_scores.sample_score(by_id[task.exchange_id], task, chance))
+        for claim in claims
+        for task in claim.tasks
     ]
     store.queue.complete_tasks(OWNER, results)
     store.queue.release_tasks(OWNER)
     return [one.exchange for one in made]
 
 
-def _week(now: datetime, chance: random.Random) -> list[Made]:
+def _week(now: datetime, chance: random.Random) -> list[SampleExchange]:
     moments: list[datetime] = []
     while len(moments) < EXCHANGES - 1:
         at = now - timedelta(seconds=20) - WEEK * chance.random()
@@ -133,8 +135,10 @@ def _week(now: datetime, chance: random.Random) -> list[Made]:
     return [_one(number, at, route, now, chance) for number, (at, route) in enumerate(pairs)]
 
 
-def _one(number: int, at: datetime, route: str, now: datetime, chance: random.Random, service: str = SERVICE) -> Made:
-    topic = chance.choice(on(route))
+def _one(
+    number: int, at: datetime, route: str, now: datetime, chance: random.Random, service: str = SERVICE
+) -> SampleExchange:
+    topic = chance.choice(topics_of(route))
     kind = _kind(route, chance, late=at >= now - DROP)
     answer, reads_as = _answer(topic, kind, chance)
     trace = f"{chance.getrandbits(128):032x}"
@@ -159,7 +163,7 @@ def _one(number: int, at: datetime, route: str, now: datetime, chance: random.Ra
         duration=round(chance.uniform(0.6, 3.2), 3),
         sampling_key=sampling_key_for(trace),
     )
-    return Made(exchange, kind, topic, reads_as)
+    return SampleExchange(exchange, kind, topic, reads_as)
 
 
 def _kind(route: str, chance: random.Random, *, late: bool) -> str:
@@ -198,7 +202,7 @@ def _contexts(topic: Topic, kind: str, chance: random.Random) -> tuple[Context, 
     )
 
 
-def _decisions(made: Sequence[Made], rate: float = RATE) -> list[SamplingDecision]:
+def _decisions(made: Sequence[SampleExchange], rate: float = RATE) -> list[SamplingDecision]:
     """Sample at a rate. Exchanges that ended with an error are always scored."""
     decisions = []
     for one in made:
@@ -213,7 +217,7 @@ def _decisions(made: Sequence[Made], rate: float = RATE) -> list[SamplingDecisio
 
 
 def _score(
-    store: TrackingStore, made: Sequence[Made], chance: random.Random, busy: int = 0
+    store: TrackingStore, made: Sequence[SampleExchange], chance: random.Random, busy: int = 0
 ) -> list[tuple[Exchange, Score]]:
     """Score the sampled exchanges. The judge rate-limits the ``busy`` newest of them."""
     by_id = {one.exchange.id: one for one in made}
@@ -222,7 +226,7 @@ def _score(
     claims = [claim for claim in claims if claim.exchange.id in by_id]
     done, late = claims[: len(claims) - busy], claims[len(claims) - busy :]
     pairs = [(claim, task) for claim in done for task in claim.tasks]
-    results = [(task, seeding_scores.of(by_id[task.exchange_id], task, chance)) for _, task in pairs]
+    results = [(task, seeding_scores.sample_score(by_id[task.exchange_id], task, chance)) for _, task in pairs]
     store.queue.complete_tasks(OWNER, results)
     if late:
         _postpone(store, late, store.now() + timedelta(minutes=4))

@@ -29,7 +29,7 @@ _SAID = {
 }
 
 
-def feedback(store: TrackingStore, scored: Sequence[tuple[Exchange, Score]], chance: random.Random) -> None:
+def add_labels(store: TrackingStore, scored: Sequence[tuple[Exchange, Score]], chance: random.Random) -> None:
     """Label every 15th answer; one label in six disagrees with the judge."""
     relevancy = [pair for pair in scored if pair[1].scorer == RELEVANCY]
     given = []
@@ -48,7 +48,7 @@ def feedback(store: TrackingStore, scored: Sequence[tuple[Exchange, Score]], cha
     store.labels.add_feedback(given)
 
 
-def marks(store: TrackingStore, service: str, now: datetime) -> None:
+def add_markers(store: TrackingStore, service: str, now: datetime) -> None:
     """Mark two deploys: a prompt three days ago, and the rebuilt index just before the drop."""
     at = {"prompt 7": timedelta(days=3), "index v42": timedelta(hours=29, minutes=10)}
     more = {"prompt 7": {"commit": "4f2a9c1"}, "index v42": {"chunks": 512}}
@@ -72,7 +72,7 @@ def learn_baseline(store: TrackingStore, service: str, fingerprint: str, now: da
     assert store.baselines.activate_baseline(version.id, learn_from_store(store, key, since, until), ("larch-1", "6"))
 
 
-def look(store: TrackingStore, now: datetime) -> None:
+def evaluate_rules(store: TrackingStore, now: datetime) -> None:
     """Evaluate the rule ``drop`` as of this time."""
     assert store.workers.acquire_lease(*OFFICE, ttl=LEASE)
     ids = (f"{int(now.timestamp()):x}-{number}" for number in range(1000))
@@ -89,7 +89,7 @@ def look(store: TrackingStore, now: datetime) -> None:
     watch.evaluate()
 
 
-def tell(store: TrackingStore) -> None:
+def deliver_notifications(store: TrackingStore) -> None:
     """Deliver notifications on one channel, and fail them on another."""
     outcomes = {
         "slack": DeliveryOutcome(http_status=200),
@@ -101,7 +101,7 @@ def tell(store: TrackingStore) -> None:
             store.notifications.record_attempt(taken.id, OFFICE[1], outcome)
 
 
-def over(store: TrackingStore, service: str, now: datetime) -> str:
+def add_resolved_alert(store: TrackingStore, service: str, now: datetime) -> str:
     """Write a resolved alert about two hours in which the judge was unreachable; return its id."""
     labels = {"service": service, "scorer": "faithfulness"}
     began, ended = now - timedelta(days=4, hours=2), now - timedelta(days=4)
@@ -142,7 +142,7 @@ def _change(alert: Alert, before: Alert | None, what: AlertEventType, at: dateti
     return AlertChange(alert=alert, before=before, event=event)
 
 
-def worker(store: TrackingStore, service: str, scorers: Mapping[str, str]) -> None:
+def add_worker(store: TrackingStore, service: str, scorers: Mapping[str, str]) -> None:
     """Write the heartbeat of one worker."""
     presence = WorkerHeartbeat(
         id="worker-1", host="lighthouse", pid=4711, service=service, version="0.1.0", scorers=scorers, concurrency=16,

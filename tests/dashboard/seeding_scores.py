@@ -11,7 +11,7 @@ from germane.score import Score, UnscoredReason, band_of
 from germane.storage import ScoringTask
 
 if TYPE_CHECKING:
-    from tests.dashboard.seeding import Made
+    from tests.dashboard.seeding import SampleExchange
 
 JUDGE, EMBEDDER = "larch-judge", "text-embedding-3-small"
 AROUND = {"direct": (0.85, 0.055), "partly": (0.62, 0.06), "aside": (0.3, 0.08)}
@@ -22,7 +22,7 @@ FAILURES = {
 }
 
 
-def of(made: Made, task: ScoringTask, chance: random.Random) -> Score:
+def sample_score(made: SampleExchange, task: ScoringTask, chance: random.Random) -> Score:
     """Return a scorer's score of an exchange, or the reason for its absence."""
     at = made.exchange.started_at + timedelta(seconds=chance.uniform(15, 90))
     common: dict[str, Any] = {"scorer": task.scorer, "fingerprint": task.fingerprint, "scored_at": at}
@@ -41,7 +41,7 @@ def _judged(chance: random.Random, tokens: int) -> dict[str, Any]:
     return {"judge": JUDGE, "input_tokens": asked, "output_tokens": written, "cost": cost, "latency": latency}
 
 
-def _relevancy(made: Made, chance: random.Random, common: Mapping[str, Any]) -> Score:
+def _relevancy(made: SampleExchange, chance: random.Random, common: Mapping[str, Any]) -> Score:
     if made.kind == "refusal":
         rule = "it says that it does not know, or refuses"
         return Score(
@@ -89,7 +89,7 @@ def _meaning(value: float) -> str:
     return "The answer does not address the question"
 
 
-def _faithfulness(made: Made, chance: random.Random, common: Mapping[str, Any]) -> Score:
+def _faithfulness(made: SampleExchange, chance: random.Random, common: Mapping[str, Any]) -> Score:
     if made.kind == "refusal":
         said = "the answer claims nothing: it does not commit itself"
         return Score(**common, reason=UnscoredReason.MISSING_INPUT, explanation=said)
@@ -111,7 +111,7 @@ def _faithfulness(made: Made, chance: random.Random, common: Mapping[str, Any]) 
     )
 
 
-def _context_relevance(made: Made, chance: random.Random, common: Mapping[str, Any]) -> Score:
+def _context_relevance(made: SampleExchange, chance: random.Random, common: Mapping[str, Any]) -> Score:
     missed = made.kind in {"aside", "refusal"}
     kinds = [(1, 2) if missed else (2, 3, 4) if place else (4, 5) for place in range(len(made.exchange.contexts))]
     points = [chance.choice(kind) for kind in kinds]
@@ -130,7 +130,7 @@ def _context_relevance(made: Made, chance: random.Random, common: Mapping[str, A
     )
 
 
-_WAYS: Mapping[str, Callable[[Made, random.Random, Mapping[str, Any]], Score]] = {
+_WAYS: Mapping[str, Callable[[SampleExchange, random.Random, Mapping[str, Any]], Score]] = {
     "answer_relevancy": _relevancy,
     "faithfulness": _faithfulness,
     "context_relevance": _context_relevance,

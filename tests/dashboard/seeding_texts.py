@@ -22,7 +22,7 @@ TOPICS = (
     Topic(
         "keys/rotate",
         "How do I rotate an API key?",
-        "Open Settings, then Keys, and press Rotate beside the key. The old key works for another 24 hours, so that "
+        "Open Settings, then Keys, and press Rotate next to the key. The old key works for another 24 hours, so that "
         "you can roll out the new one without an outage.",
         (
             "How can I rotate an API key?",
@@ -215,6 +215,6 @@ ASIDES = (
 """Answers that answer nothing that anybody asks here."""
 
 
-def on(route: str) -> tuple[Topic, ...]:
+def topics_of(route: str) -> tuple[Topic, ...]:
     """Return the topics that a route is asked about."""
     return tuple(topic for topic in TOPICS if topic.route == route)

@@ -16,8 +16,8 @@ from starlette.responses import Response
 from starlette.routing import Mount
 from starlette.testclient import TestClient
 from tests.conftest import migrated_file
-from tests.dashboard.http_server import PAGE, TOKEN, a_dashboard, knocking
-from tests.dashboard.populated import seal_of
+from tests.dashboard.http_server import PAGE, TOKEN, create_dashboard, client_for
+from tests.dashboard.populated import csrf_token_of
 
 from germane.dashboard.auth.hosts import is_cross_site, is_from_this_machine, is_loopback, parse_host
 from germane.errors import SettingsError
@@ -57,7 +57,7 @@ def bearer(token: str = TOKEN) -> dict[str, str]:
 )
 def test_every_response_carries_security_headers(store: TrackingStore, path: str, status: int) -> None:
     """Pages, files, errors and redirects forbid foreign scripts, frames, type sniffing and referrers."""
-    answer = knocking(a_dashboard(store)).get(path, headers=PAGE)
+    answer = client_for(create_dashboard(store)).get(path, headers=PAGE)
 
     assert answer.status_code == status
     assert answer.headers["content-security-policy"] == POLICY
@@ -72,10 +72,10 @@ def test_error_responses_carry_security_headers(store: TrackingStore) -> None:
     def fails(request: Request, context: InsightContext) -> Response:
         raise ValueError("what somebody asked")
 
-    app = a_dashboard(store, fails, token=TOKEN)
+    app = create_dashboard(store, fails, token=TOKEN)
     answers = [
-        knocking(app).get("/"),
-        knocking(app, EVIL).get("/"),
+        client_for(app).get("/"),
+        client_for(app, EVIL).get("/"),
         TestClient(app, "http://127.0.0.1", raise_server_exceptions=False).get("/written", headers=bearer()),
     ]
 
@@ -87,7 +87,7 @@ def test_error_responses_carry_security_headers(store: TrackingStore) -> None:
 
 def test_pages_are_not_cached_and_versioned_files_are(store: TrackingStore) -> None:
     """A file URL without a version is revalidated, and answered with 304."""
-    page = knocking(a_dashboard(store))
+    page = client_for(create_dashboard(store))
     shown = page.get("/", headers=PAGE)
     address = shown.text.split('rel="stylesheet" href="')[1].split('"')[0]
     plain = page.get("/static/style.css")
@@ -103,13 +103,13 @@ def test_pages_are_not_cached_and_versioned_files_are(store: TrackingStore) -> N
 )
 def test_static_paths_cannot_leave_the_static_folder(store: TrackingStore, path: str) -> None:
     """Every encoding of a parent path returns 404."""
-    assert knocking(a_dashboard(store)).get(path).status_code == 404
+    assert client_for(create_dashboard(store)).get(path).status_code == 404
 
 
 @pytest.mark.parametrize("host", ["localhost", "localhost:8642", "LOCALHOST", "127.0.0.1", "127.9.9.9", "[::1]:1"])
 def test_without_a_token_local_host_names_are_allowed(store: TrackingStore, host: str) -> None:
     """Any port is allowed, because tunnels use other ports than the server."""
-    assert knocking(a_dashboard(store)).get("/written", headers={"Host": host}).status_code == 200
+    assert client_for(create_dashboard(store)).get("/written", headers={"Host": host}).status_code == 200
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def test_without_a_token_local_host_names_are_allowed(store: TrackingStore, host
 )
 def test_without_a_token_other_host_names_are_rejected(store: TrackingStore, host: str) -> None:
     """A foreign name that resolves to this machine reads nothing (DNS rebinding)."""
-    answer = knocking(a_dashboard(store)).get("/written", headers={"Host": host} | PAGE)
+    answer = client_for(create_dashboard(store)).get("/written", headers={"Host": host} | PAGE)
 
     assert answer.status_code == 403
     assert "http://localhost" in answer.text
@@ -127,7 +127,7 @@ def test_without_a_token_other_host_names_are_rejected(store: TrackingStore, hos
 @pytest.mark.parametrize("client", ["10.0.0.7", "192.168.1.5", "2001:db8::1", "testclient", "::ffff:10.0.0.7"])
 def test_without_a_token_remote_clients_are_rejected(store: TrackingStore, client: str) -> None:
     """Every host name is rejected, and the message says how to allow access."""
-    answer = knocking(a_dashboard(store), client=client).get("/written")
+    answer = client_for(create_dashboard(store), client=client).get("/written")
 
     assert answer.status_code == 403
     assert "token" in answer.text
@@ -136,23 +136,23 @@ def test_without_a_token_remote_clients_are_rejected(store: TrackingStore, clien
 @pytest.mark.parametrize("header", ["X-Forwarded-For", "Forwarded", "X-Real-IP", "X-Forwarded-Host"])
 def test_without_a_token_proxied_requests_are_rejected(store: TrackingStore, header: str) -> None:
     """A proxy on this machine may forward requests of anyone."""
-    assert knocking(a_dashboard(store)).get("/written", headers={header: "10.0.0.7"}).status_code == 403
+    assert client_for(create_dashboard(store)).get("/written", headers={header: "10.0.0.7"}).status_code == 403
 
 
 def test_liveness_probe_needs_no_access(store: TrackingStore) -> None:
     """Probes use any host name from any address, and learn only that the process responds."""
-    answer = knocking(a_dashboard(store, token=TOKEN), EVIL, "10.0.0.7").get("/healthz")
+    answer = client_for(create_dashboard(store, token=TOKEN), EVIL, "10.0.0.7").get("/healthz")
 
     assert (answer.status_code, answer.text) == (200, "ok\n")
 
 
 def test_with_a_token_host_names_must_be_allowed(store: TrackingStore) -> None:
     """IP addresses are always allowed; names must be configured."""
-    told, untold = a_dashboard(store, token=TOKEN, hosts=["germane.example"]), a_dashboard(store, token=TOKEN)
+    told, untold = create_dashboard(store, token=TOKEN, hosts=["germane.example"]), create_dashboard(store, token=TOKEN)
 
-    assert knocking(told, "Germane.Example:443", "10.0.0.7").get("/written", headers=bearer()).status_code == 200
-    assert knocking(untold, "10.0.0.1", "10.0.0.7").get("/written", headers=bearer()).status_code == 200
-    refused = knocking(untold, "germane.example", "10.0.0.7").get("/written", headers=bearer())
+    assert client_for(told, "Germane.Example:443", "10.0.0.7").get("/written", headers=bearer()).status_code == 200
+    assert client_for(untold, "10.0.0.1", "10.0.0.7").get("/written", headers=bearer()).status_code == 200
+    refused = client_for(untold, "germane.example", "10.0.0.7").get("/written", headers=bearer())
     assert refused.status_code == 403
     assert "--host-name" in refused.text
 
@@ -161,7 +161,9 @@ def test_trusted_mount_leaves_access_to_the_application(store: TrackingStore) ->
     """With ``trusted``, the application authenticates; without it, only local clients have access."""
 
     def mounted(**given: Any) -> TestClient:
-        return knocking(Starlette(routes=[Mount("/germane", a_dashboard(store, **given))]), "app.example", "10.0.0.7")
+        return client_for(
+            Starlette(routes=[Mount("/germane", create_dashboard(store, **given))]), "app.example", "10.0.0.7"
+        )
 
     assert mounted().get("/germane/written").status_code == 403
     assert mounted(trusted=True).get("/germane/written").status_code == 200
@@ -171,8 +173,8 @@ def test_trusted_mount_leaves_access_to_the_application(store: TrackingStore) ->
 
 def test_links_and_cookies_keep_the_mount_prefix(store: TrackingStore) -> None:
     """Every link and file of a mounted page starts with the prefix, and cookies are limited to it."""
-    app = Starlette(routes=[Mount("/germane", a_dashboard(store, token=TOKEN))])
-    page = knocking(app)
+    app = Starlette(routes=[Mount("/germane", create_dashboard(store, token=TOKEN))])
+    page = client_for(app)
     sent = page.get("/germane/answers?route=a", headers=PAGE)
     shown = page.get(sent.headers["location"], headers=PAGE)
 
@@ -185,7 +187,7 @@ def test_links_and_cookies_keep_the_mount_prefix(store: TrackingStore) -> None:
 
 def test_overlong_urls_are_rejected(store: TrackingStore) -> None:
     """4 kB are enough for all filters."""
-    page = knocking(a_dashboard(store))
+    page = client_for(create_dashboard(store))
 
     assert page.get("/written", params={"text": "a" * 4_000}).status_code == 200
     assert page.get("/written", params={"text": "a" * 4_200}).status_code == 414
@@ -197,7 +199,7 @@ def test_database_of_another_revision_is_reported(bare: Path) -> None:
         newer.migrate()
         with closing(sqlite3.connect(bare / "newer.db")) as file, file:
             file.execute("UPDATE germane_version SET version_num = '9999'")
-        answer = knocking(a_dashboard(newer)).get("/worker", headers=PAGE)
+        answer = client_for(create_dashboard(newer)).get("/worker", headers=PAGE)
 
     assert answer.status_code == 503
     assert "germane db upgrade. Tables of a newer version need that version of germane." in answer.text
@@ -205,16 +207,16 @@ def test_database_of_another_revision_is_reported(bare: Path) -> None:
 
 def test_head_is_answered_like_get(store: TrackingStore) -> None:
     """Monitors send HEAD requests, and these change nothing."""
-    app = a_dashboard(store)
+    app = create_dashboard(store)
 
-    assert knocking(app).head("/written").status_code == 200
+    assert client_for(app).head("/written").status_code == 200
     assert app.state.written == []
 
 
 def test_read_only_dashboard_rejects_writes(store: TrackingStore) -> None:
     """A valid token and form are rejected too, and the message gives the reason."""
-    app = a_dashboard(store, read_only=True, token=TOKEN)
-    page = knocking(app)
+    app = create_dashboard(store, read_only=True, token=TOKEN)
+    page = client_for(app)
     answers = [page.post("/written", data={"a": "1"}, headers=bearer()), page.delete("/written", headers=bearer())]
 
     assert [one.status_code for one in answers] == [403, 403]
@@ -224,10 +226,10 @@ def test_read_only_dashboard_rejects_writes(store: TrackingStore) -> None:
 
 def test_own_forms_are_accepted(store: TrackingStore) -> None:
     """Fields arrive unchanged, with any characters."""
-    app = a_dashboard(store)
-    page = knocking(app)
+    app = create_dashboard(store)
+    page = client_for(app)
     fields = {"comment": "wrong \u2013 \u05e9\u05dc\u05d5\u05dd \U0001f600", "empty": ""}
-    sent = page.post("/written", data={**fields, "csrf": seal_of(page, "/written")})
+    sent = page.post("/written", data={**fields, "csrf": csrf_token_of(page, "/written")})
 
     assert sent.status_code == 200
     assert app.state.written == [fields]
@@ -255,12 +257,12 @@ def test_guessable_tokens_are_rejected(store: TrackingStore, token: str) -> None
     """Tokens passed in code follow the rules of the setting: an empty value does not disable access control."""
     for given in (token, SecretStr(token)):
         with pytest.raises(SettingsError, match="at least 16 ASCII characters") as raised:
-            a_dashboard(store, token=given)
+            create_dashboard(store, token=given)
         assert not token or token not in str(raised.value)
 
 
 def test_allowed_hosts_must_be_a_list(store: TrackingStore) -> None:
     """A single string is not a list of characters."""
-    page = knocking(a_dashboard(store, token=TOKEN, hosts="app.example"), "app.example", "10.0.0.7")
+    page = client_for(create_dashboard(store, token=TOKEN, hosts="app.example"), "app.example", "10.0.0.7")
 
     assert page.get("/written", headers=bearer()).status_code == 200

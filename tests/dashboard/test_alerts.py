@@ -11,7 +11,7 @@ from tests.dashboard.conftest import Week
 from tests.dashboard.hostile import SERVICE as HOSTILE_SERVICE
 from tests.dashboard.hostile import TEXTS
 from tests.dashboard.seeding import FINGERPRINTS, NOW
-from tests.dashboard.visits import an_alert, post, seal, visiting
+from tests.dashboard.visits import write_alert, post_form, csrf_token, open_dashboard
 
 from germane.alert import Silence
 from germane.storage import TrackingStore
@@ -44,8 +44,8 @@ def test_scorers_without_a_baseline_are_listed_first(page: TestClient) -> None:
 
 def test_filters_are_in_the_url(seeded: TrackingStore) -> None:
     """State, rule, severity and service; invalid values are ignored."""
-    an_alert(seeded, "mine", labels={"service": "mobile", "scorer": "answer_relevancy", "route": "mine"})
-    with visiting(seeded) as client:
+    write_alert(seeded, "mine", labels={"service": "mobile", "scorer": "answer_relevancy", "route": "mine"})
+    with open_dashboard(seeded) as client:
         shown = {query: client.get(f"/alerts.json?{query}").json() for query in QUERIES}
 
     ids = {query: [one["type"] for one in (*found["open"], *found["resolved"])] for query, found in shown.items()}
@@ -68,10 +68,10 @@ def test_resolved_alerts_are_paginated(store: TrackingStore) -> None:
     """Each is listed once, with links in both directions."""
     for number in range(30):
         began = NOW - timedelta(hours=number)
-        an_alert(
+        write_alert(
             store, f"a{number:02d}", state="resolved", starts_at=began, resolved_at=NOW, resolve_reason="recovered"
         )
-    with visiting(store) as client:
+    with open_dashboard(store) as client:
         first = client.get("/alerts.json?rule=mean_threshold").json()
         second = client.get("/alerts.json", params={"rule": "mean_threshold", "after": first["after"]}).json()
         text = client.get("/alerts?rule=mean_threshold").text
@@ -110,8 +110,8 @@ def test_contributors_have_means_with_intervals(page: TestClient, week: Week) ->
 
 def test_alert_without_a_scorer_has_no_chart(seeded: TrackingStore) -> None:
     """An exhausted budget is shown without one."""
-    an_alert(seeded, "spent", rule="budget_exhausted", type="budget_exhausted", labels={}, message="spent.")
-    with visiting(seeded) as client:
+    write_alert(seeded, "spent", rule="budget_exhausted", type="budget_exhausted", labels={}, message="spent.")
+    with open_dashboard(seeded) as client:
         answer = client.get("/alerts/spent")
 
     assert answer.status_code == 200
@@ -130,7 +130,7 @@ def test_unknown_alert_is_not_found(page: TestClient) -> None:
 def test_acknowledgement_shows_and_remembers_the_name(page: TestClient, week: Week) -> None:
     """The form returns to the alert, and later forms are prefilled with the name."""
     path = f"/alerts/{week.seeded.open_alert}"
-    answer = post(page, f"{path}/ack", path, by="Zoë <b>")
+    answer = post_form(page, f"{path}/ack", path, by="Zoë <b>")
 
     assert (answer.status_code, answer.headers["location"]) == (303, f"{path}?done=ack")
     assert "No reminders are sent until it resolves" in page.get(answer.headers["location"]).text
@@ -146,8 +146,8 @@ def test_resolving_notifies_the_notified_channels(seeded: TrackingStore, week: W
     """Channels that received the alert receive its resolution; a second attempt is rejected with a reason."""
     channels = {"slack": {"type": "slack", "url": "env:SLACK_ADDRESS"}}
     path = f"/alerts/{week.seeded.open_alert}"
-    with visiting(seeded, channels=channels) as client:
-        carried = seal(client, path)
+    with open_dashboard(seeded, channels=channels) as client:
+        carried = csrf_token(client, path)
         assert client.post(f"{path}/resolve", data={"csrf": carried, "by": "ann"}).status_code == 303
         again = client.post(f"{path}/resolve", data={"csrf": carried})
 
@@ -164,7 +164,7 @@ def test_resolving_notifies_the_notified_channels(seeded: TrackingStore, week: W
 def test_alert_is_silenced_for_the_chosen_duration(page: TestClient, week: Week, what: str, names: set[str]) -> None:
     """The silence starts now and matches this alert, or all alerts of its rule in the service."""
     path = f"/alerts/{week.seeded.open_alert}"
-    answer = post(page, f"{path}/silence", path, **{"for": "8h", "what": what, "comment": "known", "by": "ann"})
+    answer = post_form(page, f"{path}/silence", path, **{"for": "8h", "what": what, "comment": "known", "by": "ann"})
     [silence] = week.store.alerts.list_silences()
 
     assert answer.status_code == 303
@@ -178,19 +178,19 @@ def test_alert_is_silenced_for_the_chosen_duration(page: TestClient, week: Week,
 
 def test_silencing_an_alert_matches_its_labels_literally(store: TrackingStore) -> None:
     """A route with a star in its name silences no other route."""
-    alert = an_alert(store, "docs-*[a]")
-    with visiting(store) as client:
-        post(client, "/alerts/docs-%2A%5Ba%5D/silence", **{"for": "1h"})
+    alert = write_alert(store, "docs-*[a]")
+    with open_dashboard(store) as client:
+        post_form(client, "/alerts/docs-%2A%5Ba%5D/silence", **{"for": "1h"})
     [silence] = store.alerts.list_silences()
 
     assert silence.covers(alert, NOW)
-    assert not silence.covers(an_alert(store, "docs-xa"), NOW)
+    assert not silence.covers(write_alert(store, "docs-xa"), NOW)
 
 
 def test_silence_end_is_in_the_visitors_time_zone(page: TestClient, week: Week) -> None:
     """Browsers submit local times without a zone."""
     page.cookies.set("germane_zone", "Asia/Tokyo")
-    post(page, "/alerts/silences", rule="dr*", until="2026-11-21T09:00", comment=TEXTS["script"])
+    post_form(page, "/alerts/silences", rule="dr*", until="2026-11-21T09:00", comment=TEXTS["script"])
     [silence] = week.store.alerts.list_silences()
 
     assert silence.ends_at.isoformat() == "2026-11-21T00:00:00+00:00"
@@ -205,35 +205,35 @@ def test_silence_end_is_in_the_visitors_time_zone(page: TestClient, week: Week) 
 )
 def test_silence_needs_an_end_and_a_matcher(page: TestClient, week: Week, until: str) -> None:
     """Past ends, very long silences and silences without matchers are rejected."""
-    assert post(page, "/alerts/silences", rule="drop", until=until).status_code == 400
-    assert post(page, "/alerts/silences", **{"for": "1h"}).status_code == 400
+    assert post_form(page, "/alerts/silences", rule="drop", until=until).status_code == 400
+    assert post_form(page, "/alerts/silences", **{"for": "1h"}).status_code == 400
     assert week.store.alerts.list_silences() == []
 
 
 def test_silence_can_start_later(page: TestClient, week: Week) -> None:
     """Scheduled silences are listed with their start; an end before the start is rejected."""
     page.cookies.set("germane_zone", "UTC")
-    post(page, "/alerts/silences", rule="drop", since="2026-11-21T09:00", **{"for": "8h"})
+    post_form(page, "/alerts/silences", rule="drop", since="2026-11-21T09:00", **{"for": "8h"})
     [silence] = week.store.alerts.list_silences()
 
     assert (silence.starts_at, silence.ends_at) == (NOW + timedelta(hours=22.5), NOW + timedelta(hours=30.5))
     assert "Sat 21 Nov 2026, 09:00 UTC" in page.get("/alerts").text
-    refused = post(page, "/alerts/silences", rule="x", since="2026-11-22T09:00", until="2026-11-21T09:00")
+    refused = post_form(page, "/alerts/silences", rule="x", since="2026-11-22T09:00", until="2026-11-21T09:00")
     assert (refused.status_code, len(week.store.alerts.list_silences())) == (400, 1)
 
 
 @pytest.mark.parametrize("since", ["tomorrow", "9999-01-01T00:00", "2026-13-01T00:00"])
 def test_silence_with_an_invalid_start_is_rejected(page: TestClient, week: Week, since: str) -> None:
     """It does not start immediately, or in a year far away."""
-    assert post(page, "/alerts/silences", rule="x", since=since, **{"for": "1h"}).status_code == 400
+    assert post_form(page, "/alerts/silences", rule="x", since=since, **{"for": "1h"}).status_code == 400
     assert week.store.alerts.list_silences() == []
 
 
 def test_newest_hundred_open_alerts_are_shown(store: TrackingStore) -> None:
     """The page also says how many older ones there are."""
     for number in range(103):
-        an_alert(store, f"a{number:03d}", starts_at=NOW - timedelta(minutes=number))
-    with visiting(store) as client:
+        write_alert(store, f"a{number:03d}", starts_at=NOW - timedelta(minutes=number))
+    with open_dashboard(store) as client:
         found = client.get("/alerts.json").json()
         text = client.get("/alerts").text
 
@@ -245,13 +245,13 @@ def test_newest_hundred_open_alerts_are_shown(store: TrackingStore) -> None:
 
 def test_silencing_everything_needs_a_checkbox(page: TestClient, week: Week) -> None:
     """The silence can be ended on the page; ending it twice changes nothing."""
-    post(page, "/alerts/silences", **{"for": "1w", "all": "yes"})
+    post_form(page, "/alerts/silences", **{"for": "1w", "all": "yes"})
     [silence] = week.store.alerts.list_silences()
     assert dict(silence.matchers) == {}
     assert "<b>all alerts</b>" in page.get("/alerts").text
 
     for _ in range(2):
-        assert post(page, f"/alerts/silences/{silence.id}/end").status_code == 303
+        assert post_form(page, f"/alerts/silences/{silence.id}/end").status_code == 303
     assert week.store.alerts.list_silences() == []
 
 
@@ -263,7 +263,7 @@ def test_accepting_a_drop_needs_a_confirmation(page: TestClient, week: Week) -> 
     assert "Drops are not detected until" in asked.text
     assert page.get(f"/alerts/{week.seeded.resolved_alert}/accept").status_code == 409
 
-    assert post(page, path, path, by="ann").status_code == 303
+    assert post_form(page, path, path, by="ann").status_code == 303
     versions = [one for one in week.store.baselines.list_versions() if one.key.scorer == "answer_relevancy"]
     assert [(one.status, one.reason) for one in versions] == [("learning", "accepted")]
     alert = week.store.alerts.get(week.seeded.open_alert)
@@ -274,23 +274,23 @@ def test_accepting_a_drop_needs_a_confirmation(page: TestClient, week: Week) -> 
 def test_accepted_drop_cannot_be_accepted_again(page: TestClient, week: Week) -> None:
     """Until the next evaluation the alert is open; its page and a second attempt say what happened."""
     path = f"/alerts/{week.seeded.open_alert}"
-    post(page, f"{path}/ack", path, by="ann")
-    after = post(page, f"{path}/accept", f"{path}/accept", by="ann").headers["location"]
+    post_form(page, f"{path}/ack", path, by="ann")
+    after = post_form(page, f"{path}/accept", f"{path}/accept", by="ann").headers["location"]
 
     assert "Scores since the onset are the new baseline." in page.get(after).text
     assert f'href="{path}/accept"' not in page.get(path).text
     assert "a new one was accepted" in page.get(path).text
     assert page.get(f"{path}/accept").status_code == 409
-    assert post(page, f"{path}/accept", path, by="bob").status_code == 409
+    assert post_form(page, f"{path}/accept", path, by="bob").status_code == 409
     acknowledged = [one for one in week.store.alerts.list_events(week.seeded.open_alert) if one.type == "acknowledged"]
     assert [one.detail["by"] for one in acknowledged] == ["ann"]
 
 
 def test_only_drops_can_be_accepted(seeded: TrackingStore) -> None:
     """For other rules the settings have to change."""
-    an_alert(seeded, "low")
-    with visiting(seeded) as client:
-        answer = post(client, "/alerts/low/accept")
+    write_alert(seeded, "low")
+    with open_dashboard(seeded) as client:
+        answer = post_form(client, "/alerts/low/accept")
 
     assert answer.status_code == 409
     assert "has no baseline" in answer.text
@@ -313,7 +313,7 @@ def test_writes_need_a_csrf_token(page: TestClient, week: Week) -> None:
 def test_read_only_pages_have_no_forms_and_reject_posts(seeded: TrackingStore, week: Week) -> None:
     """Readers see the notifications and cannot change anything."""
     path = f"/alerts/{week.seeded.open_alert}"
-    with visiting(seeded, read_only=True) as client:
+    with open_dashboard(seeded, read_only=True) as client:
         pages = [client.get(one).text for one in ("/alerts", path)]
         answer = client.post(f"{path}/ack", data={"csrf": "x"})
 
@@ -327,7 +327,7 @@ def test_read_only_pages_have_no_forms_and_reject_posts(seeded: TrackingStore, w
 def test_hostile_names_are_escaped(store: TrackingStore) -> None:
     """Routes, rules and comments can contain anything."""
     text = TEXTS["script"]
-    alert = an_alert(
+    alert = write_alert(
         store,
         "h" * 32,
         labels={"service": HOSTILE_SERVICE, "scorer": "answer_relevancy", "route": text},
@@ -338,7 +338,7 @@ def test_hostile_names_are_escaped(store: TrackingStore) -> None:
         exchange_ids=("gone",),
     )
     store.alerts.add_silence(Silence(id="s", matchers={"route": text}, starts_at=NOW, ends_at=NOW + timedelta(days=1)))
-    with visiting(store) as client:
+    with open_dashboard(store) as client:
         pages = [client.get(path).text for path in ("/alerts", f"/alerts/{alert.id}", "/alerts/backtest")]
 
     for shown in pages:
@@ -349,7 +349,7 @@ def test_hostile_names_are_escaped(store: TrackingStore) -> None:
 
 def test_page_without_alerts_says_what_is_missing(store: TrackingStore) -> None:
     """An empty database has no alerts and no baseline, and the page names the next step."""
-    with visiting(store) as client:
+    with open_dashboard(store) as client:
         text = client.get("/alerts").text
         tried = client.get("/alerts/backtest").text
 

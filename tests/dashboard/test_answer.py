@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 from tests.dashboard.conftest import Week, now
-from tests.dashboard.hostile import TEXTS, hostile
-from tests.dashboard.populated import send
+from tests.dashboard.hostile import TEXTS, write_hostile_exchanges
+from tests.dashboard.populated import submit_form
 from tests.dashboard.seeding import FINGERPRINTS, LEASE, NOW
 
 from germane.dashboard import create_app
@@ -35,7 +35,7 @@ def text_of(page: TestClient, address: str) -> str:
     return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", main)).split())
 
 
-def picked(week: Week, fits: Picked, scorer: str = "answer_relevancy") -> tuple[Exchange, Score]:
+def newest_exchange(week: Week, fits: Picked, scorer: str = "answer_relevancy") -> tuple[Exchange, Score]:
     """Return the newest matching exchange."""
     return next(
         (exchange, score)
@@ -44,19 +44,19 @@ def picked(week: Week, fits: Picked, scorer: str = "answer_relevancy") -> tuple[
     )
 
 
-def low(_: Exchange, score: Score) -> bool:
+def is_low(_: Exchange, score: Score) -> bool:
     """Return whether the score is low and not a refusal."""
     return score.is_low and bool(score.value)
 
 
-def refusal(_: Exchange, score: Score) -> bool:
+def is_refusal(_: Exchange, score: Score) -> bool:
     """Return whether the score is a refusal."""
     return score.label == "noncommittal"
 
 
 def test_low_score_is_explained(page: TestClient, week: Week) -> None:
     """By the generated questions with their similarities and mean, and by its percentile."""
-    exchange, score = picked(week, low)
+    exchange, score = newest_exchange(week, is_low)
 
     text = text_of(page, f"/a/{exchange.id}")
 
@@ -76,7 +76,7 @@ def test_low_score_is_explained(page: TestClient, week: Week) -> None:
 
 def test_percentile_compares_within_the_route(page: TestClient, week: Week) -> None:
     """It counts higher scores with the same fingerprint in the surrounding week."""
-    exchange, score = picked(week, low)
+    exchange, score = newest_exchange(week, is_low)
     values = week.seeded.values(route=exchange.route)
     day = exchange.started_at.replace(hour=0, minute=0, second=0, microsecond=0)
     since = day - timedelta(days=3)
@@ -94,7 +94,7 @@ def test_percentile_compares_within_the_route(page: TestClient, week: Week) -> N
 
 def test_refusal_shows_the_matched_text(page: TestClient, week: Week) -> None:
     """It has no generated questions and no bar for its similarity."""
-    exchange, _ = picked(week, refusal)
+    exchange, _ = newest_exchange(week, is_refusal)
 
     text, raw = text_of(page, f"/a/{exchange.id}"), page.get(f"/a/{exchange.id}", headers=HTML).text
 
@@ -108,7 +108,9 @@ def test_refusal_shows_the_matched_text(page: TestClient, week: Week) -> None:
 
 def test_other_scores_are_explained(page: TestClient, week: Week) -> None:
     """Claims have verdicts, and each score has its own judge and fingerprint."""
-    exchange, score = picked(week, lambda _, score: score.details["supported"] < score.details["total"], "faithfulness")
+    exchange, score = newest_exchange(
+        week, lambda _, score: score.details["supported"] < score.details["total"], "faithfulness"
+    )
 
     text = text_of(page, f"/a/{exchange.id}?scorer=answer_relevancy")
 
@@ -140,7 +142,7 @@ def test_failed_task_shows_reason_and_retries(page: TestClient, week: Week) -> N
 
 def test_drawer_and_page_show_the_same(page: TestClient, week: Week) -> None:
     """Both are rendered from one template."""
-    exchange, _ = picked(week, low)
+    exchange, _ = newest_exchange(week, is_low)
 
     drawer = page.get(f"/a/{exchange.id}?part=drawer&route=docs-search", headers=HTML).text
 
@@ -167,7 +169,7 @@ def test_neighbor_links_keep_the_filter(page: TestClient, week: Week) -> None:
 
 def test_json_contains_all_details(page: TestClient, week: Week) -> None:
     """It has its own URL, and is returned to clients that accept JSON."""
-    exchange, score = picked(week, low)
+    exchange, score = newest_exchange(week, is_low)
 
     found = page.get(f"/a/{exchange.id}.json").json()
     asked = page.get(f"/a/{exchange.id}", headers={"Accept": "application/json"}).json()
@@ -190,11 +192,11 @@ def test_unknown_answer_is_not_found(page: TestClient) -> None:
 @pytest.mark.parametrize(("verdict", "score"), [("good", 1.0), ("bad", 0.0)])
 def test_label_is_shown_and_replaces_an_earlier_one(page: TestClient, week: Week, verdict: str, score: float) -> None:
     """The label appears immediately; a second one of the same visitor replaces it."""
-    exchange, _ = picked(week, lambda _, found: low(_, found) and not _labels(week.store, _))
+    exchange, _ = newest_exchange(week, lambda _, found: is_low(_, found) and not _labels(week.store, _))
     address = f"/a/{exchange.id}?route=docs-search"
     (before,) = week.store.labels.count_disagreements(scorer="answer_relevancy")
 
-    sent = send(
+    sent = submit_form(
         page, address, f"/a/{exchange.id}/feedback", verdict=verdict, comment=" <b>no</b> ", back="route=docs-search"
     )
     text = text_of(page, sent.headers["location"])
@@ -209,7 +211,7 @@ def test_label_is_shown_and_replaces_an_earlier_one(page: TestClient, week: Week
     (label,) = _labels(week.store, exchange)
     assert (label.score, label.comment, label.user, label.created_at) == (score, "<b>no</b>", "dashboard", NOW)
 
-    send(page, address, f"/a/{exchange.id}/feedback", verdict="good")
+    submit_form(page, address, f"/a/{exchange.id}/feedback", verdict="good")
     assert len(_labels(week.store, exchange)) == 2
     assert "replaced by a later label" in text_of(page, address)
     (last,) = week.store.labels.count_disagreements(scorer="answer_relevancy")
@@ -224,10 +226,10 @@ def _labels(store: TrackingStore, exchange: Exchange) -> Any:
 
 def test_invalid_label_is_rejected(page: TestClient, week: Week) -> None:
     """Nothing is written, and the redirect never leaves the dashboard."""
-    exchange, _ = picked(week, lambda _, found: low(_, found) and not _labels(week.store, _))
+    exchange, _ = newest_exchange(week, lambda _, found: is_low(_, found) and not _labels(week.store, _))
 
-    refused = send(page, f"/a/{exchange.id}", f"/a/{exchange.id}/feedback", verdict="perhaps")
-    elsewhere = send(
+    refused = submit_form(page, f"/a/{exchange.id}", f"/a/{exchange.id}/feedback", verdict="perhaps")
+    elsewhere = submit_form(
         page, f"/a/{exchange.id}", f"/a/{exchange.id}/feedback", verdict="bad", back="\r\nX: //evil.example"
     )
 
@@ -238,9 +240,9 @@ def test_invalid_label_is_rejected(page: TestClient, week: Week) -> None:
 
 def test_rescoring_keeps_the_score_until_it_is_replaced(page: TestClient, week: Week) -> None:
     """The page says that the answer is being scored again."""
-    exchange, score = picked(week, low)
+    exchange, score = newest_exchange(week, is_low)
 
-    sent = send(page, f"/a/{exchange.id}", f"/a/{exchange.id}/rescore", scorer="answer_relevancy")
+    sent = submit_form(page, f"/a/{exchange.id}", f"/a/{exchange.id}/rescore", scorer="answer_relevancy")
     text = text_of(page, sent.headers["location"])
 
     assert sent.status_code == 303
@@ -263,7 +265,7 @@ def test_rescored_failure_has_no_score_yet(page: TestClient, week: Week) -> None
     """No score of another scorer takes its place."""
     (failed,) = week.store.answers.search(AnswerFilter(state="failed", scorer="answer_relevancy"), limit=1).answers
 
-    send(page, f"/a/{failed.exchange.id}", f"/a/{failed.exchange.id}/rescore", scorer="answer_relevancy")
+    submit_form(page, f"/a/{failed.exchange.id}", f"/a/{failed.exchange.id}/rescore", scorer="answer_relevancy")
     text = text_of(page, f"/a/{failed.exchange.id}")
 
     assert "Answer relevancy : waiting to be scored" in text
@@ -276,7 +278,7 @@ def test_unsampled_answer_can_be_scored(page: TestClient, week: Week) -> None:
     found = week.store.answers.search(AnswerFilter(state="skipped", reason=UnscoredReason.NOT_SAMPLED), limit=1)
     exchange = found.answers[0].exchange
 
-    sent = send(page, f"/a/{exchange.id}", f"/a/{exchange.id}/rescore")
+    sent = submit_form(page, f"/a/{exchange.id}", f"/a/{exchange.id}/rescore")
     sheet = week.store.answers.load_detail(exchange.id)
 
     assert "result=ready" in sent.headers["location"]
@@ -287,7 +289,7 @@ def test_unsampled_answer_can_be_scored(page: TestClient, week: Week) -> None:
 
 def test_read_only_page_has_no_forms(week: Week) -> None:
     """It offers no action that would be rejected."""
-    exchange, _ = picked(week, low)
+    exchange, _ = newest_exchange(week, is_low)
     app = create_app(load_settings(database="sqlite://"), store=week.store, now=now, read_only=True)
     with TestClient(app, base_url="http://127.0.0.1", client=("127.0.0.1", 50_000)) as page:
         raw = page.get(f"/a/{exchange.id}", headers=HTML).text
@@ -298,7 +300,7 @@ def test_read_only_page_has_no_forms(week: Week) -> None:
 
 def test_erased_text_is_marked_as_erased(page: TestClient, week: Week) -> None:
     """Numbers remain, and the answer cannot be scored again."""
-    exchange, score = picked(week, low)
+    exchange, score = newest_exchange(week, is_low)
     week.store.retention.prune(texts_before=NOW)
 
     text = text_of(page, f"/a/{exchange.id}")
@@ -311,7 +313,7 @@ def test_erased_text_is_marked_as_erased(page: TestClient, week: Week) -> None:
 
 def test_hostile_answers_are_shown_whole_and_escaped(page: TestClient, week: Week) -> None:
     """In the page and in the drawer."""
-    for exchange in hostile(week.store):
+    for exchange in write_hostile_exchanges(week.store):
         for part in ("", "?part=drawer"):
             response = page.get(f"/a/{exchange.id}{part}", headers=HTML)
             assert response.status_code == 200
@@ -322,7 +324,7 @@ def test_hostile_answers_are_shown_whole_and_escaped(page: TestClient, week: Wee
 
 def test_trace_link_contains_only_ids(week: Week) -> None:
     """The link sends no referrer."""
-    exchange, _ = picked(week, low)
+    exchange, _ = newest_exchange(week, is_low)
     settings_ = load_settings(
         database="sqlite://", trace_url="https://phoenix.example.com/projects/x/traces/{trace_id}#{span_id}"
     )
@@ -351,7 +353,7 @@ def test_invalid_trace_id_gets_no_link(trace_id: str) -> None:
 def test_sampling_decision_is_explained(week: Week) -> None:
     """Also for undecided exchanges, and for reasons of other versions."""
     undecided = week.store.answers.load_detail(week.seeded.exchanges[-1].id)
-    drawn = week.store.answers.load_detail(picked(week, low)[0].id)
+    drawn = week.store.answers.load_detail(newest_exchange(week, is_low)[0].id)
     assert undecided is not None
     assert drawn is not None
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 from tests.dashboard.conftest import Week
-from tests.dashboard.hostile import TEXTS, hostile
+from tests.dashboard.hostile import TEXTS, write_hostile_exchanges
 
 from germane.dashboard.pages.answers import CSV_COLUMNS
 from germane.insights import answers as module
@@ -19,19 +19,19 @@ from germane.insights import answers as module
 HTML = {"Accept": "text/html"}
 
 
-def rows(text: str) -> list[str]:
+def row_ids(text: str) -> list[str]:
     """Return the ids of the answers on a page, in order."""
     return re.findall(r'<td class="asked-for"><a href="/a/([0-9a-f]+)', text)
 
 
-def link(text: str, name: str) -> str:
+def link_of(text: str, name: str) -> str:
     """Return the target of the link with this text."""
     found = re.search(rf'<a[^>]*href="([^"]+)"[^>]*>{name}', text)
     assert found is not None, name
     return found[1].replace("&amp;", "&")
 
 
-def rest(page: TestClient, query: str) -> dict[str, Any]:
+def as_json(page: TestClient, query: str) -> dict[str, Any]:
     """Return the same answers as JSON."""
     response = page.get(f"/answers.json?{query}")
     assert response.status_code == 200
@@ -44,7 +44,7 @@ def test_first_page_shows_the_lowest_scores_and_the_count(page: TestClient, week
     text = page.get("/answers", headers=HTML).text
     values = sorted(week.seeded.values())
 
-    assert len(rows(text)) == 50
+    assert len(row_ids(text)) == 50
     assert "first 50 of more than 1,000" in text
     assert len(values) > 1_000
     assert text.index(">refusal<") < text.index('class="meter low"')
@@ -53,14 +53,14 @@ def test_first_page_shows_the_lowest_scores_and_the_count(page: TestClient, week
 def test_next_page_has_its_own_url(page: TestClient) -> None:
     """The URL contains the filter and the position, and no answer is on both pages."""
     first = page.get("/answers?route=docs-search&below=0.5", headers=HTML).text
-    onward = link(first, "Next")
+    onward = link_of(first, "Next")
     second = page.get(onward, headers=HTML).text
 
     assert "route=docs-search" in onward
-    assert len(rows(first)) == 50
-    assert rows(second)
-    assert not set(rows(first)) & set(rows(second))
-    assert rows(page.get(onward, headers=HTML).text) == rows(second)
+    assert len(row_ids(first)) == 50
+    assert row_ids(second)
+    assert not set(row_ids(first)) & set(row_ids(second))
+    assert row_ids(page.get(onward, headers=HTML).text) == row_ids(second)
 
 
 FILTERS: Mapping[str, Callable[[dict[str, Any]], Any]] = {
@@ -85,24 +85,24 @@ FILTERS: Mapping[str, Callable[[dict[str, Any]], Any]] = {
 def test_url_filters_apply_to_pages_and_files(page: TestClient) -> None:
     """Every filter returns only matching answers."""
     for query, fits in FILTERS.items():
-        found = rest(page, query)["answers"]
+        found = as_json(page, query)["answers"]
         text = page.get(f"/answers?{query}", headers=HTML).text
 
         assert found, query
         assert all(fits(row) for row in found), query
-        assert rows(text) == [row["exchange_id"] for row in found[:50]], query
+        assert row_ids(text) == [row["exchange_id"] for row in found[:50]], query
 
 
 def test_headings_sort_the_list(page: TestClient) -> None:
     """Each is a link; the active one is announced to screen readers, and a second click reverses it."""
     text = page.get("/answers?route=ask", headers=HTML).text
-    highest = page.get(link(text, "Score"), headers=HTML).text
-    newest = rest(page, "route=ask&sort=newest")["answers"]
+    highest = page.get(link_of(text, "Score"), headers=HTML).text
+    newest = as_json(page, "route=ask&sort=newest")["answers"]
 
     assert 'aria-sort="ascending"><a href="/answers?route=ask&amp;sort=highest"' in text
     assert 'aria-sort="descending"' in highest
     assert [row["started_at"] for row in newest] == sorted((row["started_at"] for row in newest), reverse=True)
-    slowest = [row["duration"] for row in rest(page, "route=ask&sort=slowest")["answers"]]
+    slowest = [row["duration"] for row in as_json(page, "route=ask&sort=slowest")["answers"]]
     assert slowest == sorted(slowest, reverse=True)
 
 
@@ -160,9 +160,9 @@ def test_invalid_url_parameters_are_ignored(page: TestClient) -> None:
 
 def test_unscored_states_ignore_score_filters(page: TestClient) -> None:
     """Unscored answers have no value, label or order of scores; a reason implies its state."""
-    assert rest(page, "state=any&below=0.1&sort=highest")["query"]["filter"] == {"state": "any"}
-    assert {row["reason"] for row in rest(page, "reason=judge_timeout")["answers"]} == {"judge_timeout"}
-    assert {row["state"] for row in rest(page, "state=any&reason=not_sampled")["answers"]} == {"skipped"}
+    assert as_json(page, "state=any&below=0.1&sort=highest")["query"]["filter"] == {"state": "any"}
+    assert {row["reason"] for row in as_json(page, "reason=judge_timeout")["answers"]} == {"judge_timeout"}
+    assert {row["state"] for row in as_json(page, "state=any&reason=not_sampled")["answers"]} == {"skipped"}
 
 
 def test_empty_result_suggests_a_next_step(page: TestClient) -> None:
@@ -175,7 +175,7 @@ def test_empty_result_suggests_a_next_step(page: TestClient) -> None:
 
 def test_csv_has_the_same_answers_and_no_formulas(page: TestClient, week: Week) -> None:
     """Cells that a spreadsheet would evaluate are quoted as text, and control characters are removed."""
-    hostile(week.store)
+    write_hostile_exchanges(week.store)
 
     response = page.get("/answers.csv?service=h%22ost%3Cile%3E")
     found = list(csv.DictReader(io.StringIO(response.text)))
@@ -196,11 +196,11 @@ def _is_number(text: str) -> bool:
 
 def test_files_are_limited_and_say_so(page: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
     """JSON says whether the file contains all matching answers."""
-    whole = rest(page, "route=docs-search")
+    whole = as_json(page, "route=docs-search")
     monkeypatch.setattr(module, "MAX_EXPORTED", 30)
     monkeypatch.setattr(module, "EXPORT_BATCH", 20)
 
-    part = rest(page, "route=docs-search")
+    part = as_json(page, "route=docs-search")
     lines = page.get("/answers.csv?route=docs-search").text.splitlines()
 
     assert (whole["schema_version"], whole["complete"], part["complete"]) == (1, True, False)
@@ -211,7 +211,7 @@ def test_files_are_limited_and_say_so(page: TestClient, monkeypatch: pytest.Monk
 
 def test_hostile_answers_are_escaped(page: TestClient, week: Week) -> None:
     """Tags, attributes and template code in answers are text."""
-    hostile(week.store)
+    write_hostile_exchanges(week.store)
 
     text = page.get("/answers?service=h%22ost%3Cile%3E&sort=newest", headers=HTML).text
 

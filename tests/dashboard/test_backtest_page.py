@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 from tests.dashboard.conftest import now
 from tests.dashboard.seeding import NOW
-from tests.dashboard.visits import visiting
+from tests.dashboard.visits import open_dashboard
 
 from germane.alert import Silence
 from germane.insights.context import InsightContext
@@ -26,7 +26,7 @@ def test_each_rule_lists_its_obstacles(seeded: TrackingStore) -> None:
         {"type": "mean_threshold", "threshold": 0.9, "min_samples": 5_000, "name": "few", "routes": ["ask"]},
         {"type": "low_score_rate", "threshold": 0.3, "name": "none", "enabled": False, "routes": ["nowhere"]},
     ]
-    with visiting(seeded, rules=rules) as client:
+    with open_dashboard(seeded, rules=rules) as client:
         text = client.get("/alerts/backtest?route=support/eu").text
         other = client.get("/alerts/backtest?route=ask").text
 
@@ -42,7 +42,7 @@ def test_rule_is_backtested_over_the_window_in_the_url(seeded: TrackingStore) ->
     """A crossed threshold shows when the rule would have fired; nothing is stored."""
     floor = MeanThreshold(threshold=0.7, routes=("docs-search",), window=6 * 3600.0, min_samples=10)
     before = seeded.answers.counts()
-    with visiting(seeded, rules=[floor.model_dump()]) as client:
+    with open_dashboard(seeded, rules=[floor.model_dump()]) as client:
         text = client.get("/alerts/backtest?window=24h&replay=mean_threshold").text
 
     assert re.search(r"<b>mean_threshold</b> would have fired (once|twice|\d times)", text)
@@ -61,7 +61,7 @@ def test_large_backtests_are_left_to_the_command_line(seeded: TrackingStore) -> 
 
 def test_rule_about_to_fire_says_so(seeded: TrackingStore) -> None:
     """It has no obstacles and its mean is below the threshold; times are in the visitor's zone."""
-    with visiting(seeded, rules=[{"type": "mean_threshold", "threshold": 0.7}]) as client:
+    with open_dashboard(seeded, rules=[{"type": "mean_threshold", "threshold": 0.7}]) as client:
         client.cookies.set("germane_zone", "Asia/Tokyo")
         text = client.get("/alerts/backtest?route=docs-search").text
 

@@ -17,8 +17,8 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.types import Message
 from tests.conftest import migrated_file
-from tests.dashboard.http_server import PAGE, TOKEN, a_dashboard, knocking
-from tests.dashboard.populated import seal_of, send
+from tests.dashboard.http_server import PAGE, TOKEN, create_dashboard, client_for
+from tests.dashboard.populated import csrf_token_of, submit_form
 
 from germane.dashboard.server import DashboardServer
 from germane.dashboard.web.concurrency_limit import MAX_CONCURRENT, ConcurrencyLimit
@@ -36,9 +36,9 @@ def store(tmp_path_factory: pytest.TempPathFactory, bare: Path) -> Iterator[Trac
 
 def test_form_without_csrf_token_is_rejected(store: TrackingStore) -> None:
     """Another site can post a form but cannot read the token in ours."""
-    app = a_dashboard(store)
-    page = knocking(app)
-    seal = seal_of(page, "/written")
+    app = create_dashboard(store)
+    page = client_for(app)
+    seal = csrf_token_of(page, "/written")
     refused = [page.post("/written", data={"a": "1", **given}) for given in ({}, {"csrf": ""}, {"csrf": seal[:-1]})]
 
     assert [one.status_code for one in refused] == [403, 403, 403]
@@ -48,20 +48,20 @@ def test_form_without_csrf_token_is_rejected(store: TrackingStore) -> None:
 
 def test_csrf_token_belongs_to_one_session(store: TrackingStore) -> None:
     """It is invalid in another visitor's session and in another process."""
-    app = a_dashboard(store)
-    mine, other = knocking(app), knocking(app)
-    seal_of(other, "/written")
+    app = create_dashboard(store)
+    mine, other = client_for(app), client_for(app)
+    csrf_token_of(other, "/written")
 
-    assert other.post("/written", data={"csrf": seal_of(mine, "/written")}).status_code == 403
-    assert mine.post("/written", data={"csrf": seal_of(mine, "/written")}).status_code == 200
-    again = knocking(a_dashboard(store))
+    assert other.post("/written", data={"csrf": csrf_token_of(mine, "/written")}).status_code == 403
+    assert mine.post("/written", data={"csrf": csrf_token_of(mine, "/written")}).status_code == 200
+    again = client_for(create_dashboard(store))
     again.cookies = mine.cookies
-    assert again.post("/written", data={"csrf": seal_of(mine, "/written")}).status_code == 403
+    assert again.post("/written", data={"csrf": csrf_token_of(mine, "/written")}).status_code == 403
 
 
 def test_planted_session_cookie_is_useless(store: TrackingStore) -> None:
     """Another application on this host can set the cookie but cannot compute its CSRF token."""
-    page = knocking(a_dashboard(store))
+    page = client_for(create_dashboard(store))
     page.cookies.set("germane_visit", "a" * 32)
 
     assert page.post("/written", data={"csrf": "a" * 32}).status_code == 403
@@ -82,26 +82,26 @@ def test_planted_session_cookie_is_useless(store: TrackingStore) -> None:
 )
 def test_foreign_origin_is_rejected(store: TrackingStore, headers: dict[str, str], status: int) -> None:
     """Even with a valid CSRF token. Our pages send no referrer, so their origin is ``null``."""
-    page = knocking(a_dashboard(store))
-    seal = seal_of(page, "/written")
+    page = client_for(create_dashboard(store))
+    seal = csrf_token_of(page, "/written")
 
     assert page.post("/written", data={"csrf": seal}, headers=headers).status_code == status
 
 
 def test_bearer_token_needs_no_csrf_token(store: TrackingStore) -> None:
     """Browsers cannot be made to send it by another site, so programs may write."""
-    app = a_dashboard(store, token=TOKEN)
+    app = create_dashboard(store, token=TOKEN)
     headers = {"Authorization": f"Bearer {TOKEN}"}
 
-    assert knocking(app).post("/written", data={"a": "1"}, headers=headers).status_code == 200
+    assert client_for(app).post("/written", data={"a": "1"}, headers=headers).status_code == 200
     assert app.state.written == [{"a": "1"}]
 
 
 @pytest.mark.parametrize("length", [True, False], ids=["said", "not said"])
 def test_oversized_body_is_rejected(store: TrackingStore, length: bool) -> None:
     """The limit is 64 kB, with or without a declared length."""
-    app = a_dashboard(store)
-    page = knocking(app)
+    app = create_dashboard(store)
+    page = client_for(app)
     content = f"csrf={seal_of(page, '/written')}&a={'b' * 70_000}".encode()
     headers = {"Content-Type": "application/x-www-form-urlencoded"}
     sent = page.post(
@@ -115,15 +115,15 @@ def test_oversized_body_is_rejected(store: TrackingStore, length: bool) -> None:
 @pytest.mark.parametrize("kind", ["application/json", "multipart/form-data; boundary=x", "text/plain"])
 def test_other_content_types_are_rejected(store: TrackingStore, kind: str) -> None:
     """Content types that foreign scripts may send without a preflight are rejected."""
-    app = a_dashboard(store)
-    sent = knocking(app).post("/written", content=b'{"csrf": "x"}', headers={"Content-Type": kind})
+    app = create_dashboard(store)
+    sent = client_for(app).post("/written", content=b'{"csrf": "x"}', headers={"Content-Type": kind})
 
     assert (sent.status_code, app.state.written) == (415, [])
 
 
 def test_form_with_too_many_fields_is_rejected(store: TrackingStore) -> None:
     """The limit of 200 fields exceeds every page."""
-    page = knocking(a_dashboard(store))
+    page = client_for(create_dashboard(store))
     fields = {f"f{number}": "1" for number in range(300)}
 
     assert page.post("/written", data=fields).status_code == 400
@@ -131,7 +131,7 @@ def test_form_with_too_many_fields_is_rejected(store: TrackingStore) -> None:
 
 def test_input_cannot_inject_headers(store: TrackingStore) -> None:
     """Line breaks in URLs and session cookies neither end nor start a header."""
-    page = knocking(a_dashboard(store, token=TOKEN))
+    page = client_for(create_dashboard(store, token=TOKEN))
     answers = [
         page.get("/a%0d%0aSet-Cookie:%20x=1?b=%0d%0aX-Evil:%201", headers=PAGE),
         page.get("/login?next=/%0d%0aSet-Cookie:%20x=1", headers=PAGE),
@@ -148,7 +148,7 @@ def test_input_cannot_inject_headers(store: TrackingStore) -> None:
 
 def test_only_pages_with_forms_set_a_cookie(store: TrackingStore) -> None:
     """The cookie is hidden from scripts and from other sites."""
-    page = knocking(a_dashboard(store))
+    page = client_for(create_dashboard(store))
 
     assert "set-cookie" not in page.get("/nowhere", headers=PAGE).headers
     given = page.get("/written").headers["set-cookie"]
@@ -163,7 +163,7 @@ def test_internal_error_page_reveals_nothing(store: TrackingStore) -> None:
     def fails(request: Request, context: InsightContext) -> Response:
         raise ValueError("How do I hide this?")
 
-    page = knocking(a_dashboard(store, fails))
+    page = client_for(create_dashboard(store, fails))
     page._transport.raise_server_exceptions = False  # type: ignore[attr-defined]  # of the test client's own
     answer = page.get("/written", headers=PAGE)
 
@@ -179,7 +179,7 @@ def test_internal_error_is_logged_without_its_message(store: TrackingStore, capl
     def fails(request: Request, context: InsightContext) -> Response:
         raise ValueError("How do I hide this?")
 
-    server = DashboardServer(a_dashboard(store, fails), host="127.0.0.1", port=0)
+    server = DashboardServer(create_dashboard(store, fails), host="127.0.0.1", port=0)
     with server.running():
         answer = httpx2.get(f"{server.address}/written", headers=PAGE)
 
@@ -191,9 +191,9 @@ def test_internal_error_is_logged_without_its_message(store: TrackingStore, capl
 
 def test_submitted_form_arrives_unchanged(store: TrackingStore) -> None:
     """The helper of these tests acts like a browser."""
-    app = a_dashboard(store)
+    app = create_dashboard(store)
 
-    assert send(knocking(app), "/written", "/written", a="1", b="").status_code == 200
+    assert submit_form(client_for(app), "/written", "/written", a="1", b="").status_code == 200
     assert app.state.written == [{"a": "1", "b": ""}]
 
 
@@ -202,19 +202,19 @@ def test_concurrent_pages_are_limited(store: TrackingStore) -> None:
 
     async def crowd() -> list[Any]:
         turns, told = ConcurrencyLimit(limit=2, max_wait=0.01), list[Any]()
-        async with turns.slot(_nowhere), turns.slot(_nowhere):
+        async with turns.slot(_discard), turns.slot(_discard):
             with pytest.raises(HTTPException) as refused:
-                async with turns.slot(_nowhere):
+                async with turns.slot(_discard):
                     pass
             told.append((refused.value.status_code, refused.value.headers))
-        async with turns.slot(_nowhere):
+        async with turns.slot(_discard):
             told.append("room")
         return told
 
     assert anyio.run(crowd) == [(503, {"Retry-After": "5"}), "room"]
 
 
-async def _nowhere(_: Message) -> None:
+async def _discard(_: Message) -> None:
     """Send nothing."""
 
 
@@ -229,22 +229,22 @@ def test_slow_clients_do_not_block_others() -> None:
             told.append(message["type"])
 
         async def stream() -> None:
-            async with turns.slot(slowly) as send:
-                await send({"type": "http.response.start", "status": 200})
-                await send({"type": "http.response.body", "body": b"a", "more_body": True})
+            async with turns.slot(slowly) as submit_form:
+                await submit_form({"type": "http.response.start", "status": 200})
+                await submit_form({"type": "http.response.body", "body": b"a", "more_body": True})
                 told.append("more is made")
                 with pytest.raises(HTTPException):
-                    async with turns.slot(_nowhere):
+                    async with turns.slot(_discard):
                         pass
-                await send({"type": "http.response.body", "body": b"b"})
+                await submit_form({"type": "http.response.body", "body": b"b"})
 
         async with anyio.create_task_group() as group:
             group.start_soon(stream)
             await anyio.wait_all_tasks_blocked()
-            async with turns.slot(_nowhere):
+            async with turns.slot(_discard):
                 told.append("another")
             taken.set()
-        async with turns.slot(_nowhere):
+        async with turns.slot(_discard):
             told.append("room")
         return told
 
@@ -266,8 +266,8 @@ def test_overload_returns_503(store: TrackingStore) -> None:
         going.wait(60)
         return PlainTextResponse("made")
 
-    app = a_dashboard(store, slow)
-    with knocking(app) as page:
+    app = create_dashboard(store, slow)
+    with client_for(app) as page:
         threads = [threading.Thread(target=page.get, args=["/written"]) for _ in range(MAX_CONCURRENT)]
         try:
             for thread in threads:

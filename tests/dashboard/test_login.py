@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 from tests.conftest import migrated_file
-from tests.dashboard.http_server import NOW, PAGE, TOKEN, a_dashboard, knocking
-from tests.dashboard.populated import send
+from tests.dashboard.http_server import NOW, PAGE, TOKEN, create_dashboard, client_for
+from tests.dashboard.populated import submit_form
 
 import germane.dashboard.auth.signing as module
 from germane.dashboard.auth.login_throttle import MAX_FAILURES, MAX_FAILURES_PER_ADDRESS, LoginThrottle
@@ -33,27 +33,27 @@ def store(tmp_path_factory: pytest.TempPathFactory, bare: Path) -> Iterator[Trac
         yield opened
 
 
-def entered(page: TestClient, onward: str = "") -> TestClient:
+def sign_in(page: TestClient, onward: str = "") -> TestClient:
     """Sign in."""
-    answer = send(page, "/login", "/login", token=TOKEN, next=onward)
+    answer = submit_form(page, "/login", "/login", token=TOKEN, next=onward)
     assert answer.status_code == 303, answer.text
     return page
 
 
 def test_missing_token_rejects_programs_and_redirects_people(store: TrackingStore) -> None:
     """Programs get 401 with instructions; browsers go to the login form and back to the page they wanted."""
-    page = knocking(a_dashboard(store, token=TOKEN))
+    page = client_for(create_dashboard(store, token=TOKEN))
     program, person = page.get("/metrics"), page.get("/answers?route=a%26b", headers=PAGE)
 
     assert (program.status_code, program.headers["www-authenticate"]) == (401, "Bearer")
     assert person.headers["location"] == "/login?next=%2Fanswers%3Froute%3Da%2526b"
-    answer = send(page, person.headers["location"], "/login", token=TOKEN, next="/answers?route=a%26b")
+    answer = submit_form(page, person.headers["location"], "/login", token=TOKEN, next="/answers?route=a%26b")
     assert answer.headers["location"] == "/answers?route=a%26b"
 
 
 def test_bearer_token_is_sent_with_each_request(store: TrackingStore) -> None:
     """Prometheus does so, and gets no cookie."""
-    page = knocking(a_dashboard(store, token=TOKEN))
+    page = client_for(create_dashboard(store, token=TOKEN))
     answer = page.get("/metrics", headers={"Authorization": f"Bearer {TOKEN}"})
 
     assert answer.status_code == 200
@@ -64,8 +64,8 @@ def test_bearer_token_is_sent_with_each_request(store: TrackingStore) -> None:
 
 def test_cookie_is_protected_and_is_not_the_token(store: TrackingStore) -> None:
     """Scripts and other sites cannot use it, it is secure over https, and it does not reveal the token."""
-    plain, safe = (knocking(a_dashboard(store, token=TOKEN), scheme=scheme) for scheme in ("http", "https"))
-    given = [send(page, "/login", "/login", token=TOKEN).headers["set-cookie"] for page in (plain, safe)]
+    plain, safe = (client_for(create_dashboard(store, token=TOKEN), scheme=scheme) for scheme in ("http", "https"))
+    given = [submit_form(page, "/login", "/login", token=TOKEN).headers["set-cookie"] for page in (plain, safe)]
 
     assert given[0].endswith("; HttpOnly; Max-Age=604800; Path=/; SameSite=Strict")
     assert given[1].endswith("; HttpOnly; Max-Age=604800; Path=/; SameSite=Strict; Secure")
@@ -75,8 +75,8 @@ def test_cookie_is_protected_and_is_not_the_token(store: TrackingStore) -> None:
 
 def test_cookie_survives_a_restart_with_the_same_token(store: TrackingStore) -> None:
     """A new token signs everyone out."""
-    page = entered(knocking(a_dashboard(store, token=TOKEN)))
-    again, other = (knocking(a_dashboard(store, token=token)) for token in (TOKEN, TOKEN + "2"))
+    page = sign_in(client_for(create_dashboard(store, token=TOKEN)))
+    again, other = (client_for(create_dashboard(store, token=token)) for token in (TOKEN, TOKEN + "2"))
     again.cookies = other.cookies = page.cookies
 
     assert again.get("/written").status_code == 200
@@ -91,13 +91,13 @@ def test_forged_cookie_is_rejected(store: TrackingStore, cookie: str) -> None:
     """No content of the cookie causes an error."""
     headers = {"Cookie": f"{SESSION}={cookie}".encode()}
 
-    assert knocking(a_dashboard(store, token=TOKEN)).get("/written", headers=headers).status_code == 401  # type: ignore[arg-type]  # bytes, as they come
+    assert client_for(create_dashboard(store, token=TOKEN)).get("/written", headers=headers).status_code == 401  # type: ignore[arg-type]  # bytes, as they come
 
 
 def test_cookie_expires_after_a_week(store: TrackingStore) -> None:
     """Nobody can extend it."""
     clock = Clock(NOW)
-    page = entered(knocking(a_dashboard(store, token=TOKEN, now=clock)))
+    page = sign_in(client_for(create_dashboard(store, token=TOKEN, now=clock)))
     clock.advance(days=7, seconds=-1)
     assert page.get("/written").status_code == 200
     clock.advance(seconds=1)
@@ -111,16 +111,16 @@ def test_cookie_expires_after_a_week(store: TrackingStore) -> None:
 
 def test_sign_out_deletes_the_cookie(store: TrackingStore) -> None:
     """It needs a form, so other sites cannot sign users out."""
-    page = entered(knocking(a_dashboard(store, token=TOKEN)))
+    page = sign_in(client_for(create_dashboard(store, token=TOKEN)))
 
     assert page.post("/logout").status_code == 403
-    assert send(page, "/login", "/logout").headers["location"] == "/login"
+    assert submit_form(page, "/login", "/logout").headers["location"] == "/login"
     assert page.get("/written").status_code == 401
 
 
 def test_read_only_dashboard_allows_sign_in(store: TrackingStore) -> None:
     """Signing in changes no data."""
-    page = entered(knocking(a_dashboard(store, token=TOKEN, read_only=True)))
+    page = sign_in(client_for(create_dashboard(store, token=TOKEN, read_only=True)))
 
     assert page.get("/written").status_code == 200
 
@@ -140,32 +140,35 @@ def test_read_only_dashboard_allows_sign_in(store: TrackingStore) -> None:
 )
 def test_sign_in_redirects_only_within_the_dashboard(store: TrackingStore, onward: str) -> None:
     """Links to the form with another target lead to the overview."""
-    app = a_dashboard(store, token=TOKEN)
-    answer = send(knocking(app), "/login", "/login", token=TOKEN, next=onward)
+    app = create_dashboard(store, token=TOKEN)
+    answer = submit_form(client_for(app), "/login", "/login", token=TOKEN, next=onward)
 
     assert not is_local_path(onward)
     assert answer.headers["location"] == "/"
-    shown = knocking(app).get("/login", params={"next": onward}).text
+    shown = client_for(app).get("/login", params={"next": onward}).text
     assert '<input type="hidden" name="next" value="">' in shown
 
 
 def test_wrong_tokens_are_limited_per_address(store: TrackingStore) -> None:
     """After ten a minute, by form or header, even the correct token is rejected for a while."""
     clock = Clock(NOW)
-    app = a_dashboard(store, token=TOKEN, now=clock)
-    page, other = knocking(app), knocking(app, "10.0.0.1", "10.0.0.7")
-    inside = entered(knocking(app))
-    wrong = [send(page, "/login", "/login", token="wrong").status_code for _ in range(5)]
+    app = create_dashboard(store, token=TOKEN, now=clock)
+    page, other = client_for(app), client_for(app, "10.0.0.1", "10.0.0.7")
+    inside = sign_in(client_for(app))
+    wrong = [submit_form(page, "/login", "/login", token="wrong").status_code for _ in range(5)]
     wrong += [page.get("/written", headers={"Authorization": "Bearer wrong"}).status_code for _ in range(5)]
-    late = [send(page, "/login", "/login", token=TOKEN), page.get("/", headers={"Authorization": f"Bearer {TOKEN}"})]
+    late = [
+        submit_form(page, "/login", "/login", token=TOKEN),
+        page.get("/", headers={"Authorization": f"Bearer {TOKEN}"}),
+    ]
 
     assert wrong == [401] * MAX_FAILURES_PER_ADDRESS
     assert [one.status_code for one in late] == [429, 429]
     assert late[0].headers["retry-after"] == "60"
     assert inside.get("/written").status_code == 200
-    assert entered(other).get("/written").status_code == 200
+    assert sign_in(other).get("/written").status_code == 200
     clock.advance(seconds=60)
-    assert entered(page).get("/written").status_code == 200
+    assert sign_in(page).get("/written").status_code == 200
 
 
 def test_wrong_tokens_are_limited_across_addresses() -> None:
@@ -208,9 +211,9 @@ def test_token_is_never_revealed(
 ) -> None:
     """Not in logs, pages, errors or object representations, for correct and wrong tokens."""
     caplog.set_level(logging.DEBUG)
-    app = a_dashboard(store, token=TOKEN)
-    page = knocking(app)
-    told = [send(page, "/login", "/login", token=f"{TOKEN}{end}").text for end in ("-nearly", "")]
+    app = create_dashboard(store, token=TOKEN)
+    page = client_for(app)
+    told = [submit_form(page, "/login", "/login", token=f"{TOKEN}{end}").text for end in ("-nearly", "")]
     told += [page.get("/login", headers=PAGE).text, page.get("/nowhere", headers=PAGE).text]
     settings = load_settings(dashboard_token=TOKEN)
     told += [

@@ -17,7 +17,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from starlette.testclient import TestClient
 from tests.cli.conftest import an_exchange
 from tests.dashboard.conftest import Week
-from tests.dashboard.scrape import Scraped, scraped
+from tests.dashboard.scrape import MetricSamples, parse_metrics
 from tests.dashboard.seeding import NOW, SEARCH, SERVICE
 
 from germane.dashboard import create_app
@@ -32,13 +32,13 @@ CLOSE = 1e-9
 
 
 @pytest.fixture
-def scrape(store: TrackingStore) -> Callable[..., Scraped]:
+def scrape(store: TrackingStore) -> Callable[..., MetricSamples]:
     """Read the gauges of the store once, at the end of the week or at the given time."""
 
-    def read(at: datetime = NOW, **given: Any) -> Scraped:
+    def read(at: datetime = NOW, **given: Any) -> MetricSamples:
         registry = CollectorRegistry()
         registry.register(DatabaseCollector(store, settings(**given), now=lambda: at))
-        return scraped(generate_latest(registry).decode())
+        return parse_metrics(generate_latest(registry).decode())
 
     return read
 
@@ -47,7 +47,9 @@ def settings(**given: Any) -> Settings:
     return load_settings(database="sqlite://", **given)
 
 
-def write(store: TrackingStore, values: list[float], *, fingerprint: str = "f1", ago: timedelta, **given: Any) -> None:
+def write_scored(
+    store: TrackingStore, values: list[float], *, fingerprint: str = "f1", ago: timedelta, **given: Any
+) -> None:
     """Write exchanges of the given age with one score each."""
     made = [an_exchange(started_at=NOW - ago, **given) for _ in values]
     store.exchanges.add(made)
@@ -66,7 +68,7 @@ def write(store: TrackingStore, values: list[float], *, fingerprint: str = "f1",
 
 def test_gauges_equal_the_numbers_of_the_store(week: Week, page: TestClient) -> None:
     """Mean, interval, n, shares and counts equal summary and coverage for the window that the page names."""
-    found = scraped(page.get("/metrics").text)
+    found = parse_metrics(page.get("/metrics").text)
 
     assert found.one("germane_up") == 1
     for name, span in WINDOWS.items():
@@ -95,7 +97,7 @@ def test_gauges_equal_the_numbers_of_the_store(week: Week, page: TestClient) -> 
 
 def test_service_mean_covers_all_routes(week: Week, page: TestClient) -> None:
     """It is weighted by traffic and equals the number on the overview."""
-    found = scraped(page.get("/metrics").text)
+    found = parse_metrics(page.get("/metrics").text)
 
     for name, span in WINDOWS.items():
         services = week.store.trends.window_summary(since=MINUTE - span, until=MINUTE).services
@@ -110,7 +112,7 @@ def test_service_mean_covers_all_routes(week: Week, page: TestClient) -> None:
 
 def test_every_exchange_is_counted_once(week: Week, page: TestClient) -> None:
     """Scored, skipped, failed and pending add up to seen, and equal the store's counts."""
-    found = scraped(page.get("/metrics").text)
+    found = parse_metrics(page.get("/metrics").text)
 
     coverage = [one for one in week.store.trends.coverage(since=MINUTE - WINDOWS["7d"], until=MINUTE) if one.scorer]
     assert coverage
@@ -126,7 +128,7 @@ def test_every_exchange_is_counted_once(week: Week, page: TestClient) -> None:
 
 def test_baseline_alerts_backlog_and_workers_are_exported(week: Week, page: TestClient) -> None:
     """They are exported with the means."""
-    found, store = scraped(page.get("/metrics").text), week.store
+    found, store = parse_metrics(page.get("/metrics").text), week.store
 
     (version,) = [one for one in store.baselines.list_versions() if one.status == "active"]
     assert version.baseline is not None
@@ -144,11 +146,11 @@ def test_baseline_alerts_backlog_and_workers_are_exported(week: Week, page: Test
 
 def test_mean_needs_twenty_scores(store: TrackingStore, scrape: Any) -> None:
     """Under 20 scores only n is exported; a window without scores has no series."""
-    write(store, [0.5] * 19, ago=timedelta(minutes=90))
+    write_scored(store, [0.5] * 19, ago=timedelta(minutes=90))
     assert scrape().one("germane_scores", window="24h") == 19
     assert not scrape().samples.get("germane_score_mean")
 
-    write(store, [0.9], ago=timedelta(minutes=90))
+    write_scored(store, [0.9], ago=timedelta(minutes=90))
     found = scrape()
     assert found.one("germane_score_mean", window="24h") == pytest.approx((19 * 0.5 + 0.9) / 20, abs=CLOSE)
     assert found.labels("germane_scores", "window") == {"24h", "7d"}
@@ -157,8 +159,8 @@ def test_mean_needs_twenty_scores(store: TrackingStore, scrape: Any) -> None:
 
 def test_fingerprints_are_never_averaged(store: TrackingStore, scrape: Any) -> None:
     """Each judge has its own mean; the one of the latest answer is marked as newest."""
-    write(store, [0.2] * 20, fingerprint="old", ago=timedelta(hours=3))
-    write(store, [0.8] * 20, fingerprint="new", ago=timedelta(hours=2))
+    write_scored(store, [0.2] * 20, fingerprint="old", ago=timedelta(hours=3))
+    write_scored(store, [0.8] * 20, fingerprint="new", ago=timedelta(hours=2))
     found = scrape()
 
     means = {dict(key)["fingerprint"]: value for key, value in found.all("germane_score_mean", window="7d").items()}
@@ -172,7 +174,7 @@ def test_fingerprints_are_never_averaged(store: TrackingStore, scrape: Any) -> N
 def test_two_newest_fingerprints_are_exported(store: TrackingStore, scrape: Any) -> None:
     """A judge that changes every hour does not create unbounded series."""
     for number in range(4):
-        write(store, [0.5], fingerprint=f"f{number}", ago=timedelta(hours=12 - number))
+        write_scored(store, [0.5], fingerprint=f"f{number}", ago=timedelta(hours=12 - number))
 
     assert scrape().labels("germane_scores", "fingerprint") == {"f2", "f3"}
 
@@ -182,7 +184,7 @@ HOSTILE = 'a"}\ngermane_up 0\n# TYPE x \\n {évil="1"} \u202e<script>alert(1)</s
 
 def test_hostile_label_values_are_escaped(store: TrackingStore, scrape: Any) -> None:
     """Quotes, line breaks and backslashes in a route round-trip, and change nothing else."""
-    write(store, [0.5], route=HOSTILE, service='s"\\', ago=timedelta(minutes=5))
+    write_scored(store, [0.5], route=HOSTILE, service='s"\\', ago=timedelta(minutes=5))
     found = scrape()
 
     assert found.one("germane_up") == 1
@@ -270,9 +272,9 @@ def test_unreachable_database_leaves_no_stale_gauges(tmp_path: Path, migrated_fi
     registry = CollectorRegistry()
     registry.register(DatabaseCollector(store, settings(), now=timer.now, timer=timer))
 
-    def read() -> Scraped:
+    def read() -> MetricSamples:
         timer.seconds += MAX_AGE
-        return scraped(generate_latest(registry).decode())
+        return parse_metrics(generate_latest(registry).decode())
 
     away = read()
     shutil.copy(migrated_file, path)

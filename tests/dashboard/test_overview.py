@@ -14,8 +14,8 @@ import pytest
 from starlette.testclient import TestClient
 from tests.dashboard.conftest import HERE, Week
 from tests.dashboard.hostile import SERVICE as HOSTILE
-from tests.dashboard.hostile import TEXTS, hostile
-from tests.dashboard.seeding import FINGERPRINTS, NOW, SERVICE, another_service
+from tests.dashboard.hostile import TEXTS, write_hostile_exchanges
+from tests.dashboard.seeding import FINGERPRINTS, NOW, SERVICE, add_second_service
 
 from germane.baseline import Baseline
 from germane.dashboard import create_app
@@ -37,7 +37,7 @@ def words(page: str) -> str:
     return " ".join(html.unescape(re.sub(r"<[^>]*>", " ", page)).split())
 
 
-def reading(store: TrackingStore, **given: Any) -> Overview:
+def load_shown(store: TrackingStore, **given: Any) -> Overview:
     """Load the data that the page shows."""
     view = ViewParams(**{"window": "7d", "since": NOW - 7 * DAY, "until": NOW} | given)
     desk = InsightContext(store=store, settings=load_settings(database="sqlite://"), now=lambda: NOW)
@@ -45,7 +45,7 @@ def reading(store: TrackingStore, **given: Any) -> Overview:
 
 
 @pytest.fixture
-def opened() -> Iterator[Open]:
+def open_pages() -> Iterator[Open]:
     """Open the pages of a store, at a given time and under a given prefix."""
     with ExitStack() as stack:
 
@@ -76,7 +76,7 @@ def test_verdict_names_the_dropped_route(page: TestClient, week: Week) -> None:
 
 def test_service_mean_is_weighted_by_inclusion_probability(week: Week) -> None:
     """Exchanges with errors were scored regardless of sampling, and count with weight 1."""
-    found = reading(week.store).last_day.current
+    found = load_shown(week.store).last_day.current
     rows = [
         (score.value, 1.0 if exchange.error else 1 / 0.8)
         for exchange, score in week.seeded.scores
@@ -92,7 +92,7 @@ def test_service_mean_is_weighted_by_inclusion_probability(week: Week) -> None:
 
 def test_tiles_show_the_loaded_numbers(page: TestClient, seeded: TrackingStore) -> None:
     """Means with interval and n, shares as percentages, counts as counts."""
-    found = reading(seeded)
+    found = load_shown(seeded)
     current, second, change = found.last_day.current, found.last_day.second, found.change
     text = words(page.get("/").text)
 
@@ -117,7 +117,7 @@ def test_tiles_show_the_loaded_numbers(page: TestClient, seeded: TrackingStore) 
 
 def test_change_is_measured_from_the_stored_baseline(week: Week) -> None:
     """The page and ``germane baseline show`` show the same level."""
-    found = reading(week.store)
+    found = load_shown(week.store)
     before = found.last_day.reference_period
     assert before is not None
     windows: dict[str, Any] = {"since": NOW - DAY, "until": NOW, "before": (before.since, before.until)}
@@ -189,7 +189,7 @@ def test_other_scorers_show_no_generated_questions(page: TestClient) -> None:
 
 def test_window_changes_only_the_trend(seeded: TrackingStore) -> None:
     """Tiles that say 24 h always cover the last 24 hours."""
-    week, month = reading(seeded), reading(seeded, window="30d", since=NOW - 30 * DAY)
+    week, month = load_shown(seeded), load_shown(seeded, window="30d", since=NOW - 30 * DAY)
 
     assert (week.last_day.current, week.worst, week.verdict.text) == (
         month.last_day.current,
@@ -202,8 +202,8 @@ def test_window_changes_only_the_trend(seeded: TrackingStore) -> None:
 
 def test_trend_shows_deploys_and_alerts(seeded: TrackingStore) -> None:
     """Markers in the window are drawn, and alerts link to their page."""
-    found = reading(seeded)
-    short = reading(seeded, window="24h", since=NOW - DAY)
+    found = load_shown(seeded)
+    short = load_shown(seeded, window="24h", since=NOW - DAY)
 
     assert [one.label for one in found.markers] == ["prompt 7", "index v42", "alert: drop on docs-search"]
     assert [one.kind for one in found.markers] == ["deploy", "deploy", "alert"]
@@ -211,10 +211,10 @@ def test_trend_shows_deploys_and_alerts(seeded: TrackingStore) -> None:
     assert not short.markers
 
 
-def test_busiest_service_is_shown_and_others_are_linked(opened: Open, seeded: TrackingStore) -> None:
+def test_busiest_service_is_shown_and_others_are_linked(open_pages: Open, seeded: TrackingStore) -> None:
     """Unless the URL names a service."""
-    another_service(seeded)
-    page = opened(seeded)
+    add_second_service(seeded)
+    page = open_pages(seeded)
 
     first, other = page.get("/").text, page.get("/?service=mobile").text
 
@@ -239,7 +239,7 @@ def test_without_a_baseline_earlier_scores_are_compared(seeded: TrackingStore) -
     (version,) = [one for one in seeded.baselines.list_versions() if one.status == "active"]
     seeded.baselines.restart_learning(version.key, "accepted", since=NOW, until=NOW + DAY)
 
-    found = reading(seeded).last_day.reference_period
+    found = load_shown(seeded).last_day.reference_period
 
     assert found is not None
     assert (found.baseline, found.since, found.until) == (None, NOW - 7 * DAY + HALF, NOW - DAY - HALF)
@@ -254,44 +254,44 @@ def test_imported_baseline_is_not_compared(seeded: TrackingStore) -> None:
     key = BaselineKey(SERVICE, RELEVANCY, FINGERPRINTS[RELEVANCY])
     assert seeded.baselines.replace_baseline(key, "imported", earlier, (None, None))
 
-    found = reading(seeded).last_day.reference_period
+    found = load_shown(seeded).last_day.reference_period
 
     assert found is not None
     assert found.baseline is None
 
 
-def test_erased_text_is_marked_as_erased(opened: Open, seeded: TrackingStore) -> None:
+def test_erased_text_is_marked_as_erased(open_pages: Open, seeded: TrackingStore) -> None:
     """Its numbers remain."""
     seeded.retention.prune(texts_before=NOW)
 
-    found = words(opened(seeded).get("/").text)
+    found = words(open_pages(seeded).get("/").text)
 
     assert "(question erased or not stored)" in found
     assert "Relevancy fell on docs-search" in found
 
 
-def test_stale_data_is_marked_as_stale(opened: Open, seeded: TrackingStore) -> None:
+def test_stale_data_is_marked_as_stale(open_pages: Open, seeded: TrackingStore) -> None:
     """After three days there is no statement about the last day; open alerts are still shown."""
     later = NOW + 3 * DAY
-    found = words(opened(seeded, now=later).get("/").text)
+    found = words(open_pages(seeded, now=later).get("/").text)
 
     assert "Relevancy, 24 h \u2013 no score" in found
     assert "No scored answers in the last 24 h." in found
     assert "Relevancy fell on docs-search. Since then:" in found.replace(" .", ".")
 
 
-def test_empty_database_shows_the_first_step(opened: Open, store: TrackingStore) -> None:
+def test_empty_database_shows_the_first_step(open_pages: Open, store: TrackingStore) -> None:
     """No error, and no numbers."""
-    found = opened(store).get("/")
+    found = open_pages(store).get("/")
 
     assert found.status_code == 200
     assert "<h1>First steps</h1>" in found.text
 
 
-def test_hostile_texts_are_escaped(opened: Open, store: TrackingStore) -> None:
+def test_hostile_texts_are_escaped(open_pages: Open, store: TrackingStore) -> None:
     """Questions, answers and route names are text, and the page stays small."""
-    hostile(store)
-    found = opened(store).get("/").text
+    write_hostile_exchanges(store)
+    found = open_pages(store).get("/").text
 
     assert "<script>window" not in found
     assert "<img src=x" not in found
@@ -302,9 +302,9 @@ def test_hostile_texts_are_escaped(opened: Open, store: TrackingStore) -> None:
     assert 'href="/r/%2F%2Fevil.example%2F"' in found
 
 
-def test_links_keep_the_mount_prefix(opened: Open, seeded: TrackingStore) -> None:
+def test_links_keep_the_mount_prefix(open_pages: Open, seeded: TrackingStore) -> None:
     """No link leaves it."""
-    found = opened(seeded, root="/insights").get("/insights/").text
+    found = open_pages(seeded, root="/insights").get("/insights/").text
     hrefs = set(re.findall(r'(?:href|action|src)="(/[^"]*)"', found))
 
     assert hrefs
@@ -325,10 +325,10 @@ def test_links_keep_the_mount_prefix(opened: Open, seeded: TrackingStore) -> Non
     ],
 )
 def test_sampling_rule_is_explained(
-    opened: Open, seeded: TrackingStore, settings: dict[str, Any], expected: str
+    open_pages: Open, seeded: TrackingStore, settings: dict[str, Any], expected: str
 ) -> None:
     """Along with the number of scored and seen answers."""
-    assert expected in words(opened(seeded, **settings).get("/").text)
+    assert expected in words(open_pages(seeded, **settings).get("/").text)
 
 
 def test_query_count_does_not_grow_with_routes(week: Week, tmp_path: Path) -> None:
@@ -339,6 +339,6 @@ def test_query_count_does_not_grow_with_routes(week: Week, tmp_path: Path) -> No
     engine = week.store._database.engine
     event.listen(engine, "before_cursor_execute", lambda *given: asked.append(given[2]))
 
-    reading(week.store)
+    load_shown(week.store)
 
     assert len(asked) <= 80

@@ -27,7 +27,7 @@ LISTENS = re.compile(r'msg="Listening on" address=(127\.0\.0\.1:[1-9]\d*)')
 RELEVANCY = "answer_relevancy"
 
 
-def until(condition: Callable[[], Any], seconds: float = 60.0) -> Any:
+def wait_for(condition: Callable[[], Any], seconds: float = 60.0) -> Any:
     """Poll another process until it returns a result."""
     pause = threading.Event()
     for _ in range(int(seconds * 20)):
@@ -65,7 +65,7 @@ def scraping(week: Week, tmp_path: Path) -> Iterator[str]:
             process.wait(30)
 
 
-def ask(address: str, query: str) -> list[dict[str, Any]]:
+def query(address: str, query: str) -> list[dict[str, Any]]:
     """Return the current result of a query."""
     answer = httpx2.get(f"{address}/api/v1/query", params={"query": query}, timeout=30)
     found: list[dict[str, Any]] = answer.json()["data"]["result"] if answer.status_code == 200 else []
@@ -75,9 +75,9 @@ def ask(address: str, query: str) -> list[dict[str, Any]]:
 def test_prometheus_returns_the_numbers_of_the_store(week: Week, scraping: str) -> None:
     """A mean is unchanged after scrape and query; a dashboard query and an alerting rule find it."""
     where = f'service="{SERVICE}", route="{SEARCH}", scorer="{RELEVANCY}", window="24h"'
-    (found,) = until(lambda: ask(scraping, f"germane_score_mean{{{where}}}"))
+    (found,) = wait_for(lambda: query(scraping, f"germane_score_mean{{{where}}}"))
     ends = {name: f'germane_window_{name}_timestamp_seconds{{window="24h"}}' for name in ("begin", "end")}
-    moments = {name: float(ask(scraping, query)[0]["value"][1]) for name, query in ends.items()}
+    moments = {name: float(query(scraping, query)[0]["value"][1]) for name, query in ends.items()}
     since, until_ = (datetime.fromtimestamp(moments[name], UTC) for name in ("begin", "end"))
     (mean,) = week.store.trends.means(scorer=RELEVANCY, route=SEARCH, since=since, until=until_)
 
@@ -88,9 +88,9 @@ def test_prometheus_returns_the_numbers_of_the_store(week: Week, scraping: str) 
     queries = [target["expr"] for target in shown["targets"]]
     for name, value in names.items():
         queries = [query.replace(name, value) for query in queries]
-    values = [float(ask(scraping, query)[0]["value"][1]) for query in queries]
+    values = [float(query(scraping, query)[0]["value"][1]) for query in queries]
     assert mean.interval is not None
     assert values[:3] == pytest.approx([mean.mean, *mean.interval], abs=1e-9)
     assert values[3] > mean.mean
-    (alert,) = until(lambda: ask(scraping, 'ALERTS{alertname="GermaneAlertOpen", alertstate="firing"}'))
+    (alert,) = wait_for(lambda: query(scraping, 'ALERTS{alertname="GermaneAlertOpen", alertstate="firing"}'))
     assert (alert["metric"]["rule"], alert["metric"]["service"]) == ("drop", SERVICE)

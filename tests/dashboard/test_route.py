@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 from starlette.testclient import TestClient
 from tests.dashboard.conftest import Week
-from tests.dashboard.hostile import ROUTES, hostile
+from tests.dashboard.hostile import ROUTES, write_hostile_exchanges
 from tests.dashboard.seeding import NOW, SEARCH, SERVICE
 
 from germane.insights.context import InsightContext, ViewParams
@@ -21,7 +21,7 @@ DAYS = timedelta(days=7)
 VIEW = ViewParams(window="7d", since=NOW - DAYS, until=NOW)
 
 
-def reading(store: TrackingStore, route: str = SEARCH, view: ViewParams = VIEW) -> RouteInsight:
+def load_shown(store: TrackingStore, route: str = SEARCH, view: ViewParams = VIEW) -> RouteInsight:
     """Load the data that the page of a route shows."""
     found = load_route(
         InsightContext(store=store, settings=load_settings(database="sqlite://"), now=lambda: NOW), view, route
@@ -42,7 +42,7 @@ def test_each_scorer_has_its_own_chart(page: TestClient) -> None:
 
 def test_numbers_equal_the_store_summary(week: Week) -> None:
     """Page and :meth:`Store.summary` have the same mean, interval and count for the same window."""
-    shown = reading(week.store)
+    shown = load_shown(week.store)
     known = {
         one.scorer: one
         for one in week.store.trends.summary(since=VIEW.since, until=VIEW.until, histograms=False)
@@ -58,7 +58,7 @@ def test_numbers_equal_the_store_summary(week: Week) -> None:
 
 def test_change_compares_with_the_baseline_of_the_route(week: Week) -> None:
     """It is the baseline of the drop rule, shown with the days it was learned from."""
-    first = reading(week.store).first
+    first = load_shown(week.store).first
     assert first is not None
     assert first.baseline is not None
     (version,) = [one for one in week.store.baselines.list_versions() if one.status == "active" and one.baseline]
@@ -70,7 +70,7 @@ def test_change_compares_with_the_baseline_of_the_route(week: Week) -> None:
 
 def test_breakdowns_show_model_and_prompt(week: Week) -> None:
     """The setting ``breakdowns`` selects them, and each line has its own n."""
-    shown = reading(week.store)
+    shown = load_shown(week.store)
     assert [one.name for one in shown.breakdowns] == ["model", "prompt_version"]
     assert shown.first is not None
     for part in shown.breakdowns:
@@ -79,7 +79,7 @@ def test_breakdowns_show_model_and_prompt(week: Week) -> None:
 
 def test_unscored_answers_are_counted_by_reason(week: Week, page: TestClient) -> None:
     """Scored, waiting, failed and skipped add up to seen, and the sampling rule is shown."""
-    for one in reading(week.store).coverage:
+    for one in load_shown(week.store).coverage:
         assert one.seen == one.scored + one.pending + sum(one.failed.values()) + sum(one.skipped.values())
     text = page.get("/r/docs-search").text
     assert re.search(r"\d+ skipped: not sampled", text)
@@ -88,7 +88,7 @@ def test_unscored_answers_are_counted_by_reason(week: Week, page: TestClient) ->
 
 def test_worst_answers_link_to_their_pages(week: Week, page: TestClient) -> None:
     """Refusals without a generated question, then the lowest scores."""
-    shown = reading(week.store)
+    shown = load_shown(week.store)
     values = [one.score.value for one in shown.worst]
     assert values == [0.0] * 3 + [one for one in sorted(week.seeded.values(route=SEARCH)) if one > 0][:7]
     assert all(one.reads_like is None for one in shown.worst if one.score.label == "noncommittal")
@@ -99,7 +99,7 @@ def test_worst_answers_link_to_their_pages(week: Week, page: TestClient) -> None
 
 def test_alerts_and_markers_are_charted_and_listed(week: Week, page: TestClient) -> None:
     """Those of the route and of its service, with links to the alerts."""
-    shown = reading(week.store)
+    shown = load_shown(week.store)
     assert week.seeded.open_alert in {one.id for one in shown.alerts}
     assert {one.name for one in shown.markers} == {"index v42", "prompt 7"}
     text = page.get("/r/docs-search").text
@@ -132,7 +132,7 @@ def test_window_without_scores_says_so(page: TestClient) -> None:
 
 def test_routes_can_have_any_name(week: Week, page: TestClient) -> None:
     """Slashes, dots, quotes, percent signs, tags and bidirectional letters: each name has its page."""
-    hostile(week.store, NOW)
+    write_hostile_exchanges(week.store, NOW)
     for name in ROUTES:
         found = page.get(route_path(name))
         assert found.status_code == 200, name
@@ -144,7 +144,7 @@ def test_routes_can_have_any_name(week: Week, page: TestClient) -> None:
 
 def test_few_scores_are_not_enough_data(week: Week, page: TestClient) -> None:
     """Under 20 scores there is no mean."""
-    hostile(week.store, NOW)
+    write_hostile_exchanges(week.store, NOW)
     text = page.get(route_path(ROUTES[0])).text
     assert re.search(r"not enough data \(n=\d+, need 20\)", text)
 

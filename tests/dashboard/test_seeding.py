@@ -7,8 +7,8 @@ from datetime import timedelta
 import pytest
 from tests.dashboard.conftest import Week
 from tests.dashboard.hostile import SERVICE as HOSTILE
-from tests.dashboard.hostile import hostile
-from tests.dashboard.seeding import EXCHANGES, NOW, SERVICE, another_service
+from tests.dashboard.hostile import write_hostile_exchanges
+from tests.dashboard.seeding import EXCHANGES, NOW, SERVICE, add_second_service
 
 from germane.storage import TrackingStore
 
@@ -60,7 +60,7 @@ def test_returned_values_equal_stored_values(week: Week) -> None:
 
 def test_hostile_texts_and_a_second_service_are_stored(store: TrackingStore) -> None:
     """No text is rejected."""
-    exchanges, others = hostile(store), another_service(store)
+    exchanges, others = write_hostile_exchanges(store), add_second_service(store)
     found = {one.service: 0 for one in store.trends.summary()}
     for one in store.trends.summary():
         found[one.service] += one.n

@@ -31,7 +31,7 @@ LONG = 60
 
 
 @dataclass
-class Served:
+class ServeProcess:
     """A running ``germane serve``."""
 
     process: subprocess.Popen[str]
@@ -53,7 +53,7 @@ def database(bare: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
     return f"sqlite:///{path}"
 
 
-def begun(*arguments: str, **environment: str) -> subprocess.Popen[str]:
+def start_serve(*arguments: str, **environment: str) -> subprocess.Popen[str]:
     """Start ``germane serve``."""
     return subprocess.Popen(
         [sys.executable, "-m", "germane", "serve", *arguments], env={**os.environ, **environment},
@@ -64,9 +64,9 @@ def begun(*arguments: str, **environment: str) -> subprocess.Popen[str]:
 
 
 @contextmanager
-def serving(*arguments: str, **environment: str) -> Iterator[Served]:
+def serving(*arguments: str, **environment: str) -> Iterator[ServeProcess]:
     """Serve on a free port until the block ends."""
-    process = begun("--port", "0", *arguments, **environment)
+    process = start_serve("--port", "0", *arguments, **environment)
     assert process.stderr is not None
     said, found = "", None
     try:
@@ -74,13 +74,13 @@ def serving(*arguments: str, **environment: str) -> Iterator[Served]:
             said += line
             found = re.search(r"germane serves on (http://\S+)", line)
         assert found is not None, said
-        yield Served(process, found[1], said)
+        yield ServeProcess(process, found[1], said)
     finally:
         process.kill()
         process.communicate()
 
 
-def refused(*arguments: str, **environment: str) -> tuple[int, str]:
+def failed_start(*arguments: str, **environment: str) -> tuple[int, str]:
     """Return exit code and message of a failed start, in this process."""
     ended = CliRunner().invoke(command, arguments, env=environment)
     return ended.exit_code, ended.output + (str(ended.exception) if isinstance(ended.exception, GermaneError) else "")
@@ -112,10 +112,10 @@ def test_interrupt_exits_with_130_despite_open_connections(database: str) -> Non
 
 def test_remote_address_needs_a_token(database: str) -> None:
     """Without one it exits with 2 and explains how to get one; with one it serves."""
-    code, said = refused("--host", "0.0.0.0")
+    code, said = failed_start("--host", "0.0.0.0")
     assert code == 2
     assert all(way in said for way in ("GERMANE_DASHBOARD_TOKEN", "--token-file", "--generate-token"))
-    assert refused("--host", "")[0] == 2
+    assert failed_start("--host", "")[0] == 2
 
     with serving("--host", "0.0.0.0", GERMANE_DASHBOARD_TOKEN=TOKEN) as served:
         local = served.address.replace("0.0.0.0", "127.0.0.1")
@@ -135,35 +135,35 @@ def test_token_is_read_from_a_file_or_generated(database: str, bare: Path) -> No
         assert httpx2.get(served.address, headers={"Authorization": f"Bearer {made}"}).status_code == 200
 
     (bare / "token").write_text("hunter2")
-    code, said = refused("--token-file", "token")
+    code, said = failed_start("--token-file", "token")
     assert (code, "16 ASCII characters" in said, "hunter2" in said) == (1, True, False)
-    assert refused("--token-file", "token", "--generate-token")[0] == 2
-    assert refused("--token-file", "nowhere")[0] == 2
+    assert failed_start("--token-file", "token", "--generate-token")[0] == 2
+    assert failed_start("--token-file", "nowhere")[0] == 2
 
 
 def test_allowed_host_names_are_answered(database: str) -> None:
     """From the command line or the settings; a URL is not a host name."""
     token = {"Authorization": f"Bearer {TOKEN}"}
     with serving(
-        "--host-name", "one.example", GERMANE_DASHBOARD_TOKEN=TOKEN, GERMANE_ALLOWED_HOSTS="two.example"
+        "--allowed-host", "one.example", GERMANE_DASHBOARD_TOKEN=TOKEN, GERMANE_ALLOWED_HOSTS="two.example"
     ) as served:
         asked = [
             httpx2.get(served.address, headers={**token, "Host": f"{name}.example"}) for name in ("one", "two", "no")
         ]
     assert [one.status_code for one in asked] == [200, 200, 403]
 
-    assert refused("--host-name", "https://one.example")[0] == 2
+    assert failed_start("--allowed-host", "https://one.example")[0] == 2
 
 
 def test_occupied_address_is_reported(database: str) -> None:
     """With a message and exit code 1, like an address of another machine."""
     with closing(socket.create_server(("127.0.0.1", 0))) as taken:
         port = taken.getsockname()[1]
-        code, said = refused("--port", str(port))
+        code, said = failed_start("--port", str(port))
 
     assert code == 1
-    free = "another process has it. Take another port, or 0 for any that is free"
-    assert said.strip() == f"cannot serve on 127.0.0.1 port {port}: {free}"
+    free = "the port is in use. Choose another one, or 0 for any free port"
+    assert said.strip() == f"cannot listen on 127.0.0.1 port {port}: {free}"
 
 
 def test_unreachable_database_does_not_prevent_serving(bare: Path) -> None:
@@ -196,7 +196,7 @@ def test_read_only_rejects_every_form(database: str) -> None:
         answer = httpx2.post(f"{served.address}/a/x/feedback", data={"score": "0"})
 
     assert answer.status_code == 403
-    assert "read only" in answer.text
+    assert "read-only" in answer.text
 
 
 def test_with_worker_scores_answers(database: str) -> None:
@@ -215,7 +215,7 @@ def test_with_worker_scores_answers(database: str) -> None:
 
 def test_with_worker_needs_a_judge(database: str) -> None:
     """``--with-worker`` without a judge is rejected, like ``germane worker``."""
-    code, said = refused("--with-worker", "--port", "0", GERMANE_SCORERS="answer_relevancy")
+    code, said = failed_start("--with-worker", "--port", "0", GERMANE_SCORERS="answer_relevancy")
 
     assert code == 1
     assert "serves on" not in said

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
-from tests.dashboard.http_server import NOW, PAGE, a_dashboard, knocking
+from tests.dashboard.http_server import NOW, PAGE, create_dashboard, client_for
 
 from germane.dashboard import create_app
 from germane.exchange import Exchange
@@ -23,14 +23,14 @@ LEASE = timedelta(minutes=1)
 NOWHERE = "postgresql://somebody:hunter2@127.0.0.1:1/nothing"
 
 
-def an_exchange(name: str) -> Exchange:
+def make_exchange(name: str) -> Exchange:
     """Return an exchange of five minutes ago."""
     texts: dict[str, Any] = {"question": "How do I pay?", "answer": "By card."}
     moment = NOW - timedelta(minutes=5)
     return Exchange(id=name, trace_id="t", span_id="s", service="shop", route="ask", started_at=moment, **texts)
 
 
-def score(store: TrackingStore, *names: str) -> None:
+def score_sampled(store: TrackingStore, *names: str) -> None:
     """Score the sampled exchanges."""
     store.sampling.assign_tasks([SamplingDecision(name, 1.0, "sampled") for name in names], SCORERS)
     tasks = [task for claim in store.queue.claim_tasks("w", SCORERS, limit=9, lease=LEASE) for task in claim.tasks]
@@ -38,7 +38,7 @@ def score(store: TrackingStore, *names: str) -> None:
     store.queue.complete_tasks("w", [(task, Score(**own)) for task in tasks])
 
 
-def shown(page: TestClient, path: str = "/") -> str:
+def visible_text(page: TestClient, path: str = "/") -> str:
     """Return the visible text of a page."""
     answer = page.get(path, headers=PAGE)
     assert answer.status_code == 200, answer.text
@@ -47,8 +47,8 @@ def shown(page: TestClient, path: str = "/") -> str:
 
 def test_empty_database_shows_the_first_steps(store: TrackingStore) -> None:
     """The code, the two commands, and a live counter appear in place of the overview."""
-    page = knocking(a_dashboard(store))
-    words, text = shown(page), page.get("/", headers=PAGE).text
+    page = client_for(create_dashboard(store))
+    words, text = visible_text(page), page.get("/", headers=PAGE).text
 
     assert "Nothing has been captured yet." in words
     assert "import germane germane.start() @germane.observe" in words
@@ -60,60 +60,60 @@ def test_empty_database_shows_the_first_steps(store: TrackingStore) -> None:
 def test_missing_database_file_is_not_an_error(bare: Path) -> None:
     """The page says that the application creates it, does not create it, and works once it exists."""
     with closing(TrackingStore(f"sqlite:///{bare}/later.db")) as store:
-        page = knocking(a_dashboard(store))
-        assert "which the application creates on its first start" in shown(page)
+        page = client_for(create_dashboard(store))
+        assert "which the application creates on its first start" in visible_text(page)
         assert not (bare / "later.db").exists()
 
         store.migrate()
-        store.exchanges.add([an_exchange("a")])
-        assert "1 exchange received" in shown(page, "/start")
+        store.exchanges.add([make_exchange("a")])
+        assert "1 exchange received" in visible_text(page, "/start")
 
 
 def test_uncalled_handlers_are_listed(store: TrackingStore) -> None:
     """With the likely cause if they were called; called handlers are not listed."""
-    page = knocking(a_dashboard(store))
+    page = client_for(create_dashboard(store))
     store.exchanges.declare_routes("shop", ["ask", "search"])
-    assert "Decorated but not called yet: ask in shop search in shop" in shown(page)
+    assert "Decorated but not called yet: ask in shop search in shop" in visible_text(page)
 
-    store.exchanges.add([an_exchange("a")])
-    score(store, "a")
-    words = shown(page, "/start")
+    store.exchanges.add([make_exchange("a")])
+    score_sampled(store, "a")
+    words = visible_text(page, "/start")
     assert "not called yet: search in shop" in words
 
 
 def test_unscored_exchanges_show_the_cause(store: TrackingStore) -> None:
     """Each known cause is shown with its remedy."""
-    page = knocking(a_dashboard(store))
-    store.exchanges.add([an_exchange(f"e{number}") for number in range(12)])
-    words = shown(page, "/start")
+    page = client_for(create_dashboard(store))
+    store.exchanges.add([make_exchange(f"e{number}") for number in range(12)])
+    words = visible_text(page, "/start")
     assert "12 exchanges captured, none scored yet." in words
     assert "Not scored: no judge is configured." in words
     assert "germane doctor" in words
 
     with_judge = create_app(load_settings(database="sqlite://", base_url="http://127.0.0.1:1/v1"), store=store)
-    assert "Not scored: Answers are scored only while a worker runs: run germane worker" in shown(
-        knocking(with_judge), "/start"
+    assert "Not scored: Answers are scored only while a worker runs: run germane worker" in visible_text(
+        client_for(with_judge), "/start"
     )
     own: dict[str, Any] = {"id": "w1", "host": "h", "pid": 7, "service": "shop", "version": "1", "scorers": SCORERS}
     store.workers.heartbeat(WorkerHeartbeat(**own, problem="the key is rejected"), [], lease=LEASE)
-    assert "Not scored: the worker does not use the judge: the key is rejected" in shown(page, "/start")
+    assert "Not scored: the worker does not use the judge: the key is rejected" in visible_text(page, "/start")
 
 
 def test_overview_appears_with_the_first_exchange(store: TrackingStore) -> None:
     """The first steps stay at their own URL, and confirm when scoring works."""
-    page = knocking(a_dashboard(store))
-    assert "First steps" in shown(page)
+    page = client_for(create_dashboard(store))
+    assert "First steps" in visible_text(page)
 
-    store.exchanges.add([an_exchange("a")])
-    assert "First steps" not in shown(page)
-    score(store, "a")
-    assert "Setup complete: answers are captured and scored." in shown(page, "/start")
+    store.exchanges.add([make_exchange("a")])
+    assert "First steps" not in visible_text(page)
+    score_sampled(store, "a")
+    assert "Setup complete: answers are captured and scored." in visible_text(page, "/start")
 
 
 def test_hostile_route_names_are_escaped(store: TrackingStore) -> None:
     """Applications choose route names."""
     store.exchanges.declare_routes("<script>alert(1)</script>", ["<img src=x onerror=alert(1)>"])
-    text = knocking(a_dashboard(store)).get("/", headers=PAGE).text
+    text = client_for(create_dashboard(store)).get("/", headers=PAGE).text
 
     assert "<script>alert" not in text
     assert "<img" not in text
@@ -123,7 +123,7 @@ def test_hostile_route_names_are_escaped(store: TrackingStore) -> None:
 def test_unreachable_database_is_reported(bare: Path, path: str) -> None:
     """No page hangs, stops the process or reveals a password; it suggests what to check and a retry."""
     with closing(TrackingStore(NOWHERE)) as store:
-        answer = knocking(a_dashboard(store)).get(path, headers=PAGE)
+        answer = client_for(create_dashboard(store)).get(path, headers=PAGE)
 
     assert answer.status_code == 503
     assert "hunter2" not in answer.text
@@ -139,7 +139,7 @@ def test_missing_tables_are_reported(database_url: str, bare: Path) -> None:
             (bare / "empty.db").touch()
             database_url = f"sqlite:///{bare}/empty.db"
     with closing(TrackingStore(database_url)) as store:
-        answer = knocking(a_dashboard(store)).get("/", headers=PAGE)
+        answer = client_for(create_dashboard(store)).get("/", headers=PAGE)
 
     assert answer.status_code == 503
     assert "germane db upgrade" in answer.text
@@ -147,7 +147,7 @@ def test_missing_tables_are_reported(database_url: str, bare: Path) -> None:
 
 def test_unknown_path_is_not_found(store: TrackingStore) -> None:
     """Browsers get a page, programs two lines of text; neither repeats the path."""
-    page = knocking(a_dashboard(store))
+    page = client_for(create_dashboard(store))
     for_people, for_programs = page.get("/<b>nowhere", headers=PAGE), page.get("/<b>nowhere")
 
     assert (for_people.status_code, for_programs.status_code) == (404, 404)

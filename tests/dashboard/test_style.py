@@ -18,7 +18,7 @@ COLOURS = {
     for name, light, dark in re.findall(r"--([a-z-]+): light-dark\((#[0-9a-f]{6}), (#[0-9a-f]{6})\)", STYLE)
 }
 TEXT, SHAPE = 4.5, 3.0
-"""Contrast that WCAG 2.2 asks for at level AA: of text (1.4.3), and of what has to be told apart (1.4.11)."""
+"""Minimum contrast of WCAG 2.2, level AA: for text (1.4.3) and for graphics (1.4.11)."""
 PAIRS = [
     *((one, under, TEXT) for one in ("text", "quiet", "accent", "bad", "warn", "good") for under in ("page", "panel")),
     *((one, "sunk", TEXT) for one in ("text", "quiet", "accent", "bad", "warn", "good")),

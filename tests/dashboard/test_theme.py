@@ -6,7 +6,7 @@ import pytest
 from starlette.applications import Starlette
 from starlette.routing import Mount
 from starlette.testclient import TestClient
-from tests.dashboard.http_server import knocking
+from tests.dashboard.http_server import client_for
 
 
 def test_theme_is_chosen_without_the_script(page: TestClient) -> None:
@@ -22,7 +22,7 @@ def test_theme_is_chosen_without_the_script(page: TestClient) -> None:
 
 def test_theme_cookie_is_limited_to_the_dashboard(page: TestClient) -> None:
     """Its path is the mount prefix, and it is secure over https."""
-    mounted = knocking(Starlette(routes=[Mount("/germane", page.app)]), scheme="https")
+    mounted = client_for(Starlette(routes=[Mount("/germane", page.app)]), scheme="https")
     answer = mounted.get("/germane/theme?to=dark&back=/alerts")
     assert answer.headers["location"] == "/germane/alerts"
     assert "; Path=/germane; " in answer.headers["set-cookie"]

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 from tests.dashboard.conftest import Week
-from tests.dashboard.hostile import TEXTS, hostile
+from tests.dashboard.hostile import TEXTS, write_hostile_exchanges
 from tests.dashboard.seeding import FINGERPRINTS, NOW
-from tests.dashboard.visits import post, visiting
+from tests.dashboard.visits import post_form, open_dashboard
 
 from germane.dashboard import create_app
 from germane.insights.formatting import format_bytes, format_run_time
@@ -51,7 +51,7 @@ def runs(count: int, *failing: int) -> tuple[JobRun, ...]:
     )
 
 
-def beat(store: TrackingStore, **given: Any) -> None:
+def send_heartbeat(store: TrackingStore, **given: Any) -> None:
     """Write the heartbeat of a process."""
     own: dict[str, Any] = {
         "id": "worker-1", "host": "lighthouse", "pid": 4711, "service": "handbook", "version": "0.1.0",
@@ -62,7 +62,7 @@ def beat(store: TrackingStore, **given: Any) -> None:
 
 def test_page_without_a_worker_says_what_to_start(store: TrackingStore) -> None:
     """An empty database is not an error: each panel says that it is empty, and the first suggests a step."""
-    with visiting(store) as client:
+    with open_dashboard(store) as client:
         text = words(client.get("/worker").text)
 
     assert "No worker. Answers are scored only while a worker runs: run germane worker" in text
@@ -77,9 +77,9 @@ def test_running_degraded_and_unresponsive_workers_differ(week: Week) -> None:
     late = TrackingStore(
         str(week.store._database.url.render_as_string(hide_password=False)), clock=lambda: NOW + 3 * LEASE
     )
-    beat(late)
-    beat(late, id="worker-2", pid=2, problem="judge_rejected: the key is wrong")
-    with visiting(late) as client:
+    send_heartbeat(late)
+    send_heartbeat(late, id="worker-2", pid=2, problem="judge_rejected: the key is wrong")
+    with open_dashboard(late) as client:
         text = client.get("/worker").text.split('id="jobs"')[0]
     late.close()
 
@@ -90,7 +90,7 @@ def test_running_degraded_and_unresponsive_workers_differ(week: Week) -> None:
 
 def test_last_runs_of_each_job_are_shown(week: Week, page: TestClient) -> None:
     """Start, run time, next run and problem, as bars and as a table."""
-    beat(
+    send_heartbeat(
         week.store,
         jobs=(JobRuns(name="watch", every=2.0, runs=runs(50, 20)), JobRuns(name="score", runs=runs(3))),
     )
@@ -107,15 +107,15 @@ def test_page_with_many_processes_stays_small(week: Week, page: TestClient) -> N
     """Only one process's runs are shown: under 200 kB for any number of processes."""
     jobs = [JobRuns(name=f"job {number}", every=2.0, runs=runs(50)) for number in range(8)]
     for number in range(30):
-        beat(week.store, id=f"worker-{number}", pid=number, jobs=jobs)
+        send_heartbeat(week.store, id=f"worker-{number}", pid=number, jobs=jobs)
 
     assert len(page.get("/worker").content) < 200_000
 
 
 def test_jobs_of_other_processes_are_linked(week: Week, page: TestClient) -> None:
     """The most recently seen process is shown; an unknown one changes nothing."""
-    beat(week.store, jobs=(JobRuns(name="watch", runs=runs(2)),))
-    beat(week.store, id="worker-2", host="reef", pid=7, jobs=(JobRuns(name="sample", runs=runs(2)),))
+    send_heartbeat(week.store, jobs=(JobRuns(name="watch", runs=runs(2)),))
+    send_heartbeat(week.store, id="worker-2", host="reef", pid=7, jobs=(JobRuns(name="sample", runs=runs(2)),))
     text = page.get("/worker?process=worker-2").text
 
     assert "of process 7 on reef" in text
@@ -149,8 +149,8 @@ def test_seen_is_the_sum_of_all_outcomes(page: TestClient) -> None:
 
 def test_backlog_without_a_matching_worker_is_marked(seeded: TrackingStore) -> None:
     """After a judge change, tasks of the old fingerprint wait until they expire."""
-    beat(seeded, scorers={**FINGERPRINTS, "faithfulness": "another"})
-    with visiting(seeded) as client:
+    send_heartbeat(seeded, scorers={**FINGERPRINTS, "faithfulness": "another"})
+    with open_dashboard(seeded) as client:
         rows = client.get("/worker").text.split('id="queue"')[1].split("</section>")[0].split("<tr>")
 
     assert [FINGERPRINTS["faithfulness"] in row for row in rows] == ["no running worker has it" in row for row in rows]
@@ -158,7 +158,7 @@ def test_backlog_without_a_matching_worker_is_marked(seeded: TrackingStore) -> N
 
 def test_ages_use_the_database_clock(store: TrackingStore) -> None:
     """A wrong clock on the dashboard's machine does not change them."""
-    beat(store)
+    send_heartbeat(store)
     settings = load_settings(database="sqlite://")
     app = create_app(settings, store=store, now=lambda: NOW + timedelta(hours=5), trusted=True)
     with TestClient(app) as client:
@@ -189,7 +189,7 @@ def test_failures_show_reason_error_and_answer(page: TestClient) -> None:
 def test_failures_can_be_rescored(page: TestClient, week: Week) -> None:
     """A button queues all failures of one scorer and reason in the window, and the page says how many."""
     before = week.store.answers.counts().failed_reasons["unparsable"]
-    answer = post(page, "/worker/retry", "/worker", scorer="faithfulness", reason="unparsable", window="7d")
+    answer = post_form(page, "/worker/retry", "/worker", scorer="faithfulness", reason="unparsable", window="7d")
 
     assert answer.status_code == 303
     ready = int(re.findall(r"ready=(\d+)", answer.headers["location"])[0])
@@ -201,15 +201,15 @@ def test_failures_can_be_rescored(page: TestClient, week: Week) -> None:
 def test_retrying_tasks_can_be_retried_now(page: TestClient, week: Week) -> None:
     """They no longer wait for a judge that is reachable again."""
     assert {one.postponed for one in week.store.queue.load_outstanding().tasks} == {2}
-    post(page, "/worker/retry", "/worker", scorer="faithfulness")
+    post_form(page, "/worker/retry", "/worker", scorer="faithfulness")
 
     assert {one.scorer: one.postponed for one in week.store.queue.load_outstanding().tasks}["faithfulness"] == 0
 
 
 def test_retry_needs_a_known_scorer_and_reason(page: TestClient) -> None:
     """Others are rejected, with a suggestion."""
-    assert post(page, "/worker/retry", "/worker", scorer="other").status_code == 409
-    assert post(page, "/worker/retry", "/worker", scorer="faithfulness", reason="budget").status_code == 400
+    assert post_form(page, "/worker/retry", "/worker", scorer="other").status_code == 409
+    assert post_form(page, "/worker/retry", "/worker", scorer="faithfulness", reason="budget").status_code == 400
 
 
 def test_undelivered_notifications_can_be_resent(page: TestClient, week: Week) -> None:
@@ -218,14 +218,14 @@ def test_undelivered_notifications_can_be_resent(page: TestClient, week: Week) -
     text = page.get("/worker").text.split('id="notifications"')[1]
     assert "status 404" in text
 
-    answer = post(page, "/worker/resend", "/worker", id=dead.notification.id)
+    answer = post_form(page, "/worker/resend", "/worker", id=dead.notification.id)
     assert answer.headers["location"] == "/worker?resent=1#notifications"
     assert week.store.notifications.search(status="undelivered") == []
     assert (
-        post(page, "/worker/resend", "/worker", channel="oncall").headers["location"]
+        post_form(page, "/worker/resend", "/worker", channel="oncall").headers["location"]
         == "/worker?resent=0#notifications"
     )
-    assert post(page, "/worker/resend", "/worker").status_code == 400
+    assert post_form(page, "/worker/resend", "/worker").status_code == 400
 
 
 def test_judge_usage_is_shown_by_day(seeded: TrackingStore) -> None:
@@ -235,7 +235,7 @@ def test_judge_usage_is_shown_by_day(seeded: TrackingStore) -> None:
     seeded.quota.reserve_budget(
         budget, [RequestUsage(200, 1_234.0, 0.25)], settled=settled, limits=[RateLimit("requests", 60)], amounts=[[1]]
     )
-    with visiting(seeded, budget=budget.model_dump(), requests_per_minute=60) as client:
+    with open_dashboard(seeded, budget=budget.model_dump(), requests_per_minute=60) as client:
         text = words(client.get("/worker").text)
 
     assert "Fri 20 Nov (today) 50 % 200 1,234 $0.2500" in text
@@ -247,7 +247,7 @@ def test_judge_usage_is_shown_by_day(seeded: TrackingStore) -> None:
 
 def test_sampling_panel_names_its_source(seeded: TrackingStore) -> None:
     """The settings of this process, next to the decisions on the newest answers."""
-    with visiting(seeded, sample_rate=0.25) as client:
+    with open_dashboard(seeded, sample_rate=0.25) as client:
         text = words(client.get("/worker").text)
 
     assert "25 % sampled (sample_rate = 0.25). From the settings of this process" in text
@@ -279,7 +279,7 @@ def test_sampling_rules_are_described() -> None:
 def test_storage_panel_shows_retention_and_redaction(seeded: TrackingStore) -> None:
     """Size, revision, retention, capture, erasure, and redactions in the newest answers."""
     retention = {"text_days": 7, "score_days": 90, "max_size": "5GB"}
-    with visiting(seeded, retention=retention, capture="store", erase_after_scoring=True) as client:
+    with open_dashboard(seeded, retention=retention, capture="store", erase_after_scoring=True) as client:
         text = words(client.get("/worker").text.split('id="kept"')[1])
 
     assert re.search(r"Size [\d.]+ [kM]B of at most 5\.0 GB", text)
@@ -303,7 +303,7 @@ def test_actions_need_a_csrf_token(page: TestClient, week: Week, path: str) -> N
 
 def test_read_only_pages_have_no_buttons_and_reject_posts(seeded: TrackingStore) -> None:
     """Readers see failures and cannot change anything."""
-    with visiting(seeded, read_only=True) as client:
+    with open_dashboard(seeded, read_only=True) as client:
         text = client.get("/worker").text
         answer = client.post("/worker/retry", data={"csrf": "x", "scorer": "faithfulness"})
 
@@ -313,9 +313,9 @@ def test_read_only_pages_have_no_buttons_and_reject_posts(seeded: TrackingStore)
 
 def test_hostile_names_are_escaped(week: Week, page: TestClient) -> None:
     """Routes, hosts, problems and errors can contain anything; a forged result message is not shown."""
-    hostile(week.store)
+    write_hostile_exchanges(week.store)
     text = TEXTS["script"]
-    beat(week.store, host=text, service=text, problem=text, jobs=(JobRuns(name=text, runs=runs(1)),))
+    send_heartbeat(week.store, host=text, service=text, problem=text, jobs=(JobRuns(name=text, runs=runs(1)),))
     shown = page.get("/worker?window=7d&ready=<b>1&resent=99999999").text
 
     assert text not in shown

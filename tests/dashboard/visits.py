@@ -18,26 +18,26 @@ from germane.storage import AlertTransaction, TrackingStore
 
 
 @contextmanager
-def visiting(store: TrackingStore, *, read_only: bool = False, **settings: Any) -> Iterator[TestClient]:
+def open_dashboard(store: TrackingStore, *, read_only: bool = False, **settings: Any) -> Iterator[TestClient]:
     """Yield a client for the pages of a store that follows no redirects."""
     app = create_app(load_settings(database="sqlite://", **settings), store=store, now=now, read_only=read_only)
     with TestClient(app, base_url="http://127.0.0.1", client=("127.0.0.1", 50_000), follow_redirects=False) as client:
         yield client
 
 
-def seal(client: TestClient, path: str) -> str:
+def csrf_token(client: TestClient, path: str) -> str:
     """Return the CSRF token of the forms on a page."""
     found = re.search(r'name="csrf" value="([^"]+)"', client.get(path).text)
     assert found is not None
     return found[1]
 
 
-def post(client: TestClient, path: str, page: str = "/alerts", **fields: str) -> Any:
+def post_form(client: TestClient, path: str, page: str = "/alerts", **fields: str) -> Any:
     """Submit a form with the CSRF token of a page."""
-    return client.post(path, data={"csrf": seal(client, page), **fields})
+    return client.post(path, data={"csrf": csrf_token(client, page), **fields})
 
 
-def an_alert(store: TrackingStore, name: str, **given: Any) -> Alert:
+def write_alert(store: TrackingStore, name: str, **given: Any) -> Alert:
     """Write a firing alert of the rule ``mean_threshold``."""
     labels = given.pop("labels", {"service": SERVICE, "scorer": "answer_relevancy", "route": name})
     told = {

@@ -32,13 +32,13 @@ def embed() -> Iterator[Embed]:
 
 @pytest.fixture(scope="session")
 def built(corpus: DemoCorpus, embed: Embed) -> Documentation:
-    """The application as it opens; not to be changed."""
+    """The application with its initial indexes; tests must not change it."""
     return asyncio.run(Documentation.open(corpus, embed))
 
 
 @pytest.fixture
 def application(built: Documentation, embed: Embed) -> Documentation:
-    """An application of the test's own, with healthy indexes."""
+    """A separate application with healthy indexes."""
     return Documentation(
         {route: PassageIndex(index.passages, index.vectors) for route, index in built.indexes.items()}, embed
     )

@@ -20,7 +20,7 @@ def _answers(application: Documentation, corpus: DemoCorpus, route: str) -> dict
 
 
 def _hits(application: Documentation, corpus: DemoCorpus, route: str) -> float:
-    """Return the share of a route's questions whose right passage is found first."""
+    """Return the share of a route's questions for which the right passage ranks first."""
 
     async def search() -> list[bool]:
         return [

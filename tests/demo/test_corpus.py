@@ -62,5 +62,5 @@ def test_passages_are_short_and_committal(corpus: DemoCorpus) -> None:
     ],
 )
 def test_sentences_end_at_punctuation_before_a_space(text: str, sentences: list[str]) -> None:
-    """Points within a number do not end a sentence."""
+    """A decimal point does not end a sentence."""
     assert split_sentences(text) == sentences

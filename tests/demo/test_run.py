@@ -46,7 +46,7 @@ def start(judge: FakeJudge, folder: Path, *arguments: str, stdout: int = subproc
         stdout=stdout,
         stderr=subprocess.PIPE,
         text=True,
-        # What a shell starts in the background ignores Ctrl-C, and so would all that it starts.
+        # A shell's background job ignores Ctrl-C, and so do its child processes.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
 
@@ -54,7 +54,7 @@ def start(judge: FakeJudge, folder: Path, *arguments: str, stdout: int = subproc
 @pytest.mark.timeout(180)
 def test_demo_counts_add_up(tmp_path: Path) -> None:
     """It runs unattended with a judge from the environment, and prints one object."""
-    # The user's own settings are for the user's own application.
+    # The demo ignores the user's settings file.
     (tmp_path / "germane.toml").write_text(
         'role = "capture"\ncapture = "none"\n[channels.oncall]\nkind = "slack"\nurl = "env:SLACK_URL"\n'
     )
@@ -70,7 +70,7 @@ def test_demo_counts_add_up(tmp_path: Path) -> None:
 
 
 def test_unreachable_judge_ends_the_demo_at_once(tmp_path: Path) -> None:
-    """Not after two minutes of traffic."""
+    """It does not first send two minutes of traffic."""
     with FakeJudge() as judge:
         judge.outage = Fault("status", status=401, message="Incorrect API key provided")
         with start(judge, tmp_path, "--headless") as demo:
@@ -82,7 +82,7 @@ def test_unreachable_judge_ends_the_demo_at_once(tmp_path: Path) -> None:
 
 def interrupted(demo: subprocess.Popen[str], judge: FakeJudge) -> Any:
     """Press Ctrl-C once answers are scored, and return how the demo ended."""
-    while len(judge.chat_requests) < 3:  # the first is the trial
+    while len(judge.chat_requests) < 3:  # the first request is the trial
         with pytest.raises(subprocess.TimeoutExpired):
             demo.wait(0.05)
     demo.send_signal(signal.SIGINT)
@@ -110,7 +110,7 @@ def test_demo_serves_the_dashboard_on_a_terminal(tmp_path: Path) -> None:
         page = httpx2.get(found[1], headers={"Accept": "text/html"})
         rebound = httpx2.get(found[1], headers={"Host": "evil.example"})
         demo.send_signal(signal.SIGINT)
-        with contextlib.suppress(OSError):  # how a terminal ends
+        with contextlib.suppress(OSError):  # a closed terminal
             while os.read(ours, 4096):
                 pass
         _, err = demo.communicate(timeout=100)

@@ -59,7 +59,7 @@ def test_missed_fault_is_reported() -> None:
 
 
 def test_without_scores_no_mean_is_shown() -> None:
-    """And no list of lowest answers."""
+    """The list of the lowest answers is left out too."""
     words = told(before=(math.nan, 0), scored=0, rows=0)
 
     assert "mean relevancy unknown (n = 0) before" in words
@@ -67,6 +67,6 @@ def test_without_scores_no_mean_is_shown() -> None:
 
 
 def test_toy_judge_is_named_as_such() -> None:
-    """Other judges are not."""
+    """Other judges are not called toy judges."""
     assert "local:tiny is a toy" in told(judge="local:tiny")
     assert "toy" not in told()

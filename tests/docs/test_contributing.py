@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import re
 import runpy
+from pathlib import Path
 
+import pytest
 from tests.docs.blocks import DOCS, ROOT
+
+from germane.alerting.messages import _MESSAGES
+from germane.alerting.rules import EVALUATIONS
+from germane.settings import RULE_TYPES, load_settings
 
 FOLDER = DOCS / "contributing"
 PAGE = (FOLDER / "architecture.md").read_text(encoding="utf-8")
@@ -40,3 +46,22 @@ def test_glossary_terms_are_sorted() -> None:
 
     assert len(terms) > 40
     assert terms == sorted(set(terms), key=str.lower)
+
+
+@pytest.mark.parametrize("rule_type", RULE_TYPES)
+def test_every_rule_type_is_complete(rule_type: str, bare: Path) -> None:
+    """Settings accept it, and it has an evaluation and a message."""
+    required = {name: 0.5 for name, field in RULE_TYPES[rule_type].model_fields.items() if field.is_required()}
+
+    assert [rule.type for rule in load_settings(rules=[{"type": rule_type, **required}]).rules] == [rule_type]
+    assert rule_type in {"drop", *EVALUATIONS}
+    assert rule_type in _MESSAGES
+
+
+def test_recipes_name_files_that_exist() -> None:
+    """Paths of sources, tests and scripts."""
+    text = (FOLDER / "recipes.md").read_text(encoding="utf-8")
+    paths = re.findall(r"(?:`|python |\")((?:src|tests|docs)/[\w/.]+)", text)
+
+    assert len(paths) > 30
+    assert [path for path in paths if not (ROOT / path).exists()] == []

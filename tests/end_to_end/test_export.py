@@ -22,11 +22,18 @@ SCORE = "evaluations.0.evaluation.score"
 
 
 def run_application(
-    receiver: OTLPReceiver, judge: FakeJudge, database: str, *, order: str, protocol: str, max_hold: float, **more: str
+    receiver: OTLPReceiver,
+    judge: FakeJudge,
+    database: str,
+    *,
+    order: str,
+    protocol: str,
+    max_span_delay: float,
+    **more: str,
 ) -> None:
     """Run the application to its end, exporting to the receiver and scored by the judge.
 
-    ``more`` goes to its environment.
+    ``more`` is added to its environment.
     """
     settings = judge.settings()
     environment = {
@@ -38,18 +45,18 @@ def run_application(
         "GERMANE_EMBEDDER": settings["embedder"],
         **more,
     }
-    command = [sys.executable, str(APPLICATION), order, database, str(max_hold), protocol]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=100, check=False)
+    command = [sys.executable, str(APPLICATION), order, database, str(max_span_delay), protocol]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=250, check=False)
     assert done.returncode == 0, done.stderr
 
 
 @dataclass(frozen=True)
 class Run:
-    """What an application left that was held until it was scored."""
+    """The telemetry and the database of a finished application."""
 
     database: str
     receiver: OTLPReceiver
-    """It listens no more."""
+    """Stopped."""
 
 
 @pytest.fixture(scope="module")

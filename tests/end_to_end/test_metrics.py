@@ -22,7 +22,7 @@ SCORER, ROUTE = "answer_relevancy", "ask"
 
 @pytest.fixture(scope="module")
 def ran(tmp_path_factory: pytest.TempPathFactory) -> tuple[Mapping[str, Any], str]:
-    """The application ran to its end, half of its answers drawn: the last value of each point, and the database."""
+    """The last value of each metric, and the database, of an application that sampled half of its answers."""
     database = f"sqlite:///{tmp_path_factory.mktemp('metrics')}/germane.db"
     with FakeJudge(latency=0.5, embedding_latency=0.0) as judge, OTLPReceiver() as receiver:
         settings = judge.settings()

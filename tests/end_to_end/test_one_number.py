@@ -20,7 +20,7 @@ from click.testing import CliRunner
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from starlette.testclient import TestClient
-from tests.dashboard.scrape import Scraped, scraped
+from tests.dashboard.scrape import MetricSamples, parse_metrics
 
 from germane import sanitize
 from germane.cli.app import group
@@ -43,7 +43,7 @@ LEASE = timedelta(hours=1)
 
 @dataclass(frozen=True)
 class Given:
-    """An answer, how probable it was that it would be scored, and what its score is."""
+    """An answer, its sampling probability, and its score."""
 
     route: str
     probability: float
@@ -54,7 +54,7 @@ class Given:
 
 
 def write(store: TrackingStore, answers: Sequence[Given]) -> None:
-    """Write answers with their scores; what was not drawn is skipped."""
+    """Store answers with their scores; unsampled ones are skipped."""
     made = {f"{number:032x}": one for number, one in enumerate(answers)}
     store.exchanges.add([_exchange(id_, one) for id_, one in made.items()])
     store.sampling.assign_tasks([_decision(id_, one) for id_, one in made.items()], ONLY)
@@ -84,17 +84,17 @@ def _score(one: Given) -> Score:
 
 @dataclass(frozen=True)
 class Views:
-    """All that show the window."""
+    """All surfaces that show the window."""
 
     url: str
     page: TestClient
 
     def report(self, *more: str) -> str:
-        """Return what the command line reports of the window."""
+        """Return the command line's report of the window."""
         return self._germane("report", *more)
 
     def trend(self, *more: str) -> Mapping[str, Any]:
-        """Return the one point of a trend by days."""
+        """Return the only point of a daily trend."""
         found = json.loads(self._germane("trend", SCORER, "--bucket", "1d", "--json", *more))
         (bucket,) = found["buckets"]
         point: Mapping[str, Any] = bucket
@@ -106,15 +106,15 @@ class Views:
         assert done.exit_code == 0, done.output
         return done.stdout
 
-    def gauges(self) -> Scraped:
-        """Return the gauges, whose window ends with the same minute."""
-        found = scraped(self.page.get("/metrics").text)
+    def gauges(self) -> MetricSamples:
+        """Return the gauges of a window that ends in the same minute."""
+        found = parse_metrics(self.page.get("/metrics").text)
         assert found.one("germane_window_begin_timestamp_seconds", window="24h") == SINCE.timestamp()
         assert found.one("germane_window_end_timestamp_seconds", window="24h") == UNTIL.timestamp()
         return found
 
     def tiles(self, address: str) -> dict[str, str]:
-        """Return the texts of the tiles of a page, by their heads."""
+        """Return the texts of a page's tiles, by heading."""
         text = self.page.get(address).text
         found = re.findall(r'<div class="tile[^"]*"><dt>(.*?)</dt><dd>(.*?)</dd></div>', text, re.DOTALL)
         return {head: _plain(body) for head, body in found}
@@ -125,7 +125,7 @@ class Views:
         return {match[1]: _plain(one) for one in found if (match := re.search("<code[^>]*>(.*?)</code>", one))}
 
     def view(self, of: str = "1 = 1") -> tuple[float, int]:
-        """Return mean and n by the statement of the documents, of the view ``answers``."""
+        """Return mean and n with the documented query of the view ``answers``."""
         asked = (
             "SELECT sum(weight * value) / sum(weight), count(*) FROM answers WHERE value IS NOT NULL"
             f" AND started_at >= '{SINCE:%Y-%m-%d}' AND started_at < '{UNTIL:%Y-%m-%d}' AND {of}"
@@ -149,14 +149,14 @@ def _plain(text: str) -> str:
 
 @pytest.fixture
 def shop(migrated_url: str, bare: Path) -> Iterator[TrackingStore]:
-    """An empty database of either kind, in which it is midnight."""
+    """An empty database of either kind, with a clock at midnight."""
     with closing(TrackingStore(migrated_url, clock=lambda: UNTIL)) as store:
         yield store
 
 
 @contextmanager
 def viewed(store: TrackingStore, url: str) -> Iterator[Views]:
-    """Show it."""
+    """Serve the dashboard and return all surfaces."""
     app = create_app(load_settings(database="sqlite://"), store=store, now=lambda: UNTIL)
     with TestClient(app, base_url="http://127.0.0.1", client=("127.0.0.1", 50_000)) as page:
         yield Views(url, page)
@@ -203,8 +203,10 @@ def _compare(views: Views, answers: Sequence[Given]) -> None:
     _compare_service(views, answers, gauges)
 
 
-def _compare_route(views: Views, found: Mapping[str, Any], mine: Sequence[Given], gauges: Scraped, card: str) -> None:
-    """The report says what the scores say; gauges, trend, view and pages say what the report says."""
+def _compare_route(
+    views: Views, found: Mapping[str, Any], mine: Sequence[Given], gauges: MetricSamples, card: str
+) -> None:
+    """Check the report against the scores, and gauges, trend, view and pages against the report."""
     route, labels = found["route"], {"route": found["route"], "window": "24h", "newest": "true"}
     scored = [(one.value, 1 / one.probability) for one in mine if one.value is not None]
     weight = sum(weight for _, weight in scored)
@@ -239,8 +241,8 @@ def _same(one: Mapping[str, Any], other: Mapping[str, Any]) -> None:
     assert one["interval"] == pytest.approx(other["interval"], abs=1e-9)
 
 
-def _gauged(gauges: Scraped, prefix: str, labels: Mapping[str, str]) -> Mapping[str, Any]:
-    """Return gauges by the names that a report has for them."""
+def _gauged(gauges: MetricSamples, prefix: str, labels: Mapping[str, str]) -> Mapping[str, Any]:
+    """Return gauges under their names in the report."""
     correlation = gauges.all(f"{prefix}score_correlation", **labels)
     ends = [gauges.one(f"{prefix}score_mean_ci_{end}", **labels) for end in ("lower", "upper")]
     return {
@@ -265,8 +267,8 @@ def _row(found: Mapping[str, Any]) -> str:
     return f"{head} {found['mean']:.3f} {low:.3f} to {high:.3f}{corrected} {shares} {end}"
 
 
-def _compare_service(views: Views, answers: Sequence[Given], gauges: Scraped) -> None:
-    """All routes together: gauges, trend and the first page."""
+def _compare_service(views: Views, answers: Sequence[Given], gauges: MetricSamples) -> None:
+    """Check all routes together: gauges, trend and the first page."""
     point, labels = views.trend(), {"service": SERVICE, "window": "24h", "newest": "true"}
     scored = sum(one.value is not None for one in answers)
     _same(_gauged(gauges, "germane_service_", labels), point)

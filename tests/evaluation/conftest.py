@@ -1,4 +1,4 @@
-"""A scorer of a user's own, and files."""
+"""A custom scorer and helpers for files."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from germane.score import Score, UnscoredReason
 
 
 class Told:
-    """A scorer that gives what the answer says: a number, or a failure."""
+    """Scorer whose result is given in the answer: a number or a failure."""
 
     name = "told"
     fingerprint = "told-1"
@@ -36,13 +36,13 @@ class Told:
 
 @pytest.fixture
 def told() -> Told:
-    """A fresh one."""
+    """Return a new scorer."""
     return Told()
 
 
 @pytest.fixture
 def file(bare: Path) -> Callable[[str, str | bytes], Path]:
-    """Writes a file as it is, and returns its path."""
+    """Return a function that writes a file unchanged and returns its path."""
 
     def write(name: str, content: str | bytes) -> Path:
         (bare / name).write_bytes(content if isinstance(content, bytes) else content.encode())
@@ -56,7 +56,7 @@ Evaluate = Callable[..., germane.Evaluation]
 
 @pytest.fixture
 def evaluated(bare: Path, told: Told) -> Evaluate:
-    """Scores answers by the number in them."""
+    """Score answers by the number they contain."""
 
     def evaluate(answers: list[object], **options: Any) -> germane.Evaluation:
         rows = [{"question": f"Question {number}?", "answer": answer} for number, answer in enumerate(answers)]

@@ -42,14 +42,16 @@ print(json.dumps([score.value for score in evaluation.scores]))
 
 @pytest.fixture
 def judge() -> Iterator[FakeJudge]:
-    """A judge in this process, asked over HTTP."""
+    """Return a judge that runs in this process and is reached over HTTP."""
     with FakeJudge() as running:
         yield running
 
 
 def asked(judge: FakeJudge) -> Counter[str]:
-    """Return how often each answer was asked about; marks around it are random."""
-    return Counter(re.findall(r"Item \d+ by card", str(request.body["messages"]))[-1] for request in judge.chat_requests)
+    """Return the number of requests per answer. The delimiters around answers are random."""
+    return Counter(
+        re.findall(r"Item \d+ by card", str(request.body["messages"]))[-1] for request in judge.chat_requests
+    )
 
 
 def run(judge: FakeJudge, rows: Any = ROWS, **options: Any) -> germane.Evaluation:
@@ -93,7 +95,7 @@ def test_killed_run_resumes(judge: FakeJudge, until: Callable[..., None]) -> Non
 
 
 def stored() -> int:
-    """Return how many scores are in the file."""
+    """Return the number of scores in the file."""
     if not Path("scores.db").exists():
         return 0
     connection = sqlite3.connect("scores.db", timeout=10)
@@ -108,7 +110,7 @@ def stored() -> int:
 
 @pytest.fixture
 def until() -> Callable[..., None]:
-    """Waits for a condition, with a deadline."""
+    """Wait for a condition, with a deadline."""
 
     def wait(condition: Callable[[], bool]) -> None:
         deadline, pause = time.monotonic() + 40, threading.Event()
@@ -139,7 +141,7 @@ def test_interrupted_run_keeps_finished_rows(told: Any) -> None:
 
 
 def test_failed_scores_are_not_cached(judge: FakeJudge) -> None:
-    """A later run tries them again; skipped scores are cached."""
+    """A later run retries them. Skipped scores are cached."""
     judge.outage = Fault("refusal")
     rows = [ROWS[0], {"question": "How?", "answer": ""}]
     first = run(judge, rows)

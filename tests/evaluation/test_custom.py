@@ -17,17 +17,17 @@ ROWS = [{"question": "How do I pay?", "answer": answer} for answer in ("By card.
 
 @pytest.fixture(autouse=True)
 def declarations(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An empty registry: it is one for the whole process."""
+    """Empty the registry, which is shared by the whole process."""
     monkeypatch.setattr(registry, "_declarations", {})
 
 
 def brevity(exchange: Exchange) -> float:
-    """Return what the answer stands for."""
+    """Return the number assigned to the answer."""
     return {"By card.": 0.5, "much": 7.0, "nan": float("nan")}[exchange.answer or ""]
 
 
 async def calm(exchange: Exchange) -> float:
-    """Return the same from a coroutine."""
+    """Return the same number from a coroutine."""
     return brevity(exchange)
 
 

@@ -23,7 +23,7 @@ ROW = {"question": "How do I pay?", "answer": "You pay by card."}
 
 
 class Length:
-    """A scorer of a user's own: the length of the answer, from 0 to 1."""
+    """Custom scorer: the length of the answer, scaled to 0 to 1."""
 
     name = "length"
     fingerprint = "length-1"
@@ -51,13 +51,13 @@ class Length:
 
 @pytest.fixture
 def judge() -> Iterator[FakeJudge]:
-    """A judge in this process."""
+    """Return a judge that runs in this process."""
     with FakeJudge() as running:
         yield running
 
 
 def read(row: Mapping[str, Any], **options: Any) -> Exchange:
-    """Return what a row is read as."""
+    """Return the exchange converted from a row."""
     scorer = Length()
     germane.evaluate([row], [scorer], **options)
     return scorer.seen[0]
@@ -133,7 +133,7 @@ def test_columns_can_be_mapped() -> None:
 
 
 class Frame:
-    """As much of a pandas frame as germane touches."""
+    """Minimal stand-in for a pandas data frame."""
 
     columns = ("question", "answer")
 
@@ -152,7 +152,7 @@ def test_data_frames_are_accepted() -> None:
 
 
 def test_order_is_kept_and_concurrency_limited() -> None:
-    """Scores are in row order, however long each takes."""
+    """Scores are in row order, regardless of their duration."""
     scorer = Length()
     rows = [{"question": "How?", "answer": "x" * length} for length in range(1, 60)]
 
@@ -177,7 +177,7 @@ def test_failures_are_counted_and_not_averaged() -> None:
 
 
 def test_unreachable_judge_gives_no_mean(judge: FakeJudge) -> None:
-    """Only reasons."""
+    """The summary contains only reasons."""
     judge.outage = Fault("status", status=503)
 
     (summary,) = germane.evaluate([ROW], retry_timeout=0, **judge.settings()).summary()
@@ -193,7 +193,7 @@ def test_empty_data_set_gives_empty_evaluation(judge: FakeJudge) -> None:
 
 
 def test_scores_have_their_scorers_name() -> None:
-    """Whatever name a scorer writes into its scores."""
+    """It replaces any name that a scorer puts into its scores."""
 
     class Misnamed(Length):
         async def score(self, exchange: Exchange) -> Score | float:

@@ -24,7 +24,7 @@ LINE = '{"question": "How?", "answer": "0.5", "contexts": ["one", "two"]}'
 
 
 def read(path: Path, told: Any, **options: Any) -> list[Exchange]:
-    """Return the exchanges of a file."""
+    """Return the exchanges in a file."""
     return [row.exchange for row in germane.evaluate(path, [told], **options).rows]
 
 

@@ -25,7 +25,7 @@ BUSY_NOW = ScoringError(UnscoredReason.JUDGE_RATE_LIMITED, "HTTP 429: slow down"
 
 
 class Scripted:
-    """A scorer that fails as it is told, one call after another, and then scores."""
+    """Scorer with a script of failures for its first calls, which then returns scores."""
 
     name = "scripted"
     fingerprint = "scripted-1"
@@ -55,7 +55,7 @@ class Scripted:
 
 
 def ask(scorer: Scripted, *answers: str, patience: float = 60.0) -> Sequence[Score]:
-    """Return what comes of these answers, all asked at once."""
+    """Return the results of scoring these answers concurrently."""
     rows = read_rows([{"question": "How?", "answer": answer} for answer in answers])
 
     async def all_of_them() -> Sequence[Score]:
@@ -67,7 +67,7 @@ def ask(scorer: Scripted, *answers: str, patience: float = 60.0) -> Sequence[Sco
 
 @pytest.fixture
 def judge() -> Iterator[FakeJudge]:
-    """A judge in this process."""
+    """Return a judge that runs in this process."""
     with FakeJudge() as running:
         yield running
 
@@ -75,8 +75,8 @@ def judge() -> Iterator[FakeJudge]:
 @pytest.mark.parametrize(
     "failure", [AWAY, BUSY_NOW, ScoringError(UnscoredReason.JUDGE_TIMEOUT, "no reply within 60 s")]
 )
-def test_temporary_failures_cost_no_score(failure: ScoringError) -> None:
-    """However many there are, if the judge recovers in time."""
+def test_temporary_failures_lose_no_score(failure: ScoringError) -> None:
+    """Their number does not matter if the judge recovers in time."""
     scorer = Scripted(*[failure] * 14)
     scores = ask(scorer, *"abcdefgh")
 

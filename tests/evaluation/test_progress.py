@@ -15,7 +15,7 @@ pytestmark = pytest.mark.usefixtures("bare")
 
 
 class Terminal(io.StringIO):
-    """A stream that says it is a terminal."""
+    """Stream that claims to be a terminal."""
 
     def isatty(self) -> bool:
         """Return True."""
@@ -23,7 +23,7 @@ class Terminal(io.StringIO):
 
 
 def clock(step: float = 1.0) -> Callable[[], float]:
-    """Return a clock that goes on by so many seconds each time it is read."""
+    """Return a clock that advances by ``step`` seconds per call."""
 
     def times() -> Iterator[float]:
         now = 0.0
@@ -35,7 +35,7 @@ def clock(step: float = 1.0) -> Callable[[], float]:
 
 
 def shown(stream: io.StringIO, wanted: bool | None, rows: int = 20) -> str:
-    """Return what is written for a run that costs a cent a row."""
+    """Return the output of a run that costs one cent per row."""
     spending = RunUsage()
     with show_progress(wanted, rows, stream=stream, clock=clock()) as tell:
         for _ in range(rows):

@@ -47,7 +47,7 @@ SUPER_BOWL = [
 
 
 class ByFingerprint:
-    """A scorer whose judge's server changes its model halfway."""
+    """Scorer whose judge server changes its model halfway."""
 
     name = "changing"
     fingerprint = "configured"
@@ -55,7 +55,7 @@ class ByFingerprint:
     range = (0.0, 1.0)
 
     async def score(self, exchange: Exchange) -> Score | float:
-        """Return the answer's number, with the fingerprint that the answer names."""
+        """Return the number in the answer, with the fingerprint in the answer."""
         value, fingerprint = (exchange.answer or "").split()
         return Score(scorer=self.name, fingerprint=fingerprint, value=float(value))
 
@@ -151,7 +151,7 @@ def test_different_fingerprints_are_not_averaged() -> None:
     ("answers", "least", "passed", "broken", "said"),
     [
         (["0.8"] * 20, 0.75, True, False, "mean 0.800 (n=20, 95 % interval 0.667 to 0.832) is at least 0.75, which"),
-        (["0.7"] * 20, 0.7, True, False, "is at least 0.7"),  # though their sum over 20 is a little less
+        (["0.7"] * 20, 0.7, True, False, "is at least 0.7"),  # although their sum divided by 20 is slightly less
         (["0.7"] * 20, 0.75, False, True, "mean 0.700 (n=20, 95 % interval 0.577 to 0.748) is below 0.75;"),
         (["0.5", "0.9"] * 10, 0.71, False, True, "is below 0.71, which is inside the interval"),
         (["0.1"] * 19, 0.75, False, False, "not enough data (n=19, need 20)"),
@@ -204,7 +204,7 @@ def test_markdown_report_escapes_texts(told: Any) -> None:
     report = germane.evaluate([{"question": HOSTILE, "answer": HOSTILE}], [told]).report("markdown")
 
     shown = [line for line in report.splitlines() if "alert" in line]
-    assert [len(re.findall(r"(?<!\\)\|", line)) for line in shown] == [5, 7]  # why there is no score, and of which row
+    assert [len(re.findall(r"(?<!\\)\|", line)) for line in shown] == [5, 7]  # tables of reasons and of rows
     assert not re.search(r"<|(?<!\\)[\[\]`*]|[\x00-\x1f\x7f\u202e]|http:|www\.", "".join(shown))
 
 
@@ -226,7 +226,7 @@ def test_notebooks_show_the_report(evaluated: Evaluated) -> None:
 
 
 class Tags(HTMLParser):
-    """The tags and texts of a page."""
+    """Tags and texts of an HTML page."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -235,12 +235,12 @@ class Tags(HTMLParser):
         self.text = ""
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Note a tag."""
+        """Record a tag."""
         self.tags.add(tag)
         self.attributes |= {name for name, _ in attrs}
 
     def handle_data(self, data: str) -> None:
-        """Note a text."""
+        """Record a text."""
         self.text += data
 
 

@@ -24,7 +24,7 @@ HISTORY = (Message("user", "Do you sell shoes?"), Message("assistant", "Yes."))
 
 
 def read(row: Any, told: Any, **options: Any) -> Exchange:
-    """Return what a row is read as."""
+    """Return the exchange converted from a row."""
     return germane.evaluate([row], [told], **options).rows[0].exchange
 
 
@@ -140,7 +140,7 @@ def test_pandas_frames_are_read(told: Any) -> None:
 
 
 class Dataset:
-    """As much of a Hugging Face data set as germane touches."""
+    """Minimal stand-in for a Hugging Face data set."""
 
     column_names = ("question", "answer")
 

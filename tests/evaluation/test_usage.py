@@ -18,7 +18,7 @@ ROWS = [{"question": f"How do I pay for item {number}?", "answer": f"Item {numbe
 
 @pytest.fixture
 def judge() -> Iterator[FakeJudge]:
-    """A judge in this process."""
+    """Return a judge that runs in this process."""
     with FakeJudge() as running:
         yield running
 
@@ -34,7 +34,7 @@ def test_run_counts_requests_and_tokens(judge: FakeJudge) -> None:
 
 
 def test_failed_scores_cost_tokens(judge: FakeJudge) -> None:
-    """An unreadable reply costs its tokens."""
+    """An unparsable reply still uses tokens."""
     judge.outage = Fault("empty")
 
     evaluation = germane.evaluate(ROWS[:1], **judge.settings())
@@ -64,8 +64,8 @@ def test_usage_of_user_defined_scorers_is_counted(judge: FakeJudge) -> None:
 
 
 def test_judge_concurrency_is_limited(judge: FakeJudge) -> None:
-    """However many rows are being scored."""
+    """The number of rows does not matter."""
     judge.latency = 0.01
     germane.evaluate(ROWS, scorers=["answer_relevancy"], concurrency=3, **judge.settings())
 
-    assert judge.max_in_flight <= 2 * 3  # three of the judge, and embeddings beside them
+    assert judge.max_in_flight <= 2 * 3  # three judge requests, plus embeddings

@@ -13,7 +13,7 @@ from germane.storage import Coverage, RouteSummary, WindowSummary
 NOW = datetime(2026, 11, 20, tzinfo=UTC)
 
 
-def route(mean: float, n: int = 100) -> RouteBaseline:
+def route_estimate(mean: float, n: int = 100) -> RouteBaseline:
     """Return the estimate of one route, 5 % of whose scores are zero."""
     committed = n - n // 20
     return RouteBaseline(
@@ -24,12 +24,12 @@ def route(mean: float, n: int = 100) -> RouteBaseline:
 
 KEPT = Baseline(
     service="shop", scorer="s", fingerprint="f", since=NOW, until=NOW, n=200, mean=0.75, deviation=0.2,
-    scores_per_day=40.0, committed_per_day=38.0, routes={"ask": route(0.8), POOLED_ROUTE: route(0.7)},
+    scores_per_day=40.0, committed_per_day=38.0, routes={"ask": route_estimate(0.8), POOLED_ROUTE: route_estimate(0.7)},
     pooled=frozenset({"rare"}),
 )  # fmt: skip
 
 
-def read(name: str, mean: float, fingerprint: str = "f") -> RouteSummary:
+def load_before(name: str, mean: float, fingerprint: str = "f") -> RouteSummary:
     """Return the estimates of the reference period from stored scores."""
     return RouteSummary(
         service="shop", route=name, scorer="s", fingerprint=fingerprint, newest=True, latest=NOW, n=50, mean=mean,
@@ -38,7 +38,7 @@ def read(name: str, mean: float, fingerprint: str = "f") -> RouteSummary:
     )  # fmt: skip
 
 
-def levels(*given: RouteSummary) -> list[tuple[float, int]]:
+def baseline_levels(*given: RouteSummary) -> list[tuple[float, int]]:
     """Return mean and n of these estimates after baseline levels replace them."""
     found = at_baseline_levels(WindowSummary(since=NOW, until=NOW, routes=given, services=(), coverage=()), KEPT)
     return [(one.mean, one.n) for one in found.routes]
@@ -47,7 +47,7 @@ def levels(*given: RouteSummary) -> list[tuple[float, int]]:
 def test_route_uses_the_mean_of_its_baseline() -> None:
     """The interval is that of the stored mean, and so is its weight in the service."""
     (found,) = at_baseline_levels(
-        WindowSummary(since=NOW, until=NOW, routes=[read("ask", 0.78)], services=(), coverage=()), KEPT
+        WindowSummary(since=NOW, until=NOW, routes=[load_before("ask", 0.78)], services=(), coverage=()), KEPT
     ).routes
     assert (found.mean, found.n, found.coverage.seen) == (0.8, 100, 100)
     assert found.interval is not None
@@ -57,16 +57,16 @@ def test_route_uses_the_mean_of_its_baseline() -> None:
 @pytest.mark.parametrize(
     ("given", "why"),
     [
-        (read("rare", 0.6), "it was pooled: the level of the pool is not its own"),
-        (read("new", 0.6), "the baseline does not know it"),
-        (read("ask", 0.78, "other"), "another judge"),
-        (read("ask", -0.3), "values under 0 count as 0 in a baseline"),
+        (load_before("rare", 0.6), "it was pooled: the level of the pool is not its own"),
+        (load_before("new", 0.6), "the baseline does not know it"),
+        (load_before("ask", 0.78, "other"), "another judge"),
+        (load_before("ask", -0.3), "values under 0 count as 0 in a baseline"),
     ],
     ids=lambda one: one if isinstance(one, str) else "",
 )
 def test_estimates_outside_the_baseline_are_unchanged(given: RouteSummary, why: str) -> None:
     """Another level would turn an unchanged score into a drop."""
-    assert levels(given) == [(given.mean, 50)], why
+    assert baseline_levels(given) == [(given.mean, 50)], why
 
 
 def test_pooled_route_has_no_own_level() -> None:

@@ -36,7 +36,7 @@ def point(number: int, mean: float = 0.8, n: int = 30, *, judge_changed: bool = 
     return Point(SINCE + number * SIX, mean, *ends, n, n >= 20, judge_changed, fingerprint)
 
 
-def drawn(points: Sequence[Point], **more: object) -> ET.Element:
+def draw_week(points: Sequence[Point], **more: object) -> ET.Element:
     """Return the chart of a week, parsed as XML."""
     given: dict[str, object] = {"since": SINCE, "until": UNTIL, "bucket": SIX, "title": "Relevancy", **more}
     return ET.fromstring(trend_svg(points, **given))
@@ -99,7 +99,7 @@ def test_chart_stays_inside_its_view_box(
     points: list[Point], markers: list[ChartMarker], baseline: float | None, zone: ZoneInfo | None, width: int
 ) -> None:
     """For all scores, markers, baselines and zones, coordinates are finite and the XML is well-formed."""
-    picture = drawn(points, markers=markers, baseline=baseline, zone=zone, width=width)
+    picture = draw_week(points, markers=markers, baseline=baseline, zone=zone, width=width)
     assert_inside(picture)
     data = json.loads(picture.get("data-points", ""))
     assert all(math.isfinite(value) for row in data for value in row if value is not None)
@@ -124,17 +124,17 @@ def test_histogram_stays_inside_its_view_box(now: list[float], before: list[floa
 
 def test_bucket_without_scores_breaks_the_line() -> None:
     """Neither the line nor the band spans a gap."""
-    picture = drawn([point(one) for one in (0, 1, 2, 5, 6)])
+    picture = draw_week([point(one) for one in (0, 1, 2, 5, 6)])
     assert [len(one.split("L")) for one in strokes(picture)] == [3, 2]
     assert len(of_class(picture, "band")) == 2
-    assert len(of_class(drawn([point(one) for one in range(7)]), "band")) == 1
+    assert len(of_class(draw_week([point(one) for one in range(7)]), "band")) == 1
 
 
 def test_fingerprints_are_separate_lines() -> None:
     """A new fingerprint starts a new line, with a marker that says so."""
     points = [point(one, fingerprint="old") for one in range(4)]
     points += [point(one, fingerprint="new", judge_changed=one == 4) for one in range(4, 8)]
-    picture = drawn(points)
+    picture = draw_week(points)
     assert [len(one.split("L")) for one in strokes(picture)] == [4, 4]
     earlier = [one for one in picture if one.get("class") == "earlier"]
     assert len(earlier) == 1
@@ -157,7 +157,7 @@ def test_points_without_fingerprints_split_at_begins() -> None:
 
 def test_points_with_few_scores_look_different() -> None:
     """Under 20 scores, the dot is hollow and the band is pale."""
-    picture = drawn([point(0), point(1), point(2, n=19), point(3)])
+    picture = draw_week([point(0), point(1), point(2, n=19), point(3)])
     assert [one.get("class") for one in of_class(picture, "dot")] == ["dot", "dot", "dot thin", "dot"]
     assert [one.get("class") for one in of_class(picture, "band")] == ["band", "band thin"]
 
@@ -165,12 +165,12 @@ def test_points_with_few_scores_look_different() -> None:
 def test_isolated_point_shows_its_interval() -> None:
     """Without neighbors for a band, the interval is a stroke; an unknown one is not drawn."""
     alone = replace(point(9), low=None, high=None)
-    assert len(of_class(drawn([point(0), alone]), "whisker")) == 1
+    assert len(of_class(draw_week([point(0), alone]), "whisker")) == 1
 
 
 def test_axis_is_fixed() -> None:
     """It spans 0 to 1 for all scores, and extends below 0 only for a negative mean, which the description says."""
-    of_high, of_negative = drawn([point(0, 0.99)]), drawn([point(0, -0.2)])
+    of_high, of_negative = draw_week([point(0, 0.99)]), draw_week([point(0, -0.2)])
     assert _levels(of_high) == ["0", "0.2", "0.4", "0.6", "0.8", "1"]
     assert _levels(of_negative) == ["\u22121", "\u22120.5", "0", "0.5", "1"]
     assert "from -1 to 1" in (of_negative.find(f"{SVG}desc").text or "")
@@ -183,7 +183,7 @@ def _levels(picture: ET.Element) -> list[str]:
 
 def test_mean_is_drawn_at_its_value() -> None:
     """0.5 is halfway between the lines of 0.4 and 0.6, and the crosshair data agrees."""
-    picture = drawn([point(0, 0.5)])
+    picture = draw_week([point(0, 0.5)])
     lines = {one.get("y1") for one in of_class(picture, "grid")}
     heights = sorted(float(one) for one in lines if one)
     dot = float(of_class(picture, "dot")[0].get("cy", ""))

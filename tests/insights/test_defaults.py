@@ -11,7 +11,7 @@ from germane.insights.formatting import scorer_title
 
 
 @dataclass(frozen=True)
-class Some:
+class ServiceScores:
     """Scores of a service."""
 
     scorer: str
@@ -19,7 +19,11 @@ class Some:
     service: str = "shop"
 
 
-MANY = [Some("faithfulness", 500), Some("question_answer_similarity", 90), Some("answer_relevancy", 3)]
+MANY = [
+    ServiceScores("faithfulness", 500),
+    ServiceScores("question_answer_similarity", 90),
+    ServiceScores("answer_relevancy", 3),
+]
 
 
 @pytest.mark.parametrize(
@@ -28,14 +32,14 @@ MANY = [Some("faithfulness", 500), Some("question_answer_similarity", 90), Some(
         (MANY, None, "answer_relevancy"),
         (MANY, "faithfulness", "faithfulness"),
         (MANY[:2], None, "question_answer_similarity"),
-        ([Some("tone", 5), Some("faithfulness", 9)], None, "faithfulness"),
-        ([Some("b", 5), Some("a", 5)], None, "a"),
+        ([ServiceScores("tone", 5), ServiceScores("faithfulness", 9)], None, "faithfulness"),
+        ([ServiceScores("b", 5), ServiceScores("a", 5)], None, "a"),
         ([], "tone", "tone"),
         ([], None, None),
     ],
 )
 def test_default_scorer_prefers_relevancy_then_similarity(
-    found: list[Some], asked: str | None, expected: str | None
+    found: list[ServiceScores], asked: str | None, expected: str | None
 ) -> None:
     """Unless another one is selected; then the scorer with the most scores."""
     assert choose_scorer(found, asked) == expected
@@ -50,7 +54,7 @@ def test_second_scorer_is_faithfulness_or_another() -> None:
 
 def test_default_service_has_the_most_scores() -> None:
     """Over all its scorers, unless another one is selected."""
-    found = [Some("a", 5, "shop"), Some("b", 5, "shop"), Some("a", 9, "blog")]
+    found = [ServiceScores("a", 5, "shop"), ServiceScores("b", 5, "shop"), ServiceScores("a", 9, "blog")]
 
     assert choose_service(found) == "shop"
     assert choose_service(found, "blog") == "blog"

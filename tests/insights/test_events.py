@@ -18,7 +18,7 @@ from germane.storage import Coverage
 NOW = datetime(2026, 11, 20, tzinfo=UTC)
 
 
-def alert(route: str | None = None, shifts: tuple[ScoreShift, ...] = (), service: str = "handbook") -> Alert:
+def make_alert(route: str | None = None, shifts: tuple[ScoreShift, ...] = (), service: str = "handbook") -> Alert:
     """Return an alert that started an hour before it fired."""
     labels = {"service": service, **({} if route is None else {"route": route})}
     return Alert(
@@ -35,7 +35,7 @@ def alert(route: str | None = None, shifts: tuple[ScoreShift, ...] = (), service
     )
 
 
-def shift(route: str, before: float, since: float) -> ScoreShift:
+def route_shift(route: str, before: float, since: float) -> ScoreShift:
     """Return the change of a route's mean."""
     return ScoreShift(
         dimension="route", name=route, before=ScoreLevel(mean=before, n=50), since=ScoreLevel(mean=since, n=50)
@@ -45,7 +45,7 @@ def shift(route: str, before: float, since: float) -> ScoreShift:
 def test_alert_is_marked_at_its_start() -> None:
     """The service chart names the route, the route chart does not; the marker links to the alert."""
     deploy = Marker(id="m", name="index v42", service="handbook", at=NOW - timedelta(hours=2))
-    ((first, second), (_, own)) = (chart_markers([alert("ask")], [deploy], route=route) for route in (None, "ask"))
+    ((first, second), (_, own)) = (chart_markers([make_alert("ask")], [deploy], route=route) for route in (None, "ask"))
     assert (first.label, first.kind, first.at) == ("index v42", "deploy", deploy.at)
     assert (second.label, second.kind, second.at) == ("alert: drop on ask", "alert", NOW - timedelta(hours=1))
     assert second.href == "/alerts/a1"
@@ -54,21 +54,21 @@ def test_alert_is_marked_at_its_start() -> None:
 
 def test_service_alert_applies_to_the_dropped_routes() -> None:
     """To all routes if it names none, and never to those of another service."""
-    fell = alert(shifts=(shift("ask", 0.8, 0.5), shift("search", 0.7, 0.8)))
+    fell = make_alert(shifts=(route_shift("ask", 0.8, 0.5), route_shift("search", 0.7, 0.8)))
     assert affected_routes(fell) == ["ask"]
     assert [alert_concerns_route(fell, "handbook", one) for one in ("ask", "search")] == [True, False]
-    assert alert_concerns_route(alert(), "handbook", "search")
-    assert not alert_concerns_route(alert("ask"), "handbook", "search")
-    assert not alert_concerns_route(alert("ask"), "shop", "ask")
+    assert alert_concerns_route(make_alert(), "handbook", "search")
+    assert not alert_concerns_route(make_alert("ask"), "handbook", "search")
+    assert not alert_concerns_route(make_alert("ask"), "shop", "ask")
 
 
 @pytest.mark.parametrize(
     ("rate", "skipped", "words"),
     [
-        (1.0, {}, "all drawn"),
-        (1.0, {"not_sampled": 20}, "80 % drawn"),
-        (0.5, {"budget": 3}, "picked by what they tell, within a budget"),
-        (1.0, {"filtered": 10}, "all drawn, of those that the filters take"),
+        (1.0, {}, "all sampled"),
+        (1.0, {"not_sampled": 20}, "80 % sampled"),
+        (0.5, {"budget": 3}, "picked by expected information, within a budget"),
+        (1.0, {"filtered": 10}, "all sampled, after filters"),
     ],
 )
 def test_sampling_describes_counted_decisions(rate: float, skipped: dict[str, int], words: str) -> None:
@@ -79,9 +79,9 @@ def test_sampling_describes_counted_decisions(rate: float, skipped: dict[str, in
 
 def test_sampling_without_counts_describes_the_settings() -> None:
     """Before the first answer, the settings of this process apply."""
-    assert describe_sampling(load_settings(database="sqlite://", sample_rate=0.25)) == "25 % drawn"
+    assert describe_sampling(load_settings(database="sqlite://", sample_rate=0.25)) == "25 % sampled"
     budget = load_settings(database="sqlite://", budget=Budget(requests_per_day=100))
-    assert describe_sampling(budget) == "picked by what they tell, within the budget: 100 calls a day"
+    assert describe_sampling(budget) == "picked by expected information, within the budget: 100 requests per day"
 
 
 def test_bad_answer_shows_its_least_similar_question() -> None:

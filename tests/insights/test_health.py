@@ -36,30 +36,30 @@ def store(migrated_url: str, clock: Clock) -> Iterator[TrackingStore]:
 
 
 @pytest.fixture
-def look(store: TrackingStore, clock: Clock, bare: Any) -> Callable[..., HealthSummary]:
+def load(store: TrackingStore, clock: Clock, bare: Any) -> Callable[..., HealthSummary]:
     """Load the scoring health."""
 
-    def look(**settings: Any) -> HealthSummary:
+    def load(**settings: Any) -> HealthSummary:
         return load_health(InsightContext(store=store, settings=Settings(**settings), now=clock))
 
-    return look
+    return load
 
 
-def an_exchange(name: str, age: timedelta = timedelta(minutes=5)) -> Exchange:
+def make_exchange(name: str, age: timedelta = timedelta(minutes=5)) -> Exchange:
     """Return an exchange of the given age."""
     texts: dict[str, Any] = {"question": "How do I pay?", "answer": "By card."}
     return Exchange(id=name, trace_id="t", span_id="s", service="shop", route="ask", started_at=NOON - age, **texts)
 
 
-def beat(store: TrackingStore, **given: Any) -> None:
+def send_heartbeat(store: TrackingStore, **given: Any) -> None:
     """Write the heartbeat of a process."""
     own: dict[str, Any] = {"id": "w1", "host": "h", "pid": 7, "service": "shop", "version": "1", "scorers": SCORERS}
     store.workers.heartbeat(WorkerHeartbeat(**own | given), [], lease=LEASE)
 
 
-def test_empty_database_has_no_worker_and_no_answers(look: Callable[..., HealthSummary]) -> None:
+def test_empty_database_has_no_worker_and_no_answers(load: Callable[..., HealthSummary]) -> None:
     """It is not reported as healthy."""
-    found = look()
+    found = load()
 
     assert (found.state, found.headline, found.backlog) == ("none", "no worker", "no backlog")
     assert "germane worker" in str(found.advice)
@@ -69,14 +69,14 @@ def test_empty_database_has_no_worker_and_no_answers(look: Callable[..., HealthS
 
 
 def test_recently_seen_worker_is_running(
-    store: TrackingStore, clock: Clock, look: Callable[..., HealthSummary]
+    store: TrackingStore, clock: Clock, load: Callable[..., HealthSummary]
 ) -> None:
     """Scoring is healthy without a backlog and failures, even if the heartbeat is a minute old."""
-    store.exchanges.add([an_exchange("a")])
+    store.exchanges.add([make_exchange("a")])
     store.sampling.assign_tasks([SamplingDecision("a", 1.0, "uniform")], {})
-    beat(store)
+    send_heartbeat(store)
     clock.now += timedelta(seconds=60)
-    found = look()
+    found = load()
 
     assert (found.state, found.headline, found.advice) == ("running", "running", None)
     assert found.is_well
@@ -85,97 +85,97 @@ def test_recently_seen_worker_is_running(
 
 
 def test_worker_without_heartbeat_is_unresponsive(
-    store: TrackingStore, clock: Clock, look: Callable[..., HealthSummary]
+    store: TrackingStore, clock: Clock, load: Callable[..., HealthSummary]
 ) -> None:
     """After two leases it counts neither as stopped nor as running."""
-    beat(store)
+    send_heartbeat(store)
     clock.now += timedelta(seconds=121)
-    found = look()
+    found = load()
 
     assert (found.state, found.headline) == ("unresponsive", "unresponsive")
     assert [one.id for one in found.unresponsive] == ["w1"]
 
 
-def test_stopped_worker_is_not_unresponsive(store: TrackingStore, look: Callable[..., HealthSummary]) -> None:
+def test_stopped_worker_is_not_unresponsive(store: TrackingStore, load: Callable[..., HealthSummary]) -> None:
     """It deleted its row."""
-    beat(store)
+    send_heartbeat(store)
     store.workers.deregister_worker("w1")
 
-    assert look().state == "none"
+    assert load().state == "none"
 
 
-def test_unreachable_judge_degrades_scoring(store: TrackingStore, look: Callable[..., HealthSummary]) -> None:
+def test_unreachable_judge_degrades_scoring(store: TrackingStore, load: Callable[..., HealthSummary]) -> None:
     """The problem is shown; scoring is healthy again when one of several workers succeeds."""
-    beat(store, problem="the key is rejected")
-    assert (look().state, look().advice) == ("degraded", "the key is rejected")
+    send_heartbeat(store, problem="the key is rejected")
+    assert (load().state, load().advice) == ("degraded", "the key is rejected")
 
-    beat(store, id="w2")
-    assert (look().state, look().headline) == ("running", "2 running")
+    send_heartbeat(store, id="w2")
+    assert (load().state, load().headline) == ("running", "2 running")
 
 
-def test_backlog_has_a_count_and_the_oldest_age(store: TrackingStore, look: Callable[..., HealthSummary]) -> None:
+def test_backlog_has_a_count_and_the_oldest_age(store: TrackingStore, load: Callable[..., HealthSummary]) -> None:
     """Undecided exchanges and unclaimed tasks form one backlog."""
-    store.exchanges.add([an_exchange("a"), an_exchange("b"), an_exchange("c", timedelta(minutes=20))])
+    store.exchanges.add([make_exchange("a"), make_exchange("b"), make_exchange("c", timedelta(minutes=20))])
     store.sampling.assign_tasks([SamplingDecision("a", 1.0, "uniform"), SamplingDecision("b", 1.0, "uniform")], SCORERS)
-    found = look()
+    found = load()
 
     assert (found.waiting, found.backlog) == (3, "3 waiting")
     assert found.lag == timedelta(minutes=20)
     assert found.is_late
 
 
-def test_budget_candidates_are_not_backlog(store: TrackingStore, look: Callable[..., HealthSummary]) -> None:
+def test_budget_candidates_are_not_backlog(store: TrackingStore, load: Callable[..., HealthSummary]) -> None:
     """They are selected at the end of their interval, so they are not late."""
-    store.exchanges.add([an_exchange("a")])
+    store.exchanges.add([make_exchange("a")])
     assert store.workers.acquire_lease("sampler", "me", ttl=LEASE)
     store.sampling.assign_tasks([SamplingDecision("a", None, "candidate")], SCORERS, holder=("sampler", "me"))
-    found = look()
+    found = load()
 
     assert (found.waiting, found.scoring.candidates, found.lag) == (0, 1, timedelta())
 
 
 def test_failures_of_the_last_hour_show_the_top_reason(
-    store: TrackingStore, clock: Clock, look: Callable[..., HealthSummary]
+    store: TrackingStore, clock: Clock, load: Callable[..., HealthSummary]
 ) -> None:
     """Failures are separate from scores."""
     names = ["a", "b", "c", "d"]
-    store.exchanges.add([an_exchange(name) for name in names])
+    store.exchanges.add([make_exchange(name) for name in names])
     store.sampling.assign_tasks([SamplingDecision(name, 1.0, "uniform") for name in names], SCORERS)
     tasks = [task for claim in store.queue.claim_tasks("w1", SCORERS, limit=9, lease=LEASE) for task in claim.tasks]
     own: dict[str, Any] = {"scorer": "answer_relevancy", "fingerprint": "f1"}
     ended = [Score(**own, value=0.0), *(Score(**own, reason=reason) for reason in REASONS)]
     store.queue.complete_tasks("w1", list(zip(tasks, ended, strict=True)))
-    found = look()
+    found = load()
 
     assert (found.scoring.scored, found.failed, found.reason) == (1, 3, "judge_timeout")
     assert found.failures == "3 failures in the last hour: judge timeout"
     clock.now += timedelta(hours=2)
-    assert look().failures == "no failures in the last hour"
+    assert load().failures == "no failures in the last hour"
 
 
 REASONS = (UnscoredReason.JUDGE_TIMEOUT, UnscoredReason.UNPARSABLE, UnscoredReason.JUDGE_TIMEOUT)
 
 
-def test_cost_of_today_is_compared_with_the_budget(store: TrackingStore, look: Callable[..., HealthSummary]) -> None:
+def test_cost_of_today_is_compared_with_the_budget(store: TrackingStore, load: Callable[..., HealthSummary]) -> None:
     """An hourly limit allows the hours so far, including the current one."""
     budget = Budget(requests_per_hour=10)
     store.quota.reserve_budget(budget, [RequestUsage(3, 900.0, 0.25)])
-    found = look(budget=budget)
+    found = load(budget=budget)
 
     assert found.scoring.spent_today.requests == 3
     assert found.scoring.spent_today.usd == pytest.approx(0.25, abs=1e-9)
     assert found.limits is not None
     assert found.limits.requests == 130
-    assert look().limits is None
+    assert load().limits is None
 
 
 def test_data_older_than_an_hour_is_stale(
-    store: TrackingStore, clock: Clock, look: Callable[..., HealthSummary]
+    store: TrackingStore, clock: Clock, load: Callable[..., HealthSummary]
 ) -> None:
     """Old answers do not look current."""
-    store.exchanges.add([an_exchange("a", timedelta())])
+    store.exchanges.add([make_exchange("a", timedelta())])
     clock.now += timedelta(minutes=60)
-    assert not look().is_stale
+    assert not load().is_stale
 
     clock.now += timedelta(seconds=1)
-    assert look().is_stale
+    assert load().is_stale

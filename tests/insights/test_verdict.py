@@ -27,51 +27,51 @@ Routes = dict[str, tuple[Side | None, Side | None]]
 """Before and now, by route."""
 
 
-def numbers(mean: float, n: int, half: float = 0.06) -> dict[str, Any]:
+def estimate(mean: float, n: int, half: float = 0.06) -> dict[str, Any]:
     """Return an estimate."""
     ends = None if n < 2 else (mean - half, mean + half)
     shares: dict[str, Any] = {"low_share": 0.1, "noncommittal_share": 0.0, "deviation": 0.2}
     return {"n": n, "mean": mean, "interval": ends, **shares}
 
 
-def a_route(name: str, side: Side, fingerprint: str = "f1") -> RouteSummary:
+def route_scores(name: str, side: Side, fingerprint: str = "f1") -> RouteSummary:
     """Return one route's scores in a window."""
     coverage = Coverage(service="shop", route=name, scorer="answer_relevancy", seen=side[1], scored=side[1])
     who: dict[str, Any] = {"service": "shop", "route": name, "scorer": "answer_relevancy", "fingerprint": fingerprint}
-    return RouteSummary(**who, **numbers(*side), newest=True, latest=NOW, coverage=coverage)
+    return RouteSummary(**who, **estimate(*side), newest=True, latest=NOW, coverage=coverage)
 
 
-def a_service(side: Side, fingerprint: str = "f1") -> ServiceSummary:
+def service_scores(side: Side, fingerprint: str = "f1") -> ServiceSummary:
     """Return a service's scores."""
     coverage = Coverage(service="shop", route="", scorer="answer_relevancy", seen=side[1], scored=side[1])
     who: dict[str, Any] = {"service": "shop", "scorer": "answer_relevancy", "fingerprint": fingerprint}
-    return ServiceSummary(**who, **numbers(*side), newest=True, latest=NOW, coverage=coverage)
+    return ServiceSummary(**who, **estimate(*side), newest=True, latest=NOW, coverage=coverage)
 
 
-def compared(routes: Routes, new: str = "f1") -> Comparisons:
+def comparisons(routes: Routes, new: str = "f1") -> Comparisons:
     """Compare routes before and now; ``new`` is the current fingerprint."""
-    old = [a_route(name, before) for name, (before, _) in routes.items() if before]
-    now = [a_route(name, after, new) for name, (_, after) in routes.items() if after]
+    old = [route_scores(name, before) for name, (before, _) in routes.items() if before]
+    now = [route_scores(name, after, new) for name, (_, after) in routes.items() if after]
     return compare_summaries(old, now, ((BEFORE.since, BEFORE.until), (NOW - DAY, NOW)))
 
 
-def a_situation(routes: Routes, now: Side | None = (0.8, 186), **more: Any) -> Situation:
+def make_situation(routes: Routes, now: Side | None = (0.8, 186), **more: Any) -> Situation:
     """Return the situation of a service with these routes."""
-    usual = Estimate(**numbers(0.8, 900, 0.02))
+    usual = Estimate(**estimate(0.8, 900, 0.02))
     given: dict[str, Any] = {
         "scorer": "answer_relevancy",
         "now": NOW,
         "zone": ZoneInfo("UTC"),
-        "current": None if now is None else a_service(now),
+        "current": None if now is None else service_scores(now),
         "reference": usual,
         "reference_period": BEFORE,
-        "comparisons": compared(routes),
+        "comparisons": comparisons(routes),
         "answered_at": NOW - timedelta(minutes=1),
     }
     return Situation(**given | more)
 
 
-def an_alert(**more: Any) -> Alert:
+def drop_alert(**more: Any) -> Alert:
     """Return an open relevancy alert, caused mostly by ``docs-search``."""
     shift = ScoreShift(
         dimension="route", name="docs-search", before=ScoreLevel(mean=0.8, n=300), since=ScoreLevel(mean=0.42, n=27)
@@ -111,7 +111,7 @@ def test_drop_names_route_size_and_onset() -> None:
     """With n, the interval, and the reference."""
     onset = datetime(2026, 11, 18, 19, tzinfo=UTC)
 
-    found = build_verdict(a_situation(FELL, onsets={"docs-search": onset}))
+    found = build_verdict(make_situation(FELL, onsets={"docs-search": onset}))
 
     assert found.text == (
         "Relevancy fell on docs-search. Last 24 h: 0.48 (95 % interval 0.42\u20130.54, n=57), compared with 0.78 "
@@ -125,7 +125,7 @@ def test_baseline_reference_is_named() -> None:
     """With its version and its period."""
     assert (
         "0.78 in baseline 2 (15 Nov to 18 Nov, n=803)"
-        in build_verdict(a_situation(FELL, reference_period=BASELINE)).text
+        in build_verdict(make_situation(FELL, reference_period=BASELINE)).text
     )
 
 
@@ -133,7 +133,7 @@ def test_largest_drop_comes_first_and_others_are_counted() -> None:
     """Only significant drops count."""
     more = {**FELL, "ask": ((0.8, 400), (0.3, 80)), "new": (None, (0.1, 400)), "few": ((0.9, 400), (0.1, 19))}
 
-    found = build_verdict(a_situation(more))
+    found = build_verdict(make_situation(more))
 
     assert found.routes == ("ask", "docs-search")
     assert "fell on ask" in found.text
@@ -143,7 +143,7 @@ def test_largest_drop_comes_first_and_others_are_counted() -> None:
 def test_times_use_the_visitors_zone() -> None:
     """For the clock time and the day."""
     onset = datetime(2026, 11, 18, 23, 30, tzinfo=UTC)
-    given = a_situation(FELL, onsets={"docs-search": onset}, zone=ZoneInfo("Europe/Berlin"))
+    given = make_situation(FELL, onsets={"docs-search": onset}, zone=ZoneInfo("Europe/Berlin"))
 
     assert "since about 19 Nov 00:30" in build_verdict(given).text
     assert "since about 19 Nov. See" in build_verdict(replace(given, onset_step=DAY)).text
@@ -153,7 +153,7 @@ def test_service_drops_without_a_significant_route() -> None:
     """All routes together can be significant when no single one is."""
     routes: Routes = {f"r{number}": ((0.80, 900), (0.72, 60)) for number in range(12)}
 
-    found = build_verdict(a_situation(routes, (0.72, 720)))
+    found = build_verdict(make_situation(routes, (0.72, 720)))
 
     assert "Relevancy fell on the service as a whole. Last 24 h: 0.72" in found.text
     assert (found.state, found.routes) == ("worse", ())
@@ -161,8 +161,8 @@ def test_service_drops_without_a_significant_route() -> None:
 
 def test_no_change_names_mean_and_baseline() -> None:
     """And the number of routes without enough data."""
-    found = build_verdict(a_situation(STEADY, (0.81, 186)))
-    unsure = build_verdict(a_situation({**STEADY, "few": ((0.8, 300), (0.79, 7))}))
+    found = build_verdict(make_situation(STEADY, (0.81, 186)))
+    unsure = build_verdict(make_situation({**STEADY, "few": ((0.8, 300), (0.79, 7))}))
 
     assert found.text == (
         "No clear change on any route in the last 24 h: 0.81 (95 % interval 0.75\u20130.87, n=186), "
@@ -175,9 +175,9 @@ def test_no_change_names_mean_and_baseline() -> None:
 def test_small_drop_is_no_drop() -> None:
     """With 100,000 answers every difference is significant; the rule sets a minimum size."""
     routes: Routes = {"ask": ((0.80, 100_000), (0.77, 100_000))}
-    sharp = compared(routes)
+    sharp = comparisons(routes)
     narrow = [replace(one, interval=(-0.031, -0.029), finding="dropped") for one in sharp.routes]
-    given = a_situation(routes, comparisons=replace(sharp, routes=narrow))
+    given = make_situation(routes, comparisons=replace(sharp, routes=narrow))
 
     assert build_verdict(given).state == "unchanged"
     assert build_verdict(replace(given, min_drop=0.02)).state == "worse"
@@ -185,8 +185,8 @@ def test_small_drop_is_no_drop() -> None:
 
 def test_improvement_is_reported() -> None:
     """If no route dropped."""
-    found = build_verdict(a_situation({"ask": ((0.6, 400), (0.9, 80)), "docs": ((0.7, 99), (0.71, 99))}))
-    both = build_verdict(a_situation({**FELL, "ask": ((0.6, 400), (0.9, 80))}))
+    found = build_verdict(make_situation({"ask": ((0.6, 400), (0.9, 80)), "docs": ((0.7, 99), (0.71, 99))}))
+    both = build_verdict(make_situation({**FELL, "ask": ((0.6, 400), (0.9, 80))}))
 
     assert found.text.startswith("Relevancy rose on ask. Last 24 h: 0.90 (95 % interval")
     assert (found.state, found.tone, found.routes) == ("better", "good", ("ask",))
@@ -195,7 +195,7 @@ def test_improvement_is_reported() -> None:
 
 def test_under_twenty_scores_there_is_no_statement() -> None:
     """The minimum applies to the sentence too."""
-    found = build_verdict(a_situation({"ask": ((0.8, 400), (0.1, 7))}, (0.1, 7)))
+    found = build_verdict(make_situation({"ask": ((0.8, 400), (0.1, 7))}, (0.1, 7)))
 
     assert found.text == "Not enough data in the last 24 h (n=7, need 20)."
     assert (found.state, found.tone) == ("few", "")
@@ -203,9 +203,9 @@ def test_under_twenty_scores_there_is_no_statement() -> None:
 
 def test_first_day_has_no_comparison() -> None:
     """It shows the mean without a change."""
-    found = build_verdict(a_situation({"ask": (None, (0.8, 40))}, (0.8, 40), reference=None))
+    found = build_verdict(make_situation({"ask": (None, (0.8, 40))}, (0.8, 40), reference=None))
     little = build_verdict(
-        a_situation({"ask": ((0.8, 5), (0.8, 40))}, (0.8, 40), reference=Estimate(**numbers(0.8, 5)))
+        make_situation({"ask": ((0.8, 5), (0.8, 40))}, (0.8, 40), reference=Estimate(**estimate(0.8, 5)))
     )
 
     assert "Relevancy is 0.80 (95 % interval 0.74\u20130.86, n=40) in the last 24 h; there is nothing" in found.text
@@ -216,7 +216,9 @@ def test_first_day_has_no_comparison() -> None:
 def test_judges_are_not_compared_with_each_other() -> None:
     """Even if all means dropped."""
     routes: Routes = {"ask": ((0.8, 400), (0.3, 80))}
-    given = a_situation(routes, comparisons=compared(routes, "f2"), current=a_service((0.3, 80), "f2"), reference=None)
+    given = make_situation(
+        routes, comparisons=comparisons(routes, "f2"), current=service_scores((0.3, 80), "f2"), reference=None
+    )
 
     found = build_verdict(given)
 
@@ -224,12 +226,14 @@ def test_judges_are_not_compared_with_each_other() -> None:
         "The judge changed, so scores cannot be compared yet. Mean by the new judge in the last 24 h: "
         "0.30 (95 % interval 0.24\u20130.36, n=80)."
     )
-    assert "not enough data (n=9, need 20)" in build_verdict(replace(given, current=a_service((0.3, 9), "f2"))).text
+    assert (
+        "not enough data (n=9, need 20)" in build_verdict(replace(given, current=service_scores((0.3, 9), "f2"))).text
+    )
 
 
 def test_stale_data_is_not_reported_as_healthy() -> None:
     """Missing answers are not good news."""
-    found = build_verdict(a_situation({}, None, comparisons=None, answered_at=NOW - 3 * DAY))
+    found = build_verdict(make_situation({}, None, comparisons=None, answered_at=NOW - 3 * DAY))
 
     assert found.text.startswith("The newest answer is 3 days old. No answer has arrived since 17 Nov 10:30.")
     assert (found.state, found.tone) == ("stale", "warn")
@@ -242,7 +246,7 @@ def test_empty_database_shows_the_first_step() -> None:
     assert (found.state, hrefs(found)) == ("empty", ["/start"])
 
 
-def covered(seen: int, **more: Any) -> Sequence[Coverage]:
+def unscored_coverage(seen: int, **more: Any) -> Sequence[Coverage]:
     """Return the coverage of answers without scores."""
     return [Coverage(service="shop", route="ask", scorer="answer_relevancy", seen=seen, **more)]
 
@@ -250,25 +254,31 @@ def covered(seen: int, **more: Any) -> Sequence[Coverage]:
 @pytest.mark.parametrize(
     ("more", "expected"),
     [
-        ({"coverage": covered(12, pending=12), "has_judge": False}, "no judge is configured. Set OPENAI_API_KEY"),
         (
-            {"coverage": covered(12, pending=12), "has_worker": False},
+            {"coverage": unscored_coverage(12, pending=12), "has_judge": False},
+            "no judge is configured. Set OPENAI_API_KEY",
+        ),
+        (
+            {"coverage": unscored_coverage(12, pending=12), "has_worker": False},
             "no worker is running. Run germane worker.",
         ),
-        ({"coverage": covered(12, pending=12)}, "12 are waiting to be scored."),
-        ({"coverage": covered(12, skipped={"not_sampled": 12})}, "no answer was sampled. Raise sample_rate"),
-        ({"coverage": covered(12, skipped={"budget": 12})}, "the budget is exhausted."),
+        ({"coverage": unscored_coverage(12, pending=12)}, "12 are waiting to be scored."),
+        ({"coverage": unscored_coverage(12, skipped={"not_sampled": 12})}, "no answer was sampled. Raise sample_rate"),
+        ({"coverage": unscored_coverage(12, skipped={"budget": 12})}, "the budget is exhausted."),
         (
-            {"coverage": covered(12, failed={"judge_unreachable": 12}), "scored_at": NOW - 2 * DAY},
+            {"coverage": unscored_coverage(12, failed={"judge_unreachable": 12}), "scored_at": NOW - 2 * DAY},
             "the judge is unreachable since 18 Nov 10:30. Check its URL",
         ),
-        ({"coverage": covered(12, pending=12), "retry_reason": "judge_rejected"}, "the judge's server rejects the key"),
-        ({"coverage": covered(12, failed={"scorer_error": 12})}, "the scorer raises an error."),
+        (
+            {"coverage": unscored_coverage(12, pending=12), "retry_reason": "judge_rejected"},
+            "the judge's server rejects the key",
+        ),
+        ({"coverage": unscored_coverage(12, failed={"scorer_error": 12})}, "the scorer raises an error."),
     ],
 )
 def test_unscored_answers_show_cause_and_remedy(more: dict[str, Any], expected: str) -> None:
     """With a link to details."""
-    found = build_verdict(a_situation({}, None, comparisons=None, **more))
+    found = build_verdict(make_situation({}, None, comparisons=None, **more))
 
     assert found.text.startswith("12 answers arrived in the last 24 h and none was scored: ")
     assert expected in found.text
@@ -277,8 +287,8 @@ def test_unscored_answers_show_cause_and_remedy(more: dict[str, Any], expected: 
 
 def test_open_alert_shows_onset_and_link() -> None:
     """Even if the last day alone is not significant."""
-    few = build_verdict(a_situation({"docs-search": ((0.8, 300), (0.4, 12))}, (0.4, 12), alerts=[an_alert()]))
-    sure = build_verdict(a_situation(FELL, alerts=[an_alert()]))
+    few = build_verdict(make_situation({"docs-search": ((0.8, 300), (0.4, 12))}, (0.4, 12), alerts=[drop_alert()]))
+    sure = build_verdict(make_situation(FELL, alerts=[drop_alert()]))
 
     assert few.state == sure.state == "worse"
     assert "Since then: 0.42 (n=27), compared with 0.80 before (n=300), since about 19 Nov 05:30" in few.text
@@ -290,7 +300,7 @@ def test_open_alert_shows_onset_and_link() -> None:
 @pytest.mark.parametrize("state", ["firing", "recovering"])
 def test_alert_with_recovered_numbers_is_recovering(state: AlertState) -> None:
     """It stays open until its rule resolves it."""
-    found = build_verdict(a_situation(STEADY, alerts=[an_alert(state=state)]))
+    found = build_verdict(make_situation(STEADY, alerts=[drop_alert(state=state)]))
 
     assert "the alert is still open, recovering" in found.text
     assert (found.state, found.tone) == ("recovering", "warn")
@@ -299,7 +309,7 @@ def test_alert_with_recovered_numbers_is_recovering(state: AlertState) -> None:
 def test_route_and_share_alerts_are_reported() -> None:
     """A window rule names its route; a rule about refusals has its own words."""
     labels = {"service": "shop", "scorer": "answer_relevancy", "route": "ask"}
-    given = a_situation(STEADY, alerts=[an_alert(type="noncommittal_rate", labels=labels, message="12 % refuse.")])
+    given = make_situation(STEADY, alerts=[drop_alert(type="noncommittal_rate", labels=labels, message="12 % refuse.")])
 
     found = build_verdict(given)
 
@@ -309,10 +319,10 @@ def test_route_and_share_alerts_are_reported() -> None:
 
 def test_other_open_alerts_are_listed() -> None:
     """Those of another scorer, or about scoring itself."""
-    other = an_alert(id="a2", labels={"service": "shop", "scorer": "faithfulness"})
-    broken = an_alert(id="a3", type="scorer_error")
+    other = drop_alert(id="a2", labels={"service": "shop", "scorer": "faithfulness"})
+    broken = drop_alert(id="a3", type="scorer_error")
 
-    found = build_verdict(a_situation(STEADY, alerts=[other, broken]))
+    found = build_verdict(make_situation(STEADY, alerts=[other, broken]))
 
     assert found.state == "unchanged"
     assert [one.id for one in found.other_alerts] == ["a2", "a3"]
@@ -333,9 +343,9 @@ def test_verdict_never_contradicts_an_open_alert(
     """For all numbers it says worse or recovering, and links to the alert."""
     labels = {"service": "shop", "scorer": "answer_relevancy"} | ({} if route is None else {"route": route})
     routes = {f"r{number}": pair for number, pair in enumerate(sides)}
-    alert = an_alert(type=kind, labels=labels)
+    alert = drop_alert(type=kind, labels=labels)
 
-    found = build_verdict(a_situation(routes, alerts=[alert], answered_at=NOW - timedelta(hours=age)))
+    found = build_verdict(make_situation(routes, alerts=[alert], answered_at=NOW - timedelta(hours=age)))
 
     assert found.state in {"worse", "recovering"}
     assert "/alerts/a1" in hrefs(found)
@@ -345,7 +355,7 @@ def buckets(*means: float, n: int = 10, fingerprint: str = "f1") -> list[Bucket]
     """Return buckets of six hours."""
     starts = (NOW + timedelta(hours=6 * number) for number in range(len(means)))
     return [
-        Bucket(start=at, fingerprint=fingerprint, **numbers(mean, n)) for at, mean in zip(starts, means, strict=True)
+        Bucket(start=at, fingerprint=fingerprint, **estimate(mean, n)) for at, mean in zip(starts, means, strict=True)
     ]
 
 

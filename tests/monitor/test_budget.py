@@ -106,7 +106,7 @@ class Workers:
 
 @pytest.fixture
 def work() -> Iterator[Callable[..., Workers]]:
-    """Start so many processes that score with the same settings."""
+    """Start a number of processes that score with the same settings."""
     with ExitStack() as stack:
 
         def start(count: int, settings: dict[str, Any]) -> Workers:
@@ -119,29 +119,29 @@ def work() -> Iterator[Callable[..., Workers]]:
 
 @pytest.fixture
 def assigned(store: TrackingStore, new_exchange: Any) -> Callable[..., None]:
-    """Write exchanges that are to be scored already: how they are picked is not the matter here."""
+    """Write exchanges with assigned tasks, without the sampler."""
 
     def assign(settings: dict[str, Any], count: int, **fields: Any) -> None:
         async def fingerprints() -> dict[str, str]:
             scorer_set = build_scorers(load_settings(**settings))
-            found = {scorer.name: scorer.fingerprint for scorer in scorer_set.scorers}
             await scorer_set.aclose()
-            return found
+            return {scorer.name: scorer.fingerprint for scorer in scorer_set.scorers}
 
         exchanges = [new_exchange(**fields) for _ in range(count)]
         store.exchanges.add(exchanges)
         store.sampling.assign_tasks(
-            [SamplingDecision(one.id, 1.0, "uniform") for one in exchanges], asyncio.run(fingerprints())
+            [SamplingDecision(exchange.id, 1.0, "uniform") for exchange in exchanges], asyncio.run(fingerprints())
         )
 
     return assign
 
 
-def told(store: TrackingStore) -> tuple[int, int, dict[str, int], dict[str, int], int]:
-    """Return how many are seen, scored, skipped, failed and pending."""
-    (found,) = store.trends.coverage()
-    assert found.seen == found.scored + sum(found.skipped.values()) + sum(found.failed.values()) + found.pending
-    return found.seen, found.scored, dict(found.skipped), dict(found.failed), found.pending
+def load_counts(store: TrackingStore) -> tuple[int, int, dict[str, int], dict[str, int], int]:
+    """Return the numbers of seen, scored, skipped, failed and pending exchanges."""
+    (coverage,) = store.trends.coverage()
+    skipped, failed = dict(coverage.skipped), dict(coverage.failed)
+    assert coverage.seen == coverage.scored + sum(skipped.values()) + sum(failed.values()) + coverage.pending
+    return coverage.seen, coverage.scored, skipped, failed, coverage.pending
 
 
 def judge_of(scorer_set: ScorerSet) -> Judge:
@@ -149,9 +149,9 @@ def judge_of(scorer_set: ScorerSet) -> Judge:
     return scorer_set.judge
 
 
-async def comes_true(condition: Callable[[], object]) -> None:
+async def wait_until_true(condition: Callable[[], object]) -> None:
     async with asyncio.timeout(60):
-        while not condition():  # noqa: ASYNC110 - nobody tells when
+        while not condition():  # noqa: ASYNC110 - there is no event to wait for
             await asyncio.sleep(0.001)
 
 
@@ -183,7 +183,7 @@ def test_processes_send_exactly_the_request_budget(
     workers.stop()
 
     assert (len(judge.chat_requests), store.quota.load_usage().requests) == (calls, calls)
-    seen, scored, skipped, failed, pending = told(store)
+    seen, scored, skipped, failed, pending = load_counts(store)
     assert (seen, scored + skipped["budget"], list(skipped), failed, pending) == (80, 80, ["budget"], {}, 0)
     assert 0 < scored < calls
 
@@ -210,12 +210,12 @@ def test_reservations_of_a_killed_process_stay_spent(
 def test_exchanges_beyond_the_budget_are_skipped_without_retry(
     store: TrackingStore, judge: FakeJudge, start_judged: Any, assigned: Any, until: Any, attached: Any
 ) -> None:
-    """This is not a failure: the circuit stays closed, and scoring resumes when the budget has room."""
+    """A spent budget is not a failure: the circuit stays closed, and scoring resumes when the budget has room."""
     assigned(settings_for(judge, "sqlite://", requests_per_day=5), 12)
     monitor = start_judged(store, judge, budget={"requests_per_day": 5}, scorers=["answer_relevancy"])
     until(lambda: store.answers.counts().pending == store.answers.counts().running == 0)
 
-    _, scored, skipped, failed, pending = told(store)
+    _, scored, skipped, failed, pending = load_counts(store)
     assert (scored + skipped["budget"], failed, pending) == (12, {}, 0)
     assert len(judge.chat_requests) == 5
     assert monitor.status().judge_problem is None
@@ -237,7 +237,7 @@ def test_always_score_rules_are_subject_to_the_budget(
     start_judged(store, judge, budget={"requests_per_day": 4}, always_score=always, scorers=["answer_relevancy"])
     until(lambda: store.answers.counts().skipped + store.answers.counts().done == 7)
 
-    _, scored, skipped, failed, pending = told(store)
+    _, scored, skipped, failed, pending = load_counts(store)
     assert (scored + skipped["budget"], failed, pending, len(judge.chat_requests)) == (7, {}, 0, 4)
 
 
@@ -251,7 +251,7 @@ def test_a_partly_covered_exchange_is_skipped_entirely(
     start_judged(store, judge, budget={"requests_per_day": 2}, **parts)
     until(lambda: store.answers.counts().pending == store.answers.counts().running == 0)
 
-    assert told(store) == (1, 0, {"budget": 1}, {}, 0)
+    assert load_counts(store) == (1, 0, {"budget": 1}, {}, 0)
     assert len(judge.chat_requests) == 2
 
 
@@ -283,7 +283,7 @@ def test_token_and_dollar_budgets_are_exceeded_by_requests_in_flight_only(
     async def both() -> list[list[float]]:
         return await asyncio.gather(ask_all(store), ask_all(other_store))
 
-    taken = [one for share in asyncio.run(both()) for one in share]
+    taken = [amount for share in asyncio.run(both()) for amount in share]
     spent = store.quota.load_usage()
     assert (spent.tokens if kind == "tokens_per_day" else spent.usd) == pytest.approx(sum(taken), abs=1e-6)
     assert limit - max(taken) <= sum(taken) <= limit + 2 * flight * max(taken)
@@ -305,12 +305,12 @@ def clocked(url: str, clock: Clock) -> Iterator[TrackingStore]:
 def test_exhaustion_and_recovery_are_logged_once_each(
     clocked: TrackingStore, clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """However many requests are rejected, also if the budget is exhausted again in the next hour."""
+    """The number of rejected requests does not matter. A second exhaustion is logged again."""
     caplog.set_level(logging.INFO)
 
     async def ask(limiter: SharedRateLimiter, count: int) -> int:
         asked = await asyncio.gather(*(limiter.acquire(1.0) for _ in range(count)), return_exceptions=True)
-        return sum(isinstance(one, RequestReservation) for one in asked)
+        return sum(isinstance(result, RequestReservation) for result in asked)
 
     known: list[datetime | None] = []
 
@@ -335,19 +335,19 @@ def test_exhaustion_and_recovery_are_logged_once_each(
 
 
 class SlowQuota(QuotaStore):
-    """Counts budget transactions, delays them while ``hold`` is clear, and fails while ``away``."""
+    """Counts budget transactions, delays them while ``hold`` is clear, and fails while ``unreachable``."""
 
     def __init__(self, context: StoreContext) -> None:
         super().__init__(context)
         self.transactions = 0
-        self.away = False
+        self.unreachable = False
         self.hold = threading.Event()
         self.hold.set()
 
     def reserve_budget(self, *arguments: Any, **named: Any) -> BudgetReservation:
         self.transactions += 1
-        if self.away:
-            raise DatabaseUnreachable("it is away")
+        if self.unreachable:
+            raise DatabaseUnreachable("the database is unreachable")
         grant = super().reserve_budget(*arguments, **named)
         self.hold.wait(30)
         return grant
@@ -393,7 +393,7 @@ def test_reservations_made_during_shutdown_are_refunded(slow: Slow) -> None:
         limiter = SharedRateLimiter(slow, [], budget=Budget(requests_per_day=10))
         slow.quota.hold.clear()
         asked = asyncio.create_task(limiter.acquire(5.0, 0.5))
-        await comes_true(lambda: slow.quota.transactions)
+        await wait_until_true(lambda: slow.quota.transactions)
         limiter.stop_waiting()
         slow.quota.hold.set()
         await limiter.aclose()
@@ -412,7 +412,7 @@ def test_shutdown_rejects_waiting_retries_at_once(slow: Slow) -> None:
         place, before = await limiter.acquire(5.0), slow.quota.transactions
         slow.quota.hold.clear()
         again = asyncio.create_task(limiter.reserve_retry(place))
-        await comes_true(lambda: slow.quota.transactions > before)
+        await wait_until_true(lambda: slow.quota.transactions > before)
         limiter.stop_waiting()
         await asyncio.wait([again], timeout=10)
         assert again.done()
@@ -433,7 +433,7 @@ class BreakingQuota(QuotaStore):
         grant = super().reserve_budget(*arguments, **named)
         if self.breaks:
             self.breaks -= 1
-            raise DatabaseUnreachable("it went away")
+            raise DatabaseUnreachable("the connection was lost")
         return grant
 
 
@@ -454,20 +454,20 @@ def test_a_refund_is_applied_at_most_once(url: str) -> None:
     asyncio.run(ask(store))
     spent = store.quota.load_usage()
     store.close()
-    assert (spent.requests, spent.tokens) == (1 + 3, 15.0)  # what was asked for in between was booked three times
+    assert (spent.requests, spent.tokens) == (1 + 3, 15.0)  # the last request was reserved three times
 
 
 def test_nothing_is_sent_while_the_database_is_unreachable(slow: Slow) -> None:
-    """Neither first attempts nor retries; both resume when it is reachable."""
+    """First attempts and retries wait, and resume when the database is reachable."""
 
     async def ask() -> int:
         limiter = SharedRateLimiter(slow, [], budget=Budget(requests_per_day=10), backoff=Backoff(0.01, 0.02))
         place = await limiter.acquire(1.0)
-        slow.quota.away, before = True, slow.quota.transactions
+        slow.quota.unreachable, before = True, slow.quota.transactions
         asked = [asyncio.create_task(limiter.acquire(1.0)), asyncio.create_task(limiter.reserve_retry(place))]
-        await comes_true(lambda: slow.quota.transactions >= before + 6)
+        await wait_until_true(lambda: slow.quota.transactions >= before + 6)
         assert not any(task.done() for task in asked)
-        slow.quota.away = False
+        slow.quota.unreachable = False
         await asyncio.gather(*asked)
         await limiter.aclose()
         return slow.quota.load_usage().requests
@@ -482,7 +482,7 @@ def test_an_unused_reservation_is_refunded_to_the_budget(store: TrackingStore) -
         limiter = SharedRateLimiter(store, [RateLimit("requests", 6)], budget=Budget(requests_per_day=3))
         asked = [asyncio.create_task(limiter.acquire(2.0)) for _ in range(3)]
         await asked[0]
-        await comes_true(lambda: limiter._scheduled)
+        await wait_until_true(lambda: limiter._scheduled)
         await limiter.aclose()
         await asyncio.gather(*asked, return_exceptions=True)
 
@@ -497,7 +497,7 @@ def test_a_reservation_granted_during_cancellation_is_refunded(store: TrackingSt
         limiter = SharedRateLimiter(store, [RateLimit("requests", 6)], budget=Budget(requests_per_day=3))
         await limiter.acquire(2.0)
         asked = asyncio.create_task(limiter.acquire(2.0))
-        await comes_true(lambda: limiter._scheduled)
+        await wait_until_true(lambda: limiter._scheduled)
         limiter._start_next(next(iter(limiter._scheduled)))
         asked.cancel()
         await asyncio.gather(asked, return_exceptions=True)
@@ -563,9 +563,9 @@ def test_a_probe_beyond_the_budget_keeps_the_circuit_open(clock: Clock) -> None:
 
 def test_a_dollar_budget_requires_a_price(settings: Callable[..., Any], store: TrackingStore, judge: FakeJudge) -> None:
     """Without a price the start fails."""
-    told = r"""budget\.usd_per_hour: .*'my-model'.*setting prices: \[prices\."my-model"\]"""
+    message = r"""budget\.usd_per_hour: .*'my-model'.*setting prices: \[prices\."my-model"\]"""
     mine = judge.settings() | {"judge": "my-model"}
-    with pytest.raises(SettingsError, match=told):
+    with pytest.raises(SettingsError, match=message):
         shared_rate_limiter(settings(**mine, budget={"usd_per_hour": 1}), store)
 
     assert shared_rate_limiter(settings(**mine, budget={"usd_per_hour": 1}, prices={"my-model": {"input": 1}}), store)

@@ -35,7 +35,7 @@ def at(hour: float) -> datetime:
 
 
 def allocated(budget: Budget, hour: float, spent: RequestUsage | None = None, **given: Any) -> float:
-    """Return what the hour that ends at ``hour`` gets."""
+    """Return the allocation of the hour that ends at ``hour``."""
     options = {"in_progress": 0, "cost": ONE, "forecast": FLAT, "since": at(hour - 1), "end": at(hour)} | given
     return allocate_interval(budget, spent or RequestUsage(), **options).count
 
@@ -44,7 +44,7 @@ def test_an_interval_gets_its_traffic_share_of_the_remaining_budget() -> None:
     """round(remaining f_h / sum of f_j over the remaining intervals of the day): the last one gets all."""
     busy = DailyTraffic(tuple(3.0 if 8 <= hour < 12 else 1.0 for hour in range(24)))
 
-    # Those that end at one o'clock to eleven at night: what ends at midnight is paid for by the next day.
+    # The intervals that end at 01:00 to 23:00; the one that ends at midnight belongs to the next day.
     assert allocated(Budget(requests_per_day=300), 1) == round(300 / 23)
     assert allocated(Budget(requests_per_day=300), 9, RequestUsage(40), forecast=busy) == round(260 * 3 / (4 * 3 + 11))
     assert allocated(Budget(requests_per_day=300), 23, RequestUsage(280)) == 20

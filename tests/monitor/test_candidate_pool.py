@@ -206,7 +206,7 @@ def test_inverse_probabilities_estimate_the_number_of_exchanges(process: Any, ne
     for exchange in (kept := [new_exchange(started_at=DAY, capture_probability=0.5) for _ in range(100)]):
         object.__setattr__(
             exchange, "sampling_key", exchange.sampling_key / 2
-        )  # else the capture limit had not kept it
+        )  # otherwise the exchange limit would have dropped it
     one.store.exchanges.add(kept)
     one.run()
     later(one, hours=1)
@@ -220,7 +220,7 @@ def test_inverse_probabilities_estimate_the_number_of_exchanges(process: Any, ne
 
 
 def played(process: Callable[..., Process], url: str, exchanges: list[Any], interrupt: bool) -> dict[str, Any]:
-    """Return what becomes of 1,300 candidates, with or without the process's end after each transaction."""
+    """Return the decisions on 1,300 candidates, with or without a process exit after each transaction."""
     budget = Budget(requests_per_hour=40)
     one = process(budget, at=url)
     one.run()
@@ -229,7 +229,7 @@ def played(process: Callable[..., Process], url: str, exchanges: list[Any], inte
     one.clock.now = DAY + timedelta(hours=1)
     while interrupt:
         one = process(budget, at=url)
-        one.clock.now += 3 * LEASE_TTL  # until it is known that the one before is gone
+        one.clock.now += 3 * LEASE_TTL  # until the lease of the previous process has expired
         assert one.leader.acquire()
         if (
             not one.pool.run_step()
@@ -266,7 +266,7 @@ def test_no_candidate_is_added_while_an_interval_is_closed(process: Any, new_exc
     one.run()
     later(one, hours=1)
     assert one.leader.acquire()
-    assert one.pool.run_step() == 700  # the picks; then it ends
+    assert one.pool.run_step() == 700  # the selection is committed, then the process ends
     late = add(one, new_exchange, 3)
 
     successor = process(Budget(requests_per_hour=20))
@@ -430,7 +430,7 @@ def test_a_cursor_survives_serialization() -> None:
 
 @pytest.fixture
 def timed_store(url: str, clock: Clock) -> Iterator[TrackingStore]:
-    """A store that goes by the clock."""
+    """A store that uses the test's clock."""
     store = TrackingStore(url, clock=clock)
     yield store
     store.close()

@@ -20,7 +20,7 @@ ANSWERS = {"good": 0.5, "high": 1.5, "nan": float("nan")}
 
 @pytest.fixture(autouse=True)
 def declared(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two scorers, a plain function and an async one, in a registry of their own."""
+    """A sync and an async scorer function in a separate registry."""
     monkeypatch.setattr(registry, "_declarations", {})
 
     @germane.scorer
@@ -58,7 +58,7 @@ def test_a_scorer_yields_a_value_or_a_reason(
 
 @pytest.fixture
 def free() -> Iterator[threading.Event]:
-    """What a hanging function waits for; the test's end lets it go."""
+    """An event that a hanging function waits for; it is set at the end of the test."""
     event = threading.Event()
     yield event
     event.set()

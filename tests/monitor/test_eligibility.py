@@ -76,7 +76,7 @@ class Plain:
 
 @pytest.fixture
 def predicates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """The user's module ``chosen``."""
+    """A user's module ``chosen`` with predicates."""
     (tmp_path / "chosen.py").write_text(MODULE)
     monkeypatch.syspath_prepend(str(tmp_path))
     yield lambda: sys.modules["chosen"]

@@ -19,7 +19,7 @@ BELOW = [{"feedback_below": 0.5}]
 
 
 class Plain:
-    """A scorer that finds every answer bad."""
+    """A scorer that gives every answer a low score."""
 
     name, fingerprint, range = "plain", "f1", (0.0, 1.0)
     requires = frozenset({"question", "answer"})

@@ -63,7 +63,8 @@ def test_heartbeats_keep_a_task_beyond_its_lease(
 ) -> None:
     """Even if the scorer blocks the event loop, no other process claims the task."""
     scorer, now = Waiting(blocking=blocking), [datetime.now(UTC)]
-    store = TrackingStore(url, clock=lambda: now[0])  # on which no lease ends while the machine has no time for a beat
+    # A frozen clock: no lease expires while a busy machine delays a heartbeat.
+    store = TrackingStore(url, clock=lambda: now[0])
     store.exchanges.add([new_exchange()])
     monitor = start(store, [scorer], settings=settings(task_lease=1), clock=lambda: now[0])
     until(lambda: scorer.begun)
@@ -119,7 +120,9 @@ def test_a_crashed_task_is_left_to_its_lease(
             return 0.5
 
     def clock() -> datetime:
-        if breaks.is_set() and threading.current_thread().name == "germane-monitor":  # where scores get their time
+        if (
+            breaks.is_set() and threading.current_thread().name == "germane-monitor"
+        ):  # where it reads the time of a score
             breaks.clear()
             raise LookupError
         return datetime.now(UTC)

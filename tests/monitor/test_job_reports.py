@@ -12,7 +12,7 @@ from germane.storage import TrackingStore
 
 
 class Quick:
-    """Scores at once."""
+    """A scorer that returns at once."""
 
     name, fingerprint, requires, range = "quick", "f1", frozenset({"answer"}), (0.0, 1.0)
 

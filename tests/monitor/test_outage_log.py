@@ -116,7 +116,7 @@ def test_failures_behind_a_pause_are_logged_once(caplog: pytest.LogCaptureFixtur
 
 
 class Broken:
-    """A scorer of the user's that raises until it is fixed."""
+    """A custom scorer that raises until it is fixed."""
 
     name, fingerprint, range = "broken", "f1", (0.0, 1.0)
     requires = frozenset({"question", "answer"})

@@ -61,7 +61,7 @@ def test_without_proxy_scores_the_uniform_component_replaces_suspicion() -> None
 def test_the_largest_priorities_are_selected() -> None:
     """The largest w / h, and with tau the next largest, each has the probability min(1, w / tau)."""
     routes, proxies = np.zeros(4, dtype=np.int64), np.full(4, np.nan)
-    uniforms = np.array([0.5, 0.1, 0.8, 0.4])  # all weigh .25, so that tau is .25 / .5
+    uniforms = np.array([0.5, 0.1, 0.8, 0.4])  # all weights are .25, so tau is .25 / .5
 
     sample = draw_priority_sample(routes, proxies, uniforms, list("abcd"), 2)
 

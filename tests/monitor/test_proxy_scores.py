@@ -43,7 +43,7 @@ class Time:
 
 
 class Counted:
-    """Counts what it is given, each of which takes so long."""
+    """A similarity function that counts its calls, with ``each`` seconds per exchange."""
 
     def __init__(self, inner: LocalSimilarity | None = None, each: float = EACH) -> None:
         self.count, self.each, self.seconds, self.inner = 0, each, 0.0, inner
@@ -63,14 +63,14 @@ class Counted:
 
 
 def bench(share: float, *, tick: float = 2.0, similarity: Counted | None = None) -> tuple[ProxyScorer, Counted, Time]:
-    """Return a proxy with clocks to turn: time, and what the similarity has taken."""
+    """Return a proxy scorer, its clock, and the similarity function, whose cost advances the clock."""
     time, similarity = Time(), similarity or Counted()
     cpu_budget = CpuBudget(share, poll_interval=tick, clock=time)
     return ProxyScorer(similarity, cpu_budget, cpu_clock=lambda: similarity.seconds), similarity, time
 
 
 def test_low_traffic_is_scored_completely(new_exchange: Make) -> None:
-    """The probability is 1."""
+    """Every exchange gets a proxy score, with probability 1."""
     proxy, similarity, time = bench(0.05)
     for _ in range(100):
         exchanges = [new_exchange() for _ in range(3)]
@@ -94,7 +94,7 @@ def test_high_traffic_stays_within_the_cpu_share(new_exchange: Make, each: float
 def test_consecutive_calls_share_the_cpu_budget(new_exchange: Make) -> None:
     """A backlog takes many calls, none longer than half a poll interval, and together they stay within the share."""
     proxy, similarity, time = bench(0.05)
-    time.now += 600  # idle before
+    time.now += 600  # the budget of the idle time before
     for _ in range(50):
         proxy.score_sample([new_exchange() for _ in range(100)])
         time.now += 0.02
@@ -120,7 +120,7 @@ def test_the_sample_is_uniform_with_correct_probabilities(new_exchange: Make) ->
 
 
 def test_the_probability_depends_on_the_count_alone(new_exchange: Make) -> None:
-    """It is known before: not which exchanges they are or which of them are in the sample."""
+    """It is computed before the sample is drawn, and does not depend on the exchanges."""
     first, second = (bench(0.05)[0].score_sample([new_exchange() for _ in range(90)]) for _ in range(2))
 
     assert len({one.probability for one in [*first.values(), *second.values()]}) == 1
@@ -132,7 +132,7 @@ def test_the_probability_depends_on_the_count_alone(new_exchange: Make) -> None:
     some.lists(some.tuples(some.floats(0, 100), some.integers(0, 5_000), some.floats(0, 50)), min_size=1, max_size=30),
 )
 def test_the_probability_is_never_0(share: float, looks: list[tuple[float, int, float]]) -> None:
-    """Also after a model that took a minute to load."""
+    """Not even after a model has taken a minute to load."""
     time = Time()
     cpu_budget = CpuBudget(share, poll_interval=2.0, clock=time)
     for pause, count, seconds in looks:
@@ -142,7 +142,7 @@ def test_the_probability_is_never_0(share: float, looks: list[tuple[float, int, 
 
 
 def test_the_proxy_sample_is_independent_of_the_sampling_key(new_exchange: Make) -> None:
-    """Another hash of another id."""
+    """The two use different hashes of different ids."""
     exchanges = [new_exchange() for _ in range(4_000)]
     uniforms = [proxy_uniform(one.id) for one in exchanges]
     assert all(0 < one <= 1 for one in uniforms)
@@ -160,7 +160,7 @@ def test_the_proxy_sample_is_independent_of_the_sampling_key(new_exchange: Make)
     [{"question": None}, {"answer": None}, {"answer": " \u200b"}, {"status": "abandoned"}, {"status": "error"}],
 )
 def test_incomplete_exchanges_have_no_proxy_score(new_exchange: Make, changes: dict[str, Any]) -> None:
-    """Neither a value nor a probability."""
+    """They have neither a value nor a probability."""
     proxy, similarity, _ = bench(1.0)
     whole = new_exchange()
     assert list(proxy.score_sample([whole, new_exchange(**changes)])) == [whole.id]
@@ -191,7 +191,7 @@ def test_the_proxy_score_equals_the_scorer(new_exchange: Make) -> None:
     exchanges = [new_exchange(answer=text) for text in texts]
     similarity = LocalSimilarity()
     found = similarity.compute(exchanges)
-    assert found == [similarity.compute([one])[0] for one in exchanges]  # whoever waits with it
+    assert found == [similarity.compute([one])[0] for one in exchanges]  # batch size 1
 
     async def scored() -> list[float | None]:
         model = MiniLM()
@@ -200,12 +200,13 @@ def test_the_proxy_score_equals_the_scorer(new_exchange: Make) -> None:
         await model.aclose()
         return values
 
-    assert found == pytest.approx(asyncio.run(scored()), abs=0.01)  # int8: there a batch's other texts move it a little
+    # With int8 weights, the other texts of a batch change a value slightly.
+    assert found == pytest.approx(asyncio.run(scored()), abs=0.01)
     assert found[1] > found[0]
 
 
 class Hasty:
-    """A fake engine that counts its calls, and is called again at once."""
+    """A fake engine that counts its calls and is called in a loop."""
 
     def __init__(self) -> None:
         self.begun = 0
@@ -286,10 +287,10 @@ def test_the_local_model_stays_within_the_share(new_exchange: Make) -> None:
 def test_the_sampler_stores_proxy_scores(
     store: TrackingStore, start_judged: Callable[..., Any], judge: FakeJudge, new_exchange: Make, until: Any
 ) -> None:
-    """With their probability, also on the row of the score."""
+    """They are stored with their probability, and copied to the row of the score."""
     exchanges = [new_exchange() for _ in range(5)]
     store.exchanges.add([*exchanges, new_exchange(answer=None)])
-    start_judged(store, judge.settings() | {"proxy_cpu": 1.0}, poll_interval=0.5)  # in which all are affordable
+    start_judged(store, judge.settings() | {"proxy_cpu": 1.0}, poll_interval=0.5)  # the CPU budget covers all of them
     until(lambda: store.answers.counts().scores == 5)
 
     with store._database.read() as connection:
@@ -302,8 +303,8 @@ def test_the_sampler_stores_proxy_scores(
     assert all(value is not None and 0.3 < value <= 1 for value, _ in whole)
 
 
-class TestWhoHasOne:
-    """When a process makes proxies at all."""
+class TestAvailability:
+    """Which processes compute proxy scores."""
 
     def test_proxy_scores_are_on_with_a_judge(self, settings: Callable[..., Any]) -> None:
         """By default, if the extra is installed."""
@@ -317,7 +318,7 @@ class TestWhoHasOne:
             asyncio.run(scorer_set.aclose())
 
     def test_proxy_scores_are_off_without_a_judge(self, settings: Callable[..., Any], bare: Any) -> None:
-        """There is nothing to save."""
+        """Without judge requests there is no cost to save."""
         chosen = settings(proxy_cpu=0.05, scorers=["noncommittal"])
         assert build_proxy_scorer(chosen, build_scorers(chosen).scorers) is None
 

@@ -34,7 +34,7 @@ def threads() -> Iterator[DaemonThreadPool]:
 
 @pytest.fixture
 def read(threads: DaemonThreadPool, settings: Callable[..., Settings]) -> Callable[..., BacklogState | None]:
-    """Reads once, as the process of that name."""
+    """Run the job once, as the process ``owner``."""
 
     def read(store: TrackingStore, owner: str = "me", *, wanted: bool = True, **changes: Any) -> BacklogState | None:
         office = LeaderLease(store, "sampler", owner, ttl=TERM, clock=now)
@@ -104,7 +104,7 @@ def test_reading_takes_one_percent_of_the_time(
 def test_a_former_leader_drops_its_snapshot(
     store: TrackingStore, threads: DaemonThreadPool, settings: Callable[..., Settings]
 ) -> None:
-    """At once: otherwise two processes would report the same backlog."""
+    """Otherwise two processes would report the same backlog."""
     office = LeaderLease(store, "sampler", "me", ttl=TERM, clock=now)
     measuring = QueueMetricsJob(store, settings(), leader=office, thread_pool=threads, is_needed=lambda: True)
     asyncio.run(measuring.run())

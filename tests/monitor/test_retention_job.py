@@ -33,7 +33,7 @@ def clock() -> Clock:
 
 @pytest.fixture
 def old(new_exchange: Make) -> Make:
-    """Makes exchanges of so many days before noon."""
+    """Create exchanges a number of days before noon."""
     return lambda days, **given: new_exchange(started_at=NOON - timedelta(days=days), **given)
 
 
@@ -89,7 +89,7 @@ def test_a_fast_clock_deletes_nothing_early(store: TrackingStore, old: Make, clo
 
 
 def test_one_process_runs_the_job(store: TrackingStore, other_store: TrackingStore, old: Make, clock: Clock) -> None:
-    """As long as it lives; then another one does."""
+    """Another process takes over when the first has ended."""
     first, second = make_job(store, "first", clock), make_job(other_store, "second", clock)
     run(first)
     store.exchanges.add([old(31)])
@@ -105,7 +105,7 @@ def test_one_process_runs_the_job(store: TrackingStore, other_store: TrackingSto
 def test_a_round_is_logged_in_one_line(
     store: TrackingStore, old: Make, clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """And not at all if nothing was removed."""
+    """A round that removes nothing is not logged."""
     caplog.set_level(logging.INFO, "germane.monitor")
     store.exchanges.add([old(31), old(32), old(401)])
 
@@ -141,7 +141,7 @@ def test_stopping_ends_a_round_between_transactions(store: TrackingStore, old: M
     job = make_job(store, "me", clock)
 
     class Lease:
-        """Stops the work as soon as some of it is done."""
+        """A lease that stops the job after its first transactions."""
 
         def acquire(self) -> bool:
             job.stopping = not all(has_text_of_all(store))

@@ -39,7 +39,7 @@ def test_delays_double_up_to_a_maximum(tries: int, longest: float) -> None:
 
 
 def test_retry_after_extends_the_delay() -> None:
-    """Up to its own maximum."""
+    """Retry-After has its own maximum."""
     backoff = Backoff(initial=1, maximum=300)
 
     assert backoff.delay(1, retry_after=20) == timedelta(seconds=20)
@@ -75,8 +75,8 @@ def test_delays_keep_growing_after_a_restart(clock: Clock) -> None:
     assert timedelta(seconds=64) <= again - clock.now <= timedelta(seconds=128)
 
 
-def test_a_forgotten_task_has_its_full_time_again(clock: Clock) -> None:
-    """After a success."""
+def test_a_success_resets_the_retry_timeout(clock: Clock) -> None:
+    """If the same task fails later, it is retried for the full timeout."""
     policy = RetryPolicy(timedelta(hours=1), backoff=Backoff(), clock=clock)
     policy.next_retry_at(1)
     clock.advance(60 * MINUTE)
@@ -149,7 +149,7 @@ def test_a_canceled_probe_allows_another(clock: Clock) -> None:
 
 
 def test_a_clock_set_back_ends_the_pause(clock: Clock) -> None:
-    """The lost hour is not waited for; a pause of the maximum length is kept."""
+    """The pause does not grow by the lost hour; a pause of the maximum length is kept."""
     breaker = CircuitBreaker("relevancy", backoff=Backoff(initial=300, maximum=300), clock=clock)
     breaker.record_score(failed(UnscoredReason.JUDGE_RATE_LIMITED, retry_after=300), "allow")
     assert breaker.is_rejecting

@@ -34,7 +34,7 @@ def time() -> Time:
 
 @pytest.fixture
 def rollups(store: TrackingStore, time: Time) -> Any:
-    """Makes what rolls up for a process of that name, and does one round."""
+    """Create the rollup job of a process and run one round."""
     threads = DaemonThreadPool(1, name="test-rollups")
     made: dict[str, RollupJob] = {}
 
@@ -52,7 +52,7 @@ def rollups(store: TrackingStore, time: Time) -> Any:
 
 @pytest.fixture
 def change(store: TrackingStore) -> Callable[[datetime], None]:
-    """Changes an hour."""
+    """Change a score of an hour."""
     return lambda at: store.exchanges.count_dropped({("shop", "ask"): 1}, ["a"], at=at)
 
 
@@ -77,7 +77,7 @@ def test_past_hours_are_rolled_up_every_few_seconds(
 
 
 def test_one_process_runs_the_job(store: TrackingStore, rollups: Any, change: Any) -> None:
-    """Another one leaves it to the first."""
+    """A second process does nothing while the first holds the lease."""
     rollups("first")
     change(NOON)
     rollups("second")
@@ -107,7 +107,7 @@ def test_a_stopping_job_starts_no_round(store: TrackingStore, rollups: Any, chan
 
 
 def test_a_clock_set_back_does_not_delay_rollups(store: TrackingStore, rollups: Any, time: Time, change: Any) -> None:
-    """A round that is scheduled days ahead is not waited for."""
+    """The next round starts at once, although it was scheduled days ahead."""
     rollups()
     time.now -= timedelta(days=3)
     change(time.now)

@@ -19,7 +19,7 @@ from germane.storage import SamplingDecision, TrackingStore
 
 
 class Needs:
-    """A scorer with the inputs that it needs; gives everything the same score."""
+    """A scorer with given inputs that always returns the same score."""
 
     range = (0.0, 1.0)
     fingerprint = "f1"
@@ -65,7 +65,7 @@ def test_probability_includes_the_exchange_limit(
 
 
 def test_nothing_is_sampled_at_a_rate_of_0(new_exchange: Any) -> None:
-    """There is no probability then, since it is never 0."""
+    """Skipped exchanges have no probability, because a probability is never 0."""
     decision = decide(new_exchange(sampling_key=2**-53), sample_rate=0.0, scorers=[PLAIN])
 
     assert (decision.sampling_reason, decision.probability) == ("not_sampled", None)

@@ -28,7 +28,7 @@ Until = Callable[..., None]
 
 
 class Custom:
-    """A scorer of a user's own: what it does is a function."""
+    """A custom scorer that calls a function."""
 
     requires: Any = frozenset({"question", "answer"})
     range = (0.0, 1.0)
@@ -300,7 +300,7 @@ def test_an_unexpected_error_is_logged(
         return 0.5
 
     def clock() -> datetime:
-        if odd.is_set() and threading.current_thread().name == "germane-monitor":  # where scores get their time
+        if odd.is_set() and threading.current_thread().name == "germane-monitor":  # where it reads the time of a score
             odd.clear()
             raise LookupError("text of a user")
         return datetime.now(UTC)

@@ -31,7 +31,7 @@ Until = Callable[..., None]
 
 
 class Held:
-    """A scorer that scores once it is let."""
+    """A scorer that waits until it is released."""
 
     name, fingerprint, requires, range = "held", "f1", frozenset({"answer"}), (0.0, 1.0)
 
@@ -48,7 +48,7 @@ class Held:
 
 @pytest.fixture
 def hanging(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """The user's module ``hanging``, whose predicate returns when the test ends."""
+    """A user's module ``hanging``, whose predicate returns when the test ends."""
     module: Any = ModuleType("hanging")
     module.asked, go_on = threading.Event(), threading.Event()
 
@@ -63,7 +63,7 @@ def hanging(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
 
 class Slow:
-    """A scorer that takes its time for each exchange, in seconds."""
+    """A scorer that takes a number of seconds per exchange."""
 
     name, fingerprint, requires, range = "slow", "f1", frozenset({"answer"}), (0.0, 1.0)
 
@@ -100,7 +100,7 @@ def test_the_monitor_is_one_daemon_thread(
     assert monitor.stop(60)
     assert monitor.stop(60)
     assert not monitor.status().running
-    until(lambda: set(threading.enumerate()) <= before)  # a last beat is not waited for
+    until(lambda: set(threading.enumerate()) <= before)  # stopping does not wait for the last heartbeat
 
 
 def test_stop_before_start_is_no_error(store: TrackingStore, settings: Callable[..., Settings], attached: Any) -> None:
@@ -374,14 +374,14 @@ def test_a_killed_worker_loses_no_task(
 
 
 class BrokenQueue(TaskQueue):
-    """Fails to complete tasks until ``mended``."""
+    """A task queue that cannot complete tasks until ``fixed``."""
 
-    raised, mended = 0, False
+    raised, fixed = 0, False
 
     def complete_tasks(
         self, owner: str, results: Sequence[tuple[ScoringTask, Score]]
     ) -> list[tuple[ScoringTask, Score]]:
-        if self.mended:
+        if self.fixed:
             return super().complete_tasks(owner, results)
         self.raised += 1
         raise KeyError("text of a user")
@@ -404,7 +404,7 @@ def test_a_failing_job_continues(
     until(lambda: monitor.status().jobs["save"].problem and queue.raised > 2)
     store.exchanges.add([new_exchange()])
     until(lambda: monitor.status().unsaved == 4)
-    queue.mended = True
+    queue.fixed = True
     until(lambda: store.answers.counts().done == 4)
     until(lambda: monitor.status().jobs["save"].problem is None)
     assert monitor.stop(60)

@@ -1,3 +1,5 @@
+"""Fixtures of the packaging tests: the checkout, git, and built distributions."""
+
 from __future__ import annotations
 
 import os
@@ -18,12 +20,13 @@ SCRIPTS = sysconfig.get_path("scripts")
 
 @pytest.fixture(scope="session")
 def root() -> Path:
+    """The root of the repository."""
     return ROOT
 
 
 @pytest.fixture(scope="session")
 def git() -> Git:
-    """Runs git in the checkout and returns the lines it prints; skips where there is no checkout."""
+    """Runs git in the checkout, and returns its lines of output. Skips the test without a checkout."""
     if not (ROOT / ".git").exists() or shutil.which("git") is None:
         pytest.skip("not a git checkout")
     return _git
@@ -38,7 +41,7 @@ def _git(*arguments: str) -> list[str]:
 
 @pytest.fixture(scope="session")
 def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with an sdist of the checkout and the wheel built from that sdist."""
+    """A directory with an sdist of the checkout, and the wheel built from that sdist."""
     if not (ROOT / "src").is_dir() or shutil.which("uv-build", path=SCRIPTS) is None:
         pytest.skip("needs the sources and uv_build")
     folder = tmp_path_factory.mktemp("dist")

@@ -1,3 +1,5 @@
+"""The files in the wheel and the sdist."""
+
 from __future__ import annotations
 
 import tarfile
@@ -17,22 +19,22 @@ def wheel(dist: Path) -> set[str]:
 
 @pytest.fixture(scope="module")
 def sdist(dist: Path) -> set[str]:
-    """The files in the sdist, without the folder that holds them."""
+    """The files in the sdist, relative to its top-level directory."""
     with tarfile.open(next(dist.glob("*.tar.gz"))) as archive:
         return {member.name.partition("/")[2] for member in archive.getmembers() if member.isfile()}
 
 
-def test_the_wheel_holds_every_file_of_the_package_and_no_other(
+def test_wheel_contains_exactly_the_files_of_the_package(
     wheel: set[str], root: Path, git: Callable[..., list[str]]
 ) -> None:
-    """What git has under src/germane is what a user installs: no room is lost on the way, no stray file slips in."""
+    """The files in git under src/germane are installed, without missing packages or stray files."""
     files = git("ls-files", "--cached", "--others", "--exclude-standard", "src/germane")
 
     assert {file.removeprefix("src/") for file in files if (root / file).exists()} == wheel
 
 
-def test_the_wheel_brings_one_name(wheel: set[str]) -> None:
-    """Other distributions own the names tracer and storage: the wheel adds germane to site-packages, nothing else."""
+def test_wheel_installs_only_the_package_germane(wheel: set[str]) -> None:
+    """Other distributions own the names tracer and storage."""
     assert {file.partition("/")[0] for file in wheel} == {"germane"}
 
 
@@ -47,8 +49,8 @@ def test_the_wheel_brings_one_name(wheel: set[str]) -> None:
         "scorers/judge/prices.toml",
     ],
 )
-def test_the_wheel_carries_what_is_not_code(wheel: set[str], file: str) -> None:
-    """Type checkers, scorers, the embedded model and its licence find their files."""
+def test_wheel_contains_data_files(wheel: set[str], file: str) -> None:
+    """Type checkers, scorers and the embedded model find their files and license."""
     assert f"germane/{file}" in wheel
 
 
@@ -63,11 +65,11 @@ def test_the_wheel_carries_what_is_not_code(wheel: set[str], file: str) -> None:
         "requirements.lock",
     ],
 )
-def test_the_sdist_is_enough_to_test_from(sdist: set[str], path: str) -> None:
-    """A distribution that builds from the sdist can run the tests it carries."""
+def test_sdist_contains_tests_and_tools(sdist: set[str], path: str) -> None:
+    """A distributor can run the tests from the sdist."""
     assert path in sdist
 
 
-def test_the_sdist_leaves_the_doors_out(sdist: set[str]) -> None:
-    """The links at the root of the repository are for readers: no archive follows or carries them."""
+def test_sdist_has_no_links_at_the_root(sdist: set[str]) -> None:
+    """The links tracer, scorers and storage are for readers of the repository only."""
     assert not {file for file in sdist if file.partition("/")[0] in {"tracer", "scorers", "storage"}}

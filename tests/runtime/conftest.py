@@ -98,7 +98,7 @@ def run(program: Start) -> Callable[..., tuple[str, str]]:
 
 @pytest.fixture
 def until() -> Callable[[Callable[[], Any]], None]:
-    """Wait until a condition holds that another thread or process brings about."""
+    """Wait until a condition holds that another thread or process fulfills."""
 
     def wait(condition: Callable[[], Any], seconds: float = 60.0) -> None:
         pause = threading.Event()

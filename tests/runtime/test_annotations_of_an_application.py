@@ -26,7 +26,7 @@ def ask(question: str) -> str:
 
 @germane.observe
 def ask(question: str) -> str:
-    """Return the id of the exchange, and record a score of it before it ends."""
+    """Record a score of the current exchange, and return its id."""
     identity = germane.current_exchange().id or ""
     germane.record_score(identity, "length", 0.25, details={"words": 1})
     return identity
@@ -62,7 +62,7 @@ def test_feedback_may_come_from_another_process(run: Run, query: Query) -> None:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
 def test_a_forked_worker_writes_its_own_annotations(run: Run, query: Query) -> None:
-    """Nothing twice, nothing lost, before and after the fork."""
+    """Annotations from before and after the fork are written exactly once."""
     code = """
 germane.start(role='capture')
 ask('before')

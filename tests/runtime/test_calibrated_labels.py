@@ -19,12 +19,12 @@ Query = Callable[[str], list[Any]]
 
 @germane.observe
 def ask(question: str) -> str:
-    """Answer at once, in the words of the question."""
+    """Return an answer that repeats the question."""
     return "You pay by card in the shop."
 
 
 def calibrate(database: str) -> None:
-    """Keep a floor for the judge's embedder, and one for another."""
+    """Store a calibration for the judge's embedder and one for another embedder."""
     store = TrackingStore(database)
     store.migrate()
     given = {"scorer": "question_answer_similarity", "fingerprint": "f1", "n": 60, "made_at": datetime.now(UTC)}
@@ -43,7 +43,7 @@ def test_unreadable_calibrations_are_logged_once(tmp_path: Path, caplog: pytest.
 
     assert [len(floors) for _ in range(3)] == [0, 0, 0]
     (line,) = caplog.messages
-    assert line.startswith("labels are not calibrated until the database can be read: ")
+    assert line.startswith("labels are not calibrated until the database is readable: ")
     calibrate(database)
     assert len(floors) == 2
     store.close()

@@ -24,7 +24,7 @@ PREFORK = (
 import signal
 
 def leave(number, frame):
-    sys.exit(0)  # as servers that fork do, so that what is registered for the end is done
+    sys.exit(0)  # like a forking server: exit handlers run
 
 def worker(number):
     signal.signal(signal.SIGTERM, leave)
@@ -33,7 +33,7 @@ def worker(number):
     os.write(ready, b'.')
     ask_all(f'worker {number}', 20)
     os.write(done, b'.')
-    while not threading.Event().wait(0.1):  # a signal that comes just before a wait does not end it
+    while not threading.Event().wait(0.1):  # a signal right before a wait does not interrupt it
         pass
 
 PRELOADED = os.environ['PRELOADED'] == '1'
@@ -56,10 +56,10 @@ print([os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
 )
 
 
-BESIDE = (
+CONCURRENT_APPLICATIONS = (
     HANDLER
     + """
-import openai, germane.monitor, germane.scorers, germane.storage  # once for all: it takes longer than the rest
+import openai, germane.monitor, germane.scorers, germane.storage  # before the forks, because importing is slow
 
 for number in range(3):
     if not os.fork():
@@ -82,13 +82,13 @@ def url(database_url: str) -> str:
 
 @pytest.fixture
 def store(url: str) -> Iterator[TrackingStore]:
-    """A look into it."""
+    """A store on that database."""
     with closing(TrackingStore(url)) as opened:
         yield opened
 
 
-def asked(judge: FakeJudge) -> list[int]:
-    """Return how often the judge was asked for each exchange that it was asked for."""
+def requests_per_exchange(judge: FakeJudge) -> list[int]:
+    """Return the distinct numbers of judge requests per exchange."""
     return sorted(set(Counter(str(request.body["messages"]) for request in judge.chat_requests).values()))
 
 
@@ -96,12 +96,12 @@ def test_concurrent_applications_score_each_exchange_once(
     program: Start, judge: FakeJudge, url: str, store: TrackingStore, until: Until
 ) -> None:
     """Three processes capture and score on one database."""
-    processes = program(BESIDE, judge, GERMANE_DATABASE=url, OTEL_SERVICE_NAME="shop")
+    processes = program(CONCURRENT_APPLICATIONS, judge, GERMANE_DATABASE=url, OTEL_SERVICE_NAME="shop")
     until(lambda: store.answers.counts().done == 120)
 
     assert processes.communicate("...", timeout=100) == ("[0, 0, 0]\n", "")
     assert (store.answers.counts().captured, store.answers.counts().scores) == (120, 120)
-    assert (len(judge.chat_requests), asked(judge)) == (120, [1])
+    assert (len(judge.chat_requests), requests_per_exchange(judge)) == (120, [1])
     (covered,) = [one for one in store.trends.coverage() if one.scorer]
     assert (covered.seen, covered.scored, covered.pending) == (120, 120, 0)
 
@@ -117,7 +117,7 @@ def test_a_stopped_forking_server_loses_no_exchange(preloaded: str, run: Run, ju
         assert (store.answers.counts().captured, store.answers.counts().running) == (captured, 0)
         start_and_drain(judge, database)
         assert (store.answers.counts().done, store.answers.counts().scores) == (captured, captured)
-    assert (len(judge.chat_requests), asked(judge)) == (captured, [1])
+    assert (len(judge.chat_requests), requests_per_exchange(judge)) == (captured, [1])
 
 
 def test_spawned_servers_stop_with_their_lifespan(run: Run, judge: FakeJudge, database: str) -> None:

@@ -15,7 +15,7 @@ Query = Callable[[str], list[Any]]
 
 @germane.observe
 def ask(question: str) -> str:
-    """Answer at length."""
+    """Return a long answer."""
     return "By card, in the shop. " * 500
 
 
@@ -27,7 +27,7 @@ def test_a_full_disk_affects_no_handler(
     runtime = current_runtime()
     assert runtime is not None
     assert runtime.writer.flush(60)
-    pages = [1]  # SQLite takes that as the size that it has now, and says that the disk is full
+    pages = [1]  # SQLite rounds this up to the current size, and then reports a full disk
 
     @event.listens_for(runtime.store._database.engine, "checkout")
     def limit(connection: Any, *_: object) -> None:

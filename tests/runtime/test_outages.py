@@ -1,4 +1,4 @@
-"""The application starts and captures whatever is missing or unreachable."""
+"""An application starts and captures even if judge, database or model is missing or unreachable."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def ask_all(count: int) -> None:
 
 
 def depth() -> int:
-    """Return how many exchanges wait in memory."""
+    """Return the number of exchanges that wait in memory."""
     running = current_runtime()
     assert running is not None
     return running.writer.depth
@@ -71,7 +71,7 @@ def test_the_next_start_with_a_judge_scores_earlier_exchanges(judge: FakeJudge, 
 
 def test_an_unreachable_judge_is_logged_once(database: str, query: Query, warnings: Warnings, until: Until) -> None:
     """Exchanges are captured, tasks wait, and none has failed."""
-    germane.start(base_url="http://127.0.0.1:9/v1", database=database, poll_interval=0.05, embedder="away")
+    germane.start(base_url="http://127.0.0.1:9/v1", database=database, poll_interval=0.05, embedder="unreachable")
     ask_all(30)
     until(lambda: any("judge_unreachable" in warning for warning in warnings()))
     ask_all(30)

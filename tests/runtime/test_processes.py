@@ -41,7 +41,7 @@ def ask(question: str) -> str:
 
 
 def start_and_drain(judge: FakeJudge, database: str) -> None:
-    """Score what an earlier process left."""
+    """Score the exchanges of an earlier process."""
     germane.start(**judge.settings(), database=database, poll_interval=0.05)
     assert germane.stop(drain_timeout=30)
 
@@ -80,7 +80,7 @@ while not store.answers.counts().rows:
 
 
 def test_threads_that_outlive_the_main_thread_are_captured(run: Run, judge: FakeJudge, query: Query) -> None:
-    """The end of the main thread is not the end of the program."""
+    """Other threads continue after the main thread has ended, and their exchanges are stored."""
     code = """
 def last():
     threading.main_thread().join()

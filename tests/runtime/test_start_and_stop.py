@@ -33,7 +33,7 @@ def ask_all(count: int) -> None:
 
 @pytest.fixture
 def monitors() -> Callable[[], list[str]]:
-    """Returns the names of the threads in the background that were not there before the test."""
+    """Return the names of background threads that were started during the test."""
     before = set(threading.enumerate())
     return lambda: [one.name for one in set(threading.enumerate()) - before if one.name == "germane-monitor"]
 
@@ -135,7 +135,7 @@ def test_invalid_settings_leave_the_running_process_alone(
 
 @pytest.mark.parametrize("name", ["redact", "on_alert"])
 def test_a_non_callable_raises_at_start(name: str) -> None:
-    """And not when the first alert fires."""
+    """It does not raise only when the first alert fires."""
     with pytest.raises(UsageError, match=f"^{name}=3: must be a function$"):
         germane.start(**{name: 3})
 

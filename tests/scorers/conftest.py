@@ -1,4 +1,4 @@
-"""Exchanges to score, a fake judge to ask, and ways to score with it."""
+"""Exchanges, a fake judge, and helpers that score exchanges with it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def make_exchange(question: str | None = QUESTION, answer: str | None = ANSWER, 
 
 
 def score_with(scorer: Scorer, *exchanges: Exchange) -> list[Score]:
-    """Return the scores of exchanges, one after another on one event loop."""
+    """Return the scores of exchanges, scored one after another on one event loop."""
 
     async def score_all() -> list[Score]:
         return [await run_scorer(scorer, exchange, clock=lambda: NOON) for exchange in exchanges]
@@ -46,7 +46,7 @@ def score_with(scorer: Scorer, *exchanges: Exchange) -> list[Score]:
 
 
 class Bench:
-    """A scorer wired to a fake judge; of answer relevancy unless ``make`` makes another of judge and embedder."""
+    """Scorer connected to a fake judge: answer relevancy, or what ``make`` builds from judge and embedder."""
 
     def __init__(self, fake: FakeJudge) -> None:
         self.fake = fake
@@ -55,7 +55,7 @@ class Bench:
         self.server: dict[str, Any] = {}
 
     def score(self, *exchanges: Exchange) -> list[Score]:
-        """Return the scores of exchanges by one scorer."""
+        """Return the scores of exchanges."""
 
         async def score_all() -> list[Score]:
             server = ModelServer(api_key="test", base_url=self.fake.base_url, **self.server)
@@ -77,32 +77,34 @@ class Bench:
 
 @pytest.fixture
 def fake() -> Iterator[FakeJudge]:
-    """A judge over real HTTP."""
+    """Start a fake judge that is reached over HTTP."""
     with FakeJudge() as judge:
         yield judge
 
 
 @pytest.fixture
 def bench(fake: FakeJudge) -> Bench:
-    """The judge, and a scorer that asks it."""
+    """Return the fake judge and an answer relevancy scorer that uses it."""
     return Bench(fake)
 
 
 @pytest.fixture
 def exchange() -> Callable[..., Exchange]:
-    """Make an exchange: question, answer and contexts."""
+    """Return a function that creates an exchange from question, answer and contexts."""
     return make_exchange
 
 
 @pytest.fixture
 def score() -> Callable[..., list[Score]]:
-    """Score exchanges with a scorer."""
+    """Return a function that scores exchanges with a scorer."""
     return score_with
 
 
 @pytest.fixture
 def judged(fake: FakeJudge, bare: Path) -> Callable[..., list[Score]]:
-    """Score exchanges with the scorer of that name, by a judge that says this (see ``FakeJudge.replies``)."""
+    """Return a function that scores exchanges with a named scorer and given judge replies (see
+    ``FakeJudge.replies``).
+    """
 
     def score_by(name: str, said: Any, *exchanges: Exchange, **options: Any) -> list[Score]:
         fake.replies = said

@@ -1,4 +1,4 @@
-"""One figure and a letter out of context relevance, faithfulness and relevancy."""
+"""Answer quality: one value and a letter grade from context relevance, faithfulness and answer relevancy."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ VALUES = st.lists(st.floats(0, 1), min_size=1, max_size=5)
 
 
 class Fixed:
-    """A scorer that always says the same."""
+    """Scorer that always returns the same result."""
 
     requires = frozenset({"question"})
     range = (-1.0, 1.0)
@@ -35,11 +35,11 @@ class Fixed:
 
     @property
     def fingerprint(self) -> str:
-        """Of its name."""
+        """Return a fingerprint derived from the name."""
         return f"of-{self.name}"
 
     async def score(self, exchange: Exchange) -> Score:
-        """Return what it always says."""
+        """Return the fixed result."""
         if isinstance(self.said, ScoringError):
             raise self.said
         return Score(scorer=self.name, fingerprint=self.fingerprint, value=self.said, input_tokens=10, cost=0.001)
@@ -48,19 +48,19 @@ class Fixed:
 def quality(
     context: float | ScoringError, faithful: float | ScoringError, relevant: float | ScoringError, **options: Any
 ) -> AnswerQuality:
-    """Return the scorer over parts that say these."""
+    """Return an answer quality scorer whose parts have the given results."""
     said = {"context_relevance": context, "faithfulness": faithful, "answer_relevancy": relevant}
     return AnswerQuality({name: Fixed(name, value) for name, value in said.items()}, **options)
 
 
 @pytest.fixture
 def asked(exchange: Make) -> Exchange:
-    """An exchange with everything."""
+    """Return an exchange with question, answer and contexts."""
     return exchange("Who created Python?", "Guido van Rossum.", "Python was created by Guido van Rossum.")
 
 
 def test_the_value_is_the_weighted_mean(asked: Exchange, score: Any) -> None:
-    """Weights .3, .4 and .3; the other figures stand beside it."""
+    """The weights are .3, .4 and .3. The other means are kept in the details."""
     (result,) = score(quality(0.8, 0.5, 0.9), asked)
 
     assert result.value == pytest.approx(0.3 * 0.8 + 0.4 * 0.5 + 0.3 * 0.9, abs=1e-9)
@@ -76,10 +76,10 @@ def test_the_value_is_the_weighted_mean(asked: Exchange, score: Any) -> None:
     ("aggregate", "value", "label"),
     [("weighted", 0.71, "C"), ("harmonic", 3 / (1 / 0.8 + 1 / 0.5 + 1 / 0.9), "D"), ("minimum", 0.5, "F")],
 )
-def test_the_figure_that_counts_can_be_chosen(
+def test_the_mean_used_as_value_can_be_chosen(
     asked: Exchange, score: Any, aggregate: Any, value: float, label: str
 ) -> None:
-    """Value and letter follow it."""
+    """The value and the letter grade follow it."""
     (result,) = score(quality(0.8, 0.5, 0.9, aggregate=aggregate), asked)
 
     assert result.value == pytest.approx(value, abs=1e-9)
@@ -87,7 +87,7 @@ def test_the_figure_that_counts_can_be_chosen(
 
 
 def test_one_part_at_zero_makes_the_harmonic_mean_zero(asked: Exchange, score: Any) -> None:
-    """Nothing makes up for it there; in the weighted mean the others do."""
+    """In the weighted mean, the other parts compensate for it."""
     (result,) = score(quality(1.0, 0.0, 1.0, aggregate="harmonic"), asked)
 
     assert (result.value, result.label) == (0.0, "F")
@@ -95,7 +95,7 @@ def test_one_part_at_zero_makes_the_harmonic_mean_zero(asked: Exchange, score: A
 
 
 def test_a_negative_cosine_counts_as_zero(asked: Exchange, score: Any) -> None:
-    """Parts are clipped to 0..1 before they are put together; their own value is kept."""
+    """Parts are clipped to 0..1 before they are combined. Their original values are kept."""
     (result,) = score(quality(1.0, 1.0, -0.3), asked)
 
     assert result.value == pytest.approx(0.7, abs=1e-9)
@@ -107,25 +107,25 @@ def test_a_negative_cosine_counts_as_zero(asked: Exchange, score: Any) -> None:
     [(1.0, "A"), (0.9, "A"), (0.3 * 0.9 + 0.4 * 0.9 + 0.3 * 0.9, "A"), (0.89, "B"), (0.8, "B"), (0.79, "C"),
      (0.7, "C"), (0.69, "D"), (0.6, "D"), (0.59, "F"), (0.0, "F")],
 )  # fmt: skip
-def test_letters_begin_at_their_edges(value: float, letter: str) -> None:
-    """A .9, B .8, C .7, D .6, else F."""
+def test_a_letter_grade_includes_its_lower_limit(value: float, letter: str) -> None:
+    """A from .9, B from .8, C from .7, D from .6, otherwise F."""
     assert grade(value) == letter
 
 
 @given(VALUES)
-def test_the_harmonic_mean_lies_between_the_least_and_the_plain_mean(values: list[float]) -> None:
-    """And the order of values does not matter."""
+def test_the_harmonic_mean_lies_between_the_minimum_and_the_plain_mean(values: list[float]) -> None:
+    """The order of the values does not matter."""
     harmonic = harmonic_mean(values)
 
     assert min(values) - 1e-9 <= harmonic <= sum(values) / len(values) + 1e-9
     assert harmonic_mean(values[::-1]) == pytest.approx(harmonic, abs=1e-12)
 
 
-# Parts that are missing
+# Missing parts
 
 
-def test_a_missing_part_is_left_out_and_marked(asked: Exchange, score: Any) -> None:
-    """It never counts as 0: the remaining weights are renormalized."""
+def test_a_missing_part_is_excluded_and_recorded(asked: Exchange, score: Any) -> None:
+    """It never counts as 0. The remaining weights are renormalized."""
     nothing = ScoringError(UnscoredReason.MISSING_INPUT, "the answer claims nothing")
 
     whole, without = score(quality(0.8, 0.8, 0.9), asked)[0], score(quality(0.8, nothing, 0.9), asked)[0]
@@ -140,16 +140,16 @@ def test_a_missing_part_is_left_out_and_marked(asked: Exchange, score: Any) -> N
     assert without.fingerprint != whole.fingerprint
 
 
-def test_a_missing_part_may_fail_the_whole(asked: Exchange, score: Any) -> None:
-    """With the part's own reason."""
+def test_a_missing_part_can_be_configured_to_fail_the_score(asked: Exchange, score: Any) -> None:
+    """The score has the reason of the missing part."""
     (result,) = score(quality(0.8, ScoringError(UnscoredReason.UNPARSABLE, "prose"), 0.9, missing="fail"), asked)
 
     assert (result.value, result.reason) == (None, UnscoredReason.UNPARSABLE)
     assert "without faithfulness: prose" in result.explanation
 
 
-def test_a_part_that_may_come_later_is_waited_for(asked: Exchange, score: Any) -> None:
-    """The whole is asked for again, and hears how long to wait."""
+def test_a_temporary_failure_of_a_part_postpones_the_score(asked: Exchange, score: Any) -> None:
+    """The score is retried after the delay that the part requested."""
     busy = ScoringError(UnscoredReason.JUDGE_RATE_LIMITED, "slow down", retry_after=7.0)
 
     (result,) = score(quality(0.8, busy, 0.9), asked)
@@ -161,8 +161,8 @@ def test_a_part_that_may_come_later_is_waited_for(asked: Exchange, score: Any) -
     )
 
 
-def test_without_any_part_there_is_no_value(asked: Exchange, score: Any) -> None:
-    """With the reason of the first."""
+def test_there_is_no_value_if_every_part_is_missing(asked: Exchange, score: Any) -> None:
+    """The reason is that of the first part."""
     errors = [
         ScoringError(reason, "no")
         for reason in (UnscoredReason.UNPARSABLE, UnscoredReason.MISSING_INPUT, UnscoredReason.UNPARSABLE)
@@ -173,8 +173,8 @@ def test_without_any_part_there_is_no_value(asked: Exchange, score: Any) -> None
     assert (result.value, result.reason) == (None, UnscoredReason.UNPARSABLE)
 
 
-def test_without_contexts_there_is_no_quality(exchange: Make, score: Any) -> None:
-    """Relevancy alone is another scorer."""
+def test_contexts_are_required(exchange: Make, score: Any) -> None:
+    """Relevancy alone is a different scorer."""
     (result,) = score(quality(0.8, 0.8, 0.8), exchange())
 
     assert result.reason is UnscoredReason.MISSING_INPUT
@@ -184,7 +184,7 @@ def test_without_contexts_there_is_no_quality(exchange: Make, score: Any) -> Non
 
 
 def ratings_and_verdicts(request: Any) -> dict[str, Any]:
-    """Return what a judge says that knows who created Python."""
+    """Return the reply of a judge that knows who created Python."""
     properties = (request.schema or {})["properties"]
     if "ratings" in properties:
         return {"ratings": [5 if "Guido" in each else 1 for each in request.text.split("Passage ")[1:]]}
@@ -196,8 +196,8 @@ def ratings_and_verdicts(request: Any) -> dict[str, Any]:
     return {"intent": "To know who invented Python.", "given": "A name.", "rating": 5}
 
 
-def test_a_relevant_answer_that_is_unfaithful_is_told_from_a_faithful_one(exchange: Make, judged: Any) -> None:
-    """Who invented Python? Larry Wall: good contexts, a name as asked, and not what they say."""
+def test_a_relevant_but_unfaithful_answer_scores_lower_than_a_faithful_one(exchange: Make, judged: Any) -> None:
+    """ "Who invented Python?" "Larry Wall." names a person, as asked, but contradicts good contexts."""
     contexts = ("Guido van Rossum created Python.", "Guido worked at a research institute.")
     wall = exchange("Who invented Python?", "Larry Wall invented Python.", *contexts)
     guido = exchange("Who invented Python?", "Guido van Rossum invented Python.", *contexts)
@@ -216,8 +216,8 @@ def test_a_relevant_answer_that_is_unfaithful_is_told_from_a_faithful_one(exchan
     assert faithful.value > unsupported.value
 
 
-def test_parts_are_the_scorers_of_the_same_settings(fake: FakeJudge, bare: Path) -> None:
-    """Made once, with their own options, and asked by either name."""
+def test_parts_are_shared_with_the_scorers_of_the_settings(fake: FakeJudge, bare: Path) -> None:
+    """Each scorer is created once with its own options and is used under both names."""
     names = ("faithfulness", "answer_quality")
     options = {"faithfulness": {"claims": "judge"}, "answer_quality": {"relevancy": "intent_match"}}
     workbench = build_scorers(load_settings(service="tests", **fake.settings(), scorers=names, scorer_options=options))
@@ -229,8 +229,8 @@ def test_parts_are_the_scorers_of_the_same_settings(fake: FakeJudge, bare: Path)
     asyncio.run(workbench.aclose())
 
 
-def test_wrong_options_in_settings_name_the_setting(fake: FakeJudge, bare: Path) -> None:
-    """Before anything is scored."""
+def test_errors_about_invalid_options_name_the_setting(fake: FakeJudge, bare: Path) -> None:
+    """They are raised before anything is scored."""
     options = {"answer_quality": {"relevancy": "answer_quality"}}
 
     with pytest.raises(SettingsError, match=r"scorer_options.answer_quality: relevancy must be one of"):
@@ -242,8 +242,8 @@ def test_wrong_options_in_settings_name_the_setting(fake: FakeJudge, bare: Path)
 # Options
 
 
-def test_another_scorer_may_stand_for_relevancy(asked: Exchange, score: Any) -> None:
-    """With the same weight."""
+def test_the_relevancy_part_can_be_another_scorer(asked: Exchange, score: Any) -> None:
+    """It gets the same weight."""
     parts = {name: Fixed(name, 1.0) for name in ("context_relevance", "faithfulness")}
     scorer = AnswerQuality({**parts, "direct_relevancy": Fixed("direct_relevancy", 0.5)}, relevancy="direct_relevancy")
 
@@ -256,14 +256,14 @@ def test_another_scorer_may_stand_for_relevancy(asked: Exchange, score: Any) -> 
     "options",
     [{"relevancy": "answer_quality"}, {"relevancy": "direct_relevancy"}, {"aggregate": "mean"}, {"missing": "zero"}],
 )
-def test_wrong_options_are_refused(options: Any) -> None:
-    """A scorer of itself, one that is not there, and words that are none."""
+def test_invalid_options_are_rejected(options: Any) -> None:
+    """The scorer itself as a part, an unknown part, and invalid values."""
     with pytest.raises(ValueError, match=r"must be|there is no scorer for direct_relevancy"):
         quality(1.0, 1.0, 1.0, **options)
 
 
-def test_its_fingerprint_does_not_change_by_accident() -> None:
-    """It covers options and the fingerprints of the parts."""
+def test_the_fingerprint_does_not_change_by_accident() -> None:
+    """It covers the options and the fingerprints of the parts."""
     assert quality(1.0, 1.0, 1.0).fingerprint == "af977222ffdf"
     assert quality(1.0, 1.0, 1.0, aggregate="minimum").fingerprint != "af977222ffdf"
     assert "faithfulness" in repr(quality(1.0, 1.0, 1.0))

@@ -1,4 +1,4 @@
-"""Answer relevancy: the formula, what the judge is asked, and what its replies are worth."""
+"""Answer relevancy: the formula, the judge requests, and the handling of replies."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ QUESTIONS = ["Where is the pier?", "Where does one board the ferry?", "What lies
 
 
 class IdleJudge:
-    """A judge that is never asked."""
+    """Judge that must not be called."""
 
     def __init__(self, model: str = "judge-1") -> None:
         self.model = model
@@ -44,12 +44,12 @@ class IdleJudge:
 
 
 def prompt_of(request: Any) -> str:
-    """Return all that the judge was told."""
+    """Return the complete text sent to the judge."""
     return "\n".join(message["content"] for message in request.body["messages"])
 
 
-def test_the_value_is_the_mean_cosine_to_the_question_asked(bench: Any) -> None:
-    """With vectors set by hand the mean is exact, and every question keeps its own similarity."""
+def test_the_value_is_the_mean_cosine_to_the_original_question(bench: Any) -> None:
+    """With fixed vectors the mean is exact, and each generated question keeps its own similarity."""
     bench.fake.questions = lambda answer: QUESTIONS
     vectors = [[1.0, 0.0, 0.0], [0.6, 0.8, 0.0], [0.0, 0.0, 2.0], [3.0, 0.0, 4.0]]
     bench.fake.vectors = dict(zip([ASKED, *QUESTIONS], vectors, strict=True))
@@ -63,8 +63,8 @@ def test_the_value_is_the_mean_cosine_to_the_question_asked(bench: Any) -> None:
     assert (score.label, score.state, score.reason) == ("irrelevant", "scored", None)
 
 
-def test_negative_similarities_are_kept(bench: Any) -> None:
-    """The raw mean is kept, down to -1."""
+def test_negative_means_are_kept(bench: Any) -> None:
+    """The raw mean is stored, down to -1."""
     bench.fake.questions = lambda answer: QUESTIONS
     bench.fake.vectors = {ASKED: [1.0, 0.0], **{question: [-1.0, 0.0] for question in QUESTIONS}}
 
@@ -74,7 +74,7 @@ def test_negative_similarities_are_kept(bench: Any) -> None:
 
 
 def test_a_score_names_judge_embedder_and_tokens(bench: Any) -> None:
-    """Whoever reads a score can see what made it."""
+    """A score records what produced it."""
     (score,) = bench.score()
 
     assert (score.judge, score.embedder) == ("fake-judge", "fake-embedder")
@@ -107,29 +107,29 @@ def test_any_number_of_questions_costs_one_request(bench: Any, count: int) -> No
         ({"embedder": None}, "similarity 'embedding' needs an embedder"),
     ],
 )
-def test_options_that_cannot_be_are_refused(options: dict[str, Any], why: str) -> None:
-    """With what they may be."""
+def test_invalid_options_are_rejected(options: dict[str, Any], why: str) -> None:
+    """The error states the allowed values."""
     with pytest.raises(ValueError, match=why):
         AnswerRelevancy(**{"judge": IdleJudge(), "embedder": FakeEmbedder(), **options})
 
 
 def test_the_judge_sees_the_answer_and_never_the_question(bench: Any, exchange: Make) -> None:
-    """The questions are written from the answer alone."""
+    """Questions are generated from the answer alone."""
     bench.score(exchange("Which pier has the zebra?", "Boats leave from pier four."))
 
     assert "Boats leave from pier four." in prompt_of(bench.fake.chat_requests[0])
     assert "zebra" not in prompt_of(bench.fake.chat_requests[0])
 
 
-def test_question_and_generated_questions_go_out_in_one_embedding_request(bench: Any) -> None:
-    """One request carries all four texts."""
+def test_all_questions_are_embedded_in_one_request(bench: Any) -> None:
+    """One request contains the original and the generated questions: four texts."""
     bench.score()
 
     assert [len(request.body["input"]) for request in bench.fake.embedding_requests] == [4]
 
 
-def test_a_question_asked_again_is_not_embedded_again(bench: Any, exchange: Make) -> None:
-    """The vector of a question is remembered."""
+def test_a_repeated_question_is_not_embedded_again(bench: Any, exchange: Make) -> None:
+    """The vector of the original question is cached."""
     bench.score(exchange(), exchange())
 
     assert ASKED in bench.fake.embedding_requests[0].body["input"]
@@ -140,7 +140,7 @@ def test_a_question_asked_again_is_not_embedded_again(bench: Any, exchange: Make
 
 
 def test_a_server_that_ignores_n_is_asked_for_a_list_from_then_on(bench: Any, exchange: Make) -> None:
-    """The first time a second request brings the list; afterwards one request brings all."""
+    """The first exchange takes a second request for the list. Later exchanges take one request."""
     bench.fake.supports_n = False
     bench.fake.questions = lambda answer: QUESTIONS
 
@@ -154,8 +154,8 @@ def test_a_server_that_ignores_n_is_asked_for_a_list_from_then_on(bench: Any, ex
     assert [each["text"] for each in second.details["questions"]] == QUESTIONS
 
 
-def test_a_short_list_is_topped_up_once(bench: Any, exchange: Make) -> None:
-    """A judge that writes too few questions twice is not asked a third time."""
+def test_missing_questions_are_requested_only_once_more(bench: Any, exchange: Make) -> None:
+    """A judge that returns too few questions twice is not asked a third time."""
     bench.fake.supports_n = False
     bench.fake.questions = lambda answer: QUESTIONS[:1]
 
@@ -165,8 +165,11 @@ def test_a_short_list_is_topped_up_once(bench: Any, exchange: Make) -> None:
     assert (second.details["requested"], second.details["usable"]) == (3, 2)
 
 
-def test_a_choice_that_is_missing_once_is_no_habit(exchange: Make, score: Any) -> None:
-    """A server that sent two of three choices honours n: the third is asked for, and the next time all three."""
+def test_one_missing_choice_does_not_disable_requests_for_n_choices(exchange: Make, score: Any) -> None:
+    """A server that sent two of three choices supports n.
+
+    The third is requested, and the next request asks for all three.
+    """
 
     class Filtered(IdleJudge):
         asked: tuple[int, ...] = ()
@@ -182,11 +185,11 @@ def test_a_choice_that_is_missing_once_is_no_habit(exchange: Make, score: Any) -
     assert first.details["usable"] == second.details["usable"] == 3
 
 
-# Replies that are not what was asked for
+# Invalid replies
 
 
-def test_one_malformed_choice_costs_one_question(bench: Any) -> None:
-    """The others still make a score, and it says how many they were."""
+def test_one_malformed_choice_loses_only_one_question(bench: Any) -> None:
+    """The remaining questions form the score, which records their number."""
     bench.fake.faults.append(Fault("malformed"))
 
     (score,) = bench.score()
@@ -197,8 +200,8 @@ def test_one_malformed_choice_costs_one_question(bench: Any) -> None:
 
 
 @pytest.mark.parametrize("useless", [" ?", "???", "Pier four.", "12?", "\u200b?"])
-def test_without_a_usable_question_there_is_no_score(bench: Any, useless: str) -> None:
-    """Empty, without letters, or no question: never a number."""
+def test_there_is_no_value_without_a_usable_question(bench: Any, useless: str) -> None:
+    """Replies that are empty, without letters or not a question never become a number."""
     bench.fake.questions = lambda answer: [useless]
 
     (score,) = bench.score()
@@ -209,7 +212,7 @@ def test_without_a_usable_question_there_is_no_score(bench: Any, useless: str) -
 
 @pytest.mark.parametrize("habit", ["supported", "ignored", "rejected"])
 def test_servers_with_and_without_json_schema_give_the_same_value(bench: Any, habit: Any) -> None:
-    """The form of the reply changes nothing about the score."""
+    """The form of the reply does not affect the score."""
     bench.options["judge_detects_refusals"] = True
     bench.fake.response_format = habit
     bench.fake.questions = lambda answer: QUESTIONS
@@ -220,8 +223,8 @@ def test_servers_with_and_without_json_schema_give_the_same_value(bench: Any, ha
     assert [each["noncommittal"] for each in score.details["questions"]] == [None if habit == "ignored" else False] * 3
 
 
-def test_a_refused_schema_is_not_sent_again(bench: Any, exchange: Make) -> None:
-    """The refusal is remembered: two requests for the first exchange, one for the next."""
+def test_a_rejected_json_schema_is_not_sent_again(bench: Any, exchange: Make) -> None:
+    """The first exchange takes two requests, the next one request."""
     bench.options["judge_detects_refusals"] = True
     bench.fake.response_format = "rejected"
 
@@ -246,8 +249,8 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("answer", HOSTILE.values(), ids=HOSTILE.keys())
-def test_hostile_answers_are_data(bench: Any, exchange: Make, answer: str) -> None:
-    """Whatever stands in an answer, it stands between the marks, and a number or a reason comes out."""
+def test_hostile_answers_are_treated_as_data(bench: Any, exchange: Make, answer: str) -> None:
+    """Any answer stays between its delimiters and results in a value or a reason."""
     (score,) = bench.score(exchange(answer=answer))
 
     assert score.state == "scored"
@@ -258,8 +261,8 @@ def test_hostile_answers_are_data(bench: Any, exchange: Make, answer: str) -> No
     json.dumps(score.details).encode()
 
 
-def test_each_answer_has_its_own_fence(bench: Any, exchange: Make) -> None:
-    """A mark that was seen once closes nothing in another answer; of equal answers the requests are equal."""
+def test_each_answer_has_its_own_delimiter(bench: Any, exchange: Make) -> None:
+    """A delimiter seen once does not close another answer. Equal answers have equal requests."""
     bench.score(exchange(), exchange(), exchange(answer="It leaves at nine from pier four."))
 
     first, again, other = (request.body["messages"] for request in bench.fake.chat_requests)
@@ -267,8 +270,8 @@ def test_each_answer_has_its_own_fence(bench: Any, exchange: Make) -> None:
     assert first[-1]["content"].splitlines()[0] != other[-1]["content"].splitlines()[0]
 
 
-def test_a_megabyte_is_cut_for_the_judge_and_says_so(bench: Any, exchange: Make) -> None:
-    """What the judge was shown stands in the details."""
+def test_a_huge_answer_is_truncated_and_the_details_say_so(bench: Any, exchange: Make) -> None:
+    """The details record how much the judge was shown."""
     (score,) = bench.score(exchange(answer="The ferry leaves from pier four. " * 32_000))
 
     assert score.state == "scored"
@@ -276,11 +279,11 @@ def test_a_megabyte_is_cut_for_the_judge_and_says_so(bench: Any, exchange: Make)
     assert len(prompt_of(bench.fake.chat_requests[0])) < 18_000
 
 
-# The form for the smallest models
+# Few-shot mode
 
 
-def test_few_shot_shows_examples_and_asks_for_a_line(bench: Any) -> None:
-    """Four examples as turns, no schema, no vote, one line."""
+def test_few_shot_mode_sends_examples_and_requests_one_line(bench: Any) -> None:
+    """Four examples as messages, no schema, no refusal vote, one line."""
     bench.options["prompt_style"] = "few_shot"
     bench.fake.questions = lambda answer: QUESTIONS
 
@@ -299,21 +302,21 @@ def test_few_shot_shows_examples_and_asks_for_a_line(bench: Any) -> None:
 
 
 def scorer(**changes: Any) -> AnswerRelevancy:
-    """Return a scorer of known parts."""
+    """Return a scorer with fixed parts."""
     judge = IdleJudge(changes.pop("judge", "judge-1"))
     embedder = FakeEmbedder()
     embedder.model = changes.pop("embedder", "embedder-1")
     return AnswerRelevancy(judge, embedder, **changes)
 
 
-def test_the_fingerprint_is_stable() -> None:
-    """Scores of one fingerprint are averaged: when this changes, so must the version or the prompt."""
+def test_the_fingerprint_does_not_change_by_accident() -> None:
+    """Only scores with equal fingerprints are averaged: a new fingerprint needs a new version or prompt."""
     assert scorer().fingerprint == "2d0eececb40a"
     assert scorer(prompt_style="few_shot").fingerprint == "ec67b9a5586a"
 
 
-def test_every_part_changes_the_fingerprint() -> None:
-    """Judge, embedder, N, form and the meaning of votes each make scores another kind."""
+def test_every_option_that_affects_values_changes_the_fingerprint() -> None:
+    """Judge, embedder, N, form of the request and handling of votes."""
     kinds = [
         scorer(),
         scorer(judge="judge-2"),
@@ -329,7 +332,7 @@ def test_every_part_changes_the_fingerprint() -> None:
 
 
 def test_values_stay_in_the_documented_range() -> None:
-    """The mean of cosines cannot leave -1 to 1."""
+    """A mean of cosines stays within -1 to 1."""
     random = np.random.default_rng(7)
     rows = random.normal(size=(50, 8))
     unit = rows / np.linalg.norm(rows, axis=1, keepdims=True)
@@ -338,8 +341,8 @@ def test_values_stay_in_the_documented_range() -> None:
     assert math.isclose(float(unit[0] @ unit[0]), 1)
 
 
-def test_vectors_of_another_dimension_make_a_score_again(fake: FakeJudge, exchange: Make) -> None:
-    """After a change of model behind one name: the question's remembered vector is no use, and is asked for anew."""
+def test_cached_vectors_are_replaced_if_the_embedding_dimension_changes(fake: FakeJudge, exchange: Make) -> None:
+    """A model can change behind one name. The question is embedded again, and the exchange gets a score."""
 
     async def score_twice() -> list[Score]:
         server = ModelServer(api_key="test", base_url=fake.base_url)

@@ -1,4 +1,4 @@
-"""Answers that answer relevancy does not take as they are: refusals, echoes of the question, votes against them."""
+"""Answers that answer relevancy handles specially: refusals, echoes of the question, and refusal votes."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ QUESTIONS = ["Where is the pier?", "Where does one board the ferry?", "What lies
 
 
 def prompt_of(request: Any) -> str:
-    """Return all that the judge was told."""
+    """Return the complete text sent to the judge."""
     return "\n".join(message["content"] for message in request.body["messages"])
 
 
 # Noncommittal answers
 
 
-def test_a_noncommittal_answer_is_zero_and_is_shown_to_nobody(bench: Any, exchange: Make) -> None:
-    """The rules come before the judge, and say which of them matched. The judge is only asked who it is."""
+def test_a_refusal_found_by_rules_scores_zero_without_judging(bench: Any, exchange: Make) -> None:
+    """The details name the matching rule. The judge is only asked to identify itself."""
     (score,) = bench.score(exchange(answer="I'm sorry, but I don't have that information."))
 
     assert (score.value, score.label, score.state) == (0.0, "noncommittal", "scored")
@@ -33,8 +33,8 @@ def test_a_noncommittal_answer_is_zero_and_is_shown_to_nobody(bench: Any, exchan
 
 
 @pytest.mark.parametrize("supports_n", [True, False])
-def test_a_zero_by_rule_counts_with_the_scores_of_the_judge(bench: Any, exchange: Make, supports_n: bool) -> None:
-    """Whichever comes first, both are of one fingerprint, in one process and after a restart."""
+def test_zeros_by_rule_have_the_fingerprint_of_judged_scores(bench: Any, exchange: Make, supports_n: bool) -> None:
+    """This holds in any order, in one process and after a restart."""
     bench.fake.supports_n = supports_n
     refusal = exchange(answer="I don't know.")
 
@@ -43,8 +43,8 @@ def test_a_zero_by_rule_counts_with_the_scores_of_the_judge(bench: Any, exchange
     assert len({score.fingerprint for score in scores}) == 1
 
 
-def test_choices_and_lists_are_of_two_fingerprints(bench: Any) -> None:
-    """Questions of one list differ more from one another than those of N choices."""
+def test_choices_and_lists_have_different_fingerprints(bench: Any) -> None:
+    """Questions from one list differ more from each other than N separate choices."""
     (choices,) = bench.score()
     bench.fake.supports_n = False
     (listed,) = bench.score()
@@ -52,8 +52,8 @@ def test_choices_and_lists_are_of_two_fingerprints(bench: Any) -> None:
     assert choices.fingerprint != listed.fingerprint
 
 
-def test_no_vote_is_asked_for_that_does_not_count(bench: Any) -> None:
-    """Small judges vote wrongly nine times in ten, and a plain question costs fewer tokens."""
+def test_refusal_votes_are_requested_only_if_they_count(bench: Any) -> None:
+    """Small judges vote incorrectly nine times in ten, and a plain question costs fewer tokens."""
     bench.fake.noncommittal = True
 
     (score,) = bench.score()
@@ -68,7 +68,7 @@ def test_no_vote_is_asked_for_that_does_not_count(bench: Any) -> None:
     ("votes", "decided"),
     [([True, True, False], True), ([True, False, False], False), ([True, False], False), (None, False)],
 )
-def test_a_strict_majority_of_votes_decides_when_it_is_asked_for(bench: Any, votes: Any, decided: bool) -> None:
+def test_enabled_refusal_votes_are_decided_by_strict_majority(bench: Any, votes: Any, decided: bool) -> None:
     """Half of the votes is not enough."""
     bench.options |= {"judge_detects_refusals": True, "generated_questions": len(votes or [1, 2])}
     bench.fake.noncommittal = votes
@@ -83,8 +83,8 @@ def test_a_strict_majority_of_votes_decides_when_it_is_asked_for(bench: Any, vot
 # Copies of the question
 
 
-def test_an_answer_that_only_repeats_the_question_is_off(bench: Any, exchange: Make) -> None:
-    """An echo gets 0 and the lowest band, and is shown to nobody."""
+def test_an_answer_that_only_repeats_the_question_is_irrelevant(bench: Any, exchange: Make) -> None:
+    """An echo gets 0 and the lowest band and is not sent to the judge."""
     (score,) = bench.score(
         exchange(answer="Where does the ferry to the island leave? WHERE DOES the ferry to the island leave")
     )
@@ -96,15 +96,15 @@ def test_an_answer_that_only_repeats_the_question_is_off(bench: Any, exchange: M
 
 
 def test_copies_of_the_question_do_not_reach_the_judge(bench: Any, exchange: Make) -> None:
-    """Repeating the question in the answer does not help it."""
+    """Repeating the question in the answer does not raise the score."""
     bench.score(exchange(answer=f"{ASKED} {ASKED.upper()} Bananas are rich in potassium."))
 
     assert "ferry" not in prompt_of(bench.fake.chat_requests[0]).lower()
     assert "Bananas are rich in potassium." in prompt_of(bench.fake.chat_requests[0])
 
 
-def test_copies_may_stay(bench: Any, exchange: Make) -> None:
-    """The rule is an option."""
+def test_copies_of_the_question_can_be_kept(bench: Any, exchange: Make) -> None:
+    """Removing them is an option."""
     bench.options["remove_question_echo"] = False
 
     (score,) = bench.score(exchange(answer=f"{ASKED} Bananas are rich in potassium."))

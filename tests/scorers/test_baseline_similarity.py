@@ -21,7 +21,7 @@ Make = Callable[..., Exchange]
 
 
 def cosines_of(rows: list[list[float]]) -> UnrelatedPairs:
-    """Return them as found between questions and answers."""
+    """Return cosines as computed between questions and answers."""
     return UnrelatedPairs("question_answer_similarity", "question and answer", "mini", np.array(rows))
 
 

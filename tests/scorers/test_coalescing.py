@@ -29,7 +29,7 @@ ASKED = [Message("user", "Why?")]
 
 
 class Oracle:
-    """Says what it is asked, once it is let; counts."""
+    """Judge that replies with its prompt when released, and counts requests."""
 
     model = "oracle"
 
@@ -69,7 +69,7 @@ class Oracle:
 
 
 def together(oracle: Oracle, *asks: Callable[[CoalescingJudge], Awaitable[Reply]]) -> tuple[list[Any], UsageMeter]:
-    """Return what came of questions asked at the same time, and what they took."""
+    """Return the results of concurrent requests and their usage."""
 
     async def ask_all() -> tuple[list[Any], UsageMeter]:
         judge = CoalescingJudge(oracle)
@@ -254,12 +254,12 @@ def test_slots_are_free_in_the_next_event_loop() -> None:
 
 @pytest.fixture
 def server(fake: FakeJudge) -> ModelServer:
-    """Where the fake judge is."""
+    """Return the URL of the fake judge."""
     return ModelServer(api_key="test", base_url=fake.base_url, timeout=30.0, retries=0)
 
 
 def ask_at_once(server: ModelServer, count: int, concurrency: int) -> list[Any]:
-    """Return what came of so many different requests made at the same time."""
+    """Return the results of this number of different concurrent requests."""
 
     async def ask_all() -> list[Any]:
         judge = OpenAIJudge("fake-judge", server, concurrency=concurrency)

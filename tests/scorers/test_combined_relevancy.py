@@ -1,4 +1,4 @@
-"""Combined relevancy: four parts, weighted; missing ones renormalized and marked, or waited for."""
+"""Combined relevancy: a weighted mean of four parts, and the handling of missing parts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ REVERSE, DIRECT, COVERAGE, INTENT = VALUES
 
 
 class Scripted:
-    """A part that says what it is told."""
+    """Part that returns scripted results."""
 
     requires = frozenset({"question", "answer"})
     range = (-1.0, 1.0)
@@ -45,17 +45,17 @@ class Scripted:
 
 
 def parts(made: str = "made", **said: Any) -> dict[str, Scripted]:
-    """Return the four parts; what is not said is as in VALUES."""
+    """Return the four parts, with results from VALUES by default."""
     return {name: Scripted(name, said.get(name, value), made) for name, value in VALUES.items()}
 
 
 def failed(reason: UnscoredReason, **more: Any) -> ScoringError:
-    """Return what a part raises that has no value."""
+    """Return the error raised by a part without a value."""
     return ScoringError(reason, "as asked", **more)
 
 
-def test_the_formula(exchange: Make, score: Any) -> None:
-    """.30 reverse, .25 direct, .25 coverage, .20 intent."""
+def test_the_value_is_the_weighted_mean_of_four_parts(exchange: Make, score: Any) -> None:
+    """Weights: .30 answer relevancy, .25 direct relevancy, .25 question coverage, .20 intent match."""
     (found,) = score(CombinedRelevancy(parts()), exchange())
 
     assert found.value == pytest.approx(0.30 * 0.8 + 0.25 * 0.75 + 0.25 * 0.5 + 0.20 * 1.0, abs=1e-9)
@@ -77,8 +77,8 @@ def test_the_formula(exchange: Make, score: Any) -> None:
     }  # fmt: skip
 
 
-def test_a_negative_cosine_counts_as_0_and_is_kept(exchange: Make, score: Any) -> None:
-    """Answer relevancy goes down to -1; the whole does not."""
+def test_a_negative_cosine_counts_as_zero(exchange: Make, score: Any) -> None:
+    """Answer relevancy can be as low as -1, the combined value cannot. The original value is kept."""
     low = dict.fromkeys(VALUES, 0.0)
 
     (found,) = score(CombinedRelevancy(parts(**low | {REVERSE: -0.4})), exchange())
@@ -87,8 +87,8 @@ def test_a_negative_cosine_counts_as_0_and_is_kept(exchange: Make, score: Any) -
 
 
 @pytest.mark.parametrize("missing", VALUES)
-def test_a_part_that_failed_for_good_is_renormalized_and_marked(exchange: Make, score: Any, missing: str) -> None:
-    """In label, explanation, details and fingerprint: such a score is never averaged with whole ones."""
+def test_a_permanently_failed_part_is_excluded_and_recorded(exchange: Make, score: Any, missing: str) -> None:
+    """Label, explanation, details and fingerprint record it, so such scores are never averaged with complete ones."""
     whole, found = (
         score(CombinedRelevancy(parts(**said)), exchange())[0]
         for said in ({}, {missing: failed(UnscoredReason.UNPARSABLE)})
@@ -105,8 +105,8 @@ def test_a_part_that_failed_for_good_is_renormalized_and_marked(exchange: Make, 
     assert found.fingerprint != whole.fingerprint
 
 
-def test_a_missing_part_may_fail_the_whole(exchange: Make, score: Any) -> None:
-    """With the reason of the first one missing."""
+def test_a_missing_part_can_be_configured_to_fail_the_score(exchange: Make, score: Any) -> None:
+    """The score has the reason of the first missing part."""
     said = {DIRECT: failed(UnscoredReason.OUT_OF_RANGE), INTENT: failed(UnscoredReason.UNPARSABLE)}
 
     (found,) = score(CombinedRelevancy(parts(**said), missing="fail"), exchange())
@@ -115,8 +115,8 @@ def test_a_missing_part_may_fail_the_whole(exchange: Make, score: Any) -> None:
     assert found.explanation == "without direct_relevancy, intent_match: as asked"
 
 
-def test_with_all_parts_missing_there_is_no_value(exchange: Make, score: Any) -> None:
-    """Never 0."""
+def test_there_is_no_value_if_every_part_is_missing(exchange: Make, score: Any) -> None:
+    """The value is never 0."""
     said = dict.fromkeys(VALUES, failed(UnscoredReason.UNPARSABLE)) | {
         REVERSE: failed(UnscoredReason.NO_USABLE_QUESTION)
     }
@@ -127,8 +127,8 @@ def test_with_all_parts_missing_there_is_no_value(exchange: Make, score: Any) ->
 
 
 @pytest.mark.parametrize("missing", ["renormalize", "fail"])
-def test_a_part_that_may_still_come_postpones_the_whole(exchange: Make, score: Any, missing: Any) -> None:
-    """A moment's trouble is not kept as a figure; the wait that the server asked for is handed on."""
+def test_a_temporary_failure_of_a_part_postpones_the_score(exchange: Make, score: Any, missing: Any) -> None:
+    """A temporary failure does not become a value. The delay that the server requested is passed on."""
     said = {
         COVERAGE: failed(UnscoredReason.JUDGE_RATE_LIMITED, retry_after=7.0),
         DIRECT: failed(UnscoredReason.UNPARSABLE),
@@ -139,21 +139,21 @@ def test_a_part_that_may_still_come_postpones_the_whole(exchange: Make, score: A
     assert (found.value, found.reason, found.details) == (None, UnscoredReason.JUDGE_RATE_LIMITED, {"retry_after": 7.0})
 
 
-def test_tried_again_only_what_is_missing_is_asked(exchange: Make, score: Any) -> None:
-    """What the other parts said is kept for it: a judge that is busy is not made busier."""
+def test_a_retry_scores_only_the_missing_parts(exchange: Make, score: Any) -> None:
+    """Results of other parts are reused, which spares a busy judge."""
     said = parts(**{COVERAGE: failed(UnscoredReason.JUDGE_TIMEOUT)})
     combined = CombinedRelevancy(said)
 
     score(combined, exchange())
     said[COVERAGE].said = 0.5
-    found, anew = score(combined, exchange(), exchange())
+    retried, repeated = score(combined, exchange(), exchange())
 
-    assert found.value == anew.value == pytest.approx(0.7525, abs=1e-9)
+    assert retried.value == repeated.value == pytest.approx(0.7525, abs=1e-9)
     assert {name: part.asked for name, part in said.items()} == {REVERSE: 2, DIRECT: 2, COVERAGE: 3, INTENT: 2}
 
 
-def test_what_is_kept_is_for_the_same_exchange_only(exchange: Make, score: Any) -> None:
-    """Rows of a data set may share an id: one of them must not have the other's parts."""
+def test_results_are_reused_only_for_the_same_exchange(exchange: Make, score: Any) -> None:
+    """Rows of a data set can share an id and still get their own results."""
     said = parts(**{COVERAGE: failed(UnscoredReason.JUDGE_TIMEOUT)})
     combined = CombinedRelevancy(said)
 
@@ -164,8 +164,8 @@ def test_what_is_kept_is_for_the_same_exchange_only(exchange: Make, score: Any) 
     assert {name: part.asked for name, part in said.items()} == dict.fromkeys(said, 2)
 
 
-def test_weights_of_ones_own(exchange: Make, score: Any) -> None:
-    """A part that is left out, or has 0, is not asked and not needed."""
+def test_weights_can_be_configured(exchange: Make, score: Any) -> None:
+    """A part that is not listed or has weight 0 is neither called nor required."""
     said = parts()
     weights = {REVERSE: 3, INTENT: 1, DIRECT: 0}
 
@@ -190,14 +190,14 @@ def test_weights_of_ones_own(exchange: Make, score: Any) -> None:
         ([0.5, 0.5], "must map names"),
     ],
 )
-def test_weights_that_cannot_be_are_refused(weights: Any, said: str) -> None:
-    """Before anything is asked."""
+def test_invalid_weights_are_rejected(weights: Any, said: str) -> None:
+    """The error is raised before any request."""
     with pytest.raises((ValueError, TypeError), match=said):
         CombinedRelevancy(parts(), weights=weights)
 
 
-def test_other_mistakes_are_refused() -> None:
-    """A policy that there is not, and a part that nobody passed."""
+def test_an_unknown_policy_or_missing_part_is_rejected() -> None:
+    """The policy does not exist, or a weighted part was not passed."""
     with pytest.raises(ValueError, match="missing must be renormalize or fail, not 'ignore'"):
         CombinedRelevancy(parts(), missing="ignore")  # type: ignore[arg-type]  # on purpose
     with pytest.raises(ValueError, match="there is no scorer for intent_match"):
@@ -205,12 +205,12 @@ def test_other_mistakes_are_refused() -> None:
 
 
 def fingerprints(scorer: CombinedRelevancy, exchange: Exchange, score: Any) -> tuple[str, str]:
-    """Return the scorer's and its score's."""
+    """Return the fingerprints of the scorer and of its score."""
     return scorer.fingerprint, score(scorer, exchange)[0].fingerprint
 
 
-def test_the_fingerprint_is_of_the_parts_really_made_and_the_weights(exchange: Make, score: Any) -> None:
-    """The scorer's own is of the parts as configured. Whoever changes one changes these lines."""
+def test_the_fingerprint_covers_weights_and_the_parts_used(exchange: Make, score: Any) -> None:
+    """The scorer's own fingerprint covers the configured parts. Update these lines if one changes on purpose."""
     plain = fingerprints(CombinedRelevancy(parts()), exchange(), score)
     other: Mapping[str, Any] = dict.fromkeys(WEIGHTS, 0.25)
 
@@ -220,7 +220,7 @@ def test_the_fingerprint_is_of_the_parts_really_made_and_the_weights(exchange: M
 
 
 def wired(fake: FakeJudge, exchange: Exchange, *names: str, **options: Any) -> list[Score]:
-    """Score an exchange as the settings say, with the real parts over HTTP."""
+    """Score an exchange as configured, with the real parts over HTTP."""
     settings = load_settings(
         service="tests", **fake.settings(), scorers=names, scorer_options={"combined_relevancy": options}
     )
@@ -238,8 +238,8 @@ def wired(fake: FakeJudge, exchange: Exchange, *names: str, **options: Any) -> l
 
 
 @pytest.mark.usefixtures("bare")
-def test_the_settings_wire_the_shared_parts(exchange: Make, fake: FakeJudge) -> None:
-    """Of a part that is also named by itself the value is the same, and it is asked once."""
+def test_parts_are_shared_with_the_scorers_of_the_settings(exchange: Make, fake: FakeJudge) -> None:
+    """A part that is also configured as a scorer has the same value and is judged once."""
     combined, coverage = wired(fake, exchange(), "combined_relevancy", "question_coverage")
 
     parts = combined.details["parts"]
@@ -251,16 +251,20 @@ def test_the_settings_wire_the_shared_parts(exchange: Make, fake: FakeJudge) -> 
 
 
 @pytest.mark.usefixtures("bare")
-def test_a_part_without_weight_is_not_even_made(exchange: Make, fake: FakeJudge) -> None:
-    """It may need what is not configured."""
+def test_a_part_without_weight_is_not_created(exchange: Make, fake: FakeJudge) -> None:
+    """It can depend on something that is not configured."""
     (combined,) = wired(fake, exchange(), "combined_relevancy", weights={INTENT: 1, COVERAGE: 1})
 
-    assert (list(combined.details["parts"]), len(fake.chat_requests), fake.embedding_requests) == ([COVERAGE, INTENT], 2, [])
+    assert (list(combined.details["parts"]), len(fake.chat_requests), fake.embedding_requests) == (
+        [COVERAGE, INTENT],
+        2,
+        [],
+    )
 
 
 @pytest.mark.parametrize("options", [{"weights": {"intent": 1}}, {"weights": 3}, {"missing": "zero"}, {"wieghts": {}}])
 @pytest.mark.usefixtures("bare")
-def test_wrong_options_are_told_with_the_settings_name(exchange: Make, fake: FakeJudge, options: Any) -> None:
-    """At the start."""
+def test_errors_about_invalid_options_name_the_setting(exchange: Make, fake: FakeJudge, options: Any) -> None:
+    """They are raised at startup."""
     with pytest.raises(SettingsError, match=r"^setting scorer_options\.combined_relevancy: "):
         wired(fake, exchange(), "combined_relevancy", **options)

@@ -1,4 +1,4 @@
-"""Direct relevancy: one token where the server tells probabilities, a parsed rating where not."""
+"""Direct relevancy: the expected rating of one token, or a parsed rating if the server returns no log probabilities."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ASKED = "Where does the ferry to the island leave?"
 
 @pytest.fixture
 def direct(bench: Any) -> Any:
-    """A bench whose scorer rates, and whose judge tells that it is likely to say 5."""
+    """Return a bench with a rating scorer and a judge whose most likely rating is 5."""
     bench.make = lambda judge, embedder, **options: DirectRelevancy(judge, **options)
     bench.fake.first_token = {"5": 0.7, "4": 0.3}
     return bench
@@ -41,8 +41,8 @@ def test_the_value_is_the_expected_rating_of_one_token(direct: Any) -> None:
 
 
 @pytest.mark.parametrize("treatment", ["ignored", "refused"])
-def test_without_probabilities_the_digit_counts(direct: Any, exchange: Make, treatment: Any) -> None:
-    """Of the same reply where there is one digit; the next exchange is asked for no probabilities."""
+def test_without_log_probabilities_the_written_digit_counts(direct: Any, exchange: Make, treatment: Any) -> None:
+    """It is taken from the same reply if possible. The next request does not ask for log probabilities."""
     direct.fake.logprobs = treatment
     direct.fake.replies = lambda request: "4"
 
@@ -55,8 +55,8 @@ def test_without_probabilities_the_digit_counts(direct: Any, exchange: Make, tre
     assert direct.fake.chat_requests[-1].body["max_tokens"] == 800
 
 
-def test_how_it_was_rated_is_part_of_the_fingerprint(direct: Any) -> None:
-    """An expected value and a digit are two kinds of number."""
+def test_digits_and_expected_ratings_have_different_fingerprints(direct: Any) -> None:
+    """Their values are not comparable."""
     (told,) = direct.score()
     direct.fake.first_token = None
     direct.fake.replies = lambda request: "5"
@@ -65,8 +65,8 @@ def test_how_it_was_rated_is_part_of_the_fingerprint(direct: Any) -> None:
     assert told.fingerprint != parsed.fingerprint
 
 
-def test_a_judge_that_thinks_first_is_given_room(direct: Any, exchange: Make) -> None:
-    """Nothing within one token: it is asked again for a text, and from then on at once."""
+def test_a_reasoning_judge_gets_a_longer_token_limit(direct: Any, exchange: Make) -> None:
+    """If one token yields no text, the judge is asked again for a text, and from then on directly."""
     direct.fake.first_token = None
     direct.fake.faults.append(Fault("thinking"))
     direct.fake.replies = lambda request: "<think>It names the pier.</think> Rating: 4"
@@ -77,8 +77,8 @@ def test_a_judge_that_thinks_first_is_given_room(direct: Any, exchange: Make) ->
     assert [request.body["max_tokens"] for request in direct.fake.chat_requests] == [1, 800, 800]
 
 
-def test_a_server_may_stop_telling_probabilities(direct: Any, exchange: Make) -> None:
-    """From then on ratings are those that it writes, and zeros by rule count with them."""
+def test_a_server_can_stop_returning_log_probabilities(direct: Any, exchange: Make) -> None:
+    """From then on, written ratings count, and zeros by rule have their fingerprint."""
     direct.fake.first_token = lambda request: {"4": 1.0} if len(direct.fake.chat_requests) == 1 else None
     direct.fake.replies = lambda request: "4"
 
@@ -89,8 +89,8 @@ def test_a_server_may_stop_telling_probabilities(direct: Any, exchange: Make) ->
     assert len(direct.fake.chat_requests) == 2
 
 
-def test_a_judge_that_writes_down_its_thoughts_is_given_room(direct: Any, exchange: Make) -> None:
-    """What its first token could be tells nothing; from then on it is asked for a text at once."""
+def test_a_judge_that_writes_its_reasoning_gets_a_longer_token_limit(direct: Any, exchange: Make) -> None:
+    """Its first token says nothing about the rating. From then on, it is asked for a text directly."""
     direct.fake.first_token = {"<think>": 0.99, "4": 0.01}
     direct.fake.replies = lambda request: "<think>" if request.is_single_token else "<think>It names the pier.</think>4"
 
@@ -102,8 +102,8 @@ def test_a_judge_that_writes_down_its_thoughts_is_given_room(direct: Any, exchan
     assert [request.body["max_tokens"] for request in direct.fake.chat_requests] == [1, 800, 800]
 
 
-def test_a_server_that_refuses_a_single_token_is_given_room_too(direct: Any, exchange: Make) -> None:
-    """Once a text has come, no single token is asked for again."""
+def test_a_server_that_rejects_a_one_token_limit_gets_a_longer_one(direct: Any, exchange: Make) -> None:
+    """After the first text, no single token is requested again."""
     direct.fake.first_token = None
     direct.fake.faults.append(Fault("refusal"))
     direct.fake.replies = lambda request: "4"
@@ -115,8 +115,8 @@ def test_a_server_that_refuses_a_single_token_is_given_room_too(direct: Any, exc
     assert [request.body["max_tokens"] for request in direct.fake.chat_requests] == [1, 800, 800]
 
 
-def test_a_refusal_by_a_judge_that_rates_is_a_refusal(direct: Any, exchange: Make) -> None:
-    """One request, a reason; the next answer is rated as ever."""
+def test_a_judge_that_refuses_to_rate_gives_a_reason(direct: Any, exchange: Make) -> None:
+    """One request and a reason. The next answer is rated as usual."""
     direct.fake.faults.extend([None, Fault("refusal")])
 
     before, refused, after = direct.score(exchange(), exchange(), exchange())
@@ -126,8 +126,8 @@ def test_a_refusal_by_a_judge_that_rates_is_a_refusal(direct: Any, exchange: Mak
     assert len(direct.fake.chat_requests) == 3
 
 
-def test_an_unreadable_rating_is_asked_for_once_more(direct: Any) -> None:
-    """With what it said, and what is wanted."""
+def test_an_unparsable_rating_is_requested_once_more(direct: Any) -> None:
+    """The second request contains the first reply and the expected format."""
     direct.options["logprobs"] = False
     direct.fake.replies = ["It is rather good.", "4"]
 
@@ -142,7 +142,7 @@ def test_an_unreadable_rating_is_asked_for_once_more(direct: Any) -> None:
 @pytest.mark.parametrize(
     ("said", "reason"), [("It is rather good.", UnscoredReason.UNPARSABLE), ("Rating: 9", UnscoredReason.OUT_OF_RANGE)]
 )
-def test_no_rating_twice_is_no_number(direct: Any, said: str, reason: UnscoredReason) -> None:
+def test_two_replies_without_a_rating_give_no_value(direct: Any, said: str, reason: UnscoredReason) -> None:
     """Two requests, a reason, no value."""
     direct.options["logprobs"] = False
     direct.fake.replies = lambda request: said
@@ -152,8 +152,8 @@ def test_no_rating_twice_is_no_number(direct: Any, said: str, reason: UnscoredRe
     assert (score.value, score.reason, len(direct.fake.chat_requests)) == (None, reason, 2)
 
 
-def test_a_judge_that_was_about_to_say_something_else_gives_no_number(direct: Any) -> None:
-    """Digits with less than half of the probability are unparsable, in one request."""
+def test_digits_with_low_probability_give_no_value(direct: Any) -> None:
+    """Digits with less than half of the probability are unparsable, after one request."""
     direct.fake.first_token = {"I": 0.6, "5": 0.4}
 
     (score,) = direct.score()
@@ -161,8 +161,8 @@ def test_a_judge_that_was_about_to_say_something_else_gives_no_number(direct: An
     assert (score.value, score.reason, len(direct.fake.chat_requests)) == (None, UnscoredReason.UNPARSABLE, 1)
 
 
-def test_a_refusal_keeps_its_rating_and_has_a_label(direct: Any, exchange: Make) -> None:
-    """An honest refusal may be the best answer; the label tells it from a bad one."""
+def test_a_refusal_keeps_its_rating_and_gets_a_label(direct: Any, exchange: Make) -> None:
+    """An honest refusal can be the best answer. The label distinguishes it from a bad one."""
     direct.fake.first_token = {"4": 1.0}
 
     refusal, answer = direct.score(exchange(answer="I'm sorry, but I don't have that information."), exchange())
@@ -174,7 +174,7 @@ def test_a_refusal_keeps_its_rating_and_has_a_label(direct: Any, exchange: Make)
 
 
 def test_an_answer_that_only_repeats_the_question_is_not_rated(direct: Any, exchange: Make) -> None:
-    """0, of the fingerprint of rated answers: the judge is only asked who it is and how it can be asked."""
+    """It gets 0 with the fingerprint of rated answers. The judge is only asked for its name and capabilities."""
     echo, answer = direct.score(exchange(answer=f"{ASKED} {ASKED}"), exchange())
 
     assert (echo.value, echo.label) == (0.0, "irrelevant")
@@ -184,8 +184,8 @@ def test_an_answer_that_only_repeats_the_question_is_not_rated(direct: Any, exch
     assert ASKED in rating.text
 
 
-def test_earlier_turns_are_shown_where_there_are_any(direct: Any, exchange: Make) -> None:
-    """ "And the return?" makes no sense alone."""
+def test_the_judge_sees_earlier_messages(direct: Any, exchange: Make) -> None:
+    """ "And the return?" makes no sense without them."""
     asked = dataclasses.replace(exchange("And the return?"), history=(Message("user", "When does the ferry leave?"),))
 
     direct.score(asked, exchange())
@@ -208,8 +208,8 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("answer", HOSTILE.values(), ids=HOSTILE.keys())
-def test_hostile_answers_are_data(direct: Any, exchange: Make, answer: str) -> None:
-    """They stand between marks that they could not know, and the rating is the judge's."""
+def test_hostile_answers_are_treated_as_data(direct: Any, exchange: Make, answer: str) -> None:
+    """They stay between delimiters that they cannot know, and the rating is the judge's."""
     (score,) = direct.score(exchange(answer=answer))
 
     assert score.value == pytest.approx((4.7 - 1) / 4)
@@ -221,16 +221,16 @@ def test_hostile_answers_are_data(direct: Any, exchange: Make, answer: str) -> N
 
 
 @pytest.mark.parametrize("answer", [None, "", " \n\t", "\u200b\ufeff"])
-def test_without_an_answer_nothing_is_asked(direct: Any, exchange: Make, answer: str | None) -> None:
-    """Nothing to judge is skipped."""
+def test_an_exchange_without_an_answer_is_skipped(direct: Any, exchange: Make, answer: str | None) -> None:
+    """No request is sent."""
     (score,) = direct.score(exchange(answer=answer))
 
     assert (score.value, score.reason) == (None, UnscoredReason.MISSING_INPUT)
     assert direct.fake.requests == []
 
 
-def test_a_megabyte_is_cut_and_says_so(direct: Any, exchange: Make) -> None:
-    """The judge is shown 16,000 bytes."""
+def test_a_huge_answer_is_truncated_and_the_details_say_so(direct: Any, exchange: Make) -> None:
+    """The judge sees 16,000 bytes."""
     (score,) = direct.score(exchange(answer="The ferry leaves from pier four. " * 32_000))
 
     assert score.details["cut"] == {"answer": {"shown": 16_000, "of": 1_056_000}}
@@ -238,7 +238,7 @@ def test_a_megabyte_is_cut_and_says_so(direct: Any, exchange: Make) -> None:
 
 
 class IdleJudge:
-    """A judge that is never asked."""
+    """Judge that must not be called."""
 
     model = "judge-1"
 
@@ -249,8 +249,8 @@ class IdleJudge:
         raise AssertionError("nobody was to ask")
 
 
-def test_the_fingerprint_is_stable() -> None:
-    """When this changes, so must the version or the prompt."""
+def test_the_fingerprint_does_not_change_by_accident() -> None:
+    """A new fingerprint needs a new version or prompt."""
     scorer = DirectRelevancy(IdleJudge())
 
     assert scorer.fingerprint == "e14d6c8c5cde"

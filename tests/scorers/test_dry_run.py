@@ -1,4 +1,4 @@
-"""A judge and an embedder that send nothing, and count."""
+"""A judge and an embedder that count requests without sending them."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from germane.settings import load_settings
         ("faithfulness", {"claims": "judge"}),
     ],
 )
-def test_every_scorer_reads_what_it_says(
+def test_every_scorer_accepts_the_simulated_reply(
     name: str, options: dict[str, str], exchange: Callable[..., Exchange], score: Callable[..., list[Score]]
 ) -> None:
-    """The least reply is a valid one: no request is made again, none goes to a server."""
+    """The minimal reply is valid: no request is repeated or sent to a server."""
     contexts = ("The ferry leaves from pier four.", "The fish market is open daily.")
     settings = load_settings(scorers=(name,), scorer_options={name: options})
     scorer, _ = build_dry_run_scorer(name, settings, judge="judge", embedder="embedder")
@@ -40,7 +40,7 @@ def make_texts() -> tuple[str, str]:
 
 
 def test_requests_and_tokens_are_counted(exchange: Callable[..., Exchange], score: Callable[..., list[Score]]) -> None:
-    """Input by its bytes; output as assumed, for each choice; embedded texts, question included."""
+    """Input tokens are estimated from bytes, output tokens are assumed per choice, and all embedded texts count."""
     scorer, measured = build_dry_run_scorer(
         "answer_relevancy", load_settings(generated_questions=2), judge="judge", embedder="embedder"
     )
@@ -71,6 +71,6 @@ def test_requests_and_tokens_are_counted(exchange: Callable[..., Exchange], scor
         ({"type": "object", "properties": {"verdict": {"type": "string", "enum": ["yes", "no"]}}}, {"verdict": "yes"}),
     ],
 )
-def test_the_least_value_of_a_schema(schema: dict[str, Any], value: Any) -> None:
-    """What a schema takes at least."""
+def test_the_minimal_value_matches_its_schema(schema: dict[str, Any], value: Any) -> None:
+    """It contains what the schema requires and nothing else."""
     assert minimal_value(schema) == value

@@ -1,4 +1,4 @@
-"""One embedding request for many exchanges."""
+"""Embedding requests shared by concurrent exchanges."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from germane.testing import FakeEmbedder
 
 
 class Picky(FakeEmbedder):
-    """Refuses a batch that holds a bad text; may be away, or slow."""
+    """Embedder that rejects batches with a bad text and can be unreachable or slow."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -38,7 +38,7 @@ class Picky(FakeEmbedder):
 
 
 def gather(batcher: EmbeddingBatcher, *calls: Sequence[str]) -> list[Any]:
-    """Return the rows, or the error, of calls made at the same time."""
+    """Return the rows or the error of each concurrent call."""
 
     async def embed_all() -> list[Any]:
         return await asyncio.gather(*(batcher.embed(call) for call in calls), return_exceptions=True)
@@ -46,8 +46,8 @@ def gather(batcher: EmbeddingBatcher, *calls: Sequence[str]) -> list[Any]:
     return asyncio.run(embed_all())
 
 
-def test_calls_in_flight_share_one_request() -> None:
-    """Equal texts are sent once, and everyone gets the own rows in the own order."""
+def test_concurrent_calls_share_one_request() -> None:
+    """Equal texts are sent once, and each caller gets its own rows in order."""
     embedder = FakeEmbedder()
 
     rows = gather(EmbeddingBatcher(embedder), ["a", "b"], ["c", "a"], ["b", "b"])
@@ -58,8 +58,8 @@ def test_calls_in_flight_share_one_request() -> None:
     assert np.array_equal(rows[2][0], rows[2][1])
 
 
-def test_a_full_batch_goes_at_once_and_stays_within_its_size() -> None:
-    """The size is a limit, whatever a single call brings."""
+def test_a_full_batch_is_sent_immediately_and_never_exceeds_its_size() -> None:
+    """The limit also applies to a single call with many texts."""
     embedder = FakeEmbedder()
 
     one, rest = gather(
@@ -70,8 +70,8 @@ def test_a_full_batch_goes_at_once_and_stays_within_its_size() -> None:
     assert (one.shape, rest.shape) == ((1, 256), (9, 256))
 
 
-def test_bad_texts_fail_their_own_caller_only() -> None:
-    """A refused batch is asked again caller by caller."""
+def test_bad_texts_fail_only_their_own_caller() -> None:
+    """A rejected batch is retried caller by caller."""
     embedder = Picky()
 
     first, second, third = gather(EmbeddingBatcher(embedder), ["a"], ["bad"], ["c", "d"])
@@ -82,8 +82,8 @@ def test_bad_texts_fail_their_own_caller_only() -> None:
     assert len(embedder.calls) == 4
 
 
-def test_an_embedder_that_is_away_fails_all_callers_with_one_request() -> None:
-    """Asking again for each would only add to its troubles."""
+def test_an_unreachable_embedder_fails_all_callers_after_one_request() -> None:
+    """Retries per caller would only add load."""
     embedder = Picky()
     embedder.away = True
 
@@ -93,8 +93,8 @@ def test_an_embedder_that_is_away_fails_all_callers_with_one_request() -> None:
     assert len(embedder.calls) == 1
 
 
-def test_a_foreign_exception_reaches_all_callers() -> None:
-    """An embedder of the user's own may raise anything."""
+def test_any_exception_of_an_embedder_reaches_all_callers() -> None:
+    """A custom embedder can raise anything."""
 
     class Broken(FakeEmbedder):
         async def embed(self, texts: Sequence[str]) -> Vectors:
@@ -105,8 +105,8 @@ def test_a_foreign_exception_reaches_all_callers() -> None:
     assert [type(result) for result in results] == [KeyError, KeyError]
 
 
-def test_an_embedder_that_returns_nonsense_is_caught() -> None:
-    """Rows of an embedder of the user's own are checked like any other."""
+def test_invalid_rows_of_an_embedder_are_rejected() -> None:
+    """Rows of a custom embedder are checked like all others."""
 
     class Zero(FakeEmbedder):
         async def embed(self, texts: Sequence[str]) -> Vectors:
@@ -118,8 +118,8 @@ def test_an_embedder_that_returns_nonsense_is_caught() -> None:
     assert result.reason is UnscoredReason.EMBEDDER_ERROR
 
 
-def test_questions_are_remembered_and_answers_are_not() -> None:
-    """Only the texts that a caller marks, and only so many."""
+def test_only_texts_marked_by_the_caller_are_cached() -> None:
+    """The cache has a maximum size."""
     embedder = FakeEmbedder()
     batcher = EmbeddingBatcher(embedder, gather_seconds=0, cache_size=2)
 
@@ -132,8 +132,8 @@ def test_questions_are_remembered_and_answers_are_not() -> None:
     assert embedder.calls == [["q1", "answer"], ["q2", "answer"], ["answer"], ["q3", "answer"], ["q2", "answer"]]
 
 
-def test_one_caller_that_gives_up_does_not_harm_the_others() -> None:
-    """Cancelling an exchange leaves the shared request alone."""
+def test_a_cancelled_caller_does_not_cancel_the_shared_request() -> None:
+    """The other exchanges get their vectors."""
     embedder = Picky()
 
     async def cancel_one() -> Any:
@@ -151,8 +151,8 @@ def test_one_caller_that_gives_up_does_not_harm_the_others() -> None:
     assert isinstance(hasty, asyncio.CancelledError)
 
 
-def test_closing_ends_what_is_under_way() -> None:
-    """Waiting callers are cancelled, not left waiting."""
+def test_closing_cancels_requests_in_progress() -> None:
+    """Callers are cancelled and do not wait forever."""
     embedder = Picky()
 
     async def close() -> list[Any]:
@@ -169,8 +169,8 @@ def test_closing_ends_what_is_under_way() -> None:
     assert [type(result) for result in asyncio.run(close())] == [asyncio.CancelledError] * 2
 
 
-def test_a_batcher_may_serve_one_event_loop_after_another() -> None:
-    """What an ended loop left behind does not block the next."""
+def test_a_batcher_works_on_successive_event_loops() -> None:
+    """State left by a closed loop does not block the next one."""
     batcher = EmbeddingBatcher(FakeEmbedder(), gather_seconds=3600)
 
     async def stop_waiting() -> None:
@@ -185,7 +185,7 @@ def test_a_batcher_may_serve_one_event_loop_after_another() -> None:
 
 
 class Gated(FakeEmbedder):
-    """Replies when it is let."""
+    """Embedder that replies only when released."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -200,8 +200,8 @@ class Gated(FakeEmbedder):
         return await super().embed(texts)
 
 
-def test_while_a_request_is_under_way_further_texts_gather() -> None:
-    """They go together once it is back: so many callers, two requests."""
+def test_texts_collect_while_a_request_is_in_progress() -> None:
+    """They are sent together afterwards: any number of callers, two requests."""
     embedder = Gated()
 
     async def crowd() -> list[Vectors]:
@@ -209,7 +209,7 @@ def test_while_a_request_is_under_way_further_texts_gather() -> None:
         first = asyncio.create_task(batcher.embed(["first"]))
         await embedder.asked.wait()
         others = [asyncio.create_task(batcher.embed([f"text {place}"])) for place in range(40)]
-        for _ in range(10):  # rounds of the loop: with nothing under way one would do
+        for _ in range(10):  # iterations of the event loop; an idle batcher needs one
             await asyncio.sleep(0)
         assert len(embedder.gates) == 1
         embedder.asked.clear()
@@ -222,8 +222,8 @@ def test_while_a_request_is_under_way_further_texts_gather() -> None:
     assert [len(call) for call in embedder.calls] == [1, 40]
 
 
-def test_as_many_texts_as_fit_do_not_wait_for_a_request() -> None:
-    """A full batch goes although another is under way."""
+def test_a_full_batch_does_not_wait_for_a_request_in_progress() -> None:
+    """Both requests run at the same time."""
     embedder = Gated()
 
     async def crowd() -> None:
@@ -242,8 +242,8 @@ def test_as_many_texts_as_fit_do_not_wait_for_a_request() -> None:
     assert sorted(len(call) for call in embedder.calls) == [1, 8]
 
 
-def test_a_request_that_hangs_holds_up_the_others_for_a_while_only() -> None:
-    """Then they have one of their own."""
+def test_a_hanging_request_delays_the_others_only_for_a_limited_time() -> None:
+    """After that, they are sent in a request of their own."""
     embedder = Gated()
 
     async def crowd() -> Vectors:
@@ -262,8 +262,8 @@ def test_a_request_that_hangs_holds_up_the_others_for_a_while_only() -> None:
     assert asyncio.run(crowd()).shape == (1, 256)
 
 
-def test_a_request_holds_no_more_than_servers_take() -> None:
-    """Many long texts are sent in several requests, each in its place."""
+def test_long_texts_are_split_into_requests_of_limited_size() -> None:
+    """Each row is returned in its place."""
     embedder = FakeEmbedder()
     texts = [f"{place} " + "word " * 1_500 for place in range(120)]
 
@@ -275,8 +275,8 @@ def test_a_request_holds_no_more_than_servers_take() -> None:
     assert all(sum(map(len, call)) <= 800_000 for call in embedder.calls)
 
 
-def test_vectors_of_another_dimension_replace_those_remembered() -> None:
-    """Another model may answer under the same name."""
+def test_cached_vectors_are_replaced_if_the_dimension_changes() -> None:
+    """A different model can answer under the same name."""
     embedder = FakeEmbedder()
     batcher = EmbeddingBatcher(embedder, gather_seconds=0)
 

@@ -1,4 +1,4 @@
-"""From end to end, over HTTP: whatever fails, a score without a value says why, and no number is made up."""
+"""Failures over HTTP: scores without a value state the reason, and no value is invented."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ GOOD = {"rating": 4, "parts": [0.5, 1]}
 
 
 class Rated(JudgeScorer):
-    """A scorer that reads a number and a list of two numbers from JSON."""
+    """Scorer that parses a number and a list of two numbers from JSON."""
 
     name = "rated"
     version = "1"
@@ -63,7 +63,7 @@ def rate(fake: FakeJudge, exchange: Exchange, **server: Any) -> Score:
 
 
 def compare(fake: FakeJudge, *exchanges: Exchange, **server: Any) -> list[Score]:
-    """Return the similarities of question and answer, one exchange after another."""
+    """Return the similarities of question and answer for exchanges in sequence."""
 
     async def use_and_close() -> list[Score]:
         embedder = OpenAIEmbedder("fake-embedder", ModelServer(api_key="test", base_url=fake.base_url, **server))
@@ -143,19 +143,19 @@ The first request that is refused for itself is made again without packing: that
 
 
 def patience(fault: Fault) -> dict[str, float]:
-    """Return how long to wait: two seconds where no reply will come, long where a busy machine is late with one."""
+    """Return the time-out: two seconds if no reply will come, longer where a busy machine may be late."""
     return {"timeout": 2.0 if fault.kind in {"hang", "drip"} else 30.0, "retries": 0}
 
 
 def assert_failed(score: Score, reason: UnscoredReason) -> None:
-    """Assert that a score is absent, and says why."""
+    """Assert that a score has no value and states the reason."""
     assert (score.state, score.value, score.reason) == ("failed", None, reason)
     assert score.explanation
 
 
 @pytest.mark.parametrize("kind", AT_THE_DOOR)
-def test_a_judge_that_fails_makes_no_relevancy(bench: Any, kind: str) -> None:
-    """The score is absent with the judge's reason, after one request, and nothing is embedded."""
+def test_a_failing_judge_gives_no_relevancy(bench: Any, kind: str) -> None:
+    """The score has the judge's reason after one request, and nothing is embedded."""
     bench.fake.outage, reason = AT_THE_DOOR[kind]
     bench.server = patience(bench.fake.outage)
 
@@ -166,8 +166,8 @@ def test_a_judge_that_fails_makes_no_relevancy(bench: Any, kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", AT_THE_DOOR)
-def test_a_judge_that_fails_makes_no_rating(fake: FakeJudge, exchange: Any, kind: str) -> None:
-    """Likewise where JSON is asked for: what is no reply is not asked for again at once."""
+def test_a_failing_judge_gives_no_rating(fake: FakeJudge, exchange: Any, kind: str) -> None:
+    """A failed JSON request is not repeated immediately, either."""
     fake.replies = lambda _: GOOD
     fake.outage, reason = AT_THE_DOOR[kind]
 
@@ -179,8 +179,8 @@ def test_a_judge_that_fails_makes_no_rating(fake: FakeJudge, exchange: Any, kind
 
 
 @pytest.mark.parametrize("kind", IN_THE_JSON)
-def test_json_that_stays_bad_makes_no_rating(fake: FakeJudge, exchange: Any, kind: str) -> None:
-    """It is asked for once more, and never twice."""
+def test_invalid_json_twice_gives_no_rating(fake: FakeJudge, exchange: Any, kind: str) -> None:
+    """The reply is requested once more, not twice."""
     fake.replies = lambda _: GOOD
     fake.outage, reason = IN_THE_JSON[kind]
 
@@ -191,8 +191,8 @@ def test_json_that_stays_bad_makes_no_rating(fake: FakeJudge, exchange: Any, kin
 
 
 @pytest.mark.parametrize("kind", IN_THE_JSON)
-def test_json_that_is_better_the_second_time_counts(fake: FakeJudge, exchange: Any, kind: str) -> None:
-    """The value is that of the good reply alone; what both took is told."""
+def test_a_valid_second_json_reply_counts(fake: FakeJudge, exchange: Any, kind: str) -> None:
+    """The value is that of the valid reply; the usage is that of both."""
     fake.replies = lambda _: GOOD
     fake.faults.append(IN_THE_JSON[kind][0])
 
@@ -210,8 +210,8 @@ def test_json_that_is_better_the_second_time_counts(fake: FakeJudge, exchange: A
         '<think>{"rating": 1, "parts": [0, 0]}</think>{"rating": 4, "parts": [0.5, 1]}',
     ],
 )
-def test_what_means_the_same_is_read(fake: FakeJudge, exchange: Any, said: Any) -> None:
-    """Numbers as words and as text, prose around the JSON, and thoughts before it."""
+def test_equivalent_json_forms_are_accepted(fake: FakeJudge, exchange: Any, said: Any) -> None:
+    """Numbers as words or strings, prose around the JSON, and reasoning before it."""
     fake.replies = lambda _: said
 
     score = rate(fake, exchange())
@@ -220,13 +220,13 @@ def test_what_means_the_same_is_read(fake: FakeJudge, exchange: Any, said: Any) 
 
 
 def test_a_number_of_hundreds_of_digits_is_out_of_range(fake: FakeJudge, exchange: Any) -> None:
-    """However it is kept in memory."""
+    """Its internal representation does not matter."""
     fake.replies = lambda _: {**GOOD, "rating": 10**400}
 
     assert_failed(rate(fake, exchange()), UnscoredReason.OUT_OF_RANGE)
 
 
-def test_prose_around_json_is_no_failure(fake: FakeJudge, exchange: Any) -> None:
+def test_prose_around_json_is_accepted(fake: FakeJudge, exchange: Any) -> None:
     """One request is enough."""
     fake.replies = lambda _: GOOD
     fake.outage = Fault("prose")
@@ -236,8 +236,8 @@ def test_prose_around_json_is_no_failure(fake: FakeJudge, exchange: Any) -> None
 
 
 @pytest.mark.parametrize("said", ["Certainly.", "The ferry leaves from pier four.", '{"verdict": 7}', "?!"])
-def test_replies_without_a_question_make_no_relevancy(bench: Any, said: str) -> None:
-    """Whatever else they say; nothing is embedded."""
+def test_replies_without_a_question_give_no_relevancy(bench: Any, said: str) -> None:
+    """Whatever else they contain, nothing is embedded."""
     bench.fake.replies = lambda _: said
 
     (score,) = bench.score()
@@ -247,8 +247,8 @@ def test_replies_without_a_question_make_no_relevancy(bench: Any, said: str) -> 
 
 
 @pytest.mark.parametrize("kind", EMBEDDER)
-def test_an_embedder_that_fails_makes_no_similarity(fake: FakeJudge, exchange: Any, kind: str) -> None:
-    """The score is absent, and says whether and when asking again may help."""
+def test_a_failing_embedder_gives_no_similarity(fake: FakeJudge, exchange: Any, kind: str) -> None:
+    """The score states whether and when a retry can help."""
     fake.outage, pause, requests = EMBEDDER[kind]
 
     (score,) = compare(fake, exchange(), **patience(fake.outage))
@@ -259,8 +259,8 @@ def test_an_embedder_that_fails_makes_no_similarity(fake: FakeJudge, exchange: A
 
 
 @pytest.mark.parametrize("kind", EMBEDDER)
-def test_an_embedder_that_fails_makes_no_relevancy(bench: Any, kind: str) -> None:
-    """Likewise after the judge has written its questions."""
+def test_a_failing_embedder_gives_no_relevancy(bench: Any, kind: str) -> None:
+    """The embedder fails after the judge has generated its questions."""
     fault, _, requests = EMBEDDER[kind]
     bench.fake.embedding_faults.extend([fault] * requests)
     bench.server = patience(fault)
@@ -272,7 +272,7 @@ def test_an_embedder_that_fails_makes_no_relevancy(bench: Any, kind: str) -> Non
 
 
 def test_vectors_of_a_new_model_are_not_mixed_with_old_ones(fake: FakeJudge, exchange: Any) -> None:
-    """A question's remembered vector has another dimension than its new answer's: both are asked for anew."""
+    """If the cached vector of the question has another dimension than the answer's, both are embedded again."""
     fake.embedding_faults.extend([None, Fault("other_dimension"), Fault("other_dimension")])
 
     first, second = compare(fake, exchange(), exchange(answer="Quite another answer."))
@@ -283,8 +283,8 @@ def test_vectors_of_a_new_model_are_not_mixed_with_old_ones(fake: FakeJudge, exc
 
 
 @pytest.mark.parametrize("fault", [status(503), status(429), Fault("reset")], ids=["503", "429", "reset"])
-def test_a_single_mishap_at_the_door_costs_nothing(fake: FakeJudge, exchange: Any, fault: Fault) -> None:
-    """The client asks again by itself, once."""
+def test_the_client_retries_one_temporary_error(fake: FakeJudge, exchange: Any, fault: Fault) -> None:
+    """The score has a value."""
     fake.replies = lambda _: GOOD
     fake.faults.append(fault)
 
@@ -292,8 +292,8 @@ def test_a_single_mishap_at_the_door_costs_nothing(fake: FakeJudge, exchange: An
     assert len(fake.chat_requests) == 2
 
 
-def test_a_long_pause_is_not_waited_for_by_the_client(fake: FakeJudge, exchange: Any) -> None:
-    """Whoever schedules the next try can read it."""
+def test_the_client_does_not_wait_for_a_long_retry_delay(fake: FakeJudge, exchange: Any) -> None:
+    """The delay is passed on to whoever schedules the retry."""
     fake.outage = status(429, retry_after=21)
 
     score = rate(fake, exchange())

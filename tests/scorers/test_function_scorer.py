@@ -1,4 +1,4 @@
-"""Scorers of one's own: a function of an exchange, declared or not."""
+"""Custom scorers: functions of an exchange, with and without the decorator."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Make = Callable[..., Exchange]
 
 @pytest.fixture(autouse=True)
 def declarations(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """An empty registry: it is one for the whole process."""
+    """Empty the registry, which is shared by the whole process."""
     empty: dict[str, Any] = {}
     monkeypatch.setattr(registry, "_declarations", empty)
     return empty
@@ -31,7 +31,7 @@ def declarations(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 
 @pytest.fixture
 def custom() -> Iterator[Callable[..., FunctionScorer]]:
-    """Make a scorer of a function; its threads end with the test."""
+    """Return a function that makes a scorer of a function. Its threads end with the test."""
     made: list[FunctionScorer] = []
 
     def make(function: Callable[..., Any], **said: Any) -> FunctionScorer:
@@ -44,7 +44,7 @@ def custom() -> Iterator[Callable[..., FunctionScorer]]:
 
 
 def as_coroutine(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the same as an async function."""
+    """Return an async function with the same result."""
 
     @functools.wraps(function)
     async def coroutine(exchange: Exchange) -> Any:
@@ -55,12 +55,12 @@ def as_coroutine(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @pytest.fixture(params=["plain", "async"])
 def kind(request: pytest.FixtureRequest) -> Callable[..., Any]:
-    """A function as it is, or as a coroutine function."""
+    """Return a plain function or a coroutine function."""
     return (lambda function: function) if request.param == "plain" else as_coroutine
 
 
-def test_a_decorated_function_stays_what_it_was() -> None:
-    """With brackets and without; whoever calls it notices nothing."""
+def test_a_decorated_function_can_still_be_called() -> None:
+    """The decorator works with and without parentheses."""
 
     def brevity(exchange: Exchange) -> float:
         return 0.5
@@ -73,8 +73,8 @@ def test_a_decorated_function_stays_what_it_was() -> None:
     assert registry.declared_names() == ["brevity", "politeness"]
 
 
-def test_what_a_function_returns_is_its_score(exchange: Make, score: Any, custom: Any, kind: Any) -> None:
-    """A number, under the scorer's name and fingerprint."""
+def test_a_returned_number_becomes_a_score(exchange: Make, score: Any, custom: Any, kind: Any) -> None:
+    """It has the name and the fingerprint of the scorer."""
     scorer = custom(kind(lambda exchange: len(exchange.answer) / 100))
 
     (found,) = score(scorer, exchange("Why?", "x" * 25))
@@ -82,8 +82,8 @@ def test_what_a_function_returns_is_its_score(exchange: Make, score: Any, custom
     assert (found.value, found.scorer, found.fingerprint) == (0.25, "own", scorer.fingerprint)
 
 
-def test_a_score_keeps_its_details(exchange: Make, score: Any, custom: Any, kind: Any) -> None:
-    """And gets the scorer's name, and its fingerprint where it has none."""
+def test_a_returned_score_keeps_its_fields(exchange: Make, score: Any, custom: Any, kind: Any) -> None:
+    """It gets the scorer's name, and the scorer's fingerprint if it has none."""
     written = Score(scorer="mine", value=0.5, explanation="because", details={"words": 3})
 
     (found,) = score(scorer := custom(kind(lambda exchange: written)), exchange())
@@ -92,16 +92,16 @@ def test_a_score_keeps_its_details(exchange: Make, score: Any, custom: Any, kind
     assert (found.value, found.explanation, found.details) == (0.5, "because", {"words": 3})
 
 
-def test_a_score_of_another_make_keeps_its_fingerprint(exchange: Make, score: Any, custom: Any) -> None:
-    """A function that asks a judge of its own knows best what made the value."""
+def test_a_returned_score_keeps_its_own_fingerprint(exchange: Make, score: Any, custom: Any) -> None:
+    """A function that calls a judge knows best what determines the value."""
     (found,) = score(custom(lambda exchange: Score(fingerprint="judge-7", value=0.5)), exchange())
 
     assert found.fingerprint == "judge-7"
 
 
 @pytest.mark.parametrize("error", [KeyError("colour"), StopIteration(3), SystemExit(2), RecursionError("deep")])
-def test_what_raises_is_a_failed_score(exchange: Make, score: Any, custom: Any, kind: Any, error: Any) -> None:
-    """Whatever it raises, the others' scores go on."""
+def test_an_exception_becomes_a_failed_score(exchange: Make, score: Any, custom: Any, kind: Any, error: Any) -> None:
+    """Other scorers are not affected."""
 
     def fails(exchange: Exchange) -> float:
         raise error
@@ -113,23 +113,25 @@ def test_what_raises_is_a_failed_score(exchange: Make, score: Any, custom: Any, 
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), 1.5, -0.1])
-def test_what_is_out_of_range_is_no_number(exchange: Make, score: Any, custom: Any, kind: Any, value: float) -> None:
-    """Nothing is cut to fit."""
+def test_a_number_out_of_range_is_rejected(exchange: Make, score: Any, custom: Any, kind: Any, value: float) -> None:
+    """It is not clipped."""
     (found,) = score(custom(kind(lambda exchange: value)), exchange())
 
     assert (found.value, found.reason) == (None, UnscoredReason.OUT_OF_RANGE)
 
 
 @pytest.mark.parametrize("result", [None, "0.5", True, [0.5]])
-def test_what_is_no_number_is_no_score(exchange: Make, score: Any, custom: Any, kind: Any, result: Any) -> None:
-    """It is told what it returned."""
+def test_a_returned_value_that_is_not_a_number_is_rejected(
+    exchange: Make, score: Any, custom: Any, kind: Any, result: Any
+) -> None:
+    """The error message contains the returned value."""
     (found,) = score(custom(kind(lambda exchange: result)), exchange())
 
     assert found.reason is UnscoredReason.SCORER_ERROR
     assert type(result).__name__ in found.explanation
 
 
-def test_a_range_of_ones_own(exchange: Make, score: Any, custom: Any) -> None:
+def test_a_custom_range_includes_both_ends(exchange: Make, score: Any, custom: Any) -> None:
     """Both ends included."""
     scorer = custom(lambda exchange: float(exchange.answer), range=(-1, 0.5))
 
@@ -139,7 +141,7 @@ def test_a_range_of_ones_own(exchange: Make, score: Any, custom: Any) -> None:
 
 
 @pytest.mark.parametrize(("requires", "state"), [("answer", "skipped"), ({"question"}, "scored"), ((), "scored")])
-def test_what_is_required_and_not_there_is_skipped(
+def test_an_exchange_without_a_required_input_is_skipped(
     exchange: Make, score: Any, custom: Any, requires: Any, state: str
 ) -> None:
     """The function is not called."""
@@ -148,8 +150,8 @@ def test_what_is_required_and_not_there_is_skipped(
     assert found.state == state
 
 
-def test_a_blocking_plain_function_delays_no_coroutine(exchange: Make, custom: Any) -> None:
-    """Each call waits for what only the event loop does: on the loop itself none would end."""
+def test_a_blocking_function_does_not_block_the_event_loop(exchange: Make, custom: Any) -> None:
+    """Each call waits for work of the event loop. If it ran on the loop itself, it would never end."""
     free = threading.Event()
     blocks = custom(lambda exchange: 0.5 if free.wait(30) else 0.0)
 
@@ -163,8 +165,8 @@ def test_a_blocking_plain_function_delays_no_coroutine(exchange: Make, custom: A
     assert [found.value for found in asyncio.run(all_at_once())] == [0.5] * 8
 
 
-def test_threads_are_few_and_started_once(exchange: Make, score: Any, custom: Any) -> None:
-    """However many exchanges there are; an async function has none."""
+def test_the_number_of_threads_is_limited(exchange: Make, score: Any, custom: Any) -> None:
+    """It does not depend on the number of exchanges. Async functions use no thread."""
     seen: set[int] = set()
     plain = custom(lambda exchange: seen.add(threading.get_ident()) or 0.5)
     loops: set[int] = set()
@@ -180,8 +182,8 @@ def test_threads_are_few_and_started_once(exchange: Make, score: Any, custom: An
     assert loops == {threading.get_ident()}
 
 
-def test_a_hanging_function_keeps_nobody_from_stopping(exchange: Make, custom: Any) -> None:
-    """Closing does not wait for it, and its thread does not keep the program."""
+def test_a_hanging_function_does_not_prevent_shutdown(exchange: Make, custom: Any) -> None:
+    """Closing does not wait for it, and its thread does not keep the program running."""
     free, began = threading.Event(), threading.Event()
 
     def hang(exchange: Exchange) -> float:
@@ -207,8 +209,8 @@ def test_a_hanging_function_keeps_nobody_from_stopping(exchange: Make, custom: A
     assert all(thread.daemon for thread in threads)
 
 
-def test_a_plain_function_may_return_something_to_await(exchange: Make, score: Any, custom: Any) -> None:
-    """A wrapper around an async function is often none itself."""
+def test_a_plain_function_can_return_an_awaitable(exchange: Make, score: Any, custom: Any) -> None:
+    """A wrapper around an async function is often a plain function."""
     tone = as_coroutine(lambda exchange: 0.5)
 
     (found,) = score(custom(lambda exchange: tone(exchange)), exchange())
@@ -217,7 +219,7 @@ def test_a_plain_function_may_return_something_to_await(exchange: Make, score: A
 
 
 class Tone:
-    """Can be called, as a function can."""
+    """Callable object."""
 
     async def __call__(self, exchange: Exchange) -> float:
         return 0.5
@@ -229,15 +231,13 @@ class Tone:
 @pytest.mark.parametrize(
     "function", [Tone(), Tone().method, functools.partial(lambda value, exchange: value, 0.5), lambda *given: 0.5]
 )
-def test_anything_that_takes_an_exchange_can_be_a_scorer(
-    exchange: Make, score: Any, custom: Any, function: Any
-) -> None:
-    """Objects, methods, partial functions."""
+def test_any_callable_can_be_a_scorer(exchange: Make, score: Any, custom: Any, function: Any) -> None:
+    """Objects, methods and partial functions."""
     assert score(custom(function), exchange())[0].value == 0.5
 
 
-def test_the_fingerprint_is_of_what_is_declared() -> None:
-    """Name, version, qualified name, range and requirements; whoever changes that on purpose changes this line."""
+def test_the_fingerprint_covers_the_declaration() -> None:
+    """Name, version, qualified name, range and requirements. Update this line if one changes on purpose."""
 
     def made(**said: Any) -> str:
         return FunctionScorer(build_declaration(as_coroutine, **{"name": "own"} | said)).fingerprint
@@ -248,7 +248,7 @@ def test_the_fingerprint_is_of_what_is_declared() -> None:
 
 
 def declare_nothing(exchange: Exchange) -> float:
-    """Another function."""
+    """Return a different function."""
     return 0.0
 
 
@@ -279,8 +279,8 @@ def test_invalid_functions_and_options_are_rejected_by_the_decorator(function: A
         germane.scorer(**{"name": "own"} | said)(function)
 
 
-def test_a_name_is_taken_once() -> None:
-    """By the other function's name; the same one declared again, as a notebook does, takes its own place."""
+def test_a_name_can_be_declared_only_once() -> None:
+    """The error names the first function. Declaring the same function again, as notebooks do, replaces it."""
 
     def again() -> Any:
         @germane.scorer(name="own")

@@ -1,4 +1,4 @@
-"""Guarded relevancy: a rating times a cosine, with copies of the question out of both."""
+"""Guarded relevancy: a rating times a cosine, both computed without copies of the question."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ANSWER = "The ferry leaves from pier four, behind the fish market."
 
 @pytest.fixture
 def guarded(bench: Any) -> Any:
-    """A bench whose scorer multiplies: a rating of 4.7, a cosine of .6."""
+    """Return a bench with a rating of 4.7 and a cosine of .6."""
     bench.make = GuardedRelevancy
     bench.fake.first_token = {"5": 0.7, "4": 0.3}
     bench.fake.vectors = {ASKED: [1.0, 0.0], ANSWER: [0.6, 0.8]}
@@ -30,7 +30,7 @@ def guarded(bench: Any) -> Any:
 
 
 def test_the_value_is_rating_times_cosine(guarded: Any) -> None:
-    """(4.7 - 1) / 4 * .6, with both factors in the details; one request to the judge, one to the embedder."""
+    """(4.7 - 1) / 4 * .6, with both factors in the details. One judge request and one embedding request."""
     (score,) = guarded.score()
 
     assert score.value == pytest.approx(0.925 * 0.6, abs=1e-9)
@@ -40,8 +40,8 @@ def test_the_value_is_rating_times_cosine(guarded: Any) -> None:
     assert (score.judge, score.embedder, score.label) == ("fake-judge", "fake-embedder", "partly_relevant")
 
 
-def test_a_negative_cosine_counts_as_none(guarded: Any) -> None:
-    """The value does not leave 0 to 1; the cosine is kept as it is."""
+def test_a_negative_cosine_counts_as_zero(guarded: Any) -> None:
+    """The value stays within 0 to 1. The original cosine is kept."""
     guarded.fake.vectors = {ASKED: [1.0, 0.0], ANSWER: [-0.6, 0.8]}
 
     (score,) = guarded.score()
@@ -50,8 +50,8 @@ def test_a_negative_cosine_counts_as_none(guarded: Any) -> None:
     assert score.details["cosine"] == pytest.approx(-0.6, abs=1e-9)
 
 
-def test_copies_of_the_question_lift_neither_factor(guarded: Any, exchange: Make) -> None:
-    """Judge and embedder see the rest."""
+def test_copies_of_the_question_raise_neither_factor(guarded: Any, exchange: Make) -> None:
+    """Judge and embedder see the rest of the answer."""
     guarded.score(exchange(answer=f"{ASKED} {ASKED} Bananas are rich in potassium."))
 
     assert "ferry" not in guarded.fake.chat_requests[0].answer
@@ -61,8 +61,8 @@ def test_copies_of_the_question_lift_neither_factor(guarded: Any, exchange: Make
     ]
 
 
-def test_an_echo_alone_is_zero_without_a_request(guarded: Any, exchange: Make) -> None:
-    """Nothing is left to judge; the fingerprint is that of judged answers."""
+def test_an_answer_that_only_repeats_the_question_scores_zero(guarded: Any, exchange: Make) -> None:
+    """There is nothing left to judge. The fingerprint is that of judged answers."""
     echo, answer = guarded.score(exchange(answer=f"{ASKED} - {ASKED.upper()}"), exchange())
 
     assert (echo.value, echo.explanation) == (0.0, "The answer only repeats the question.")
@@ -70,8 +70,8 @@ def test_an_echo_alone_is_zero_without_a_request(guarded: Any, exchange: Make) -
     assert len(guarded.fake.embedding_requests) == 1
 
 
-def test_the_judge_is_asked_what_direct_relevancy_asks(guarded: Any) -> None:
-    """Word for word, so that one request serves both."""
+def test_the_judge_request_is_that_of_direct_relevancy(guarded: Any) -> None:
+    """The texts are identical, so one request serves both scorers."""
     guarded.score()
     guarded.make = lambda judge, embedder, **options: DirectRelevancy(judge, **options)
     guarded.score()
@@ -80,7 +80,7 @@ def test_the_judge_is_asked_what_direct_relevancy_asks(guarded: Any) -> None:
     assert first.body == second.body
 
 
-def test_a_refusal_keeps_its_value_and_has_a_label(guarded: Any, exchange: Make) -> None:
+def test_a_refusal_keeps_its_value_and_gets_a_label(guarded: Any, exchange: Make) -> None:
     """As in direct relevancy."""
     guarded.fake.vectors["I don't know."] = [0.8, 0.6]
 
@@ -91,8 +91,8 @@ def test_a_refusal_keeps_its_value_and_has_a_label(guarded: Any, exchange: Make)
 
 
 @pytest.mark.parametrize("kind", ["nan", "zeros", "wrong_dimension", "uneven_dimension", "wrong_count"])
-def test_without_a_vector_there_is_no_value(guarded: Any, kind: Any) -> None:
-    """Half a product is no score."""
+def test_a_failed_embedding_gives_no_value(guarded: Any, kind: Any) -> None:
+    """One factor alone is not a score."""
     guarded.fake.embedding_faults.append(Fault(kind))
 
     (score,) = guarded.score()
@@ -101,7 +101,7 @@ def test_without_a_vector_there_is_no_value(guarded: Any, kind: Any) -> None:
 
 
 class IdleJudge:
-    """A judge that is never asked."""
+    """Judge that must not be called."""
 
     model = "judge-1"
 
@@ -113,7 +113,7 @@ class IdleJudge:
 
 
 class RatingJudge(IdleJudge):
-    """A judge with one opinion."""
+    """Judge that always returns the same rating."""
 
     def __init__(self, first_token: dict[str, float]) -> None:
         self.first_token = first_token
@@ -124,8 +124,8 @@ class RatingJudge(IdleJudge):
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(likely=st.floats(0, 1), angle=st.floats(0, math.pi))
-def test_neither_factor_alone_lifts_the_value(exchange: Make, score: Any, likely: float, angle: float) -> None:
-    """It lies from 0 to 1, and is never above the rating nor above the cosine."""
+def test_the_value_never_exceeds_either_factor(exchange: Make, score: Any, likely: float, angle: float) -> None:
+    """It lies from 0 to 1."""
     judge = RatingJudge({"5": likely, "1": 1 - likely})
     embedder = FakeEmbedder({ASKED: [1.0, 0.0], ANSWER: [math.cos(angle), math.sin(angle)]})
 
@@ -135,8 +135,8 @@ def test_neither_factor_alone_lifts_the_value(exchange: Make, score: Any, likely
     assert 0 <= guarded.value <= min(likely, max(math.cos(angle), 0)) + 1e-9
 
 
-def test_the_fingerprint_is_stable() -> None:
-    """When this changes, so must the version or the prompt."""
+def test_the_fingerprint_does_not_change_by_accident() -> None:
+    """A new fingerprint needs a new version or prompt."""
     scorer = GuardedRelevancy(IdleJudge(), FakeEmbedder())
 
     assert scorer.fingerprint == "3dfa7a1a29d7"

@@ -1,4 +1,4 @@
-"""Intent: what the asker wants, and how well the answer gives it."""
+"""Intent match: the intent of the question, and how well the answer serves it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ INTENT = "The asker wants to know what they gain by using AKS."
 
 @pytest.fixture
 def match(fake: FakeJudge, bare: Path) -> Callable[..., Score]:
-    """Score one exchange by a judge that says this."""
+    """Score one exchange with a judge that gives this reply."""
 
     def score(exchange: Exchange, said: Any, **options: Any) -> Score:
         fake.replies = said if callable(said) else [said, said]
@@ -54,7 +54,7 @@ def match(fake: FakeJudge, bare: Path) -> Callable[..., Score]:
 def test_a_rating_is_scaled_to_0_to_1(
     exchange: Make, match: Any, fake: FakeJudge, rating: int, value: float, words: str, label: str
 ) -> None:
-    """(rating - 1) / 4; intent and rating are kept, the explanation says both; one request."""
+    """(rating - 1) / 4. The details keep intent and rating, the explanation states both, and one request is sent."""
     score = match(exchange(AKS, "Less to operate."), {"intent": INTENT, "rating": rating})
 
     assert score.value == pytest.approx(value, abs=1e-9)
@@ -64,7 +64,7 @@ def test_a_rating_is_scaled_to_0_to_1(
 
 
 def test_an_answer_that_serves_the_intent_ranks_higher(exchange: Make, match: Any) -> None:
-    """The benefits of AKS, by a judge that looks for them."""
+    """The benefits of AKS, with a judge that looks for them."""
 
     def judge(request: Any) -> dict[str, Any]:
         return {"intent": INTENT, "rating": 1 + 2 * sum(word in request.section("answer") for word in ("cost", "scal"))}
@@ -77,8 +77,8 @@ def test_an_answer_that_serves_the_intent_ranks_higher(exchange: Make, match: An
 
 
 @pytest.mark.parametrize("rating", ["4", "four", "4/5", 4.0, "80%"])
-def test_a_rating_may_be_written_in_many_forms(exchange: Make, match: Any, fake: FakeJudge, rating: Any) -> None:
-    """Without a second request."""
+def test_a_rating_is_accepted_in_several_forms(exchange: Make, match: Any, fake: FakeJudge, rating: Any) -> None:
+    """No second request is needed."""
     score = match(exchange(), {"intent": INTENT, "rating": rating})
 
     assert score.value == pytest.approx(0.75, abs=1e-9)
@@ -100,18 +100,18 @@ def test_a_rating_may_be_written_in_many_forms(exchange: Make, match: Any, fake:
         ("4", UnscoredReason.UNPARSABLE),
     ],
 )
-def test_what_cannot_be_read_is_asked_once_more_and_is_no_number(
+def test_an_unparsable_rating_is_requested_once_more_and_gives_no_value(
     exchange: Make, match: Any, fake: FakeJudge, said: Any, reason: UnscoredReason
 ) -> None:
-    """Nothing is defaulted to a rating."""
+    """There is no default rating."""
     score = match(exchange(), said)
 
     assert (score.value, score.reason) == (None, reason)
     assert len(fake.chat_requests) == 2
 
 
-def test_a_judge_that_is_away_is_no_number(exchange: Make, match: Any, fake: FakeJudge) -> None:
-    """And may be asked later."""
+def test_an_unreachable_judge_gives_no_value(exchange: Make, match: Any, fake: FakeJudge) -> None:
+    """The score can be retried."""
     fake.outage = Fault("status", status=503)
 
     score = match(exchange(), None)
@@ -120,21 +120,21 @@ def test_a_judge_that_is_away_is_no_number(exchange: Make, match: Any, fake: Fak
 
 
 def test_an_echo_of_the_question_serves_no_intent(exchange: Make, match: Any, fake: FakeJudge) -> None:
-    """Without a rating by anybody."""
+    """It is not sent to the judge for a rating."""
     score = match(exchange(AKS, AKS), {"intent": INTENT, "rating": 5})
 
     assert (score.value, score.label, score.explanation) == (0.0, "irrelevant", "The answer only repeats the question.")
     assert [request for request in fake.chat_requests if "rating" in request.text] == []
 
 
-def test_of_contexts_nothing_is_said_since_none_are_shown(exchange: Make, match: Any) -> None:
-    """Huge ones are not said to be cut."""
+def test_contexts_are_not_reported_as_truncated(exchange: Make, match: Any) -> None:
+    """The judge does not see them."""
     score = match(exchange(AKS, "Less to operate.", "x" * 1_000_000), {"intent": INTENT, "rating": 4})
 
     assert "cut" not in score.details
 
 
-def test_copies_of_the_question_are_an_option(exchange: Make, match: Any, fake: FakeJudge) -> None:
+def test_copies_of_the_question_can_be_kept(exchange: Make, match: Any, fake: FakeJudge) -> None:
     """By default the judge does not see them."""
     for options in ({}, {"remove_question_echo": False}):
         match(exchange(AKS, f"{AKS} Buy shoes."), {"intent": INTENT, "rating": 1}, **options)
@@ -142,8 +142,8 @@ def test_copies_of_the_question_are_an_option(exchange: Make, match: Any, fake: 
     assert [request.section("answer").strip() for request in fake.chat_requests] == ["Buy shoes.", f"{AKS} Buy shoes."]
 
 
-def test_what_the_answer_gives_is_told_where_the_judge_says_it(exchange: Make, match: Any) -> None:
-    """It helps the judge to rate, and a person to see why; the value does not need it."""
+def test_the_judges_summary_of_the_answer_is_optional(exchange: Make, match: Any) -> None:
+    """It helps the judge to rate and explains the rating, but the value does not depend on it."""
     score = match(exchange(), {"intent": INTENT, "given": "Fewer servers.", "rating": 3})
 
     assert score.details["given"] == "Fewer servers."
@@ -151,14 +151,14 @@ def test_what_the_answer_gives_is_told_where_the_judge_says_it(exchange: Make, m
 
 
 def test_a_long_intent_is_shortened(exchange: Make, match: Any) -> None:
-    """Details stay small."""
+    """The details stay small."""
     score = match(exchange(), {"intent": "x" * 5_000, "rating": 3})
 
     assert len(score.details["intent"]) == 300
 
 
 def test_other_scripts_pass_unchanged(exchange: Make, match: Any, fake: FakeJudge) -> None:
-    """Right to left, mixed and combined characters."""
+    """Right-to-left, mixed and combining characters."""
     texts = "ما هي عاصمة فرنسا؟ 東京?", "باريس ✓ é"
 
     score = match(exchange(*texts), {"intent": "معرفة العاصمة", "rating": 5})
@@ -167,6 +167,6 @@ def test_other_scripts_pass_unchanged(exchange: Make, match: Any, fake: FakeJudg
     assert score.details["intent"] == "معرفة العاصمة"
 
 
-def test_the_fingerprint_changes_only_on_purpose(exchange: Make, match: Any) -> None:
-    """Prompt, schema, limits, version and judge; whoever changes one changes this line."""
+def test_the_fingerprint_does_not_change_by_accident(exchange: Make, match: Any) -> None:
+    """It covers prompt, schema, limits, version and judge. Update these lines if one changes on purpose."""
     assert match(exchange(), {"intent": INTENT, "rating": 3}).fingerprint == "f7dd245874ad"

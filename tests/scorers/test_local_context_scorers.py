@@ -1,4 +1,4 @@
-"""What costs nothing: words of the answer in the contexts, and the cosine of the question with each chunk."""
+"""Context scorers without a judge: word coverage, and the cosine of the question and each chunk."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ def test_the_first_chunks_count_most() -> None:
 
 
 @given(VALUES)
-def test_means_lie_between_the_least_and_the_greatest(values: list[float]) -> None:
-    """As every mean does."""
+def test_means_lie_between_the_minimum_and_the_maximum(values: list[float]) -> None:
+    """This holds for the weighted and the plain mean."""
     for value in aggregate_both(values).values():
         assert min(values) - 1e-9 <= value <= max(values) + 1e-9
 
 
 @given(VALUES)
 def test_the_weighted_mean_is_greatest_when_the_best_come_first(values: list[float]) -> None:
-    """Any order lies between falling and rising; the plain mean does not see the order."""
+    """Any order lies between ascending and descending. The plain mean does not depend on the order."""
     falling, rising = sorted(values, reverse=True), sorted(values)
 
     weighted = position_weighted_mean(values)
@@ -49,7 +49,7 @@ def test_the_weighted_mean_is_greatest_when_the_best_come_first(values: list[flo
 
 
 @given(VALUES)
-def test_without_decay_both_means_are_one(values: list[float]) -> None:
+def test_without_decay_both_means_are_equal(values: list[float]) -> None:
     """The plain mean is the weighted one with decay 1."""
     assert position_weighted_mean(values, decay=1.0) == pytest.approx(mean(values), abs=1e-9)
 
@@ -70,15 +70,15 @@ def test_without_decay_both_means_are_one(values: list[float]) -> None:
     ],
 )  # fmt: skip
 def test_words_are_found_in_every_script(text: str, found: list[str]) -> None:
-    """Marks stay with their letters; where no spaces are set, letters come in pairs."""
+    """Combining marks stay with their letters. In scripts without spaces, words are pairs of letters."""
     assert split_words(text) == found
 
 
 # Coverage
 
 
-def test_a_megabyte_is_looked_through_beside_the_event_loop(exchange: Make) -> None:
-    """Whatever else goes on meanwhile does not wait for it, and the value is that of the whole."""
+def test_huge_texts_do_not_block_the_event_loop(exchange: Make) -> None:
+    """Other work continues meanwhile, and the value is that of the whole text."""
     answer = " ".join(f"word{place}" for place in range(400_000))
     half = " ".join(f"word{place}" for place in range(200_000))
 
@@ -90,11 +90,11 @@ def test_a_megabyte_is_looked_through_beside_the_event_loop(exchange: Make) -> N
         return turns, (await task).value
 
     turns, value = asyncio.run(turns_meanwhile())
-    assert (turns > 1, value) == (True, 0.5)  # on the loop it would be done in one
+    assert (turns > 1, value) == (True, 0.5)  # on the event loop itself it would take one
 
 
 def test_coverage_is_the_share_of_distinct_words_found(exchange: Make, score: Any) -> None:
-    """However often a word comes and however it is written."""
+    """The number of occurrences and the spelling variant do not matter."""
     asked = exchange("Who?", "Guido GUIDO created Python quickly.", "Python is a language.", "guido, its father")
 
     (result,) = score(ContextCoverage(), asked)
@@ -105,7 +105,7 @@ def test_coverage_is_the_share_of_distinct_words_found(exchange: Make, score: An
 
 
 def test_good_contexts_cover_more_than_poor_ones(exchange: Make, score: Any) -> None:
-    """The same answer beside what it was made from, and beside something else."""
+    """The same answer with the contexts it was made from, and with unrelated ones."""
     answer = "Python was created by Guido van Rossum in 1991."
     good = exchange("q", answer, "Python was first released in 1991. It was created by Guido van Rossum.")
     poor = exchange("q", answer, "Pythons are large snakes that live in Africa and Asia.")
@@ -116,22 +116,22 @@ def test_good_contexts_cover_more_than_poor_ones(exchange: Make, score: Any) -> 
     assert second.value == pytest.approx(1 / 9, abs=1e-9)
 
 
-def test_an_answer_without_a_word_has_no_coverage(exchange: Make, score: Any) -> None:
-    """Skipped: neither 0 nor 1."""
+def test_an_answer_without_a_word_is_skipped(exchange: Make, score: Any) -> None:
+    """The value is neither 0 nor 1."""
     (result,) = score(ContextCoverage(), exchange("q", "\U0001f44d", "text"))
 
     assert (result.value, result.reason) == (None, UnscoredReason.MISSING_INPUT)
 
 
-def test_no_contexts_are_missing_input(exchange: Make, score: Any) -> None:
-    """None, or blank ones."""
+def test_an_exchange_without_contexts_is_skipped(exchange: Make, score: Any) -> None:
+    """Blank contexts are missing contexts."""
     results = score(ContextCoverage(), exchange("q", "a"), exchange("q", "a", " \n"))
 
     assert [result.reason for result in results] == [UnscoredReason.MISSING_INPUT] * 2
 
 
-def test_huge_texts_are_covered_too(exchange: Make, score: Any) -> None:
-    """A megabyte of answer and of contexts; the details stay small."""
+def test_huge_texts_are_scored(exchange: Make, score: Any) -> None:
+    """A megabyte of answer and of contexts. The details stay small."""
     (result,) = score(ContextCoverage(), exchange("q", "word " * 200_000 + "x" * 1_000_000, "word other " * 100_000))
 
     assert result.value == pytest.approx(1 / 2, abs=1e-9)
@@ -139,8 +139,8 @@ def test_huge_texts_are_covered_too(exchange: Make, score: Any) -> None:
 
 
 @given(st.text(max_size=50), st.text(max_size=50))
-def test_more_context_never_covers_less(answer: str, context: str) -> None:
-    """Each word found stays found."""
+def test_more_context_never_lowers_coverage(answer: str, context: str) -> None:
+    """A word that was found stays found."""
     first = set(split_words(answer)) & set(split_words(context))
 
     assert first <= set(split_words(answer)) & set(split_words(f"{context}\n{answer}"))
@@ -150,7 +150,7 @@ def test_more_context_never_covers_less(answer: str, context: str) -> None:
 
 
 def test_similarity_is_the_weighted_mean_of_cosines(exchange: Make, score: Any) -> None:
-    """With vectors set by hand, exactly; chunks keep their own."""
+    """With fixed vectors the mean is exact. The details keep the cosine of each chunk."""
     cosines = {"one": 0.9, "two": 0.8, "three": 0.3, "four": 0.2}
     vectors = {name: [value, math.sqrt(1 - value * value)] for name, value in cosines.items()}
     embedder = FakeEmbedder({"q": [1.0, 0.0], **vectors})
@@ -164,8 +164,8 @@ def test_similarity_is_the_weighted_mean_of_cosines(exchange: Make, score: Any) 
     assert weighted.fingerprint != plain.fingerprint
 
 
-def test_blank_chunks_are_no_chunks_and_many_are_cut(exchange: Make, score: Any) -> None:
-    """The first 20 are looked at, the beginning of each, which the details tell."""
+def test_blank_chunks_are_ignored_and_chunks_are_limited(exchange: Make, score: Any) -> None:
+    """The beginnings of the first 20 chunks are used. The details say so."""
     embedder = FakeEmbedder()
     chunks = [" ", "word " * 10_000, *(f"chunk {number}" for number in range(40))]
 
@@ -178,14 +178,14 @@ def test_blank_chunks_are_no_chunks_and_many_are_cut(exchange: Make, score: Any)
     }
 
 
-def test_an_unknown_mean_is_refused() -> None:
-    """When the scorer is made, not when it scores."""
+def test_an_unknown_mean_is_rejected() -> None:
+    """The error is raised when the scorer is created, not when it scores."""
     with pytest.raises(ValueError, match="aggregate must be one of position_weighted, mean, not 'median'"):
         ContextSimilarity(FakeEmbedder(), aggregate="median")  # type: ignore[arg-type]  # on purpose
 
 
 def test_fingerprints_of_local_scorers_do_not_change_by_accident() -> None:
-    """Whoever changes how a value is made raises the version, and these with it."""
+    """A change of the computation needs a new version, which changes these lines."""
     assert ContextCoverage().fingerprint == "cf24367a6b2a"
     assert ContextSimilarity(FakeEmbedder()).fingerprint == "024d0f3d9209"
     assert repr(ContextCoverage()) == "ContextCoverage()"

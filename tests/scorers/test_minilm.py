@@ -1,4 +1,4 @@
-"""The embedded embedder: the right file, the right tokens, and the ranking it is good for."""
+"""The embedded embedder: its weights, tokens and ranking."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from germane.scorers.local.minilm import MINILM_MODEL, MiniLM
 
 @pytest.fixture(scope="module")
 def minilm() -> MiniLM:
-    """One model for all tests."""
+    """Return one model that all tests share."""
     return MiniLM()
 
 
@@ -39,7 +39,7 @@ TOPICS = [
 
 
 def test_tokens_are_those_of_the_model(minilm: MiniLM) -> None:
-    """Lower case, word pieces, accents dropped, marks at both ends."""
+    """Lower case, word pieces, no accents, special tokens at both ends."""
     assert minilm.token_ids("Hello, World!") == [101, 7592, 1010, 2088, 999, 102]
     assert minilm.token_ids("Café") == minilm.token_ids("cafe")
     assert minilm.token_ids("") == [101, 102]
@@ -47,7 +47,7 @@ def test_tokens_are_those_of_the_model(minilm: MiniLM) -> None:
 
 
 def test_vectors_have_length_one_and_do_not_depend_on_the_batch(minilm: MiniLM) -> None:
-    """Padding changes nothing worth a thought."""
+    """The effect of padding is negligible."""
     texts = ["short", "a rather longer text " * 20, "日本語", "x"]
 
     together = minilm.embed_now(texts)
@@ -58,8 +58,8 @@ def test_vectors_have_length_one_and_do_not_depend_on_the_batch(minilm: MiniLM) 
     assert (np.sum(together * alone, axis=1) > 0.99).all()
 
 
-def test_a_long_text_has_the_same_vector_in_any_company(minilm: MiniLM) -> None:
-    """It is embedded by itself; no text at all is no error."""
+def test_the_vector_of_a_long_text_does_not_depend_on_the_batch(minilm: MiniLM) -> None:
+    """It is embedded separately. An empty list is not an error."""
     texts = [f"word{number} and more " * 90 for number in range(3)] + ["short", "also short"]
 
     together = minilm.embed_now(texts)
@@ -85,14 +85,14 @@ print(peak() - before)
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the peak is counted in bytes")
 def test_many_long_texts_take_no_more_memory_than_one() -> None:
-    """The engine gives nothing back: what one batch takes, the process has for good."""
+    """The engine never returns memory: the process keeps what one batch takes."""
     done = subprocess.run([sys.executable, "-c", MANY_LONG], capture_output=True, text=True, timeout=100, check=True)
 
-    assert int(done.stdout) < 64  # MB; 600 when all go at once
+    assert int(done.stdout) < 64  # MB; 600 if all are embedded in one batch
 
 
 def test_a_paraphrase_is_nearer_than_another_question(minilm: MiniLM) -> None:
-    """And an answer nearer to its own question than to any other."""
+    """An answer is nearer to its own question than to any other."""
     questions, paraphrases, answers = (minilm.embed_now([topic[place] for topic in TOPICS]) for place in range(3))
 
     for rows in (paraphrases, answers):
@@ -100,8 +100,8 @@ def test_a_paraphrase_is_nearer_than_another_question(minilm: MiniLM) -> None:
         assert (cosines.argmax(axis=1) == np.arange(len(TOPICS))).all()
 
 
-def test_embedding_leaves_the_event_loop_free(minilm: MiniLM) -> None:
-    """The work is done on a thread of its own."""
+def test_embedding_does_not_block_the_event_loop(minilm: MiniLM) -> None:
+    """The work is done on a separate thread."""
     names: list[str] = []
 
     async def embed() -> int:
@@ -114,20 +114,20 @@ def test_embedding_leaves_the_event_loop_free(minilm: MiniLM) -> None:
         await task
         return beats
 
-    assert asyncio.run(embed()) > 1  # on the loop it would be done in one
+    assert asyncio.run(embed()) > 1  # on the event loop itself it would take one
     assert any(name.startswith("germane-minilm") for name in names)
 
 
-def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With what to install."""
+def test_a_missing_extra_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The message says what to install."""
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
 
     with pytest.raises(ModelError, match=r"needs onnxruntime: pip install 'germane\[local\]'"):
         MiniLM()
 
 
-def test_other_weights_are_refused(tmp_path: Path) -> None:
-    """The sum of the file is checked before it is loaded."""
+def test_weights_with_a_wrong_checksum_are_rejected(tmp_path: Path) -> None:
+    """The checksum is verified before the file is loaded."""
     other = tmp_path / "model.onnx"
     other.write_bytes(b"not the model")
 
@@ -135,19 +135,19 @@ def test_other_weights_are_refused(tmp_path: Path) -> None:
         MiniLM(other)
 
 
-def test_missing_weights_are_named(tmp_path: Path) -> None:
-    """With what to do about it."""
+def test_missing_weights_are_reported(tmp_path: Path) -> None:
+    """The message says how to fix it."""
     with pytest.raises(ModelError, match=r"pip install .*germane\[local\]"):
         MiniLM(tmp_path / "model.onnx")
 
 
-def test_the_name_says_what_it_is() -> None:
-    """It is part of the fingerprint."""
+def test_the_embedder_name_identifies_the_model() -> None:
+    """It is part of fingerprints."""
     assert MINILM_MODEL == "local:all-MiniLM-L6-v2-int8"
 
 
 def test_closing_ends_the_thread() -> None:
-    """Nothing is left behind."""
+    """No thread is left."""
 
     async def use_and_close() -> None:
         own = MiniLM()
@@ -173,8 +173,8 @@ embed()
 """
 
 
-def test_it_works_while_the_interpreter_ends_and_does_not_keep_it_from_ending() -> None:
-    """The last answers of a program are scored like any other, though nobody closed the model."""
+def test_it_works_during_interpreter_shutdown_without_delaying_it() -> None:
+    """The last answers of a program are scored even if the model is never closed."""
     done = subprocess.run([sys.executable, "-c", AT_THE_END], capture_output=True, text=True, timeout=100, check=False)
 
     assert (done.returncode, done.stdout, done.stderr) == (0, "(2, 384)\n(2, 384)\n", "")
@@ -194,8 +194,8 @@ asyncio.run(give_up())
 
 
 @pytest.mark.parametrize("moment", ["0", "0.05", "0.1", "0.15", "0.2"])
-def test_a_program_may_end_in_the_middle(moment: str) -> None:
-    """A thread that is cut off inside the engine would abort the process: what is under way is waited for."""
+def test_a_program_can_exit_during_an_embedding(moment: str) -> None:
+    """Killing a thread inside the engine would abort the process, so exit waits for it."""
     command = [sys.executable, "-c", IN_THE_MIDDLE, moment]
     done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
 

@@ -1,4 +1,4 @@
-"""The judge behind a server: every way in which it fails has its reason, its number of requests, and no number."""
+"""The HTTP judge: each kind of failure has a reason and a number of requests, and never gives a number."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ KEY = "sk-very-secret-1234567890"
 
 
 def with_judge(fake: FakeJudge, use: Callable[[OpenAIJudge], Awaitable[Any]], **server: Any) -> Any:
-    """Return what comes of using a judge, which is closed afterwards."""
+    """Return the result of using a judge, which is closed afterwards."""
 
     async def use_and_close() -> Any:
         judge = OpenAIJudge("fake-judge", ModelServer(**{"api_key": "test", "base_url": fake.base_url} | server))
@@ -39,7 +39,7 @@ def with_judge(fake: FakeJudge, use: Callable[[OpenAIJudge], Awaitable[Any]], **
 
 
 def failure(fake: FakeJudge, **server: Any) -> ScoringError:
-    """Return the error that asking ends with."""
+    """Return the error raised by a request."""
     with pytest.raises(ScoringError) as caught:
         with_judge(fake, lambda judge: judge.ask(TURNS), **server)
     return caught.value
@@ -83,7 +83,7 @@ FAILURES = {
 
 @pytest.mark.parametrize(("fault", "reason", "requests"), FAILURES.values(), ids=FAILURES.keys())
 def test_each_failure_has_its_reason(fake: FakeJudge, fault: Fault, reason: UnscoredReason, requests: int) -> None:
-    """And costs no more requests than may help."""
+    """No request is sent that cannot help."""
     fake.outage = fault
 
     assert failure(fake).reason is reason
@@ -91,8 +91,8 @@ def test_each_failure_has_its_reason(fake: FakeJudge, fault: Fault, reason: Unsc
 
 
 @pytest.mark.parametrize("kind", ["hang", "drip"])
-def test_a_deadline_ends_silence_and_a_slow_drip(fake: FakeJudge, kind: Any) -> None:
-    """A byte now and then does not keep a request alive, and a request that was too slow is not repeated."""
+def test_a_deadline_ends_silent_and_slow_responses(fake: FakeJudge, kind: Any) -> None:
+    """Occasional bytes do not extend a request, and a timed-out request is not repeated."""
     fake.outage = Fault(kind)
 
     error = failure(fake, timeout=2.0)
@@ -102,8 +102,8 @@ def test_a_deadline_ends_silence_and_a_slow_drip(fake: FakeJudge, kind: Any) -> 
 
 
 @pytest.mark.parametrize("reason", [UnscoredReason.JUDGE_RATE_LIMITED, UnscoredReason.JUDGE_UNREACHABLE])
-def test_the_pause_a_server_asks_for_is_handed_on(fake: FakeJudge, reason: UnscoredReason) -> None:
-    """The caller waits; the request does not."""
+def test_a_requested_retry_delay_is_passed_on(fake: FakeJudge, reason: UnscoredReason) -> None:
+    """The request fails immediately, and the caller waits."""
     fake.outage = Fault("status", status=429 if reason is UnscoredReason.JUDGE_RATE_LIMITED else 503, retry_after=600)
 
     error = failure(fake)  # pytest's own time limit would end a request that waits
@@ -112,8 +112,8 @@ def test_the_pause_a_server_asks_for_is_handed_on(fake: FakeJudge, reason: Unsco
     assert len(fake.chat_requests) == 1
 
 
-def test_a_pause_may_be_a_date(fake: FakeJudge) -> None:
-    """Retry-After has two forms; the date is read by the server's own clock."""
+def test_retry_after_can_be_a_date(fake: FakeJudge) -> None:
+    """The date is compared with the server's own clock."""
     fake.outage = Fault("status", status=429, retry_after="Sun, 06 Nov 2094 08:49:37 GMT")
 
     assert failure(fake).retry_after == 86_400
@@ -122,22 +122,22 @@ def test_a_pause_may_be_a_date(fake: FakeJudge) -> None:
 @pytest.mark.parametrize(
     ("said", "pause"), [("soon", None), ("-3", 0), ("nan", 0), ("1e400", 86_400), ("99999999", 86_400)]
 )
-def test_nonsense_for_a_pause_does_no_harm(fake: FakeJudge, said: str, pause: float | None) -> None:
-    """A header that says nothing is ignored, and no server is left alone for more than a day."""
+def test_an_invalid_retry_delay_is_ignored(fake: FakeJudge, said: str, pause: float | None) -> None:
+    """Valid delays are limited to one day."""
     fake.outage = Fault("status", status=429, retry_after=said)
 
     assert failure(fake, retries=0).retry_after == pause
 
 
-def test_a_pause_in_milliseconds_is_one() -> None:
-    """Some servers name it so, and the client would sleep for it."""
+def test_a_retry_delay_in_milliseconds_is_passed_on() -> None:
+    """Some servers use that header, and the client would sleep for it."""
     assert parse_retry_after(httpx2.Headers({"retry-after-ms": "2500", "retry-after": "9"})) == 2.5
     assert parse_retry_after(httpx2.Headers({"retry-after-ms": "soon", "retry-after": "9"})) == 9
     assert parse_retry_after(httpx2.Headers({})) is None
 
 
-def test_a_failure_that_passes_is_no_failure(fake: FakeJudge) -> None:
-    """The client repeats once what broke off."""
+def test_a_temporary_failure_is_retried_once(fake: FakeJudge) -> None:
+    """The reply to the second request is returned."""
     fake.faults.append(Fault("reset"))
 
     reply = with_judge(fake, lambda judge: judge.ask(TURNS))
@@ -146,8 +146,8 @@ def test_a_failure_that_passes_is_no_failure(fake: FakeJudge) -> None:
     assert len(fake.chat_requests) == 2
 
 
-def test_a_server_that_is_not_there_is_unreachable() -> None:
-    """Nobody listens on the port."""
+def test_a_refused_connection_means_unreachable() -> None:
+    """Nothing listens on the port."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
 
@@ -164,14 +164,14 @@ def test_a_server_that_is_not_there_is_unreachable() -> None:
 
 
 @pytest.mark.parametrize("address", ["http://host:secret/v1", "http://[secret/v1"])
-def test_an_address_that_is_none_is_a_wrong_setting(address: str) -> None:
-    """Found at the start, and not repeated: it may hold a secret."""
+def test_an_invalid_url_is_an_invalid_setting(address: str) -> None:
+    """It is found at startup. The message does not repeat the URL, which can contain a secret."""
     with pytest.raises(SettingsError, match=r"^setting base_url: invalid URL$"):
         OpenAIJudge("m", ModelServer(base_url=address))
 
 
-def test_the_key_is_sent_and_never_told(fake: FakeJudge) -> None:
-    """Neither in messages, even where the server repeats it, nor in what is printed."""
+def test_the_key_is_sent_but_never_shown(fake: FakeJudge) -> None:
+    """It is in no message, even if the server echoes it, and in no repr."""
     fake.outage = Fault("status", status=401, message=f"Incorrect API key provided: {KEY}. Or sk-ab***************xyz.")
 
     error = failure(fake, api_key=KEY)
@@ -183,8 +183,8 @@ def test_the_key_is_sent_and_never_told(fake: FakeJudge) -> None:
     assert "secret" not in repr(server) + repr(OpenAIJudge("m", server)) + repr(OpenAIEmbedder("m", server))
 
 
-def test_an_address_that_holds_a_secret_is_not_told(fake: FakeJudge) -> None:
-    """Proxies like to say which path they do not know."""
+def test_a_url_that_contains_a_secret_is_never_shown(fake: FakeJudge) -> None:
+    """Proxies tend to echo a path that they do not know."""
     fake.outage = Fault("status", status=404, message="Cannot POST /token-12345/v1/chat/completions as joe:hunter22")
     address = fake.base_url.replace("http://", "http://joe:hunter22@").replace("/v1", "/token-12345/v1")
 
@@ -194,8 +194,8 @@ def test_an_address_that_holds_a_secret_is_not_told(fake: FakeJudge) -> None:
     assert str(error) == "HTTP 404: Cannot POST /[hidden]/chat/completions as joe:[hidden]"
 
 
-def test_an_address_may_have_a_query(fake: FakeJudge) -> None:
-    """Gateways want a version there, or a key: it goes with each request, behind its path, and is not told."""
+def test_a_url_can_have_a_query(fake: FakeJudge) -> None:
+    """Gateways expect a version or a key there. It is sent with each request, after the path, and never shown."""
     address = f"{fake.base_url}?version=2024-06-01&key=abc-{KEY}"
 
     reply = with_judge(fake, lambda judge: judge.ask(TURNS), base_url=address)
@@ -207,16 +207,16 @@ def test_an_address_may_have_a_query(fake: FakeJudge) -> None:
     assert str(error) == "HTTP 401: [hidden] is no key"
 
 
-def test_a_server_without_a_key_is_asked_with_a_placeholder(fake: FakeJudge) -> None:
-    """The client insists on a key; servers of one's own need none."""
+def test_a_placeholder_is_sent_if_no_key_is_configured(fake: FakeJudge) -> None:
+    """The client requires a key; self-hosted servers do not."""
     reply = with_judge(fake, lambda judge: judge.ask(TURNS), api_key=None)
 
     assert reply.texts
     assert fake.chat_requests[0].headers["authorization"] == "Bearer none"
 
 
-def test_our_requests_are_not_in_the_applications_log(fake: FakeJudge, caplog: pytest.LogCaptureFixture) -> None:
-    """A line for each would say nothing, and tell an address that may be secret. The application's own stay."""
+def test_judge_requests_are_not_logged_by_the_http_client(fake: FakeJudge, caplog: pytest.LogCaptureFixture) -> None:
+    """Such lines would reveal a URL that can be secret. The application's own requests are still logged."""
     fake.faults.append(Fault("status", status=503))
     with caplog.at_level(logging.INFO):
         with_judge(fake, lambda judge: judge.ask(TURNS))
@@ -227,15 +227,15 @@ def test_our_requests_are_not_in_the_applications_log(fake: FakeJudge, caplog: p
     assert [record.name for record in caplog.records] == ["httpx2"]
 
 
-def test_a_long_error_page_is_cut(fake: FakeJudge) -> None:
-    """What a server says is shown, within bounds."""
+def test_a_long_error_page_is_truncated(fake: FakeJudge) -> None:
+    """The message contains the beginning of the server's response."""
     fake.outage = Fault("status", status=403, message="no " * 5_000)
 
     assert len(str(failure(fake))) < 400
 
 
-def test_of_an_endless_reply_the_beginning_is_read(fake: FakeJudge) -> None:
-    """No judge is asked for so much."""
+def test_only_the_beginning_of_an_endless_reply_is_read(fake: FakeJudge) -> None:
+    """No request asks for that much."""
     fake.replies = lambda request: "What is it? " * 100_000
 
     reply = with_judge(fake, lambda judge: judge.ask(TURNS))
@@ -244,9 +244,9 @@ def test_of_an_endless_reply_the_beginning_is_read(fake: FakeJudge) -> None:
     assert reply.texts[0].startswith("What is it? What is it?")
 
 
-@pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")  # what an ended loop leaves open nobody can close
-def test_judge_and_embedder_serve_one_event_loop_after_another(fake: FakeJudge) -> None:
-    """A notebook has many. Connections of an ended loop are not used again, and closing them is no error."""
+@pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")  # connections of a closed loop cannot be closed
+def test_judge_and_embedder_work_on_successive_event_loops(fake: FakeJudge) -> None:
+    """As in notebooks. Connections of a closed loop are not reused, and closing them raises no error."""
     server = ModelServer(api_key="test", base_url=fake.base_url, retries=0)
     judge, embedder = OpenAIJudge("fake-judge", server), OpenAIEmbedder("fake-embedder", server)
 
@@ -264,7 +264,7 @@ def test_judge_and_embedder_serve_one_event_loop_after_another(fake: FakeJudge) 
 
 
 def test_choices_tokens_and_model_are_returned(fake: FakeJudge) -> None:
-    """All of one request."""
+    """They belong to one request."""
     reply = with_judge(fake, lambda judge: judge.ask(TURNS, n=3))
 
     assert len(reply.texts) == 3
@@ -282,8 +282,8 @@ REFUSALS = {
 
 
 @pytest.mark.parametrize(("option", "message"), REFUSALS.items())
-def test_an_option_the_server_names_is_left_out_from_then_on(fake: FakeJudge, option: str, message: str) -> None:
-    """Models differ in what they take."""
+def test_an_option_rejected_by_the_server_is_not_sent_again(fake: FakeJudge, option: str, message: str) -> None:
+    """Models differ in the options they support."""
     fake.faults.append(Fault("status", status=400, message=message))
 
     async def ask_twice(judge: OpenAIJudge) -> None:
@@ -296,8 +296,8 @@ def test_an_option_the_server_names_is_left_out_from_then_on(fake: FakeJudge, op
     assert all("max_completion_tokens" in chat.body for chat in fake.chat_requests[1:]) is (option == "max_tokens")
 
 
-def test_what_did_not_help_is_not_remembered(fake: FakeJudge) -> None:
-    """A request that is bad for another reason costs a try without each option once, and changes nothing."""
+def test_an_option_that_is_not_the_cause_is_sent_again(fake: FakeJudge) -> None:
+    """A request rejected for another reason is tried once without each option, and nothing changes."""
     schema: dict[str, Any] = {"type": "object"}
     fake.faults.extend([Fault("status", status=400)] * 3)
 
@@ -315,11 +315,11 @@ def test_what_did_not_help_is_not_remembered(fake: FakeJudge) -> None:
     assert sent == [(True, True), (False, True), (False, False), (True, True), (True, True)]
 
 
-# The embedder behind the same kind of server
+# The embedder
 
 
 def embed(fake: FakeJudge, *texts: str, **server: Any) -> Vectors:
-    """Return the vectors of some texts."""
+    """Return the vectors of texts."""
 
     async def use_and_close() -> Vectors:
         embedder = OpenAIEmbedder("fake-embedder", ModelServer(api_key="test", base_url=fake.base_url, **server))
@@ -331,8 +331,8 @@ def embed(fake: FakeJudge, *texts: str, **server: Any) -> Vectors:
     return asyncio.run(use_and_close())
 
 
-def test_vectors_come_in_order_and_with_length_one(fake: FakeJudge) -> None:
-    """One request for all."""
+def test_vectors_are_returned_in_order_and_normalized(fake: FakeJudge) -> None:
+    """One request for all texts."""
     fake.vectors = {"a": [3.0, 4.0], "b": [0.0, 0.5]}
 
     rows = embed(fake, "a", "b")
@@ -342,7 +342,7 @@ def test_vectors_come_in_order_and_with_length_one(fake: FakeJudge) -> None:
 
 
 def embed_twice(fake: FakeJudge) -> tuple[Vectors, list[str]]:
-    """Return what the second of two requests brought, and how vectors were asked for."""
+    """Return the result of the second of two requests, and the requested encodings."""
 
     async def use_and_close() -> Vectors:
         embedder = OpenAIEmbedder("fake-embedder", ModelServer(api_key="test", base_url=fake.base_url))
@@ -356,8 +356,8 @@ def embed_twice(fake: FakeJudge) -> tuple[Vectors, list[str]]:
     return rows, [request.body["encoding_format"] for request in fake.embedding_requests]
 
 
-def test_packed_vectors_are_read(fake: FakeJudge) -> None:
-    """They have 32 bits."""
+def test_base64_vectors_are_decoded(fake: FakeJudge) -> None:
+    """They contain 32-bit floats."""
     fake.encoding_format = "supported"
     fake.vectors = {"a": [1.0, 0.0], "b": [3.0, -4.0]}
 
@@ -367,8 +367,8 @@ def test_packed_vectors_are_read(fake: FakeJudge) -> None:
     assert asked == ["base64", "base64"]
 
 
-def test_a_server_that_cannot_pack_is_asked_for_numbers(fake: FakeJudge) -> None:
-    """From then on."""
+def test_a_server_without_base64_support_is_asked_for_numbers(fake: FakeJudge) -> None:
+    """All later requests ask for numbers."""
     fake.encoding_format = "rejected"
     fake.vectors = {"a": [1.0, 0.0], "b": [3.0, -4.0]}
 
@@ -379,8 +379,8 @@ def test_a_server_that_cannot_pack_is_asked_for_numbers(fake: FakeJudge) -> None
 
 
 @pytest.mark.parametrize("broken", ["!", "AAA=", "AAAA"])
-def test_a_packed_vector_that_cannot_be_read_is_none(broken: str) -> None:
-    """Neither as base64 nor as numbers of 32 bits."""
+def test_an_invalid_base64_vector_is_rejected(broken: str) -> None:
+    """It is not base64, or not a sequence of 32-bit floats."""
     with pytest.raises(ScoringError) as caught:
         decode_vector(broken)
 
@@ -390,8 +390,8 @@ def test_a_packed_vector_that_cannot_be_read_is_none(broken: str) -> None:
 @pytest.mark.parametrize(
     "kind", ["nan", "zeros", "wrong_dimension", "uneven_dimension", "wrong_count", "garbage", "not_json"]
 )
-def test_vectors_that_are_none_are_an_embedder_error(fake: FakeJudge, kind: Any) -> None:
-    """And asking again would not help."""
+def test_invalid_vectors_are_a_permanent_embedder_error(fake: FakeJudge, kind: Any) -> None:
+    """A retry cannot help."""
     fake.outage = Fault(kind)
 
     with pytest.raises(ScoringError) as caught:
@@ -416,10 +416,10 @@ def test_vectors_that_are_none_are_an_embedder_error(fake: FakeJudge, kind: Any)
     ],
     ids=["down", "busy", "silent", "broken off", "wrong key", "no model", "no quota", "bad text", "too long"],
 )
-def test_an_embedder_that_is_away_may_come_back(
+def test_an_unreachable_embedder_can_be_retried(
     fake: FakeJudge, fault: Fault, pause: float | None, request: pytest.FixtureRequest
 ) -> None:
-    """The pause says so: it is there when asking again, now or once somebody has acted, may help."""
+    """An error has a retry delay if a retry can help, now or after somebody has fixed the cause."""
     fake.outage = fault
 
     with pytest.raises(ScoringError) as caught:

@@ -1,4 +1,4 @@
-"""What models cost."""
+"""Prices of models."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ MINI = Price(input=0.15, output=0.6)
 
 
 @pytest.mark.parametrize("model", ["gpt-4o-mini", "gpt-4o-mini-2024-07-18", "gpt-4o-mini-latest"])
-def test_a_version_has_the_price_of_its_model(model: str) -> None:
-    """Servers name the model with the date of its version."""
+def test_a_dated_version_has_the_price_of_its_model(model: str) -> None:
+    """Servers return the model name with the date of its version."""
     assert PriceList().find_price(model) == MINI
 
 
-def test_the_longest_name_that_fits_decides() -> None:
-    """One version may have a price of its own."""
+def test_the_longest_matching_model_name_decides() -> None:
+    """A version can have its own price."""
     assert PriceList().find_price("gpt-4o-2024-08-06") == Price(input=2.5, output=10)
     assert PriceList().find_price("gpt-4o-2024-05-13") == Price(input=5, output=15)
 
@@ -31,14 +31,14 @@ def test_the_longest_name_that_fits_decides() -> None:
 @pytest.mark.parametrize(
     "model", ["gpt-4o-mini-tts", "gpt-4o-realtime", "gpt-4.12", "gpt-4", "my-model", "gpt-5-pro", ""]
 )
-def test_another_model_has_no_price(model: str) -> None:
-    """A name that merely begins alike is another model: its price is unknown, and not made up."""
+def test_an_unknown_model_has_no_price(model: str) -> None:
+    """A name with the same beginning is a different model. Its price is unknown and not guessed."""
     assert PriceList().find_price(model) is None
     assert PriceList().request_cost(model, None, 1_000, 1_000) is None
 
 
-def test_your_prices_come_first() -> None:
-    """For the name in the settings as for the name that the server gives, versions included."""
+def test_configured_prices_take_precedence() -> None:
+    """They match the configured and the served model name, including versions."""
     mine = Price(input=1, output=2)
     prices = PriceList({"gpt-4o-mini": mine, "house-model": mine})
 
@@ -47,25 +47,25 @@ def test_your_prices_come_first() -> None:
     assert prices.find_price("alias", "house-model") == mine
 
 
-def test_the_table_goes_by_the_model_that_is_served() -> None:
-    """A server of one's own may be asked for gpt-4o-mini and serve what it has."""
+def test_built_in_prices_apply_to_the_served_model() -> None:
+    """A self-hosted server can be asked for gpt-4o-mini and serve another model."""
     assert PriceList().find_price("gpt-4o-mini", "qwen2.5-1.5b-instruct") is None
     assert PriceList().find_price("a-deployment", "gpt-4o-mini-2024-07-18") == MINI
 
 
 def test_embedded_models_are_free() -> None:
-    """They run in this process."""
+    """They run on this machine."""
     assert PriceList().find_price("local:smollm2-135m") == FREE_PRICE
     assert PriceList().request_cost("local:smollm2-135m", None, 100, 100) == 0.0
 
 
 def test_the_cost_is_tokens_times_price() -> None:
-    """Dollars for a million tokens, read and written; without one of the counts it is not known."""
+    """In US dollars per million input and output tokens. Without one of the counts, the cost is unknown."""
     assert PriceList().request_cost("gpt-4o-mini", None, 2_000_000, 1_000_000) == pytest.approx(0.9, abs=1e-9)
     assert PriceList().request_cost("gpt-4o-mini", None, 12, None) is None
 
 
-def test_the_table_has_a_date() -> None:
+def test_the_price_table_has_a_date() -> None:
     """Prices change."""
     assert price_list_date() >= date(2026, 11, 1)
 
@@ -81,8 +81,8 @@ def ask(fake: FakeJudge, prices: PriceList | None) -> Reply:
     return asyncio.run(ask_once())
 
 
-def test_a_reply_carries_its_cost(fake: FakeJudge) -> None:
-    """From the tokens that the server counted; without a price it has none, which is not 0."""
+def test_a_reply_contains_its_cost(fake: FakeJudge) -> None:
+    """It is computed from the tokens that the server counted. Without a price the cost is unknown, not 0."""
     reply = ask(fake, PriceList({"house-model": Price(input=100, output=1_000)}))
     assert reply.input_tokens
     assert reply.output_tokens

@@ -1,4 +1,4 @@
-"""Direct similarity of question and answer: its own name, no judge."""
+"""Question-answer similarity: the cosine of question and answer, without a judge."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Make = Callable[..., Exchange]
 
 
 def test_the_value_is_the_cosine(exchange: Make, score: Any) -> None:
-    """With vectors set by hand, exactly."""
+    """With fixed vectors it is exact."""
     embedder = FakeEmbedder({"q": [1.0, 0.0], "a": [0.6, 0.8]})
 
     (result,) = score(QuestionAnswerSimilarity(embedder), exchange("q", "a"))
@@ -27,8 +27,8 @@ def test_the_value_is_the_cosine(exchange: Make, score: Any) -> None:
     )  # fmt: skip
 
 
-def test_a_long_answer_is_cut_and_says_so(exchange: Make, score: Any) -> None:
-    """Embedders read the beginning only; the details name it."""
+def test_a_long_answer_is_truncated_and_the_details_say_so(exchange: Make, score: Any) -> None:
+    """Embedders read only the beginning of a text."""
     embedder = FakeEmbedder()
 
     (result,) = score(QuestionAnswerSimilarity(embedder), exchange("q", "word " * 100_000))
@@ -37,15 +37,15 @@ def test_a_long_answer_is_cut_and_says_so(exchange: Make, score: Any) -> None:
     assert len(embedder.calls[0][1]) == 8_000
 
 
-def test_no_answer_is_missing_input(exchange: Make, score: Any) -> None:
-    """Skipped, not zero."""
+def test_an_exchange_without_an_answer_is_skipped(exchange: Make, score: Any) -> None:
+    """It does not get 0."""
     (result,) = score(QuestionAnswerSimilarity(FakeEmbedder()), exchange("q", None))
 
     assert result.reason is UnscoredReason.MISSING_INPUT
 
 
-def test_the_fingerprint_names_the_embedder() -> None:
-    """Cosines of two embedders are two kinds of score."""
+def test_the_fingerprint_covers_the_embedder() -> None:
+    """Cosines of different embedders are not comparable."""
     other = FakeEmbedder()
     other.model = "another"
 
@@ -56,8 +56,8 @@ def test_the_fingerprint_names_the_embedder() -> None:
 ECHO = "Where does the ferry leave?"
 
 
-def test_copies_of_the_question_may_be_cut_out(exchange: Make, score: Any) -> None:
-    """By default they lift the value; a similarity without them is another kind of score."""
+def test_copies_of_the_question_can_be_removed(exchange: Make, score: Any) -> None:
+    """By default they raise the value. Removing them changes the fingerprint."""
     embedder = FakeEmbedder({ECHO: [1.0, 0.0], "Pier four.": [0.6, 0.8]})
     scorer = QuestionAnswerSimilarity(embedder, remove_question_echo=True)
 
@@ -68,8 +68,8 @@ def test_copies_of_the_question_may_be_cut_out(exchange: Make, score: Any) -> No
     assert result.fingerprint != QuestionAnswerSimilarity(embedder).fingerprint
 
 
-def test_an_echo_has_0_where_copies_are_cut_out(exchange: Make, score: Any) -> None:
-    """Nothing is left to be embedded. Without the option it has 1."""
+def test_an_echo_scores_zero_if_copies_are_removed(exchange: Make, score: Any) -> None:
+    """Nothing is left to embed. Without the option it scores 1."""
     embedder = FakeEmbedder()
 
     (plain,) = score(QuestionAnswerSimilarity(embedder), exchange(ECHO, ECHO))

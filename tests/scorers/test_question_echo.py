@@ -1,4 +1,4 @@
-"""Copies of the question are cut out of the answer."""
+"""Removal of copies of the question from the answer."""
 
 from __future__ import annotations
 
@@ -24,27 +24,27 @@ QUESTION = "Where does the ferry leave?"
         ("", ""),
     ],
 )
-def test_every_copy_goes_and_nothing_else(answer: str, rest: str) -> None:
-    """All words in order, whatever case and punctuation; other words between them make it no copy."""
+def test_only_copies_of_the_question_are_removed(answer: str, rest: str) -> None:
+    """A copy has all words in order, in any case and punctuation, without words in between."""
     assert remove_question_echo(answer, QUESTION).split() == rest.split()
 
 
 @pytest.mark.parametrize("question", ["", "Why?", "Refund policy?", "???"])
-def test_questions_of_fewer_than_three_words_are_left_alone(question: str) -> None:
-    """Their words may be the answer's own."""
+def test_questions_of_fewer_than_three_words_are_not_removed(question: str) -> None:
+    """Their words can be part of the answer."""
     answer = "Refund policy? Why? See page four."
 
     assert remove_question_echo(answer, question) == answer
 
 
-def test_other_scripts_are_matched_too() -> None:
-    """Accents, combining marks and case are the same text."""
+def test_copies_are_matched_in_any_script() -> None:
+    """Case and the encoding of accents are ignored."""
     assert remove_question_echo("WO LIEGT DIE FÄHRE? Am Kai.", "Wo liegt die Fähre?").strip() == "Am Kai."
     assert remove_question_echo("नौका कहाँ से जाती है? घाट चार से।", "नौका कहाँ से जाती है?").strip() == "घाट चार से।"
 
 
 @pytest.mark.parametrize("answer", ["a " * 300_000, "a b " * 150_000, " " * 600_000, "!" * 600_000])
-def test_long_texts_take_no_long_time(answer: str) -> None:
-    """The time grows with the length, not with its square: that would take hours, and pytest's limit ends it."""
+def test_long_texts_are_processed_in_linear_time(answer: str) -> None:
+    """Quadratic time would take hours, and pytest's time limit would fail the test."""
     remove_question_echo(answer, "a " * 100_000 + "z")
     remove_question_echo(answer, "a b a")

@@ -1,4 +1,4 @@
-"""What a judge wrote is read with patience, and only questions count."""
+"""Parsing of questions from the replies of a judge."""
 
 # ruff: noqa: RUF001 - sentences of many languages
 
@@ -49,8 +49,8 @@ REPLIES = {
 
 
 @pytest.mark.parametrize(("reply", "expected"), REPLIES.values(), ids=REPLIES.keys())
-def test_replies_are_read(reply: str, expected: list[GeneratedQuestion]) -> None:
-    """JSON first, then what is left of JSON, then lines that end in a question mark."""
+def test_questions_are_parsed_from_json_and_from_text(reply: str, expected: list[GeneratedQuestion]) -> None:
+    """Valid JSON first, then damaged JSON, then lines that end in a question mark."""
     assert parse_questions(reply) == expected
 
 
@@ -70,7 +70,7 @@ def test_replies_are_read(reply: str, expected: list[GeneratedQuestion]) -> None
     ],
 )
 def test_questions_of_any_language_are_usable(text: str) -> None:
-    """By their mark, their first word, or a script that needs no mark."""
+    """They are recognized by question mark, first word, or a script without question marks."""
     assert GeneratedQuestion(text).is_usable
 
 
@@ -82,6 +82,6 @@ def test_questions_of_any_language_are_usable(text: str) -> None:
         "我无法生成问题。",
     ],
 )  # fmt: skip
-def test_what_is_no_question_is_not_usable(text: str) -> None:
-    """Nothing, marks only, numbers, statements, excuses."""
+def test_texts_that_are_not_questions_are_rejected(text: str) -> None:
+    """Empty texts, punctuation, numbers, statements and excuses."""
     assert not GeneratedQuestion(text).is_usable

@@ -1,4 +1,4 @@
-"""Answer relevancy with the judge as the one who compares questions, and what it says of a mean."""
+"""Answer relevancy with similarities rated by the judge, and the explanation of the mean."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ QUESTIONS = ["Where is the pier?", "Where does one board the ferry?", "What lies
 
 @pytest.fixture
 def compared(bench: Any) -> Any:
-    """A bench that needs no embedder: the judge says how similar questions are."""
+    """Return a bench without an embedder whose judge rates the similarity of questions."""
     bench.options["similarity"] = "judge"
     bench.fake.questions = lambda answer: QUESTIONS
     return bench
 
 
 def says(values: Sequence[Any]) -> Callable[[JudgeRequest], dict[str, Any] | None]:
-    """Return what the judge says when it is asked to compare."""
+    """Return the judge's reply to a comparison."""
     return lambda request: {"similarities": list(values)} if "similarities" in request.text else None
 
 
-def test_the_value_is_the_mean_of_what_the_judge_says(compared: Any) -> None:
-    """One request for all pairs; no embeddings, no embedder."""
+def test_the_value_is_the_mean_similarity_rated_by_the_judge(compared: Any) -> None:
+    """One request for all pairs, and no embedder."""
     compared.fake.replies = says([1, 0.75, 0.25])
 
     (score,) = compared.score()
@@ -40,8 +40,8 @@ def test_the_value_is_the_mean_of_what_the_judge_says(compared: Any) -> None:
     assert score.details["requests"] == 2
 
 
-def test_the_judge_compares_what_stands_between_marks(compared: Any) -> None:
-    """The question asked, and the written ones by number."""
+def test_the_judge_compares_questions_between_delimiters(compared: Any) -> None:
+    """The original question and the numbered generated ones."""
     compared.fake.replies = says([1, 0.5, 0])
 
     compared.score()
@@ -52,7 +52,7 @@ def test_the_judge_compares_what_stands_between_marks(compared: Any) -> None:
 
 
 def test_equal_questions_are_compared_once(compared: Any) -> None:
-    """And each keeps its similarity."""
+    """Each keeps its similarity."""
     compared.fake.questions = lambda answer: [QUESTIONS[0], QUESTIONS[1], QUESTIONS[0]]
     compared.fake.replies = says([1, 0.25])
 
@@ -75,8 +75,10 @@ def test_equal_questions_are_compared_once(compared: Any) -> None:
         ([1, 0.5, float("nan")], UnscoredReason.OUT_OF_RANGE),
     ],
 )
-def test_other_values_than_the_five_are_no_similarity(compared: Any, values: list[Any], reason: UnscoredReason) -> None:
-    """Asked once more, then a reason and no number."""
+def test_only_the_five_defined_similarities_are_accepted(
+    compared: Any, values: list[Any], reason: UnscoredReason
+) -> None:
+    """Others are requested once more. Then there is a reason and no value."""
     compared.fake.replies = says(values)
 
     (score,) = compared.score()
@@ -84,8 +86,8 @@ def test_other_values_than_the_five_are_no_similarity(compared: Any, values: lis
     assert (score.value, score.reason, len(compared.fake.chat_requests)) == (None, reason, 3)
 
 
-def test_a_value_may_come_as_a_word_or_text(compared: Any) -> None:
-    """Numbers are read tolerantly."""
+def test_a_similarity_can_be_a_word_or_a_string(compared: Any) -> None:
+    """Numbers are parsed leniently."""
     compared.fake.replies = says(["one", "0.75", "25%"])
 
     (score,) = compared.score()
@@ -95,7 +97,7 @@ def test_a_value_may_come_as_a_word_or_text(compared: Any) -> None:
 
 @pytest.mark.parametrize("count", range(1, 11))
 def test_any_number_of_questions_is_compared_in_one_request(compared: Any, count: int) -> None:
-    """N questions, N values."""
+    """N questions have N similarities."""
     compared.options["generated_questions"] = count
     compared.fake.questions = lambda answer: [f"Is this question {place} of the ferry?" for place in range(20)]
     compared.fake.replies = says([0.5] * count)
@@ -105,8 +107,8 @@ def test_any_number_of_questions_is_compared_in_one_request(compared: Any, count
     assert (score.value, len(compared.fake.chat_requests)) == (0.5, 2)
 
 
-def test_values_of_a_judge_lie_from_nought_to_one(compared: Any) -> None:
-    """No cosine, no negative value: the range says so."""
+def test_similarities_rated_by_the_judge_lie_from_zero_to_one(compared: Any) -> None:
+    """Unlike cosines, they are never negative, and the declared range says so."""
     compared.fake.replies = says([0, 0, 0])
 
     (score,) = compared.score()
@@ -114,7 +116,7 @@ def test_values_of_a_judge_lie_from_nought_to_one(compared: Any) -> None:
     assert (score.value, score.label) == (0.0, "irrelevant")
 
 
-# What is said of the value
+# The explanation of the value
 
 
 @pytest.mark.parametrize(
@@ -127,8 +129,8 @@ def test_values_of_a_judge_lie_from_nought_to_one(compared: Any) -> None:
         ([0, 0, 0], "The answer does not address the question"),
     ],
 )
-def test_the_explanation_follows_the_mean(compared: Any, values: list[float], meaning: str) -> None:
-    """From .8, .6 and .4 on, and below."""
+def test_the_explanation_depends_on_the_mean(compared: Any, values: list[float], meaning: str) -> None:
+    """The limits are .8, .6 and .4."""
     compared.fake.replies = says(values)
 
     (score,) = compared.score()
@@ -137,7 +139,7 @@ def test_the_explanation_follows_the_mean(compared: Any, values: list[float], me
 
 
 def test_the_explanation_names_the_nearest_and_the_farthest_question(compared: Any) -> None:
-    """Shortened, with their similarities."""
+    """Both are shortened and shown with their similarity."""
     compared.fake.questions = lambda answer: [f"Where {'really ' * 20}is it?", *QUESTIONS[1:]]
     compared.fake.replies = says([0.25, 1, 0.75])
 
@@ -151,8 +153,8 @@ def test_the_explanation_names_the_nearest_and_the_farthest_question(compared: A
     assert len(score.explanation) < 250
 
 
-def test_one_question_is_the_nearest_alone(compared: Any) -> None:
-    """There is no farthest."""
+def test_the_explanation_of_one_question_names_no_farthest_one(compared: Any) -> None:
+    """It names only the nearest."""
     compared.options["generated_questions"] = 1
     compared.fake.replies = says([1])
 
@@ -187,8 +189,8 @@ EXAMPLES = {
 
 
 @pytest.mark.parametrize(("question", "better", "worse"), EXAMPLES.values(), ids=EXAMPLES.keys())
-def test_the_better_answer_ranks_higher(compared: Any, exchange: Make, question: str, better: Any, worse: Any) -> None:
-    """A complete answer before half of one, one on the point before one beside it."""
+def test_the_better_answer_scores_higher(compared: Any, exchange: Make, question: str, better: Any, worse: Any) -> None:
+    """Complete before partial, and on topic before off topic."""
     said = dict([better, worse])
     asked: list[str] = []
 

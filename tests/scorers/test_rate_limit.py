@@ -1,4 +1,4 @@
-"""What a judge tells its pace: what a request will take, and what it took."""
+"""Reservations of judge requests with a rate limiter, and their settlement."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MESSAGES = [Message("system", "x" * 30), Message("user", "\u00e9" * 5)]
 
 
 class Book:
-    """A pace that admits at once, and notes what it is told."""
+    """Rate limiter that admits every request immediately and records its calls."""
 
     budget_exhausted_until = None
 
@@ -51,10 +51,10 @@ class Book:
         self.settled.append((requests, tokens, usd))
 
     def stop_waiting(self) -> None:
-        """Nobody waits."""
+        """Do nothing, because no request waits."""
 
     async def aclose(self) -> None:
-        """Nothing is kept."""
+        """Do nothing, because there is nothing to close."""
 
 
 def take(paced: RateLimitGuard, reply: Reply | None, *, choices: int = 1, max_tokens: int = 500, sent: int = 1) -> None:
@@ -67,7 +67,7 @@ def take(paced: RateLimitGuard, reply: Reply | None, *, choices: int = 1, max_to
     asyncio.run(one_turn())
 
 
-def test_input_is_guessed_from_its_bytes_and_output_from_the_last_replies() -> None:
+def test_input_is_estimated_from_bytes_and_output_from_recent_replies() -> None:
     """Per choice, and never more than the judge may write."""
     book = Book()
     paced = RateLimitGuard(book)
@@ -80,8 +80,8 @@ def test_input_is_guessed_from_its_bytes_and_output_from_the_last_replies() -> N
     assert [place.tokens for place in book.admitted] == pytest.approx(expected, abs=1e-9)
 
 
-def test_what_was_really_taken_is_settled() -> None:
-    """More or less than was reserved; a request without counts has taken what was reserved."""
+def test_actual_usage_replaces_the_reserved_usage() -> None:
+    """It can be higher or lower. A reply without token counts uses what was reserved."""
     book = Book()
     paced = RateLimitGuard(book)
     take(paced, Reply(("yes",), input_tokens=12, output_tokens=50))
@@ -91,8 +91,8 @@ def test_what_was_really_taken_is_settled() -> None:
     assert book.settled == [pytest.approx((0, 62 - 110, 0)), (0, 0, 0), (0, 0, 0)]
 
 
-def test_what_is_sent_again_has_its_place_before_it_leaves() -> None:
-    """What the client sends again by itself is reserved like the first; the reply says what the last sending took."""
+def test_a_retry_is_reserved_before_it_is_sent() -> None:
+    """Retries of the client are reserved like the first request. The reply reports the usage of the last one."""
     book = Book()
     take(RateLimitGuard(book), Reply(("yes",), input_tokens=12, output_tokens=50), sent=3)
 
@@ -100,8 +100,8 @@ def test_what_is_sent_again_has_its_place_before_it_leaves() -> None:
     assert book.settled == [pytest.approx((0, 62 - 110, 0))]
 
 
-def test_what_is_not_paid_for_is_not_sent_again() -> None:
-    """The error goes through the client, and nothing more is counted as sent."""
+def test_a_retry_without_a_reservation_is_not_sent() -> None:
+    """The error passes through the client, and no further request is counted."""
     book = Book(repeats=1)
 
     with pytest.raises(ScoringError, match="nothing is left") as refused:
@@ -111,8 +111,8 @@ def test_what_is_not_paid_for_is_not_sent_again() -> None:
     assert book.settled == [(0, 0, 0)]
 
 
-def test_money_is_reserved_by_the_price_and_settled_by_what_was_counted() -> None:
-    """In US dollars: tokens read and written times their price for a million, or the reply's own cost."""
+def test_cost_is_reserved_from_estimates_and_settled_from_counts() -> None:
+    """In US dollars: tokens times their price per million, or the cost stated in the reply."""
     book = Book()
     paced = RateLimitGuard(book, lambda read, written: (2 * read + 8 * written) / 1_000_000)
     take(paced, Reply(("yes",), input_tokens=12, output_tokens=50))
@@ -124,8 +124,8 @@ def test_money_is_reserved_by_the_price_and_settled_by_what_was_counted() -> Non
 
 
 @pytest.mark.parametrize("count", [10**9, 10**400, -1, True, 1.5, "12", None])
-def test_a_count_that_cannot_be_is_none(count: object) -> None:
-    """Of a broken gateway: one such reply would use up a budget of tokens, or halt a limit for good."""
+def test_impossible_token_counts_are_ignored(count: object) -> None:
+    """One such reply of a broken gateway would use up a token budget or block a limit forever."""
     told = SimpleNamespace(prompt_tokens=count, completion_tokens=5)
     choice = SimpleNamespace(message=SimpleNamespace(content="yes"))
 
@@ -133,16 +133,16 @@ def test_a_count_that_cannot_be_is_none(count: object) -> None:
     assert (reply.input_tokens, reply.output_tokens) == (None, 5)
 
 
-def test_a_request_that_never_left_gives_all_back() -> None:
-    """It may have been given up while it waited for the judge."""
+def test_a_request_that_was_never_sent_is_refunded() -> None:
+    """It can be cancelled while it waits for the judge."""
     book = Book()
     take(RateLimitGuard(book), None, sent=0)
 
     assert book.settled == [(-1, pytest.approx(-110, abs=1e-9), 0)]
 
 
-def test_without_a_pace_nothing_waits_and_nothing_is_counted() -> None:
-    """The usual case."""
+def test_without_a_rate_limiter_nothing_is_reserved() -> None:
+    """This is the default."""
 
     async def one_turn() -> RateSlot:
         async with RateLimitGuard(None).slot(MESSAGES, 1, 10) as turn:
@@ -153,7 +153,7 @@ def test_without_a_pace_nothing_waits_and_nothing_is_counted() -> None:
 
 
 class Gate(Book):
-    """A pace that holds the first request until it is let, and no other."""
+    """Rate limiter that delays only the first request until released."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -166,8 +166,8 @@ class Gate(Book):
         return place
 
 
-def test_who_waits_for_a_turn_holds_no_place_and_no_time(fake: FakeJudge) -> None:
-    """Another request is made meanwhile, and the time-out begins with the request itself."""
+def test_waiting_for_the_rate_limit_uses_no_slot_and_no_time_out(fake: FakeJudge) -> None:
+    """Another request is sent meanwhile, and the time-out starts with the request itself."""
     gate = Gate()
     fake.latency = 0.1
 
@@ -189,8 +189,8 @@ def test_who_waits_for_a_turn_holds_no_place_and_no_time(fake: FakeJudge) -> Non
     assert fake.max_in_flight == 1
 
 
-def test_what_the_client_repeats_is_counted(fake: FakeJudge) -> None:
-    """A request that met an error is sent twice, and takes two places."""
+def test_retries_of_the_client_are_counted(fake: FakeJudge) -> None:
+    """A request that failed once is sent twice and counts twice."""
     book = Book()
     fake.faults.extend([Fault("status", status=500), None, Fault("status", status=500), Fault("status", status=500)])
 
@@ -216,8 +216,8 @@ def test_what_the_client_repeats_is_counted(fake: FakeJudge) -> None:
     ],
     ids=["server error", "broken connection", "refused option"],
 )
-def test_no_second_request_leaves_without_a_place(fake: FakeJudge, fault: Fault) -> None:
-    """Whatever would make the client send again: the judge sees one request, and the reason is the budget."""
+def test_no_request_is_repeated_without_a_reservation(fake: FakeJudge, fault: Fault) -> None:
+    """Whatever would cause a retry, the judge gets one request, and the reason is the budget."""
     book = Book(repeats=0)
     fake.faults.append(fault)
 
@@ -235,7 +235,7 @@ def test_no_second_request_leaves_without_a_place(fake: FakeJudge, fault: Fault)
 
 
 class _Elsewhere(BaseHTTPRequestHandler):
-    """Sends whoever asks back to itself."""
+    """Server that redirects every request to itself."""
 
     asked: ClassVar[list[str]] = []
 
@@ -247,11 +247,11 @@ class _Elsewhere(BaseHTTPRequestHandler):
         self.end_headers()
 
     def log_message(self, *_: object) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
-def test_a_redirection_leads_no_further_than_is_paid_for() -> None:
-    """Each of its requests has its place before it leaves."""
+def test_each_redirect_needs_a_reservation() -> None:
+    """It is reserved before it is sent."""
     book, server = Book(repeats=2), ThreadingHTTPServer(("127.0.0.1", 0), _Elsewhere)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
@@ -275,8 +275,8 @@ def test_a_redirection_leads_no_further_than_is_paid_for() -> None:
     assert (len(_Elsewhere.asked), len(book.repeated)) == (3, 2)
 
 
-def test_a_price_under_the_asked_name_counts_where_the_server_tells_another(fake: FakeJudge) -> None:
-    """A budget of money must not take a model for free only because its server has a name of its own for it."""
+def test_the_price_of_the_configured_model_applies_if_the_served_name_differs(fake: FakeJudge) -> None:
+    """A cost budget must not treat a model as free because its server uses another name."""
     book, fake.model = Book(), "somebody-elses-name"
     prices = PriceList({"fake-judge": Price(input=1_000_000, output=0)})
 

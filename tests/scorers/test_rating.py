@@ -1,4 +1,4 @@
-"""Ratings: the expected value over tokens, and what a judge's text is worth."""
+"""Expected ratings from log probabilities, and ratings parsed from text."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from germane.scorers.base.json_reply import UnreadableReply
 from germane.scorers.prompting.rating import Rating, expected_rating, parse_rating
 
 
-def test_the_expected_value_is_that_of_the_digits() -> None:
-    """Each digit weighs as much as it is likely; what is no digit from 1 to 5 is left out."""
+def test_the_expected_rating_is_weighted_by_probability() -> None:
+    """Tokens other than the digits 1 to 5 are ignored."""
     rating = expected_rating({"5": 0.6, "4": 0.2, "The": 0.1, "0": 0.05, "6": 0.03, "45": 0.02})
 
     assert rating.points == pytest.approx((5 * 0.6 + 4 * 0.2) / 0.8, abs=1e-9)
@@ -23,18 +23,18 @@ def test_the_expected_value_is_that_of_the_digits() -> None:
     assert rating.method == "expected"
 
 
-def test_tokens_that_differ_in_white_space_are_one_digit() -> None:
-    """Many tokenizers have a digit with a space before it, too."""
+def test_tokens_that_differ_in_white_space_count_as_one_digit() -> None:
+    """Many tokenizers also have digits with a leading space."""
     rating = expected_rating({" 4": 0.3, "4": 0.3, "\n2": 0.2})
 
     assert rating.points == pytest.approx((4 * 0.6 + 2 * 0.2) / 0.8, abs=1e-9)
     assert rating.digits == pytest.approx({"2": 0.2, "4": 0.6})
 
 
-def test_digits_that_hold_too_little_are_no_rating() -> None:
-    """Under half of the probability the judge was about to say something else."""
+def test_digits_with_too_little_probability_give_no_rating() -> None:
+    """Below one half, the judge was about to write something else."""
     with pytest.raises(
-        ScoringError, match=r"digits have 0\.49 of the probability; the likeliest token is 'I'"
+        ScoringError, match=r"digits have 0\.49 of the probability; the most likely token is 'I'"
     ) as caught:
         expected_rating({"I": 0.51, "5": 0.49})
 
@@ -43,8 +43,8 @@ def test_digits_that_hold_too_little_are_no_rating() -> None:
 
 
 @given(st.dictionaries(st.sampled_from("12345"), st.floats(0.01, 1), min_size=1))
-def test_a_rating_lies_between_its_least_and_greatest_digit(weights: dict[str, float]) -> None:
-    """So its value lies from 0 to 1."""
+def test_a_rating_lies_between_its_lowest_and_highest_digit(weights: dict[str, float]) -> None:
+    """The value therefore lies from 0 to 1."""
     total = math.fsum(weights.values())
 
     rating = expected_rating({digit: weight / total for digit, weight in weights.items()})
@@ -54,7 +54,7 @@ def test_a_rating_lies_between_its_least_and_greatest_digit(weights: dict[str, f
 
 
 @pytest.mark.parametrize(("points", "value"), [(1, 0.0), (2, 0.25), (3, 0.5), (4, 0.75), (5, 1.0), (4.5, 0.875)])
-def test_one_to_five_becomes_nought_to_one(points: float, value: float) -> None:
+def test_ratings_one_to_five_are_scaled_to_zero_to_one(points: float, value: float) -> None:
     """(rating - 1) / 4."""
     assert Rating(points, "parsed").value == pytest.approx(value, abs=1e-9)
 
@@ -85,8 +85,8 @@ TEXTS = {
 
 
 @pytest.mark.parametrize(("text", "points"), TEXTS.items())
-def test_a_rating_is_read_as_digit_word_or_json(text: str, points: float) -> None:
-    """Whatever small thing stands around it."""
+def test_a_rating_can_be_a_digit_a_word_or_json(text: str, points: float) -> None:
+    """Short surrounding text is ignored."""
     assert parse_rating(text) == points
 
 
@@ -107,8 +107,8 @@ def test_a_rating_is_read_as_digit_word_or_json(text: str, points: float) -> Non
         ('{"rating": 50}', UnscoredReason.OUT_OF_RANGE),
     ],
 )
-def test_what_is_no_rating_is_no_number(text: str, reason: UnscoredReason) -> None:
-    """It has a reason instead."""
+def test_an_unparsable_rating_gives_a_reason(text: str, reason: UnscoredReason) -> None:
+    """There is no value."""
     with pytest.raises(UnreadableReply) as caught:
         parse_rating(text)
 

@@ -1,4 +1,4 @@
-"""Several ratings in one reply: the expected value in each place of a list."""
+"""Lists of ratings in one reply: the expected rating at each position."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from germane.testing import FakeJudge
 LIST = [Token('{"'), Token("ratings"), Token('":'), Token(" [")]
 
 
-def test_each_rating_is_the_mean_over_the_digits_in_its_place() -> None:
-    """Weighted by how likely each was, and what is no digit left out."""
+def test_each_rating_is_the_expected_digit_at_its_position() -> None:
+    """Digits are weighted by probability. Other tokens are ignored."""
     first = Token("5", {"5": 0.5, "4": 0.25, "x": 0.25})
     second = Token(" 2", {" 2": 0.6, "2": 0.2, "1": 0.2})
 
@@ -27,7 +27,7 @@ def test_each_rating_is_the_mean_over_the_digits_in_its_place() -> None:
     assert {rating.method for rating in ratings} == {"expected"}
 
 
-def test_digits_may_come_with_what_surrounds_them() -> None:
+def test_digits_can_share_a_token_with_punctuation() -> None:
     """Tokenizers join brackets and commas to them."""
     tokens = [
         Token('{"ratings":'),
@@ -42,8 +42,8 @@ def test_digits_may_come_with_what_surrounds_them() -> None:
     assert [rating.points for rating in ratings] == pytest.approx([3.5, 1.0, 5.0], abs=1e-9)
 
 
-def test_digits_that_were_thought_before_the_list_do_not_count() -> None:
-    """Nor do lists."""
+def test_digits_in_reasoning_before_the_list_are_ignored() -> None:
+    """Lists in the reasoning are ignored, too."""
     thought = [Token("<think>"), Token("["), Token("1"), Token("] is"), Token("4"), Token("</think>")]
 
     ratings = expected_ratings([*thought, *LIST, Token("2", {"2": 1.0}), Token("]}")], [2])
@@ -64,13 +64,15 @@ def test_digits_that_were_thought_before_the_list_do_not_count() -> None:
         ([Token("3", {"3": 1.0})], [3]),
     ],
 )
-def test_tokens_that_do_not_tell_give_nothing(tokens: list[Token], written: list[float]) -> None:
-    """Other digits, parts of numbers, too little mass, none told, and no list: what was written is all there is."""
+def test_unusable_log_probabilities_give_no_expected_ratings(tokens: list[Token], written: list[float]) -> None:
+    """Other digits, parts of numbers, too little probability, no log probabilities or no list: the text counts
+    instead.
+    """
     assert expected_ratings(tokens, written) is None
 
 
-def test_a_judge_tells_what_its_server_told_of_every_token(fake: FakeJudge) -> None:
-    """When asked for it, and nothing otherwise."""
+def test_a_judge_returns_log_probabilities_of_every_token_on_request(fake: FakeJudge) -> None:
+    """Without the request it returns none."""
     fake.first_token = {"4": 0.75, "5": 0.25}
 
     async def ask(top_tokens: int) -> Reply:

@@ -1,4 +1,4 @@
-"""Answers that do not commit themselves are found by rules; answers that do are left alone."""
+"""Refusal rules: they match noncommittal answers and no others."""
 
 # ruff: noqa: RUF001 - sentences of many languages
 
@@ -264,7 +264,7 @@ COMMITTAL = [
     "Nothing is due before March.",
     "None of the rooms has a balcony.",
     "None of the trains stop there on Sundays.",
-    "Nobody knows who wrote the poem; scholars have proposed three names.",
+    "No one knows who wrote the poem; scholars have proposed three names.",
     "I don't think so; the shop closes at six.",
     "I don't believe that is allowed.",
     "It is not possible to pay by cheque.",
@@ -321,7 +321,7 @@ COMMITTAL = [
 
 
 @pytest.mark.parametrize("answer", [*NOT_KNOWING, *OTHER_LANGUAGES])
-def test_not_knowing_and_refusing_are_found(answer: str) -> None:
+def test_ignorance_and_refusals_are_detected(answer: str) -> None:
     """In English and a dozen other languages."""
     found = find_noncommittal(answer)
 
@@ -330,17 +330,17 @@ def test_not_knowing_and_refusing_are_found(answer: str) -> None:
 
 
 @pytest.mark.parametrize("answer", ASKING_BACK)
-def test_asking_back_is_found(answer: str) -> None:
+def test_clarifying_questions_are_detected(answer: str) -> None:
     """With the question marks of several scripts."""
     found = find_noncommittal(answer)
 
     assert found is not None
-    assert "question back" in found.rule
+    assert "counter-question" in found.rule
 
 
 @pytest.mark.parametrize("answer", COMMITTAL)
-def test_answers_that_commit_themselves_are_left_alone(answer: str) -> None:
-    """A word such as "cannot", an apology, a partial answer or a closing courtesy is no refusal."""
+def test_actual_answers_are_not_taken_for_refusals(answer: str) -> None:
+    """A word such as "cannot", an apology, a partial answer or a polite closing is no refusal."""
     assert find_noncommittal(answer) is None
 
 
@@ -356,7 +356,7 @@ def test_answers_that_commit_themselves_are_left_alone(answer: str) -> None:
     ],
     ids=["phrases", "marks", "one word", "nearly a phrase", "quotes", "nothing"],
 )
-def test_no_answer_takes_long(answer: str) -> None:
-    """The time does not grow with what is hostile about a text: else pytest's limit would end it."""
+def test_hostile_answers_are_checked_quickly(answer: str) -> None:
+    """Otherwise pytest's time limit fails the test."""
     find_noncommittal(answer)
     find_noncommittal(answer[:4_000])

@@ -1,4 +1,4 @@
-"""Relevancy metrics by their names in the settings, and their options."""
+"""Relevancy scorers by their names in the settings, and their options."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from germane.testing import FakeJudge
 
 
 def bench_of(fake: FakeJudge, name: str, **options: Any) -> ScorerSet:
-    """Return what the settings make of one scorer."""
+    """Return the bench of one scorer built from settings."""
     return build_scorers(Settings(**fake.settings(), scorers=(name,), scorer_options={name: options}))
 
 
 def made(fake: FakeJudge, name: str, **options: Any) -> Any:
-    """Return the scorer of that name, its connections closed."""
+    """Return the scorer with this name, with its connections closed."""
     bench = bench_of(fake, name, **options)
     asyncio.run(bench.aclose())
     return bench.scorers[0]
 
 
-def test_each_has_its_name(fake: FakeJudge) -> None:
-    """And the judge of the settings, where it needs one."""
+def test_every_relevancy_scorer_can_be_configured_by_name(fake: FakeJudge) -> None:
+    """It uses the configured judge if it needs one."""
     kinds = {
         "answer_relevancy": AnswerRelevancy,
         "direct_relevancy": DirectRelevancy,
@@ -39,8 +39,8 @@ def test_each_has_its_name(fake: FakeJudge) -> None:
         assert made(fake, name).name == name
 
 
-def test_a_judge_that_compares_needs_no_embedder(fake: FakeJudge) -> None:
-    """None is made."""
+def test_similarities_rated_by_the_judge_need_no_embedder(fake: FakeJudge) -> None:
+    """None is created."""
     bench = bench_of(fake, "answer_relevancy", similarity="judge")
     asyncio.run(bench.aclose())
 
@@ -49,13 +49,13 @@ def test_a_judge_that_compares_needs_no_embedder(fake: FakeJudge) -> None:
 
 
 def test_rules_alone_need_no_judge(fake: FakeJudge) -> None:
-    """None is made unless it is asked for."""
+    """None is created unless the option asks for one."""
     assert made(fake, "noncommittal").judge is None
     assert made(fake, "noncommittal", judge=True).judge is not None
 
 
-def test_every_option_may_be_set(fake: FakeJudge) -> None:
-    """By the names of the keyword arguments."""
+def test_every_option_can_be_set(fake: FakeJudge) -> None:
+    """Option names are the names of the keyword arguments."""
     answer = made(
         fake, "answer_relevancy", generated_questions=5, judge_detects_refusals=True, remove_question_echo=False
     )
@@ -76,16 +76,16 @@ def test_every_option_may_be_set(fake: FakeJudge) -> None:
         ("noncommittal", {"judge": "gpt"}, r"judge must be true or false, not 'gpt'"),
     ],
 )
-def test_wrong_options_are_refused_with_their_setting(
+def test_errors_about_invalid_options_name_the_setting(
     fake: FakeJudge, name: str, options: Mapping[str, Any], why: str
 ) -> None:
-    """Before anything is scored."""
+    """They are raised before anything is scored."""
     with pytest.raises(SettingsError, match=rf"setting scorer_options\.{name}: .*{why}"):
         bench_of(fake, name, **options)
 
 
-def test_options_of_a_misspelt_scorer_are_refused(fake: FakeJudge) -> None:
-    """They would be missed by nobody."""
+def test_options_of_an_unknown_scorer_are_rejected(fake: FakeJudge) -> None:
+    """Otherwise a misspelled name would go unnoticed."""
     misspelt = Settings(**fake.settings(), scorer_options={"answer_relevency": {"generated_questions": 5}})
 
     with pytest.raises(

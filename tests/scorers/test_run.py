@@ -1,4 +1,4 @@
-"""The boundary: whatever a scorer does, a score comes out."""
+"""Running a scorer: every outcome becomes a score."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Make = Callable[..., Exchange]
 
 
 class Own:
-    """A scorer such as a user writes."""
+    """Scorer as a user writes it."""
 
     name = "own"
     fingerprint = "abc"
@@ -45,10 +45,10 @@ def own_score(value: float, **more: Any) -> Score:
 
 @pytest.mark.parametrize("blank", [None, "", "  \n\t", "\x00", "\u200b\u200e"])
 @pytest.mark.parametrize("absent", ["question", "answer", "contexts"])
-def test_missing_input_is_skipped_and_the_scorer_not_asked(
+def test_an_exchange_without_required_input_is_skipped_without_a_call(
     exchange: Make, score: Any, absent: str, blank: str | None
 ) -> None:
-    """Absent and blank texts are no input."""
+    """Missing and blank texts are no input."""
     texts = {"question": "Why?", "answer": "Because.", "contexts": "A passage."}
     given = exchange(*(blank if name == absent else text for name, text in texts.items() if name != "contexts"))
     if absent != "contexts":
@@ -64,8 +64,8 @@ def test_missing_input_is_skipped_and_the_scorer_not_asked(
     assert scorer.asked == 0
 
 
-def test_a_scoring_error_keeps_its_reason_and_message(exchange: Make, score: Any) -> None:
-    """And how long the server asked to be left alone."""
+def test_a_scoring_error_gives_its_reason_and_message(exchange: Make, score: Any) -> None:
+    """The score also has the retry delay that the server requested."""
     error = ScoringError(UnscoredReason.JUDGE_RATE_LIMITED, "too many requests", retry_after=7)
 
     (result,) = score(Own(error), exchange())
@@ -78,31 +78,31 @@ def test_a_scoring_error_keeps_its_reason_and_message(exchange: Make, score: Any
 
 @pytest.mark.parametrize("error", [KeyError("colour"), ZeroDivisionError("by zero"), RecursionError("deep")])
 def test_any_other_exception_is_a_scorer_error(exchange: Make, score: Any, error: Exception) -> None:
-    """With type and message."""
+    """The message contains its type and text."""
     (result,) = score(Own(error), exchange())
 
     assert result.reason is UnscoredReason.SCORER_ERROR
     assert result.explanation == f"{type(error).__name__}: {error}"
 
 
-def test_a_long_message_is_cut(exchange: Make, score: Any) -> None:
-    """An exception's message may hold the whole exchange."""
+def test_a_long_error_message_is_truncated(exchange: Make, score: Any) -> None:
+    """An exception's message can contain the whole exchange."""
     (result,) = score(Own(ValueError("x" * 10_000)), exchange())
 
     assert len(result.explanation) == 500
 
 
 @pytest.mark.parametrize("value", [1.5, -0.1, float("nan"), float("inf"), -float("inf")])
-def test_a_value_outside_the_range_is_no_value(exchange: Make, score: Any, value: float) -> None:
-    """Neither out of range nor infinite nor NaN."""
+def test_a_value_outside_the_range_is_rejected(exchange: Make, score: Any, value: float) -> None:
+    """Infinity and NaN are rejected, too."""
     (result,) = score(Own(value), exchange())
 
     assert (result.value, result.reason) == (None, UnscoredReason.OUT_OF_RANGE)
 
 
 @pytest.mark.parametrize(("value", "kept"), [(1 + 5e-7, 1.0), (-5e-7, 0.0), (0.25, 0.25), (1, 1.0)])
-def test_rounding_noise_is_clipped(exchange: Make, score: Any, value: float, kept: float) -> None:
-    """A millionth past the edge is the edge, whether a score or a bare number came."""
+def test_rounding_errors_are_clipped(exchange: Make, score: Any, value: float, kept: float) -> None:
+    """A value one millionth outside the range becomes the limit, in a score or as a plain number."""
     bare, full = score(Own(value), exchange())[0], score(Own(own_score(value)), exchange())[0]
 
     assert bare.value == full.value == kept
@@ -110,30 +110,30 @@ def test_rounding_noise_is_clipped(exchange: Make, score: Any, value: float, kep
 
 
 @pytest.mark.parametrize("number", [np.float64(0.5), np.float32(0.5), Fraction(1, 2)])
-def test_any_kind_of_number_is_a_value(exchange: Make, score: Any, number: Any) -> None:
-    """Means that numpy made are numbers of its own."""
+def test_numpy_numbers_are_valid_values(exchange: Make, score: Any, number: Any) -> None:
+    """Means computed by NumPy have types of their own."""
     (result,) = score(Own(number), exchange())
 
     assert (type(result.value), result.value) == (float, 0.5)
 
 
-def test_a_number_that_is_too_large_is_no_value(exchange: Make, score: Any) -> None:
-    """Whatever a scorer returns, nothing is raised."""
+def test_a_number_that_is_too_large_is_rejected(exchange: Make, score: Any) -> None:
+    """No exception is raised."""
     (result,) = score(Own(10**400), exchange())
 
     assert result.reason is UnscoredReason.SCORER_ERROR
 
 
-def test_an_input_that_does_not_exist_is_a_scorer_error(exchange: Make, score: Any) -> None:
-    """A slip of the pen in `requires` is not taken for the answer."""
+def test_an_unknown_required_input_is_a_scorer_error(exchange: Make, score: Any) -> None:
+    """A typing error in `requires` is not taken for the answer."""
     (result,) = score(Own(0.5, {"anwser"}), exchange())
 
     assert (result.reason, result.explanation) == (UnscoredReason.SCORER_ERROR, "KeyError: 'anwser'")
 
 
 @pytest.mark.parametrize("result", [None, True, np.True_, "0.5", [0.5]])
-def test_what_is_no_score_is_a_scorer_error(exchange: Make, score: Any, result: Any) -> None:
-    """A scorer that returns something else is told so."""
+def test_a_result_that_is_not_a_score_is_a_scorer_error(exchange: Make, score: Any, result: Any) -> None:
+    """The message names what the scorer returned."""
     (given,) = score(Own(result), exchange())
 
     assert given.reason is UnscoredReason.SCORER_ERROR
@@ -153,17 +153,17 @@ def test_what_is_no_score_is_a_scorer_error(exchange: Make, score: Any, result: 
         ("cost", float("inf"), "cost is inf"),
     ],
 )
-def test_a_score_with_a_field_of_another_kind_is_a_scorer_error(
+def test_a_score_with_a_field_of_the_wrong_type_is_a_scorer_error(
     exchange: Make, score: Any, field: str, given: Any, said: str
 ) -> None:
-    """No type checker may have seen the code: it must not end the loop, or a report that was paid for."""
+    """Scorers may be unchecked by a type checker. Such a field must not end the loop or lose a paid report."""
     (result,) = score(Own(own_score(0.5, **{field: given})), exchange())
 
     assert (result.reason, result.explanation) == (UnscoredReason.SCORER_ERROR, f"it returned a score whose {said}")
 
 
-def test_a_reason_is_one_of_the_list(exchange: Make, score: Any) -> None:
-    """It is closed: any other text is none."""
+def test_an_unknown_reason_is_a_scorer_error(exchange: Make, score: Any) -> None:
+    """The list of reasons is closed."""
     unknown: Any = "nobody_knows"
     (result,) = score(Own(Score(reason=unknown)), exchange())
 
@@ -172,18 +172,18 @@ def test_a_reason_is_one_of_the_list(exchange: Make, score: Any) -> None:
     )  # fmt: skip
 
 
-def test_numbers_of_numpy_are_numbers_in_any_field(exchange: Make, score: Any) -> None:
-    """As they are for the value."""
+def test_numpy_numbers_are_valid_in_every_field(exchange: Make, score: Any) -> None:
+    """They are treated as in the value."""
     value: Any = np.float32(0.5)
     (result,) = score(Own(own_score(value, input_tokens=np.int64(7), cost=value)), exchange())
 
     numbers = (result.value, result.input_tokens, result.cost)
     assert numbers == (0.5, 7, 0.5)
-    assert [type(number) for number in numbers] == [float, int, float]  # no database knows those of numpy
+    assert [type(number) for number in numbers] == [float, int, float]  # databases do not accept NumPy types
 
 
-def test_a_scorers_own_absence_passes_unchanged(exchange: Make, score: Any) -> None:
-    """A scorer may itself say why there is no value."""
+def test_a_score_without_a_value_passes_unchanged(exchange: Make, score: Any) -> None:
+    """A scorer can itself state why there is no value."""
     absent = Score(scorer="own", fingerprint="abc", reason=UnscoredReason.FILTERED)
 
     (result,) = score(Own(absent), exchange())
@@ -192,7 +192,7 @@ def test_a_scorers_own_absence_passes_unchanged(exchange: Make, score: Any) -> N
 
 
 def test_a_score_without_name_and_fingerprint_gets_the_scorers(exchange: Make, score: Any) -> None:
-    """Whoever writes a scorer need not repeat them; an absence has them, too."""
+    """Authors of scorers need not repeat them. Scores without a value get them, too."""
     for bare in (Score(value=0.5), Score(reason=UnscoredReason.FILTERED)):
         (result,) = score(Own(bare), exchange())
 
@@ -210,8 +210,8 @@ def test_latency_and_time_are_filled_in(exchange: Make) -> None:
     assert result.latency >= 0
 
 
-def test_a_cancelled_scorer_stays_cancelled(exchange: Make) -> None:
-    """Stopping is not failing."""
+def test_cancellation_propagates(exchange: Make) -> None:
+    """It is not a failed score."""
 
     class Slow(Own):
         async def score(self, exchange: Exchange) -> Any:
@@ -226,7 +226,7 @@ def test_a_cancelled_scorer_stays_cancelled(exchange: Make) -> None:
 
 
 def test_a_scorer_that_cancels_itself_has_failed(exchange: Make, score: Any) -> None:
-    """Nobody asked it to stop: an exchange that always does so is not tried for ever."""
+    """Nobody cancelled it, and an exchange that always does this must not be retried forever."""
     (result,) = score(Own(asyncio.CancelledError()), exchange())
 
     assert result.reason is UnscoredReason.SCORER_ERROR
@@ -242,11 +242,13 @@ def test_a_scorer_that_cancels_itself_has_failed(exchange: Make, score: Any) -> 
         (UnscoredReason.NO_USABLE_QUESTION, {}, False),
     ],
 )
-def test_what_may_succeed_later(reason: UnscoredReason, details: dict[str, Any], expected: bool) -> None:
-    """A server that was away, slow or busy may be back; bad data stays bad."""
+def test_only_temporary_failures_can_be_retried(
+    reason: UnscoredReason, details: dict[str, Any], expected: bool
+) -> None:
+    """An unreachable, slow or busy server can recover; bad data cannot."""
     assert is_retryable(Score(scorer="own", fingerprint="abc", reason=reason, details=details)) is expected
 
 
-def test_a_value_cannot_succeed_later() -> None:
+def test_a_score_with_a_value_is_not_retried() -> None:
     """It has succeeded."""
     assert not is_retryable(own_score(0.5))

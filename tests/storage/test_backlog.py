@@ -22,7 +22,7 @@ SCORERS = {"a": "f1", "b": "f2"}
 def busy_store(store: TrackingStore, make: Make, clock: Any) -> TrackingStore:
     """A store with ready, postponed, running and abandoned tasks of two scorers, and candidates of one."""
     store.exchanges.add([make(number) for number in range(12)])
-    ids = [one.id for one in store.sampling.list_undecided(12)]
+    ids = [exchange.id for exchange in store.sampling.list_undecided(12)]
     store.sampling.assign_tasks([SamplingDecision(id_, 1.0, "sampled") for id_ in ids[:6]], SCORERS)
     store.queue.claim_tasks("gone", {"b": "f2"}, limit=1, lease=LEASE)
     clock.advance(minutes=5)
@@ -44,7 +44,10 @@ def test_health_matches_the_exact_task_counts(busy_store: TrackingStore) -> None
     queue = busy_store.queue.load_health().queue
 
     assert queue == busy_store.queue.load_outstanding().tasks
-    assert [(one.ready, one.postponed, one.running, one.candidates) for one in queue] == [(4, 2, 3, 3), (8, 0, 1, 0)]
+    assert [
+        (scorer_queue.ready, scorer_queue.postponed, scorer_queue.running, scorer_queue.candidates)
+        for scorer_queue in queue
+    ] == [(4, 2, 3, 3), (8, 0, 1, 0)]
 
 
 def test_new_database_has_an_empty_backlog(store: TrackingStore) -> None:
@@ -61,7 +64,7 @@ def test_large_backlog_count_is_capped(store: TrackingStore, fill_backlog: Calla
     fill_backlog("judge_timeout")
     health, (retries,) = store.queue.load_health(), store.queue.list_retries()
 
-    assert [one.ready for one in health.queue] == [BACKLOG_COUNT_LIMIT]
+    assert [scorer_queue.ready for scorer_queue in health.queue] == [BACKLOG_COUNT_LIMIT]
     assert (health.waiting, health.retried, health.is_capped) == (BACKLOG_COUNT_LIMIT, BACKLOG_COUNT_LIMIT, True)
     assert health.oldest_waiting_at == health.queue[0].waiting_since
     assert (retries.tasks, retries.is_capped, retries.last_error) == (BACKLOG_COUNT_LIMIT, True, "as it is")

@@ -49,7 +49,7 @@ def write_candidates(store: TrackingStore, make: Make) -> Callable[..., list[Exc
 
 
 def candidate_decisions(exchanges: list[Exchange]) -> list[SamplingDecision]:
-    return [SamplingDecision(one.id, None, "candidate") for one in exchanges]
+    return [SamplingDecision(exchange.id, None, "candidate") for exchange in exchanges]
 
 
 def query_rows(store: TrackingStore, query: str) -> list[Any]:
@@ -65,9 +65,9 @@ def test_candidate_is_pending_and_cannot_be_claimed(
 
     assert store.queue.claim_tasks("me", SCORERS, limit=9, lease=LEASE) == []
     assert store.sampling.count_in_progress() == 0
-    assert [(one.seen, one.pending) for one in store.trends.coverage()] == [(3, 3), (3, 3)]
+    assert [(coverage.seen, coverage.pending) for coverage in store.trends.coverage()] == [(3, 3), (3, 3)]
     found = store.sampling.list_candidates(9)
-    assert [one.id for one in found] == [one.id for one in exchanges]
+    assert [one.id for one in found] == [exchange.id for exchange in exchanges]
     assert [(one.sampling_key, one.capture_probability, one.proxy) for one in found] == [(0.25, 0.5, None)] * 3
     assert store.sampling.list_candidates(2) == found[:2]
     assert store.sampling.list_candidates(2, after=found[1]) == found[2:]
@@ -103,12 +103,12 @@ def test_unselected_candidates_are_skipped_with_a_reason(
     """Tasks and tallies show the reason; a sampling probability is stored if there is one."""
     exchanges = write_candidates(600)
 
-    assert store.sampling.skip_candidates(sampler_step(), {one.id: probability for one in exchanges}, reason)
+    assert store.sampling.skip_candidates(sampler_step(), {exchange.id: probability for exchange in exchanges}, reason)
 
     found = query_rows(store, "SELECT DISTINCT sampling_reason, sampling_probability FROM exchange")
     assert found == [(reason.value, probability)]
     assert store.sampling.list_candidates(9) == []
-    assert [(one.seen, one.pending, one.skipped) for one in store.trends.coverage()] == [
+    assert [(coverage.seen, coverage.pending, coverage.skipped) for coverage in store.trends.coverage()] == [
         (600, 0, {reason.value: 600})
     ] * 2
     assert store.answers.counts().skipped_reasons == {reason.value: 1200}
@@ -173,7 +173,9 @@ def test_tasks_skipped_for_budget_are_refunded(
 ) -> None:
     """An exchange that was not judged for lack of budget is subtracted once, however many scorers it has."""
     exchanges = write_candidates(3)
-    store.sampling.select_candidates(sampler_step(), [SelectedCandidate(one.id, 0.5, "uniform") for one in exchanges])
+    store.sampling.select_candidates(
+        sampler_step(), [SelectedCandidate(exchange.id, 0.5, "uniform") for exchange in exchanges]
+    )
     claims = store.queue.claim_tasks("me", SCORERS, limit=2, lease=LEASE)
     reasons = (UnscoredReason.BUDGET, UnscoredReason.JUDGE_TIMEOUT)
     results = [
@@ -211,7 +213,8 @@ def test_traffic_is_counted_per_hour(store: TrackingStore, make: Make) -> None:
     """All exchanges count, scored or not; hours without traffic are left out."""
     store.exchanges.add([make(0), make(59), make(150)])
     store.sampling.assign_tasks(
-        [SamplingDecision(one.id, 1.0, "sampled") for one in store.sampling.list_undecided(9)], {"relevancy": "f1"}
+        [SamplingDecision(exchange.id, 1.0, "sampled") for exchange in store.sampling.list_undecided(9)],
+        {"relevancy": "f1"},
     )
     eleven = datetime(2026, 3, 1, 11, tzinfo=UTC)
 
@@ -254,7 +257,9 @@ class CandidateModel:
 
     def assign(self, unfit: tuple[str, ...], scorers: dict[str, str] = SCORERS) -> None:
         skip = dict.fromkeys(unfit, UnscoredReason.FILTERED)
-        decisions = [SamplingDecision(one.id, None, "candidate", skip) for one in self.store.sampling.list_undecided(3)]
+        decisions = [
+            SamplingDecision(exchange.id, None, "candidate", skip) for exchange in self.store.sampling.list_undecided(3)
+        ]
         self.store.sampling.assign_tasks(decisions, scorers, holder=SAMPLER_LEASE)
         self.store.sampling.assign_tasks(decisions[:1], scorers, holder=SAMPLER_LEASE)
 
@@ -262,18 +267,20 @@ class CandidateModel:
         self.assign((), {"relevancy": "f9", "brevity": "f3"})
 
     def rule(self, count: int) -> None:
-        decisions = [SamplingDecision(one.id, 1.0, "always") for one in self.store.sampling.list_undecided(count)]
+        decisions = [
+            SamplingDecision(exchange.id, 1.0, "always") for exchange in self.store.sampling.list_undecided(count)
+        ]
         self.store.sampling.assign_tasks(decisions, SCORERS, holder=SAMPLER_LEASE)
 
     def select(self, count: int) -> None:
         self.store.sampling.select_candidates(
             sampler_step(),
-            [SelectedCandidate(one.id, 0.5, "uniform") for one in self.store.sampling.list_candidates(count)],
+            [SelectedCandidate(exchange.id, 0.5, "uniform") for exchange in self.store.sampling.list_candidates(count)],
         )
 
     def skip(self, reason: UnscoredReason) -> None:
         self.store.sampling.skip_candidates(
-            sampler_step(), {one.id: 0.5 for one in self.store.sampling.list_candidates(2)}, reason
+            sampler_step(), {exchange.id: 0.5 for exchange in self.store.sampling.list_candidates(2)}, reason
         )
 
     def claim(self, owner: str) -> None:
@@ -317,9 +324,12 @@ def test_tally_adds_up_after_every_operation(
     for name, argument in operation_list:
         getattr(run, name)(argument)
 
-        covered = [one for one in store.trends.coverage() if one.service == run.service]
-        assert all(one.seen == one.scored + one.pending + _sum(one.skipped) + _sum(one.failed) for one in covered)
-        assert {one.scorer: _counts(one) for one in covered} == _truth(run)
+        covered = [coverage for coverage in store.trends.coverage() if coverage.service == run.service]
+        assert all(
+            coverage.seen == coverage.scored + coverage.pending + _sum(coverage.skipped) + _sum(coverage.failed)
+            for coverage in covered
+        )
+        assert {coverage.scorer: _counts(coverage) for coverage in covered} == _truth(run)
     run.finish()
 
 

@@ -32,10 +32,10 @@ def score_exchanges(
     """Score exchanges that were sampled for the given reason, completing every task twice."""
     store.exchanges.add(exchanges)
     store.sampling.assign_tasks(
-        [SamplingDecision(one.id, 0.5, sampling_reason) for one in exchanges], {"relevancy": "f1"}
+        [SamplingDecision(exchange.id, 0.5, sampling_reason) for exchange in exchanges], {"relevancy": "f1"}
     )
     claims = store.queue.claim_tasks("me", {"relevancy": "f1"}, limit=len(exchanges), lease=LEASE)
-    found = {one.id: value for one, value in zip(exchanges, values, strict=True)}
+    found = {exchange.id: value for exchange, value in zip(exchanges, values, strict=True)}
     results = [
         (task, Score(scorer="relevancy", fingerprint="f1", value=found[task.exchange_id], label=label))
         for claim in claims
@@ -82,7 +82,7 @@ def test_scores_at_or_below_zero_count_as_zero(store: TrackingStore, make: Make,
     """A negative cosine similarity counts as a refusal."""
     score_exchanges(store, [make()], "sampled", value)
 
-    assert [(one.value, one.is_zero) for one in store.detectors.list_new_scores(9)] == [(value, is_zero)]
+    assert [(score.value, score.is_zero) for score in store.detectors.list_new_scores(9)] == [(value, is_zero)]
 
 
 def test_failed_and_recorded_scores_do_not_reach_the_detector(store: TrackingStore, make: Make, clock: Any) -> None:
@@ -129,7 +129,7 @@ def test_new_scores_are_listed_in_arrival_order(store: TrackingStore, make: Make
     for number in range(5):
         score_exchanges(store, [make(number)], "sampled", number / 8)
 
-    assert [one.value for one in store.detectors.list_new_scores(3)] == [0.0, 0.125, 0.25]
+    assert [score.value for score in store.detectors.list_new_scores(3)] == [0.0, 0.125, 0.25]
 
 
 def test_past_scores_match_what_the_detector_received(store: TrackingStore, make: Make, clock: Any) -> None:
@@ -140,15 +140,15 @@ def test_past_scores_match_what_the_detector_received(store: TrackingStore, make
             store, [make(59 - number, route=f"r{number}", attributes={"n": number})], sampling_reason, number / 8
         )
         clock.advance(seconds=10)
-    seen = [(one.route, one.value, one.is_zero, one.arrived_at) for one in store.detectors.list_new_scores(9)]
+    seen = [(score.route, score.value, score.is_zero, score.arrived_at) for score in store.detectors.list_new_scores(9)]
     sought = DetectorScoreQuery(service="shop", scorer="relevancy", fingerprint="f1", since=start, until=clock.now)
 
     past = store.detectors.list_past_scores(sought, attributes=True)
-    assert [(one.route, one.value, one.is_zero, one.arrived_at) for one in past] == seen
-    assert [one.attributes for one in past] == [{"n": 0}, {"n": 2}, {"n": 3}, {"n": 5}]
+    assert [(score.route, score.value, score.is_zero, score.arrived_at) for score in past] == seen
+    assert [score.attributes for score in past] == [{"n": 0}, {"n": 2}, {"n": 3}, {"n": 5}]
     assert store.detectors.count_past_scores(sought) == 4
-    ids = {one.exchange_id for one in past[1:3]}
-    assert [one.route for one in store.detectors.list_past_scores(sought, ids.__contains__)] == ["r2", "r3"]
+    ids = {score.exchange_id for score in past[1:3]}
+    assert [score.route for score in store.detectors.list_past_scores(sought, ids.__contains__)] == ["r2", "r3"]
 
 
 def test_past_scores_exclude_until_and_other_fingerprints(store: TrackingStore, make: Make, clock: Any) -> None:
@@ -160,7 +160,7 @@ def test_past_scores_exclude_until_and_other_fingerprints(store: TrackingStore, 
     names = {"service": "shop", "scorer": "relevancy", "fingerprint": "f1"}
 
     window = DetectorScoreQuery(**names, since=noon, until=noon + timedelta(hours=2))
-    assert [one.value for one in store.detectors.list_past_scores(window)] == [0.0, 0.125]
+    assert [score.value for score in store.detectors.list_past_scores(window)] == [0.0, 0.125]
     other = DetectorScoreQuery(**names | {"fingerprint": "f2"}, since=noon, until=clock.now)
     assert store.detectors.list_past_scores(other) == []
 
@@ -220,7 +220,7 @@ def test_scores_that_commit_out_of_order_are_all_delivered(postgresql: Any, make
         late.execute(insert, ["second"])
         late.commit()
         seen = store.detectors.list_new_scores(9)
-        assert [one.exchange_id for one in seen] == ["second"]
+        assert [score.exchange_id for score in seen] == ["second"]
         assert store.alerts.commit(AlertTransaction(processed_score_ids=[seen[0].id]))
         early.commit()
 

@@ -22,7 +22,7 @@ LONG = 20.0
 
 
 class Time:
-    """Seconds that pass when they are told to."""
+    """A clock in seconds that the test advances."""
 
     def __init__(self) -> None:
         self.now = 0.0

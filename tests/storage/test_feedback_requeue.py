@@ -151,14 +151,14 @@ def test_feedback_waits_for_its_exchange(store: TrackingStore, make: Make, clock
         [SamplingDecision(exchange.id, 0.1, "not_sampled", dict.fromkeys(SCORERS, UnscoredReason.NOT_SAMPLED))], SCORERS
     )
 
-    assert [one.exchange.id for one in store.sampling.list_pending_feedback(5)] == [exchange.id]
+    assert [feedback.exchange.id for feedback in store.sampling.list_pending_feedback(5)] == [exchange.id]
 
 
 def test_retention_drops_feedback_without_an_exchange(store: TrackingStore, make: Make, clock: Any) -> None:
     """Feedback whose exchange is still missing after a day is no longer considered."""
     lost, late, undecided = [make() for _ in range(450)], make(), make()
     store.exchanges.add([undecided])
-    store.labels.add_feedback([make_feedback(one, 0.0, clock) for one in (*lost, undecided)])
+    store.labels.add_feedback([make_feedback(exchange, 0.0, clock) for exchange in (*lost, undecided)])
     clock.advance(days=2)
     store.labels.add_feedback([make_feedback(late, 0.0, clock)])
     store.retention.prune()
@@ -166,9 +166,9 @@ def test_retention_drops_feedback_without_an_exchange(store: TrackingStore, make
     store.exchanges.add([*lost, late])
     skip = dict.fromkeys(SCORERS, UnscoredReason.NOT_SAMPLED)
     store.sampling.assign_tasks(
-        [SamplingDecision(one.id, 0.1, "not_sampled", skip) for one in (*lost, late, undecided)], SCORERS
+        [SamplingDecision(exchange.id, 0.1, "not_sampled", skip) for exchange in (*lost, late, undecided)], SCORERS
     )
-    assert [one.exchange.id for one in store.sampling.list_pending_feedback(5)] == [undecided.id, late.id]
+    assert [feedback.exchange.id for feedback in store.sampling.list_pending_feedback(5)] == [undecided.id, late.id]
 
 
 def test_requeued_exchange_counts_once_against_the_budget(store: TrackingStore, write_decided: Any) -> None:

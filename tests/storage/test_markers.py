@@ -42,7 +42,7 @@ def test_markers_are_filtered_and_sorted_newest_first(store: TrackingStore) -> N
     )
 
     def minutes(**asked: Any) -> list[float]:
-        return [(one.at - NOON) / timedelta(minutes=1) for one in store.trends.list_markers(**asked)]
+        return [(marker.at - NOON) / timedelta(minutes=1) for marker in store.trends.list_markers(**asked)]
 
     assert minutes() == [30, 20, 10, 0]
     assert minutes(since=NOON, until=NOON + timedelta(minutes=20)) == [10, 0]
@@ -70,7 +70,7 @@ def test_retention_deletes_old_markers(store: TrackingStore, clock: Any) -> None
     assert store.retention.prune(before=clock.now - timedelta(hours=1), dry_run=True) == PruneResult(markers=1)
     assert store.retention.prune(before=clock.now - timedelta(hours=1)) == PruneResult(markers=1)
     assert str(PruneResult(markers=1)) == "1 marker deleted"
-    assert [one.name for one in store.trends.list_markers()] == ["new"]
+    assert [marker.name for marker in store.trends.list_markers()] == ["new"]
 
 
 def test_exchange_writer_also_writes_markers(store: TrackingStore, write_to: WriteTo) -> None:
@@ -80,5 +80,5 @@ def test_exchange_writer_also_writes_markers(store: TrackingStore, write_to: Wri
     writer.put(make_marker("bad", at=datetime(2026, 3, 1)))  # noqa: DTZ001 - a naive datetime is under test
 
     assert writer.stop(60)
-    assert [one.name for one in store.trends.list_markers()] == ["good"]
+    assert [marker.name for marker in store.trends.list_markers()] == ["good"]
     assert writer.lost == 1

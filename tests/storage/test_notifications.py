@@ -275,7 +275,8 @@ def test_expired_notifications_become_undelivered(store: TrackingStore, clock: C
     assert claimed is not None
     assert claimed.id == "n3"
     undelivered_errors = {
-        one.notification.id: (one.error, one.settled_at) for one in store.notifications.search(status="undelivered")
+        record.notification.id: (record.error, record.settled_at)
+        for record in store.notifications.search(status="undelivered")
     }
     assert undelivered_errors == {
         "n1": ("status 503", clock.now),
@@ -313,4 +314,4 @@ def test_superseded_notifications_are_not_resent(store: TrackingStore) -> None:
 
     assert store.notifications.resend(ids=["n1"]) == 0
     assert store.notifications.resend() == 2
-    assert {one.notification.id for one in store.notifications.search(status="waiting")} == {"n2", "n3"}
+    assert {record.notification.id for record in store.notifications.search(status="waiting")} == {"n2", "n3"}

@@ -122,7 +122,9 @@ def test_candidates_of_a_removed_scorer_expire(
 
     assert store.queue.expire_orphaned_tasks() == 1
 
-    assert [(one.seen, one.pending, one.skipped) for one in store.trends.coverage()] == [(1, 0, {"expired": 1})]
+    assert [(coverage.seen, coverage.pending, coverage.skipped) for coverage in store.trends.coverage()] == [
+        (1, 0, {"expired": 1})
+    ]
 
 
 def test_candidate_without_pending_tasks_is_not_listed(
@@ -137,7 +139,7 @@ def test_candidate_without_pending_tasks_is_not_listed(
 
     assert store.queue.expire_orphaned_tasks() == 2
 
-    assert [one.id for one in store.sampling.list_candidates(5)] == [stays.id]
+    assert [exchange.id for exchange in store.sampling.list_candidates(5)] == [stays.id]
 
 
 def test_expiry_is_limited_per_call(
@@ -148,4 +150,4 @@ def test_expiry_is_limited_per_call(
     send_heartbeats_for(60, NEW_SCORER)
 
     assert [store.queue.expire_orphaned_tasks(limit=4) for _ in range(4)] == [4, 4, 2, 0]
-    assert [(one.pending, one.skipped) for one in store.trends.coverage()] == [(0, {"expired": 5})] * 2
+    assert [(coverage.pending, coverage.skipped) for coverage in store.trends.coverage()] == [(0, {"expired": 5})] * 2

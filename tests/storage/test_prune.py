@@ -46,7 +46,7 @@ BARE = {
 
 @pytest.fixture
 def old(make: Make, clock: Any) -> Callable[..., Exchange]:
-    """Makes exchanges of so many days ago, full of text."""
+    """Create exchanges of a number of days ago, full of text."""
 
     def aged(days: float, **given: Any) -> Exchange:
         full: dict[str, Any] = {

@@ -68,7 +68,8 @@ def call_every_method(store: TrackingStore, make: Make, clock: Any) -> None:
     window: dict[str, Any] = {"since": exchanges[0].started_at, "until": exchanges[-1].started_at}
     store.exchanges.add(exchanges)
     store.sampling.assign_tasks(
-        [SamplingDecision(one.id, 1.0, "uniform") for one in store.sampling.list_undecided(18)], {"a": "f1", "b": "f2"}
+        [SamplingDecision(exchange.id, 1.0, "uniform") for exchange in store.sampling.list_undecided(18)],
+        {"a": "f1", "b": "f2"},
     )
     tasks = [
         task
@@ -93,7 +94,7 @@ def call_every_method(store: TrackingStore, make: Make, clock: Any) -> None:
     candidates = [make(number) for number in range(4)]
     store.exchanges.add(candidates)
     store.sampling.assign_tasks(
-        [SamplingDecision(one.id, None, "candidate") for one in candidates], {"a": "f1"}, holder=("job", "me")
+        [SamplingDecision(exchange.id, None, "candidate") for exchange in candidates], {"a": "f1"}, holder=("job", "me")
     )
     store.sampling.list_candidates(2, after=store.sampling.list_candidates(2)[0])
     store.sampling.select_candidates(
@@ -125,16 +126,16 @@ def call_every_method(store: TrackingStore, make: Make, clock: Any) -> None:
     store.labels.list_feedback(route="route-1", **window)
     store.sampling.list_pending_feedback(5)
     store.sampling.apply_feedback(["f1"], [exchanges[0].id], {"a": "f1", "b": "f2"})
-    store.answers.get_exchanges([one.id for one in exchanges])
-    store.answers.get_scores([one.id for one in exchanges])
+    store.answers.get_exchanges([exchange.id for exchange in exchanges])
+    store.answers.get_scores([exchange.id for exchange in exchanges])
     store.labels.list_calibrations()
     store.answers.list_exchanges()
     store.answers.list_exchanges(route="route-1", **window)
     store.answers.worst()
     store.answers.worst(scorer="a", fingerprint="f1", route="route-1", **window)
     search_answers(store, window)
-    store.queue.rescore([(one.id, "a") for one in exchanges], {"a": "f1"}, budgeted=True)
-    store.queue.rescore([(one.id, "b") for one in exchanges], {"b": "f9"})
+    store.queue.rescore([(exchange.id, "a") for exchange in exchanges], {"a": "f1"}, budgeted=True)
+    store.queue.rescore([(exchange.id, "b") for exchange in exchanges], {"b": "f9"})
     find_lowest_with_each_strategy(store, window)
     store.trends.over_time(scorer="a", bucket=timedelta(minutes=5), **window)
     store.trends.over_time(scorer="a", bucket=timedelta(minutes=5), route="route-1", **window)

@@ -34,7 +34,7 @@ def test_queue_queries_use_indexes_before_statistics_exist(
     def work() -> None:
         store.exchanges.add([make(number) for number in range(500)])
         store.sampling.assign_tasks(
-            [SamplingDecision(one.id, 1.0, "sampled") for one in store.sampling.list_undecided(500)],
+            [SamplingDecision(exchange.id, 1.0, "sampled") for exchange in store.sampling.list_undecided(500)],
             {"a": "f1", "b": "f1"},
         )
         claims = store.queue.claim_tasks("me", {"a": "f1", "b": "f1"}, limit=64, lease=LEASE)
@@ -76,7 +76,7 @@ def test_claim_cost_is_independent_of_the_backlog(sqlite_store: TrackingStore, m
         exchanges = [make(number / 2) for number in range(64)]
         sqlite_store.exchanges.add(exchanges)
         sqlite_store.sampling.assign_tasks(
-            [SamplingDecision(one.id, 1.0, "sampled") for one in exchanges], {"a": "f1", "b": "f1"}
+            [SamplingDecision(exchange.id, 1.0, "sampled") for exchange in exchanges], {"a": "f1", "b": "f1"}
         )
         with sqlite_store._database.write() as connection:
             connection.exec_driver_sql(fill)
@@ -111,7 +111,7 @@ def test_postgresql_claim_reads_few_tasks(postgresql: Any, migrated_database: st
         exchanges = [make(number / 2) for number in range(64)]
         store.exchanges.add(exchanges)
         store.sampling.assign_tasks(
-            [SamplingDecision(one.id, 1.0, "sampled") for one in exchanges], {"a": "f1", "b": "f1"}
+            [SamplingDecision(exchange.id, 1.0, "sampled") for exchange in exchanges], {"a": "f1", "b": "f1"}
         )
         with store._database.write() as connection:
             connection.exec_driver_sql(statistics)

@@ -17,7 +17,7 @@ MILLION = 1_000_000
 
 
 class Time:
-    """Seconds that pass when they are told to."""
+    """A clock in seconds that the test advances."""
 
     def __init__(self) -> None:
         self.now = 0.0

@@ -39,11 +39,11 @@ def write_scores(store: TrackingStore, make: Make) -> Scores:
         store.exchanges.add(exchanges)
         inclusion_probabilities = probabilities or [1.0] * len(values)
         decisions = [
-            SamplingDecision(one.id, chance, "uniform")
-            for one, chance in zip(exchanges, inclusion_probabilities, strict=True)
+            SamplingDecision(exchange.id, chance, "uniform")
+            for exchange, chance in zip(exchanges, inclusion_probabilities, strict=True)
         ]
         store.sampling.assign_tasks(decisions, {scorer: fingerprint})
-        value_of = {one.id: value for one, value in zip(exchanges, values, strict=True)}
+        value_of = {exchange.id: value for exchange, value in zip(exchanges, values, strict=True)}
         claims = store.queue.claim_tasks("me", {scorer: fingerprint}, limit=9999, lease=timedelta(hours=1))
         tasks = [task for claim in claims for task in claim.tasks]
         store.queue.complete_tasks(
@@ -149,9 +149,14 @@ def test_trend_omits_empty_buckets(store: TrackingStore, write_scores: Scores, m
 
     buckets = store.trends.over_time(**window, until=eleven + timedelta(hours=1))
 
-    found = [((one.start - eleven).seconds // 60, one.fingerprint, one.n, round(one.mean, 6)) for one in buckets]
+    found = [
+        ((bucket.start - eleven).seconds // 60, bucket.fingerprint, bucket.n, round(bucket.mean, 6))
+        for bucket in buckets
+    ]
     assert found == [(0, "new", 1, 0.9), (0, "old", 2, 0.3), (30, "new", 1, 0.8)]
-    assert [one.n for one in store.trends.over_time(**window, until=eleven + timedelta(hours=1), route="search")] == [1]
+    assert [
+        bucket.n for bucket in store.trends.over_time(**window, until=eleven + timedelta(hours=1), route="search")
+    ] == [1]
     assert len(store.trends.over_time(**window, until=eleven + timedelta(minutes=1))) == 1
 
 
@@ -178,7 +183,8 @@ def test_summary_includes_coverage(store: TrackingStore, write_scores: Scores, m
     write_scores([0.8, 0.9])
     store.exchanges.add([make()])
     store.sampling.assign_tasks(
-        [SamplingDecision(one.id, 1.0, "uniform") for one in store.sampling.list_undecided(9)], {"relevancy": "f1"}
+        [SamplingDecision(exchange.id, 1.0, "uniform") for exchange in store.sampling.list_undecided(9)],
+        {"relevancy": "f1"},
     )
 
     [summary] = store.trends.summary()

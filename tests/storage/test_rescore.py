@@ -52,7 +52,9 @@ class RescoreModel(Run):
             self.claimed[owner] += [task for claim in claims for task in claim.tasks]
 
     def rescore(self, count: int, scorers: dict[str, str]) -> None:
-        exchanges = [one for one in self.store.answers.list_exchanges(limit=1000) if one.service == self.service]
+        exchanges = [
+            exchange for exchange in self.store.answers.list_exchanges(limit=1000) if exchange.service == self.service
+        ]
         self.store.queue.rescore([(one.id, name) for one in exchanges[-count:] for name in scorers], scorers)
 
     def expire(self, count: int, _: None) -> None:
@@ -72,9 +74,9 @@ def test_tally_adds_up_while_exchanges_are_rescored(
     for name, first, second in steps:
         getattr(run, name)(first, second)
 
-        covered = [one for one in sqlite_store.trends.coverage() if one.service == run.service]
-        assert all(_adds_up(one) for one in covered)
-        assert {(one.route, one.scorer): _counts(one) for one in covered} == _truth(run)
+        covered = [coverage for coverage in sqlite_store.trends.coverage() if coverage.service == run.service]
+        assert all(_adds_up(coverage) for coverage in covered)
+        assert {(coverage.route, coverage.scorer): _counts(coverage) for coverage in covered} == _truth(run)
         assert _mismatched_tasks(sqlite_store) == []
     run.finish()
 
@@ -106,7 +108,9 @@ def complete_ready_tasks(
     result = {"scorer": "relevancy", "fingerprint": fingerprint, "value": value, "reason": reason}
     tasks: list[ScoringTask] = []
     for scorers in ({"relevancy": fingerprint}, {"relevancy": "f1"}):
-        tasks += [one for claim in store.queue.claim_tasks("me", scorers, limit=9, lease=LEASE) for one in claim.tasks]
+        tasks += [
+            task for claim in store.queue.claim_tasks("me", scorers, limit=9, lease=LEASE) for task in claim.tasks
+        ]
     assert tasks, "nothing was ready"
     store.queue.complete_tasks("me", [(task, Score(**result, explanation="said")) for task in tasks])  # type: ignore[arg-type]
 
@@ -121,7 +125,7 @@ def load_task_states(store: TrackingStore, exchange: Exchange) -> list[tuple[str
     """Return fingerprint, state and rescore flag of each task of an exchange."""
     detail = store.answers.load_detail(exchange.id)
     assert detail is not None
-    return [(one.fingerprint, one.state, one.is_rescore) for one in detail.tasks]
+    return [(task.fingerprint, task.state, task.is_rescore) for task in detail.tasks]
 
 
 def test_new_score_replaces_the_old_one(store: TrackingStore, scored_exchange: Exchange) -> None:
@@ -149,7 +153,7 @@ def test_failed_rescore_keeps_the_old_score(store: TrackingStore, scored_exchang
     detail = store.answers.load_detail(scored_exchange.id)
     assert detail is not None
     assert load_scores(store, scored_exchange) == [("f1", 0.2)]
-    assert [(one.state, one.error) for one in detail.tasks] == [("done", "rescoring failed: judge_timeout: said")]
+    assert [(task.state, task.error) for task in detail.tasks] == [("done", "rescoring failed: judge_timeout: said")]
     (covered,) = store.trends.coverage()
     assert (covered.scored, covered.failed, covered.pending) == (1, {}, 0)
 
@@ -184,13 +188,13 @@ def test_failed_task_can_be_rescored(store: TrackingStore, make: Make, sampled: 
 
 def test_rescored_answers_do_not_reach_the_detector(store: TrackingStore, scored_exchange: Exchange) -> None:
     """The detector has seen the answer once, and rescored answers are not a random sample."""
-    before = [one.value for one in store.detectors.list_new_scores(9)]
+    before = [score.value for score in store.detectors.list_new_scores(9)]
     for fingerprint in ("f1", "f2"):
         store.queue.rescore([(scored_exchange.id, "relevancy")], {"relevancy": fingerprint})
         complete_ready_tasks(store, value=0.9, fingerprint=fingerprint)
 
     assert before == [0.2]
-    assert [one.value for one in store.detectors.list_new_scores(9)] == [0.2]
+    assert [score.value for score in store.detectors.list_new_scores(9)] == [0.2]
 
 
 @pytest.mark.parametrize("reason", [UnscoredReason.NOT_SAMPLED, UnscoredReason.BUDGET])

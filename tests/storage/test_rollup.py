@@ -35,7 +35,10 @@ def record_scores(store: TrackingStore, make: Make, clock: Any) -> Callable[...,
         exchanges = [make(minute, **given) for minute in minutes]
         store.exchanges.add(exchanges)
         store.exchanges.record_scores(
-            [RecordedScore(exchange_id=one.id, name="mine", value=value, recorded_at=clock.now) for one in exchanges]
+            [
+                RecordedScore(exchange_id=exchange.id, name="mine", value=value, recorded_at=clock.now)
+                for exchange in exchanges
+            ]
         )
         return exchanges
 
@@ -117,7 +120,7 @@ def test_killed_rollup_is_completed_by_the_next(
         store.rollups.update(breakdowns=["model"])
     event.remove(store._database.engine, "before_cursor_execute", kill)
 
-    assert [one.n for one in other_store.trends.summary()] == [3]
+    assert [summary.n for summary in other_store.trends.summary()] == [3]
     other_store.rollups.update(breakdowns=["model"])
     assert (
         other_store.rollups.count_dirty_hours(),
@@ -192,7 +195,7 @@ def test_changed_breakdowns_apply_to_all_hours(store: TrackingStore, record_scor
                 rollup_totals(store, dimension="attributes.tier")[0],
             )
         )
-        labels = {one.label: one.mean for one in store.trends.means(**window, by="attributes.tier")}
+        labels = {mean.label: mean.mean for mean in store.trends.means(**window, by="attributes.tier")}
         assert labels == pytest.approx({"gold": 0.5, "free": 0.7})
 
     assert found == [(0, 2, 0), (1, 0, 1), (0, 0, 2), (0, 0, 0)]
@@ -222,7 +225,7 @@ def test_breakdowns_do_not_change_while_an_hour_is_written(
     others.join()
     store.rollups.update()
 
-    assert {one.label: one.n for one in store.trends.means(scorer="mine", since=None, by="prompt_version")} == {
+    assert {mean.label: mean.n for mean in store.trends.means(scorer="mine", since=None, by="prompt_version")} == {
         "7": 1,
         "8": 1,
     }
@@ -233,12 +236,15 @@ def test_rare_labels_are_merged_into_other(store: TrackingStore, make: Make, clo
     exchanges = [make(number / 100, model=f"m{number % 150}") for number in range(200)]
     store.exchanges.add(exchanges)
     store.exchanges.record_scores(
-        [RecordedScore(exchange_id=one.id, name="mine", value=0.5, recorded_at=clock.now) for one in exchanges]
+        [
+            RecordedScore(exchange_id=exchange.id, name="mine", value=0.5, recorded_at=clock.now)
+            for exchange in exchanges
+        ]
     )
 
     store.rollups.update(breakdowns=["model"])
 
-    found = {one.label: one.n for one in store.trends.means(scorer="mine", since=None, by="model")}
+    found = {mean.label: mean.n for mean in store.trends.means(scorer="mine", since=None, by="model")}
     assert (len(found), sum(found.values())) == (100, 200)
     assert found["m3"] == 2
     assert found["other"] == 200 - 2 * 50 - 49
@@ -266,7 +272,7 @@ def test_deleted_exchanges_leave_the_rollups(store: TrackingStore, record_scores
     """Rows of hours without data are deleted too."""
     record_scores(-100, user="u1")
     store.sampling.assign_tasks(
-        [SamplingDecision(one.id, 1.0, "uniform", proxy=0.5) for one in store.sampling.list_undecided(9)], {}
+        [SamplingDecision(exchange.id, 1.0, "uniform", proxy=0.5) for exchange in store.sampling.list_undecided(9)], {}
     )
     store.rollups.update()
     store.retention.forget(user="u1")
@@ -298,8 +304,8 @@ def _delete(store: TrackingStore, exchange_id: str) -> None:
 def test_each_transaction_marks_its_hours_dirty_once(store: TrackingStore, make: Make) -> None:
     """One row per transaction and hour; a rolled-back transaction leaves none."""
     store.exchanges.add([make(number, id=f"{uuid4().hex}") for number in range(3)])
-    ids = [one.id for one in store.answers.list_exchanges()]
-    store.sampling.assign_tasks([SamplingDecision(one, 1.0, "uniform") for one in ids], {"a": "f1"})
+    ids = [exchange.id for exchange in store.answers.list_exchanges()]
+    store.sampling.assign_tasks([SamplingDecision(exchange_id, 1.0, "uniform") for exchange_id in ids], {"a": "f1"})
     with suppress(ZeroDivisionError), store._database.write() as connection:
         dirty_hours.mark_dirty(connection, [make().started_at])
         raise ZeroDivisionError

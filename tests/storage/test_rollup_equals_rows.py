@@ -111,21 +111,21 @@ class RollupModel:
     def assign(self, count: int, probability: float) -> None:
         decisions = [
             SamplingDecision(
-                one.id,
+                exchange.id,
                 probability,
                 "uniform",
                 {"faithfulness": UnscoredReason.NOT_SAMPLED} if number % 2 else {},
                 proxy=(None, 0.3, 0.7)[number % 3],
                 proxy_probability=(None, 0.5, 1.0)[number % 3],
             )
-            for number, one in enumerate(self.store.sampling.list_undecided(count))
+            for number, exchange in enumerate(self.store.sampling.list_undecided(count))
         ]
         self.store.sampling.assign_tasks(decisions, SCORERS)
 
     def assign_proxies(self, count: int, _: int) -> None:
         decisions = [
-            SamplingDecision(one.id, 1.0, "uniform", proxy=0.4, proxy_probability=0.5)
-            for one in self.store.sampling.list_undecided(count)
+            SamplingDecision(exchange.id, 1.0, "uniform", proxy=0.4, proxy_probability=0.5)
+            for exchange in self.store.sampling.list_undecided(count)
         ]
         self.store.sampling.assign_tasks(decisions, {})
 
@@ -150,18 +150,20 @@ class RollupModel:
     def record(self, count: int, value: float) -> None:
         self.clock.advance(seconds=1)
         given = [
-            RecordedScore(exchange_id=one.id, name="mine", value=value, recorded_at=self.clock.now)
-            for one in self.store.answers.list_exchanges(limit=count)
+            RecordedScore(exchange_id=exchange.id, name="mine", value=value, recorded_at=self.clock.now)
+            for exchange in self.store.answers.list_exchanges(limit=count)
         ]
         self.store.exchanges.record_scores(given)
 
     def label(self, count: int, _: int) -> None:
         given = [
-            Feedback(id=uuid4().hex, exchange_id=one.id, score=0.0, created_at=self.clock.now)
-            for one in self.store.answers.list_exchanges(limit=count)
+            Feedback(id=uuid4().hex, exchange_id=exchange.id, score=0.0, created_at=self.clock.now)
+            for exchange in self.store.answers.list_exchanges(limit=count)
         ]
         self.store.labels.add_feedback(given)
-        self.store.sampling.apply_feedback([one.id for one in given], [one.exchange_id for one in given], SCORERS)
+        self.store.sampling.apply_feedback(
+            [feedback.id for feedback in given], [feedback.exchange_id for feedback in given], SCORERS
+        )
 
     def drop(self, count: int, minute: int) -> None:
         self.store.exchanges.count_dropped({("shop", "ask"): count}, SCORERS, at=EPOCH + timedelta(minutes=minute))
@@ -308,10 +310,12 @@ def sums_of_rows(rows: list[dict[str, Any]], request: TrendRequest) -> dict[Any,
         known = x is not None
         x = x or 0.0
         each = {
-            "n": 1, "n_zero": y == 0, "sum_w": w, "sum_w_zero": w * (y == 0), "sum_w2": w * w, "sum_w2_zero": w * w * (y == 0),
-            "sum_wy": w * y, "sum_wy2": w * y * y, "sum_w2y": w * w * y, "sum_w2y2": w * w * y * y, "sum_w_low": w * (y < 0.5),
+            "n": 1, "n_zero": y == 0, "sum_w": w, "sum_w_zero": w * (y == 0),
+            "sum_w2": w * w, "sum_w2_zero": w * w * (y == 0), "sum_wy": w * y, "sum_wy2": w * y * y,
+            "sum_w2y": w * w * y, "sum_w2y2": w * w * y * y, "sum_w_low": w * (y < 0.5),
             "sum_w_noncommittal": w * (row["label"] == "noncommittal"),
-            "n_with_x": known, "sum_w_with_x": w * known, "sum_w2_with_x": w * w * known, "sum_wx": w * x, "sum_wy_with_x": w * y * known,
+            "n_with_x": known, "sum_w_with_x": w * known, "sum_w2_with_x": w * w * known,
+            "sum_wx": w * x, "sum_wy_with_x": w * y * known,
             "sum_wx2": w * x * x, "sum_wxy": w * x * y, "sum_wy2_with_x": w * y * y * known, "sum_w2x": w * w * x,
             "sum_w2y_with_x": w * w * y * known, "sum_w2x2": w * w * x * x, "sum_w2xy": w * w * x * y,
         }  # fmt: skip
@@ -379,7 +383,7 @@ def test_rolled_up_coverage_adds_up(
         covered = store.trends.coverage_over_time(
             scorer=scorer, bucket=timedelta(days=1), since=EPOCH - timedelta(days=1), until=clock.now
         )
-        assert all(adds_up(one) for one in covered)
+        assert all(adds_up(coverage) for coverage in covered)
 
 
 def adds_up(one: Coverage) -> bool:

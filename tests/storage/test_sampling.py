@@ -73,7 +73,7 @@ def test_decision_on_a_decided_exchange_adds_no_tasks(store: TrackingStore, make
     )
     store.sampling.assign_tasks([SamplingDecision(exchange.id, 0.5, "sampled")], {"a": "f2", "b": "f1"})
 
-    assert (store.answers.counts().pending, [one.scorer for one in store.trends.coverage()]) == (0, ["a"])
+    assert (store.answers.counts().pending, [coverage.scorer for coverage in store.trends.coverage()]) == (0, ["a"])
 
 
 def test_decision_on_a_deleted_exchange_is_ignored(store: TrackingStore) -> None:
@@ -88,7 +88,9 @@ def test_large_batch_of_decisions_is_split(store: TrackingStore, make: Make) -> 
     exchanges = [make(number / 100) for number in range(1200)]
     store.exchanges.add(exchanges)
 
-    store.sampling.assign_tasks([SamplingDecision(one.id, 1.0, "uniform") for one in exchanges], {"a": "f1", "b": "f2"})
+    store.sampling.assign_tasks(
+        [SamplingDecision(exchange.id, 1.0, "uniform") for exchange in exchanges], {"a": "f1", "b": "f2"}
+    )
 
     assert store.answers.counts().pending == 2400
     assert len(store.queue.claim_tasks("me", {"a": "f1", "b": "f2"}, limit=1000, lease=timedelta(seconds=9))) == 1000

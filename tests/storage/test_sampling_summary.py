@@ -55,7 +55,7 @@ def test_erased_text_differs_from_text_never_stored(store: TrackingStore, make: 
     """Erased texts and texts that were never stored have separate counts."""
     store.exchanges.add([make(0), make(1, question=None, answer=None)])
     store.sampling.assign_tasks(
-        [SamplingDecision(one.id, 1.0, "sampled") for one in store.sampling.list_undecided(9)], {}
+        [SamplingDecision(exchange.id, 1.0, "sampled") for exchange in store.sampling.list_undecided(9)], {}
     )
     store.retention.prune(texts_before=clock.now - timedelta(minutes=59, seconds=30))
     summary = store.sampling.load_summary()
@@ -70,7 +70,7 @@ def test_backlog_age_is_reported_per_scorer(store: TrackingStore, make: Make, sa
     clock.advance(minutes=5)
     sampled(make(1), scorers={"a": "f1", "b": "f2"})
 
-    assert {one.scorer: one.waiting_since for one in store.queue.load_outstanding().tasks} == {
+    assert {task.scorer: task.waiting_since for task in store.queue.load_outstanding().tasks} == {
         "a": began,
         "b": clock.now,
     }

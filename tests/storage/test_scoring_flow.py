@@ -26,9 +26,11 @@ def write_scores(
     """Write exchanges the given number of minutes after eleven with their scores; None leaves the task pending."""
     exchanges = [an_exchange(minutes, **changes) for _ in values]
     store.exchanges.add(exchanges)
-    store.sampling.assign_tasks([SamplingDecision(one.id, 1.0, "sampled", skipped or {}) for one in exchanges], SCORER)
+    store.sampling.assign_tasks(
+        [SamplingDecision(exchange.id, 1.0, "sampled", skipped or {}) for exchange in exchanges], SCORER
+    )
     claims = store.queue.claim_tasks("me", SCORER, limit=1000, lease=timedelta(60))
-    known = dict(zip([one.id for one in exchanges], values, strict=True))
+    known = dict(zip([exchange.id for exchange in exchanges], values, strict=True))
     tasks = [task for claim in claims for task in claim.tasks if known.get(task.exchange_id) is not None]
     store.queue.complete_tasks(
         "me", [(task, Score(scorer="s", fingerprint="f", value=known[task.exchange_id])) for task in tasks]
@@ -79,7 +81,7 @@ def test_failing_tasks_are_counted_by_reason(store: TrackingStore) -> None:
     """Postponed tasks are listed with the reason of the last failure."""
     exchanges = [an_exchange() for _ in range(3)]
     store.exchanges.add(exchanges)
-    store.sampling.assign_tasks([SamplingDecision(one.id, 1.0, "sampled") for one in exchanges], SCORER)
+    store.sampling.assign_tasks([SamplingDecision(exchange.id, 1.0, "sampled") for exchange in exchanges], SCORER)
     tasks = [
         task for claim in store.queue.claim_tasks("me", SCORER, limit=9, lease=timedelta(60)) for task in claim.tasks
     ]
@@ -117,7 +119,7 @@ def test_attribute_mean_equals_the_plain_mean_of_matching_answers(
     """Answers with other attributes do not change it."""
     service = f"shop {len(store.answers.list_exchanges(limit=1000))}"
     write_scores(store, list(some), service=service, attributes={"tenant": "acme"})
-    plain = [replace(one, histogram=None) for one in store.trends.means(scorer="s", since=None, service=service)]
+    plain = [replace(mean, histogram=None) for mean in store.trends.means(scorer="s", since=None, service=service)]
     assert _assert_close(
         store.trends.means_with_attributes({"tenant": "a*"}, scorer="s", since=None, service=service), plain
     )

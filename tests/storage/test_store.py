@@ -63,14 +63,14 @@ def test_times_are_returned_in_utc(store: TrackingStore, make: Make) -> None:
 @pytest.mark.parametrize("text", ["a\0b", "a\ud800b", "\udfff", "\0\ud800"])
 def test_unsupported_characters_are_replaced(store: TrackingStore, make: Make, text: str) -> None:
     """NUL characters and lone surrogates become U+FFFD, in columns and in JSON."""
-    mended = text.replace("\0", "\ufffd").replace("\ud800", "\ufffd").replace("\udfff", "\ufffd")
+    cleaned = text.replace("\0", "\ufffd").replace("\ud800", "\ufffd").replace("\udfff", "\ufffd")
 
     store.exchanges.add([make(question=text, contexts=(Context(text, text),), attributes={text: text}, user=text)])
 
     [found] = store.answers.list_exchanges()
-    assert (found.question, found.user) == (mended, mended)
-    assert found.contexts == (Context(mended, mended),)
-    assert found.attributes == {mended: mended}
+    assert (found.question, found.user) == (cleaned, cleaned)
+    assert found.contexts == (Context(cleaned, cleaned),)
+    assert found.attributes == {cleaned: cleaned}
 
 
 def test_surrogate_pairs_are_joined(store: TrackingStore, make: Make) -> None:

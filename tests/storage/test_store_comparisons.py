@@ -31,9 +31,9 @@ def write_scores(store: TrackingStore, make: Callable[..., Exchange]) -> Write:
         exchanges = [make(minutes + 60, **given) for _ in values]
         store.exchanges.add(exchanges)
         store.sampling.assign_tasks(
-            [SamplingDecision(one.id, 1.0, "sampled") for one in exchanges], {scorer: fingerprint}
+            [SamplingDecision(exchange.id, 1.0, "sampled") for exchange in exchanges], {scorer: fingerprint}
         )
-        found = dict(zip([one.id for one in exchanges], values, strict=True))
+        found = dict(zip([exchange.id for exchange in exchanges], values, strict=True))
         claims = store.queue.claim_tasks("me", {scorer: fingerprint}, limit=1000, lease=HOUR)
         results = [(task, _score(scorer, fingerprint, found[task.exchange_id])) for c in claims for task in c.tasks]
         store.queue.complete_tasks("me", results)
@@ -58,8 +58,8 @@ def test_comparison_sides_equal_the_summaries(store: TrackingStore, clock: Any, 
     for side, window in ((comparison.before, found.before), (comparison.after, found.after)):
         (summary,) = store.trends.summary(since=window[0], until=window[1], histograms=False)
         assert side is not None
-        assert [getattr(side, one.name) for one in fields(Estimate)] == [
-            getattr(summary, one.name) for one in fields(Estimate)
+        assert [getattr(side, field.name) for field in fields(Estimate)] == [
+            getattr(summary, field.name) for field in fields(Estimate)
         ]
     assert (comparison.service, comparison.route, comparison.scorer, comparison.fingerprint) == (
         "shop",

@@ -189,8 +189,8 @@ def test_score_round_trips_with_all_fields(store: TrackingStore, sampled: Sample
     circle.append(circle)
     details = {"questions": ["a\0", {"b": [1, 2.5, None, True]}], "nan": float("nan"), 1: {"deep": (1, 2)}}
     given = completed(
-        task, 0.75, label="mostly_relevant", explanation="why\ud800", details=details, judge="j", embedder="e", input_tokens=10,
-        output_tokens=2, cost=0.001, latency=1.5, scored_at=clock.now,
+        task, 0.75, label="mostly_relevant", explanation="why\ud800", details=details, judge="j", embedder="e",
+        input_tokens=10, output_tokens=2, cost=0.001, latency=1.5, scored_at=clock.now,
     )  # fmt: skip
 
     store.queue.complete_tasks("a", [given])
@@ -323,7 +323,8 @@ store, owner = TrackingStore(sys.argv[1]), sys.argv[2]
 print("ready", flush=True)
 sys.stdin.readline()
 done = []
-while claims := store.queue.claim_tasks(owner, {"relevancy": "f1", "faithfulness": "f2"}, limit=2, lease=timedelta(hours=1)):
+scorers = {"relevancy": "f1", "faithfulness": "f2"}
+while claims := store.queue.claim_tasks(owner, scorers, limit=2, lease=timedelta(hours=1)):
     results = [(task, Score(scorer=task.scorer, fingerprint=task.fingerprint, value=0.5))
                for claim in claims for task in claim.tasks]
     done += [task.id for task, _ in store.queue.complete_tasks(owner, results)]
@@ -356,7 +357,7 @@ def test_processes_never_complete_the_same_task(
 
     assert len(set(done)) == len(done) == 80
     assert (store.answers.counts().done, store.answers.counts().scores) == (80, 80)
-    assert all(one.seen == one.scored == 40 for one in store.trends.coverage())
+    assert all(coverage.seen == coverage.scored == 40 for coverage in store.trends.coverage())
 
 
 CLAIM_AND_WAIT = """

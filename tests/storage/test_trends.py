@@ -39,17 +39,17 @@ def write_scores(store: TrackingStore, make: Make) -> Callable[..., None]:
         store.exchanges.add(exchanges)
         decisions = [
             SamplingDecision(
-                one.id,
+                exchange.id,
                 probabilities[number] if probabilities else 1.0,
                 "uniform",
                 {"a": reason} if values[number] is None else {},
                 proxy=proxies[number] if proxies else None,
                 proxy_probability=1.0 if proxies else None,
             )
-            for number, one in enumerate(exchanges)
+            for number, exchange in enumerate(exchanges)
         ]
         store.sampling.assign_tasks(decisions, {"a": fingerprint})
-        found = {one.id: value for one, value in zip(exchanges, values, strict=True)}
+        found = {exchange.id: value for exchange, value in zip(exchanges, values, strict=True)}
         claims = store.queue.claim_tasks("me", {"a": fingerprint}, limit=5000, lease=HOUR)
         tasks = [task for claim in claims for task in claim.tasks]
         store.queue.complete_tasks(
@@ -77,7 +77,10 @@ def test_new_fingerprint_starts_a_new_series(
     write_scores([0.8], minutes=70, fingerprint="new")
     store.rollups.update() if rolled_up else None
 
-    found = [(one.start.hour, one.fingerprint, one.mean, one.judge_changed) for one in store.trends.over_time(**window)]
+    found = [
+        (bucket.start.hour, bucket.fingerprint, bucket.mean, bucket.judge_changed)
+        for bucket in store.trends.over_time(**window)
+    ]
 
     assert found == [(9, "old", 0.2, False), (11, "new", 0.9, True), (11, "old", 0.4, False), (12, "new", 0.8, False)]
 
@@ -98,8 +101,8 @@ def test_trend_can_be_broken_down(store: TrackingStore, write_scores: Any, windo
         "attributes.tier": {"true": 0.2, "3": 0.4, "": 0.6},
     }
     for by, means in expected.items():
-        assert {one.group: one.mean for one in store.trends.over_time(**window, by=by)} == pytest.approx(means)
-    assert [one.n for one in store.trends.over_time(**window, service="shop", route="search")] == [1]
+        assert {bucket.group: bucket.mean for bucket in store.trends.over_time(**window, by=by)} == pytest.approx(means)
+    assert [bucket.n for bucket in store.trends.over_time(**window, service="shop", route="search")] == [1]
     with pytest.raises(UsageError, match=r"use route, service, model, prompt_version or attributes\.NAME"):
         store.trends.over_time(**window, by="user")
 
@@ -113,14 +116,14 @@ def test_bucket_includes_its_coverage(store: TrackingStore, write_scores: Any, w
     store.rollups.update() if rolled_up else None
     names: dict[str, Any] = {"service": "", "scorer": "a"}
 
-    assert [one.coverage for one in store.trends.over_time(**window, by="route")] == [
+    assert [bucket.coverage for bucket in store.trends.over_time(**window, by="route")] == [
         Coverage(**names, route="ask", seen=3, scored=1, pending=0, skipped={"not_sampled": 2}),
         Coverage(**names, route="search", seen=1, scored=1, pending=0),
     ]
     covered = store.trends.coverage_over_time(**window, route="ask")
-    assert [(one.start.hour, one.seen, one.scored) for one in covered] == [(11, 3, 1), (12, 1, 0)]
+    assert [(coverage.start.hour, coverage.seen, coverage.scored) for coverage in covered] == [(11, 3, 1), (12, 1, 0)]
     until = window["until"] - DAY + HOUR
-    assert [one.seen for one in store.trends.coverage(since=window["since"], until=until)] == [3, 1]
+    assert [coverage.seen for coverage in store.trends.coverage(since=window["since"], until=until)] == [3, 1]
 
 
 def test_late_scores_count_in_the_bucket_of_their_exchange(
@@ -224,7 +227,7 @@ def test_proxies_of_another_population_are_not_used(store: TrackingStore, write_
     others = [None] * 60 if "reason" in given else values[60:]
     write_scores(others, minutes=1, proxies=proxies[60:].tolist(), **given)
 
-    assert all(one.correlation is None for one in store.trends.means(scorer="a", since=None))
+    assert all(mean.correlation is None for mean in store.trends.means(scorer="a", since=None))
 
 
 def test_sql_view_gives_the_same_mean_as_the_summary(store: TrackingStore, write_scores: Any) -> None:
@@ -235,7 +238,7 @@ def test_sql_view_gives_the_same_mean_as_the_summary(store: TrackingStore, write
     with store._database.read() as connection:
         rows = [tuple(row) for row in connection.execute(text(query))]
 
-    assert rows == [(one.fingerprint, pytest.approx(one.mean, abs=1e-9)) for one in store.trends.summary()]
+    assert rows == [(summary.fingerprint, pytest.approx(summary.mean, abs=1e-9)) for summary in store.trends.summary()]
 
 
 def test_bucket_needs_twenty_scores(store: TrackingStore, write_scores: Any, window: Any) -> None:
@@ -243,7 +246,7 @@ def test_bucket_needs_twenty_scores(store: TrackingStore, write_scores: Any, win
     write_scores([0.5] * 19)
     write_scores([0.5] * 20, minutes=60)
 
-    assert [one.has_min_samples for one in store.trends.over_time(**window)] == [False, True]
+    assert [bucket.has_min_samples for bucket in store.trends.over_time(**window)] == [False, True]
 
 
 def test_window_requires_a_time_zone(store: TrackingStore, window: Any) -> None:
@@ -265,8 +268,8 @@ def test_window_can_span_all_datetimes(store: TrackingStore, write_scores: Any, 
     store.rollups.update() if rolled_up else None
     always: dict[str, Any] = {"since": datetime.min.replace(tzinfo=UTC), "until": datetime.max.replace(tzinfo=UTC)}
 
-    assert [one.n for one in store.trends.over_time(**window | always)] == [1]
-    assert [one.n for one in store.trends.summary(**always)] == [1]
+    assert [bucket.n for bucket in store.trends.over_time(**window | always)] == [1]
+    assert [summary.n for summary in store.trends.summary(**always)] == [1]
     assert store.trends.summary(since=always["until"], until=always["since"]) == []
 
 
@@ -274,6 +277,8 @@ def test_coverage_requires_buckets_of_whole_minutes(store: TrackingStore, write_
     """Other buckets have no coverage, and a coverage trend with them raises ``UsageError``."""
     write_scores([0.5])
 
-    assert [one.coverage for one in store.trends.over_time(**window | {"bucket": timedelta(seconds=90)})] == [None]
+    assert [bucket.coverage for bucket in store.trends.over_time(**window | {"bucket": timedelta(seconds=90)})] == [
+        None
+    ]
     with pytest.raises(UsageError, match="bucket = 0:01:30 is not a multiple of one minute"):
         store.trends.coverage_over_time(**window | {"bucket": timedelta(seconds=90)})

@@ -112,7 +112,9 @@ def test_traffic_shift_between_unchanged_routes_makes_no_difference(
     assert found == 0
     assert low <= 0 <= high
     assert (
-        min(one.mean for one in route_estimates) - 1e-9 <= whole.mean <= max(one.mean for one in route_estimates) + 1e-9
+        min(estimate.mean for estimate in route_estimates) - 1e-9
+        <= whole.mean
+        <= max(estimate.mean for estimate in route_estimates) + 1e-9
     )
 
 

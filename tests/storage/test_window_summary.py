@@ -30,7 +30,7 @@ def write_scores(store: TrackingStore, make: Callable[..., Exchange]) -> Write:
         store.sampling.assign_tasks(
             [SamplingDecision(one.id, probability, "uniform", skip) for one, skip in pairs], {"a": fingerprint}
         )
-        by_id = dict(zip((one.id for one in exchanges), values, strict=True))
+        by_id = dict(zip((exchange.id for exchange in exchanges), values, strict=True))
         claims = store.queue.claim_tasks("me", {"a": fingerprint}, limit=500, lease=HOUR)
         tasks = [task for claim in claims for task in claim.tasks]
         results = [(task, Score(scorer="a", fingerprint=fingerprint, value=by_id[task.exchange_id])) for task in tasks]
@@ -69,7 +69,7 @@ def test_window_summary_matches_summary_and_coverage(store: TrackingStore, write
 
     assert list(found.routes) == store.trends.summary(**window, histograms=False)
     assert list(found.coverage) == store.trends.coverage(**window)
-    assert [one.service for one in store.trends.window_summary(**window, service="blog").services] == ["blog"]
+    assert [summary.service for summary in store.trends.window_summary(**window, service="blog").services] == ["blog"]
     assert store.trends.window_summary(**window, scorer="b").services == []
 
 
@@ -102,7 +102,7 @@ def test_compare_summaries_equals_store_compare(store: TrackingStore, write_scor
 
 def interval_ends(buckets: Sequence[Bucket]) -> list[float]:
     """Return the ends of all intervals."""
-    return [end for one in buckets for end in one.interval or ()]
+    return [end for bucket in buckets for end in bucket.interval or ()]
 
 
 @pytest.mark.parametrize("rolled_up", [False, True])

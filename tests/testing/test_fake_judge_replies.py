@@ -1,4 +1,4 @@
-"""What the fake judge says is scripted: texts, probabilities of tokens, and the ways in which a reply is bad."""
+"""Replies of the fake judge: scripted texts, default replies, log probabilities and faults."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ INSTANCE = {
 
 @pytest.fixture
 def judge() -> Iterator[FakeJudge]:
-    """A judge without options."""
+    """A judge with default options."""
     with FakeJudge() as judge:
         yield judge
 
 
-def ask(judge: FakeJudge, text: str = "Rate it.", **more: Any) -> tuple[int, Any]:
-    """Return status and body of the reply to a chat request."""
+def chat(judge: FakeJudge, text: str = "Rate it.", **more: Any) -> tuple[int, Any]:
+    """Send a chat request, and return status and body of the reply."""
     connection = HTTPConnection(urlsplit(judge.base_url).netloc, timeout=10)
     body = {"messages": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": text}], **more}
     connection.request("POST", "/v1/chat/completions", json.dumps(body), {"Content-Type": "application/json"})
@@ -54,17 +54,17 @@ def ask(judge: FakeJudge, text: str = "Rate it.", **more: Any) -> tuple[int, Any
 
 
 def contents(judge: FakeJudge, text: str = "Rate it.", **more: Any) -> list[str]:
-    """Return what the choices say."""
-    return [choice["message"]["content"] for choice in ask(judge, text, **more)[1]["choices"]]
+    """Return the contents of the choices."""
+    return [choice["message"]["content"] for choice in chat(judge, text, **more)[1]["choices"]]
 
 
-def format_of(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return the option that asks for a schema."""
+def response_format(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return the ``response_format`` for a schema."""
     return {"type": "json_schema", "json_schema": {"name": "reply", "strict": True, "schema": schema}}
 
 
-def test_a_function_says_what_the_judge_says(judge: FakeJudge) -> None:
-    """A text as it is, a mapping as JSON, a list choice by choice; None is what the judge would say by itself."""
+def test_reply_function_sets_the_reply(judge: FakeJudge) -> None:
+    """A text is sent as it is, a mapping as JSON, a list choice by choice. None is the default reply."""
     said: dict[str, Any] = {"a": "four", "b": {"rating": 4}, "c": ["x", "y"], "d": None}
     judge.replies = lambda request: said[request.body["messages"][-1]["content"]]
 
@@ -74,17 +74,17 @@ def test_a_function_says_what_the_judge_says(judge: FakeJudge) -> None:
     assert contents(judge, "d")[0].endswith("?")
 
 
-def test_a_script_is_played_once_reply_by_reply() -> None:
-    """Afterwards the judge speaks for itself."""
+def test_scripted_replies_are_used_once_in_order() -> None:
+    """Afterwards, the judge sends default replies."""
     with FakeJudge(replies=["one", {"two": 2}]) as judge:
         assert contents(judge) == ["one"]
         assert contents(judge) == ['{"two": 2}']
         assert contents(judge)[0].endswith("?")
 
 
-def test_any_schema_gets_an_instance(judge: FakeJudge) -> None:
-    """So that a scorer of anybody's works without a script."""
-    (content,) = contents(judge, response_format=format_of(RATING))
+def test_default_reply_to_a_schema_is_an_instance(judge: FakeJudge) -> None:
+    """Custom scorers get valid JSON without a script."""
+    (content,) = contents(judge, response_format=response_format(RATING))
 
     assert json.loads(content) == INSTANCE
 
@@ -102,37 +102,39 @@ def test_any_schema_gets_an_instance(judge: FakeJudge) -> None:
         ({}, None),
     ],
 )
-def test_an_instance_keeps_the_schemas_limits(judge: FakeJudge, schema: dict[str, Any], instance: Any) -> None:
-    """Of numbers and of lists."""
-    assert json.loads(*contents(judge, response_format=format_of(schema))) == instance
+def test_schema_instance_respects_limits(judge: FakeJudge, schema: dict[str, Any], instance: Any) -> None:
+    """Limits of numbers and lists apply."""
+    assert json.loads(*contents(judge, response_format=response_format(schema))) == instance
 
 
-def test_a_server_without_schemas_talks_around_the_json(judge: FakeJudge) -> None:
-    """As models do that were only told by the prompt."""
+def test_ignored_response_format_adds_text_around_the_json(judge: FakeJudge) -> None:
+    """Models that only get the prompt reply like that."""
     judge.response_format = "ignored"
-    (content,) = contents(judge, response_format=format_of(RATING))
+    (content,) = contents(judge, response_format=response_format(RATING))
 
     assert json.dumps(INSTANCE) in content
     assert not content.startswith("{")
 
 
-def test_questions_are_known_by_their_schema(judge: FakeJudge) -> None:
-    """One in each choice, or all in one; the prompt need not show the form."""
+def test_question_schema_gets_generated_questions(judge: FakeJudge) -> None:
+    """They come one per choice or all in one, as the schema says."""
     question = {"type": "object", "properties": {"question": {"type": "string"}}}
     questions = {"type": "object", "properties": {"questions": {"type": "array", "items": question}}}
     judge.questions = lambda answer: [f"Is it {answer}?"]
 
-    (one,) = contents(judge, "<answer-0f>\nblue\n</answer-0f>", response_format=format_of(question))
-    (many,) = contents(judge, "<answer-0f>\nblue\n</answer-0f>", response_format=format_of(questions))
+    (one,) = contents(judge, "<answer-0f>\nblue\n</answer-0f>", response_format=response_format(question))
+    (many,) = contents(judge, "<answer-0f>\nblue\n</answer-0f>", response_format=response_format(questions))
 
     assert json.loads(one) == {"question": "Is it blue?", "noncommittal": False}
     assert json.loads(many) == {"questions": [{"question": "Is it blue?", "noncommittal": False}]}
 
 
-def test_the_texts_between_marks_can_be_read() -> None:
-    """The answer first, whatever stands around it; another turn without marks changes nothing."""
+def test_request_has_the_delimited_sections() -> None:
+    """The answer section comes first. Messages without sections are ignored."""
     turns = ["<question-1f>\nWhy?\n</question-1f>\n<answer-1f>\nSo.\n</answer-1f>\nRate.", "Again."]
-    request = JudgeRequest("/v1/chat/completions", {"messages": [{"role": "user", "content": turn} for turn in turns]}, {})
+    request = JudgeRequest(
+        "/v1/chat/completions", {"messages": [{"role": "user", "content": turn} for turn in turns]}, {}
+    )
 
     assert request.answer == "So."
     assert request.section("question") == "Why?"
@@ -140,11 +142,11 @@ def test_the_texts_between_marks_can_be_read() -> None:
     assert "Again." in request.text
 
 
-def test_probabilities_of_the_first_token_are_told_when_asked_for() -> None:
-    """Likeliest first, no more than asked for; a reply of one token is the likeliest."""
+def test_log_probabilities_are_sent_on_request() -> None:
+    """The likeliest tokens come first, up to ``top_logprobs``. A one-token reply is the likeliest token."""
     with FakeJudge(first_token={"4": 0.3, "5": 0.7, "x": 0.0}) as judge:
-        _, body = ask(judge, max_tokens=1, logprobs=True, top_logprobs=2)
-        assert ask(judge, max_tokens=1)[1]["choices"][0]["logprobs"] is None
+        _, body = chat(judge, max_tokens=1, logprobs=True, top_logprobs=2)
+        assert chat(judge, max_tokens=1)[1]["choices"][0]["logprobs"] is None
 
     (choice,) = body["choices"]
     assert choice["message"]["content"] == "5"
@@ -154,28 +156,28 @@ def test_probabilities_of_the_first_token_are_told_when_asked_for() -> None:
     )
 
 
-def test_a_rating_within_one_token_is_a_digit(judge: FakeJudge) -> None:
-    """So that scorers that ask for one have a value, whatever nobody scripted."""
+def test_default_reply_of_one_token_is_a_rating(judge: FakeJudge) -> None:
+    """Scorers that ask for one token get a value."""
     assert contents(judge, max_tokens=1) == ["3"]
 
 
-def test_probabilities_may_depend_on_the_request() -> None:
-    """A function of it; None is a server that tells nothing."""
+def test_log_probabilities_can_depend_on_the_request() -> None:
+    """If the function returns None, the reply has no log probabilities."""
     with FakeJudge(first_token=lambda request: {"2": 1.0} if "bad" in request.text else None) as judge:
-        bad, good = (ask(judge, text, max_tokens=1, logprobs=True)[1]["choices"][0] for text in ("bad", "good"))
+        bad, good = (chat(judge, text, max_tokens=1, logprobs=True)[1]["choices"][0] for text in ("bad", "good"))
 
     assert bad["message"]["content"] == "2"
     assert good["logprobs"] is None
 
 
-def test_a_server_may_ignore_or_refuse_probabilities() -> None:
-    """Null, or HTTP 400 with the option's name."""
+def test_server_can_ignore_or_reject_log_probabilities() -> None:
+    """The reply has null, or is HTTP 400 with the name of the option."""
     with FakeJudge(first_token={"5": 1.0}, logprobs="ignored") as judge:
-        assert ask(judge, logprobs=True)[1]["choices"][0]["logprobs"] is None
+        assert chat(judge, logprobs=True)[1]["choices"][0]["logprobs"] is None
         judge.logprobs = "rejected"
-        status, body = ask(judge, logprobs=True)
+        status, body = chat(judge, logprobs=True)
         assert (status, "logprobs" in body["error"]["message"]) == (400, True)
-        assert ask(judge)[0] == 200
+        assert chat(judge)[0] == 200
 
 
 @pytest.mark.parametrize(
@@ -189,16 +191,16 @@ def test_a_server_may_ignore_or_refuse_probabilities() -> None:
         ("malformed", '{"question": {"a": [1, '),
     ],
 )
-def test_a_reply_can_be_bad_in_its_json(judge: FakeJudge, kind: Any, content: str) -> None:
-    """Whatever it would have said."""
+def test_fault_corrupts_the_json_of_a_reply(judge: FakeJudge, kind: Any, content: str) -> None:
+    """The fault applies to scripted replies."""
     judge.replies = [{"rating": 4, "shares": [0.5, 1], "why": "so"}]
     judge.faults.append(Fault(kind))
 
     assert contents(judge) == [content]
 
 
-def test_prose_may_stand_around_the_json(judge: FakeJudge) -> None:
-    """Before and after it, with a code fence."""
+def test_prose_fault_adds_text_and_a_code_fence(judge: FakeJudge) -> None:
+    """The JSON itself is intact."""
     judge.replies = [{"rating": 4}]
     judge.faults.append(Fault("prose"))
     (content,) = contents(judge)
@@ -206,8 +208,8 @@ def test_prose_may_stand_around_the_json(judge: FakeJudge) -> None:
     assert "\n```json\n" + '{"rating": 4}' + "\n```\n" in content
 
 
-def test_embeddings_have_a_latency_of_their_own() -> None:
-    """And are counted apart from chats."""
+def test_embeddings_have_their_own_latency() -> None:
+    """Chat and embedding requests are counted separately."""
     with FakeJudge(latency=60.0, embedding_latency=0.0) as judge:
         connection = HTTPConnection(urlsplit(judge.base_url).netloc, timeout=10)
         connection.request("POST", "/v1/embeddings", json.dumps({"input": "a"}))

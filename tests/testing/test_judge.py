@@ -1,4 +1,4 @@
-"""The fake judge speaks the protocol over real HTTP, fails as told, and leaves nothing behind."""
+"""The fake judge over real HTTP, and the fake embedder."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from germane.testing import FakeEmbedder, FakeJudge, Fault, hashed_words
 
 @pytest.fixture
 def judge() -> Iterator[FakeJudge]:
-    """A judge without options."""
+    """A judge with default options."""
     with FakeJudge() as judge:
         yield judge
 
 
 def post(judge: FakeJudge, path: str, body: dict[str, Any]) -> tuple[int, Any, dict[str, str]]:
-    """Return status, body and headers of a reply."""
+    """Send a request, and return status, body and headers of the reply."""
     connection = HTTPConnection(urlsplit(judge.base_url).netloc, timeout=10)
     try:
         connection.request("POST", f"/v1/{path}", json.dumps(body), {"Content-Type": "application/json"})
@@ -37,18 +37,18 @@ def post(judge: FakeJudge, path: str, body: dict[str, Any]) -> tuple[int, Any, d
 
 
 def chat(judge: FakeJudge, text: str = "The sky is blue.", **more: Any) -> list[str]:
-    """Return the contents of the choices."""
+    """Send a chat request, and return the contents of the choices."""
     _, body, _ = post(judge, "chat/completions", {"messages": [{"role": "user", "content": text}], **more})
     return [choice["message"]["content"] for choice in body["choices"]]
 
 
 def cosine(one: str, other: str) -> float:
-    """Return the similarity of two texts as the fake embedder sees it."""
+    """Return the similarity of two texts according to the fake embedder."""
     return sum(a * b for a, b in zip(hashed_words(one), hashed_words(other), strict=True))
 
 
-def test_it_writes_questions_about_the_answer(judge: FakeJudge) -> None:
-    """As many as are asked for, near to a question that shares the answer's words."""
+def test_default_reply_is_questions_about_the_answer(judge: FakeJudge) -> None:
+    """There are as many as requested, similar to a question that shares words with the answer."""
     texts = chat(judge, n=3)
 
     assert len(set(texts)) == 3
@@ -56,8 +56,8 @@ def test_it_writes_questions_about_the_answer(judge: FakeJudge) -> None:
     assert all(cosine(text, "What about the blue sky?") > cosine(text, "Who won the cup?") for text in texts)
 
 
-def test_questions_and_votes_may_be_given(judge: FakeJudge) -> None:
-    """As functions of the answer; JSON where the prompt asks for it."""
+def test_questions_and_votes_can_be_functions_of_the_answer(judge: FakeJudge) -> None:
+    """The reply is JSON if the prompt asks for it."""
     judge.questions = lambda answer: [f"Is {answer} true?"]
     judge.noncommittal = lambda answer: "maybe" in answer
 
@@ -66,15 +66,15 @@ def test_questions_and_votes_may_be_given(judge: FakeJudge) -> None:
     assert json.loads(text) == {"question": "Is maybe true?", "noncommittal": True}
 
 
-def test_it_may_ignore_n(judge: FakeJudge) -> None:
-    """As several real servers do."""
+def test_server_without_support_for_n_sends_one_choice(judge: FakeJudge) -> None:
+    """Several real servers ignore ``n``."""
     judge.supports_n = False
 
     assert len(chat(judge, n=3)) == 1
 
 
-def test_embeddings_are_the_same_everywhere(judge: FakeJudge) -> None:
-    """Over HTTP, in process, and in every process; texts set by hand keep their vectors."""
+def test_embeddings_are_deterministic(judge: FakeJudge) -> None:
+    """They are the same over HTTP, in process and in every process. Fixed vectors are returned unchanged."""
     _, body, _ = post(judge, "embeddings", {"input": ["the sky", "the sea"]})
 
     assert [item["index"] for item in body["data"]] == [0, 1]
@@ -84,8 +84,8 @@ def test_embeddings_are_the_same_everywhere(judge: FakeJudge) -> None:
     assert post(judge, "embeddings", {"input": "a"})[1]["data"][0]["embedding"] == [1.0, 0.0]
 
 
-def test_the_embedder_in_process_needs_no_server() -> None:
-    """It remembers what it was asked."""
+def test_fake_embedder_records_its_calls() -> None:
+    """It works in process, and returns normalized vectors."""
     import asyncio
 
     embedder = FakeEmbedder({"a": [3.0, 4.0]})
@@ -95,7 +95,7 @@ def test_the_embedder_in_process_needs_no_server() -> None:
 
 
 def test_models_are_listed(judge: FakeJudge) -> None:
-    """Both of them."""
+    """``/v1/models`` lists the judge model and the embedding model."""
     connection = HTTPConnection(urlsplit(judge.base_url).netloc, timeout=10)
     connection.request("GET", "/v1/models")
     names = [model["id"] for model in json.loads(connection.getresponse().read())["data"]]
@@ -104,19 +104,19 @@ def test_models_are_listed(judge: FakeJudge) -> None:
     assert names == ["fake-judge", "fake-embedder"]
 
 
-def test_other_paths_are_not_found(judge: FakeJudge) -> None:
-    """404, as anywhere."""
+def test_unknown_path_is_not_found(judge: FakeJudge) -> None:
+    """The server replies with 404."""
     assert post(judge, "images", {})[0] == 404
 
 
-def test_closing_twice_is_no_error() -> None:
-    """Nor is a judge that nobody asked."""
+def test_closing_twice_has_no_effect() -> None:
+    """A judge that got no request can be closed, too."""
     with FakeJudge() as judge:
         judge.close()
 
 
-def test_a_script_of_faults_is_played_in_order(judge: FakeJudge) -> None:
-    """None is a request that goes well; afterwards all do."""
+def test_faults_apply_to_requests_in_order(judge: FakeJudge) -> None:
+    """None is a request without a fault. After the last one, all requests succeed."""
     judge.faults.extend([Fault("status", status=429, retry_after=3, code="busy"), None])
 
     status, body, headers = post(judge, "chat/completions", {"messages": []})
@@ -126,8 +126,8 @@ def test_a_script_of_faults_is_played_in_order(judge: FakeJudge) -> None:
     assert chat(judge)
 
 
-def test_an_outage_lasts_until_it_is_over(judge: FakeJudge) -> None:
-    """For chat and embeddings alike."""
+def test_outage_affects_all_requests_until_it_is_reset(judge: FakeJudge) -> None:
+    """Chat and embedding requests fail."""
     judge.outage = Fault("status", status=503)
     assert post(judge, "chat/completions", {"messages": []})[0] == 503
     assert post(judge, "embeddings", {"input": ["a"]})[0] == 503
@@ -136,8 +136,8 @@ def test_an_outage_lasts_until_it_is_over(judge: FakeJudge) -> None:
     assert chat(judge)
 
 
-def test_connections_break_in_the_ways_they_do(judge: FakeJudge) -> None:
-    """By reset, and in the middle of a body."""
+def test_connection_faults_reach_the_client(judge: FakeJudge) -> None:
+    """The connection is reset, or ends in the middle of a body."""
     judge.faults.extend([Fault("reset"), Fault("truncated")])
 
     with pytest.raises((ConnectionResetError, RemoteDisconnected)):
@@ -147,7 +147,7 @@ def test_connections_break_in_the_ways_they_do(judge: FakeJudge) -> None:
 
 
 def test_requests_are_recorded(judge: FakeJudge) -> None:
-    """Path, body and headers, by kind."""
+    """Path, body and headers of chat and embedding requests are available."""
     chat(judge, "hello")
     post(judge, "embeddings", {"input": ["a"]})
 
@@ -157,7 +157,7 @@ def test_requests_are_recorded(judge: FakeJudge) -> None:
 
 
 def test_requests_in_flight_are_counted(judge: FakeJudge) -> None:
-    """The most that ever overlapped, and none when all is done."""
+    """The maximum is kept, and the current number returns to zero."""
     meeting = threading.Barrier(4)
     judge.questions = lambda answer: [f"Who came as number {meeting.wait(60)}?"]
     threads = [threading.Thread(target=chat, args=(judge,)) for _ in range(4)]
@@ -170,17 +170,17 @@ def test_requests_in_flight_are_counted(judge: FakeJudge) -> None:
     assert judge.in_flight == 0
 
 
-def chat_in_vain(judge: FakeJudge) -> None:
-    """Ask and be cut off."""
+def chat_until_disconnected(judge: FakeJudge) -> None:
+    """Send a chat request, and expect the connection to close."""
     with pytest.raises(RemoteDisconnected):
         chat(judge)
 
 
-def test_closing_frees_whoever_waits() -> None:
-    """A request that hangs ends with the judge, and so do its threads."""
+def test_closing_ends_waiting_requests() -> None:
+    """A hanging request ends with the judge, and so do the threads."""
     before = set(threading.enumerate())
     with FakeJudge(faults=[Fault("hang")]) as judge:
-        hanging = threading.Thread(target=chat_in_vain, args=(judge,))
+        hanging = threading.Thread(target=chat_until_disconnected, args=(judge,))
         hanging.start()
         while not judge.chat_requests:
             hanging.join(0.01)
@@ -190,8 +190,8 @@ def test_closing_frees_whoever_waits() -> None:
     assert set(threading.enumerate()) <= before
 
 
-def test_settings_point_germane_at_it(judge: FakeJudge) -> None:
-    """Address, key and both models; no other model is loaded beside it."""
+def test_settings_make_germane_use_the_judge(judge: FakeJudge) -> None:
+    """They contain URL, key and both models, and turn proxy scores off."""
     assert judge.settings() == {
         "base_url": judge.base_url,
         "api_key": "test",
@@ -213,20 +213,22 @@ def test_settings_point_germane_at_it(judge: FakeJudge) -> None:
     ],
     ids=str,
 )
-def test_every_scorer_can_read_what_it_says(judge: FakeJudge, options: dict[str, dict[str, object]]) -> None:
-    """Whoever tries germane out with it sees values, not failures."""
+def test_every_built_in_scorer_accepts_default_replies(judge: FakeJudge, options: dict[str, dict[str, object]]) -> None:
+    """An evaluation with the fake judge has values and no failures."""
     row = {
         "question": "Who invented Python, and when?",
         "answer": "Guido van Rossum did. It was in 1991. Perl is older.",
         "contexts": ["Guido van Rossum created Python.", "Perl is from 1987."],
     }
-    evaluation = germane.evaluate([row], list(options or BUILTIN_SCORER_NAMES), scorer_options=options, **judge.settings())
+    evaluation = germane.evaluate(
+        [row], list(options or BUILTIN_SCORER_NAMES), scorer_options=options, **judge.settings()
+    )
 
     assert [(score.scorer, score.explanation) for score in evaluation.scores if score.value is None] == []
 
 
-def test_it_runs_as_a_process_of_its_own() -> None:
-    """The first line is its address; killing it is a judge that went away."""
+def test_judge_runs_as_a_separate_process() -> None:
+    """The first line of output is its URL. Killing the process is an outage."""
     command = [sys.executable, "-W", "error", "-m", "germane.testing.judge", "--port", "0", "--latency", "0.01"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None

@@ -1,4 +1,4 @@
-"""The OTLP receiver hears what real exporters send."""
+"""The OTLP receiver with real exporters."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ with tracer.start_as_current_span("outer") as outer:
         inner.add_event("happened", {"what": "this"})
         inner.set_status(Status(StatusCode.ERROR, "broke"))
         event_logger = logs.get_logger("sender.logs")
-        event_logger.emit(event_name="told", body={"a": [1, None]}, attributes={"k": "v"}, timestamp=7)
+        event_logger.emit(event_name="happened", body={"a": [1, None]}, attributes={"k": "v"}, timestamp=7)
         meter = meters.get_meter("sender.meter")
         meter.create_histogram("size", "By", explicit_bucket_boundaries_advisory=[1, 10]).record(5, {"kind": "small"})
         meter.create_counter("count", "1").add(3)
@@ -61,8 +61,8 @@ def send(receiver: OTLPReceiver, protocol: str, **environment: str) -> None:
 
 
 @pytest.mark.parametrize("protocol", ["http/protobuf", "grpc"])
-def test_everything_that_is_exported_is_heard(protocol: str) -> None:
-    """Spans, log records and metrics arrive whole over both protocols, compressed or not."""
+def test_receiver_gets_everything_that_is_exported(protocol: str) -> None:
+    """Spans, log records and metrics arrive completely over both protocols, compressed or not."""
     with OTLPReceiver() as receiver:
         send(receiver, protocol, OTEL_EXPORTER_OTLP_COMPRESSION="gzip")
         outer = receiver.wait_for(lambda received: received.span("outer"))
@@ -78,7 +78,7 @@ def test_everything_that_is_exported_is_heard(protocol: str) -> None:
     assert [(link.span_id, link.attributes) for link in inner.links] == [(outer.span_id, {"why": "test"})]
     assert outer.start <= inner.start <= inner.end <= outer.end
     assert (inner.resource["service.name"], inner.scope, inner.dropped_attributes) == ("sender", "sender.scope", 0)
-    assert (log.event_name, log.body, log.attributes, log.time) == ("told", {"a": [1, None]}, {"k": "v"}, 7)
+    assert (log.event_name, log.body, log.attributes, log.time) == ("happened", {"a": [1, None]}, {"k": "v"}, 7)
     assert (log.trace_id, log.span_id) == (inner.trace_id, inner.span_id)
     (size,), (count,) = metrics["size"].points, metrics["count"].points
     assert (metrics["size"].type, metrics["size"].unit, metrics["count"].type) == ("histogram", "By", "sum")
@@ -88,28 +88,28 @@ def test_everything_that_is_exported_is_heard(protocol: str) -> None:
     assert count.value == 3
 
 
-def test_what_never_comes_is_told() -> None:
-    """Waiting in vain raises, and says what has come instead."""
-    with OTLPReceiver() as receiver, pytest.raises(TimeoutError, match=r"not within 0.01 s; received: spans \[\]"):
+def test_wait_timeout_reports_what_was_received() -> None:
+    """The error lists the received spans and counts."""
+    with OTLPReceiver() as receiver, pytest.raises(TimeoutError, match=r"not met within 0.01 s; received: spans \[\]"):
         receiver.wait_for(lambda received: received.spans, timeout=0.01)
 
 
-def test_another_path_is_not_found() -> None:
-    """A wrong endpoint shows as it would with a collector."""
+def test_unknown_path_is_not_found() -> None:
+    """A wrong endpoint fails as with a collector."""
     with OTLPReceiver() as receiver, pytest.raises(HTTPError, match="404") as refused:
         urlopen(Request(f"{receiver.endpoint}/v1/nothing", data=b""))
     refused.value.close()
 
 
-def test_closing_twice_is_no_error() -> None:
-    """A receiver that was closed inside its block may leave the block."""
+def test_closing_twice_has_no_effect() -> None:
+    """A receiver can be closed inside its block."""
     with OTLPReceiver() as receiver:
         assert receiver.grpc_endpoint == receiver.grpc_endpoint
         receiver.close()
 
 
-def test_what_came_can_be_forgotten() -> None:
-    """After `clear` a receiver is as new."""
+def test_clear_discards_everything_received() -> None:
+    """Spans, log records and metrics are empty afterwards."""
     with OTLPReceiver() as receiver:
         send(receiver, "http/protobuf")
         receiver.wait_for(lambda received: received.metrics and received.logs and received.spans)

@@ -1,4 +1,4 @@
-"""What the tests of the tracer share: a connected tracer, its spans and exchanges, and patience with a deadline."""
+"""Fixtures of the tracer tests: a connected tracer with its spans and exchanges, handlers, and other processes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from germane.tracer import connect, disconnect
 
 
 class Traced:
-    """A connected tracer: what it captured, and the spans that were exported."""
+    """A connected tracer: the exchanges that it captured, and the spans that it exported."""
 
     def __init__(self) -> None:
         self.exchanges: list[Exchange] = []
@@ -31,15 +31,18 @@ class Traced:
     def connect(
         self, *, provider: TracerProvider | None = None, processor: SpanProcessor | None = None, **settings: Any
     ) -> Traced:
-        """Connect with these settings, exporting through this processor."""
+        """Connect the tracer with these settings, exporting spans through this processor."""
         self.provider = provider or TracerProvider(shutdown_on_exit=False)
         self.provider.add_span_processor(processor or SimpleSpanProcessor(self.exporter))
-        connect(**{"sink": self.exchanges.append, "service": "test", "holds_spans": False, **settings}, provider=self.provider)
+        connect(
+            **{"sink": self.exchanges.append, "service": "test", "holds_spans": False, **settings},
+            provider=self.provider,
+        )
         return self
 
     @property
     def exchange(self) -> Exchange:
-        """The only exchange."""
+        """The only captured exchange."""
         (exchange,) = self.exchanges
         return exchange
 
@@ -48,7 +51,7 @@ class Traced:
         return list(self.exporter.get_finished_spans())
 
     def span(self, name: str = "") -> ReadableSpan:
-        """The only span whose name ends so."""
+        """Return the only span whose name ends with this text."""
         (span,) = [span for span in self.spans if span.name.endswith(name)]
         return span
 
@@ -63,7 +66,7 @@ class Traced:
 
 @pytest.fixture
 def unconnected() -> Iterator[Traced]:
-    """A tracer that the test connects itself."""
+    """A tracer that the test connects."""
     traced = Traced()
     yield traced
     traced.close()
@@ -71,17 +74,18 @@ def unconnected() -> Iterator[Traced]:
 
 @pytest.fixture
 def traced(unconnected: Traced) -> Traced:
+    """A tracer that is connected with default settings."""
     return unconnected.connect()
 
 
 @pytest.fixture
 def wait_until() -> Callable[..., None]:
-    """Waits for a condition, no longer than a deadline."""
+    """Waits until a condition is true, and fails after a timeout."""
 
     def wait(condition: Callable[[], object], timeout: float = 60.0) -> None:
         deadline = time.monotonic() + timeout
         while not condition():
-            assert time.monotonic() < deadline, "not in time"
+            assert time.monotonic() < deadline, "the condition was not met in time"
             time.sleep(0.005)
 
     return wait
@@ -89,7 +93,7 @@ def wait_until() -> Callable[..., None]:
 
 @pytest.fixture
 def run() -> Callable[..., str]:
-    """Runs code in a Python of its own and returns what it printed; its environment has no settings for telemetry."""
+    """Runs code in a new Python process without telemetry settings, and returns its output."""
 
     def run(code: str, **environment: str) -> str:
         plain = {name: value for name, value in os.environ.items() if not name.startswith(("OTEL_", "OPENINFERENCE_"))}
@@ -109,18 +113,18 @@ def run() -> Callable[..., str]:
 
 @pytest.fixture(name="handler")
 def handler_fixture() -> Callable[..., Any]:
-    """Makes an observed handler of a kind."""
+    """Creates an observed handler of a kind."""
     return handler
 
 
 @pytest.fixture(name="take")
-def take_fixture() -> Callable[..., Any]:
-    """Calls a handler of a kind and returns what it gives."""
+def call_fixture() -> Callable[..., Any]:
+    """Calls a handler of a kind, and returns its answer."""
     return take
 
 
 def handler(kind: str, body: Callable[[str], Any], **options: Any) -> Callable[[str], Any]:
-    """An observed handler of a kind: it gives, or yields as its one chunk, what the body returns."""
+    """Create an observed handler of a kind, which returns the result of ``body``, or yields it as its only chunk."""
 
     def ask(question: str) -> Any:
         return body(question)
@@ -141,7 +145,7 @@ def handler(kind: str, body: Callable[[str], Any], **options: Any) -> Callable[[
 
 
 def take(kind: str, function: Callable[[str], Any], question: str = "Why?") -> Any:
-    """What a handler of this kind gives."""
+    """Call a handler of a kind, and return its answer."""
     if kind == "function":
         return function(question)
     if kind == "generator":

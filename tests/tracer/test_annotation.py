@@ -1,4 +1,4 @@
-"""Feedback and scores made elsewhere: taken as given, refused once and harmlessly where they cannot be kept."""
+"""Feedback, recorded scores and markers: valid calls are recorded, invalid ones are dropped and logged once."""
 
 from __future__ import annotations
 
@@ -19,44 +19,44 @@ from germane.tracer.connection import current_connection
 SECRET = "4111-1111"
 
 
-class Kept:
-    """A connected tracer, and what it was told."""
+class Annotated:
+    """A connected tracer, and the annotations that it recorded."""
 
     def __init__(self, connect: Callable[..., Any]) -> None:
         self._connect = connect
         self.annotations: list[Any] = []
 
-    def connect(self, **settings: Any) -> Kept:
-        """Connect with these settings."""
+    def connect(self, **settings: Any) -> Annotated:
+        """Connect the tracer with these settings."""
         self._connect(annotate=self.annotations.append, **settings)
         return self
 
 
 @pytest.fixture
-def unconnected_kept(unconnected: Any) -> Kept:
-    """What is not connected yet."""
-    return Kept(unconnected.connect)
+def unconnected_annotated(unconnected: Any) -> Annotated:
+    """A tracer that the test connects."""
+    return Annotated(unconnected.connect)
 
 
 @pytest.fixture
-def kept(unconnected_kept: Kept) -> Kept:
-    """What was told so far."""
-    return unconnected_kept.connect(scorers=frozenset({"my_scorer"}))
+def annotated(unconnected_annotated: Annotated) -> Annotated:
+    """A connected tracer that knows the scorer ``my_scorer``."""
+    return unconnected_annotated.connect(scorers=frozenset({"my_scorer"}))
 
 
 @pytest.fixture
-def warned(caplog: pytest.LogCaptureFixture) -> Callable[[], list[str]]:
-    """Returns the warnings so far."""
+def warnings(caplog: pytest.LogCaptureFixture) -> Callable[[], list[str]]:
+    """Returns the warnings logged so far."""
     return lambda: [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
 
 
-def test_feedback_is_kept_as_it_is_given(kept: Kept) -> None:
-    """With an id and a time of its own."""
+def test_feedback_is_recorded(annotated: Annotated) -> None:
+    """A label keeps its score, comment and user, and gets an id and a time."""
     before = datetime.now(UTC)
     germane.feedback("e1", score=0.0, comment="wrong product")
     germane.feedback("e1", True, user="ann")
 
-    first, second = kept.annotations
+    first, second = annotated.annotations
     assert isinstance(first, Feedback)
     assert (first.exchange_id, first.score, first.comment, first.user) == ("e1", 0.0, "wrong product", None)
     assert (second.score, second.comment, second.user) == (1.0, None, "ann")
@@ -64,13 +64,13 @@ def test_feedback_is_kept_as_it_is_given(kept: Kept) -> None:
     assert before <= first.created_at <= second.created_at <= datetime.now(UTC)
 
 
-def test_a_score_is_kept_as_it_is_given(kept: Kept) -> None:
-    """Numbers of numpy's are numbers; details are copied, so that changing them later changes nothing."""
+def test_score_is_recorded(annotated: Annotated) -> None:
+    """NumPy numbers are converted. Details are copied, so later changes have no effect."""
     details = {"words": [1, np.float32(0.5)], "nested": {"why": "short"}, "none": None, "nan": float("nan")}
     germane.record_score("e1", "mine", np.float64(0.5), label="weak", explanation="short", details=details)
     details["words"] = []
 
-    (found,) = kept.annotations
+    (found,) = annotated.annotations
     assert isinstance(found, RecordedScore)
     assert (found.exchange_id, found.name, found.value, found.label, found.explanation) == (
         "e1", "mine", 0.5, "weak", "short",
@@ -78,14 +78,14 @@ def test_a_score_is_kept_as_it_is_given(kept: Kept) -> None:
     assert found.details == {"words": [1, 0.5], "nested": {"why": "short"}, "none": None, "nan": None}
 
 
-def test_a_mark_is_kept_as_it_is_given(kept: Kept) -> None:
-    """At this moment in UTC, of the service of the settings; attributes are copied."""
+def test_marker_is_recorded(annotated: Annotated) -> None:
+    """A marker has the current time in UTC, the service of the settings, and a copy of its attributes."""
     before, attributes = datetime.now(UTC), {"commit": "4f2a9c1", "chunks": [np.int64(512)]}
     germane.mark(" index v42\n", attributes=attributes)
     attributes["chunks"] = []
     germane.mark("n" * 10_000)
 
-    first, second = kept.annotations
+    first, second = annotated.annotations
     assert isinstance(first, Marker)
     assert (first.name, first.service, first.attributes) == (
         "index v42", current_connection().service, {"commit": "4f2a9c1", "chunks": [512]},  # type: ignore[union-attr]
@@ -96,8 +96,8 @@ def test_a_mark_is_kept_as_it_is_given(kept: Kept) -> None:
     assert len(second.name) < 1000
 
 
-def test_it_can_be_said_from_inside_the_handler(kept: Kept) -> None:
-    """By the id of the exchange under way."""
+def test_score_can_be_recorded_inside_the_handler(annotated: Annotated) -> None:
+    """A handler records a score with the id of its current exchange."""
 
     @germane.observe
     def ask(question: str) -> str:
@@ -106,7 +106,7 @@ def test_it_can_be_said_from_inside_the_handler(kept: Kept) -> None:
 
     ask("why?")
 
-    assert kept.annotations[0].exchange_id
+    assert annotated.annotations[0].exchange_id
 
 
 WRONG: list[Callable[[], None]] = [
@@ -134,119 +134,120 @@ WRONG: list[Callable[[], None]] = [
 
 
 @pytest.mark.parametrize("call", WRONG, ids=range(len(WRONG)))
-def test_a_wrong_call_harms_nobody_but_a_strict_test(kept: Kept, call: Callable[[], None]) -> None:
-    """It keeps nothing and raises nothing; in strict mode it raises."""
+def test_invalid_call_raises_in_strict_mode_only(annotated: Annotated, call: Callable[[], None]) -> None:
+    """An invalid annotation is dropped without an error. In strict mode, it raises."""
     call()
-    assert kept.annotations == []
+    assert annotated.annotations == []
     with strict(), pytest.raises(UsageError):
         call()
 
 
-def test_wrong_calls_are_said_once_and_counted(kept: Kept, warned: Callable[[], list[str]]) -> None:
-    """Not a line for every request; the sum comes with the disconnection."""
+def test_invalid_calls_are_logged_once_and_counted(annotated: Annotated, warnings: Callable[[], list[str]]) -> None:
+    """The log has one line per mistake, and the total number when the tracer disconnects."""
     for _ in range(5):
         germane.feedback("e1", 93)
     connection = current_connection()
 
-    assert len([line for line in warned() if "score must be from 0 to 1" in line]) <= 1
+    assert len([line for line in warnings() if "score must be from 0 to 1" in line]) <= 1
     assert connection is not None
     assert connection.rejected_calls == {"feedback": 5}
     germane.tracer.disconnect()
-    assert "germane.feedback() was called 5 times with invalid arguments, which were dropped" in warned()
+    assert "germane.feedback() was called 5 times with invalid arguments, which were dropped" in warnings()
 
 
-def test_what_is_not_kept_is_called_so(kept: Kept, warned: Callable[[], list[str]]) -> None:
-    """Nothing was to be captured, and there may be no handler."""
+def test_warning_says_that_the_annotation_was_not_recorded(
+    annotated: Annotated, warnings: Callable[[], list[str]]
+) -> None:
+    """The message names the call and the mistake. It does not mention a handler, because there may be none."""
     germane.record_score("e1", "mine", 0.5, details=type("Unheard", (), {})())
 
-    assert kept.annotations == []
-    assert warned() == [
+    assert annotated.annotations == []
+    assert warnings() == [
         "not recorded, germane.record_score(): details must be a mapping, not Unheard (the caller is not affected)"
     ]
 
 
-class Endless(dict[str, Any]):
-    """Details without an end."""
+class EndlessDetails(dict[str, Any]):
+    """Details with an infinite number of items."""
 
     walked = 0
 
     def items(self) -> Any:
-        """Return one after another."""
+        """Yield items forever."""
         while True:
             self.walked += 1
             yield "n", self.walked
 
 
 @pytest.mark.parametrize("deep", [False, True])
-def test_of_huge_details_no_more_is_looked_at_than_may_be_kept(kept: Kept, deep: bool) -> None:
-    """The caller waits for it."""
-    endless = Endless()
+def test_reading_huge_details_stops_at_the_maximum_length(annotated: Annotated, deep: bool) -> None:
+    """Details are read no further than their maximum length, because the caller waits."""
+    endless = EndlessDetails()
 
     germane.record_score("e1", "mine", 0.5, details={"a": [endless]} if deep else endless)
 
-    assert kept.annotations == []
+    assert annotated.annotations == []
     assert 0 < endless.walked <= 10_000
 
 
-def test_details_in_a_circle_are_refused(kept: Kept) -> None:
-    """Rather than followed for ever."""
+def test_circular_details_are_rejected(annotated: Annotated) -> None:
+    """Details that contain themselves are dropped."""
     circle: dict[str, Any] = {}
     circle["self"] = circle
 
     germane.record_score("e1", "mine", 0.5, details=circle)
 
-    assert kept.annotations == []
+    assert annotated.annotations == []
 
 
-def test_texts_are_redacted_and_cut(unconnected_kept: Kept) -> None:
-    """Comments, explanations and the texts in details, as captured texts are; a redaction that fails drops the text."""
-    kept = unconnected_kept.connect(redact=lambda text: text.replace(SECRET, "****"), max_text_length=100)
+def test_texts_of_annotations_are_redacted_and_truncated(unconnected_annotated: Annotated) -> None:
+    """Comments, explanations and texts in details are treated like captured texts."""
+    annotated = unconnected_annotated.connect(redact=lambda text: text.replace(SECRET, "****"), max_text_length=100)
     germane.feedback("e1", 0.0, comment=f"card {SECRET} " + "x" * 200)
     germane.record_score("e1", "mine", 0.5, explanation=f"saw {SECRET}", details={"seen": [f"of {SECRET}"]})
 
-    assert SECRET not in repr(kept.annotations)
-    assert [len(kept.annotations[0].comment), kept.annotations[1].explanation] == [100, "saw ****"]
+    assert SECRET not in repr(annotated.annotations)
+    assert [len(annotated.annotations[0].comment), annotated.annotations[1].explanation] == [100, "saw ****"]
 
 
-def test_a_redaction_that_fails_drops_the_text_alone(unconnected_kept: Kept) -> None:
-    """The label itself is kept."""
-    kept = unconnected_kept.connect(redact=lambda text: text.missing)  # type: ignore[attr-defined]
+def test_failed_redaction_drops_only_the_text(unconnected_annotated: Annotated) -> None:
+    """The score of the label is recorded without its comment."""
+    annotated = unconnected_annotated.connect(redact=lambda text: text.missing)  # type: ignore[attr-defined]
     germane.feedback("e1", 0.0, comment=SECRET)
 
-    assert [(one.score, one.comment) for one in kept.annotations] == [(0.0, None)]
+    assert [(one.score, one.comment) for one in annotated.annotations] == [(0.0, None)]
 
 
-def test_capture_none_keeps_no_text(unconnected_kept: Kept) -> None:
-    """Labels and values stay."""
-    kept = unconnected_kept.connect(capture="none")
+def test_capture_none_records_no_text(unconnected_annotated: Annotated) -> None:
+    """Only numbers are recorded: scores, values and numbers in details."""
+    annotated = unconnected_annotated.connect(capture="none")
     germane.feedback("e1", 0.0, comment=SECRET)
     germane.record_score("e1", "mine", 0.5, explanation=SECRET, details={"a": SECRET, "n": 1})
 
-    assert [kept.annotations[0].comment, kept.annotations[1].explanation, kept.annotations[1].details] == [
-        None, None, {"a": None, "n": 1},
-    ]  # fmt: skip
+    label, score = annotated.annotations
+    assert (label.comment, score.explanation, score.details) == (None, None, {"a": None, "n": 1})
 
 
-def test_a_sink_that_fails_harms_nobody(unconnected: Any) -> None:
-    """Whatever goes wrong on our side stays there."""
+def test_error_while_recording_does_not_reach_the_caller(unconnected: Any) -> None:
+    """An error inside germane is not raised to the caller."""
     unconnected.connect(annotate=lambda _: [].pop())
 
     germane.feedback("e1", 1.0)
 
 
-def test_the_id_of_what_is_not_recorded_keeps_nothing(kept: Kept) -> None:
-    """A handler may record a score of every exchange, recorded or not; in a strict test too."""
+def test_id_none_records_nothing(annotated: Annotated) -> None:
+    """A handler may annotate exchanges that are not recorded, also in strict mode."""
     with strict():
         germane.record_score(germane.current_exchange().id, "length", 0.25)
         germane.feedback(None, 1.0)
 
     connection = current_connection()
     assert connection is not None
-    assert (kept.annotations, connection.rejected_calls) == ([], {})
+    assert (annotated.annotations, connection.rejected_calls) == ([], {})
 
 
-def test_where_germane_does_not_run_nothing_happens() -> None:
-    """Not even an error: tests of an application call its handlers without it."""
+def test_annotations_before_start_have_no_effect() -> None:
+    """Tests of an application can call its handlers without germane."""
     germane.feedback("e1", 1.0)
     germane.record_score("e1", "mine", 1.0)
     germane.mark("v1")

@@ -1,4 +1,4 @@
-"""What is captured: question, answer, contexts, history and attributes; and how a handler may add to it."""
+"""Captured data: question, answer, contexts, history and attributes, from calls and from the handler."""
 
 from __future__ import annotations
 
@@ -18,26 +18,28 @@ from germane.exchange import Context, Message
 from germane.tracer import Call
 
 
-def asked(traced: Any, function: Any, *args: Any, **kwargs: Any) -> str | None:
-    """The question found in a call."""
+def captured_question(traced: Any, function: Any, *args: Any, **kwargs: Any) -> str | None:
+    """Call a handler, and return the captured question."""
     function(*args, **kwargs)
     question: str | None = traced.exchange.question
     return question
 
 
 class TestQuestion:
-    """Where the question is found."""
+    """The question is read from the arguments of the call."""
 
-    def test_it_is_the_first_text(self, traced: Any) -> None:
-        """Arguments that are no text are passed over."""
-        assert asked(traced, germane.observe(lambda k, question, lang: "a"), 3, "Why?", "en") == "Why?"
+    def test_question_is_the_first_text_argument(self, traced: Any) -> None:
+        """Arguments that are not text are skipped."""
+        assert captured_question(traced, germane.observe(lambda k, question, lang: "a"), 3, "Why?", "en") == "Why?"
 
-    def test_keyword_arguments_are_taken_in_the_order_of_the_signature(self, traced: Any) -> None:
-        """Not in the order in which the caller names them."""
-        assert asked(traced, germane.observe(lambda question, lang: "a"), lang="en", question="Why?") == "Why?"
+    def test_keyword_arguments_are_read_in_signature_order(self, traced: Any) -> None:
+        """The order in the call does not matter."""
+        assert (
+            captured_question(traced, germane.observe(lambda question, lang: "a"), lang="en", question="Why?") == "Why?"
+        )
 
-    def test_the_instance_of_a_method_is_no_question(self, traced: Any) -> None:
-        """A method's own object is passed over, also when it is text."""
+    def test_instance_of_a_method_is_not_the_question(self, traced: Any) -> None:
+        """``self`` is skipped, even if it is text."""
 
         class Asker(str):
             __slots__ = ()
@@ -46,19 +48,19 @@ class TestQuestion:
             def ask(self, question: str) -> str:
                 return question
 
-        assert asked(traced, Asker("me").ask, "Why?") == "Why?"
+        assert captured_question(traced, Asker("me").ask, "Why?") == "Why?"
 
     @pytest.mark.parametrize("binding", [classmethod, staticmethod])
     @pytest.mark.parametrize("order", ["above", "below"])
-    def test_class_and_static_methods(self, traced: Any, binding: Any, order: str) -> None:
-        """The decorator may stand on either side of theirs."""
+    def test_class_and_static_methods_can_be_observed(self, traced: Any, binding: Any, order: str) -> None:
+        """The decorator works above and below ``classmethod`` and ``staticmethod``."""
 
         def ask(*args: Any) -> str:
             return str(args[-1])
 
         made = germane.observe(binding(ask)) if order == "above" else binding(germane.observe(ask))
 
-        assert asked(traced, type("Asker", (), {"ask": made})().ask, "Why?") == "Why?"
+        assert captured_question(traced, type("Asker", (), {"ask": made})().ask, "Why?") == "Why?"
 
     @pytest.mark.parametrize(
         ("selector", "expected"),
@@ -74,57 +76,58 @@ class TestQuestion:
             ("body.turns.7", None),
         ],
     )
-    def test_a_selector_says_where_it_is(self, traced: Any, selector: Any, expected: str | None) -> None:
-        """A path begins with an argument's name, defaults count; a callable gets the call, or nothing."""
+    def test_selector_finds_the_question(self, traced: Any, selector: Any, expected: str | None) -> None:
+        """A path begins with the name of an argument, including defaults. A callable takes the call or nothing."""
 
         @germane.observe(question=selector)
         def ask(body: Any, lang: str = "en") -> str:
             return "a"
 
         assert (
-            asked(traced, ask, SimpleNamespace(query="Why?", turns=[{"text": "first"}, {"text": "last"}])) == expected
+            captured_question(traced, ask, SimpleNamespace(query="Why?", turns=[{"text": "first"}, {"text": "last"}]))
+            == expected
         )
 
     @pytest.mark.parametrize("selector", ["", "a..b", ".a", 3, object()])
-    def test_a_selector_that_makes_no_sense_is_refused_at_once(self, selector: Any) -> None:
-        """A typo is an error where it stands, not in production."""
+    def test_invalid_selector_is_rejected_at_decoration(self, selector: Any) -> None:
+        """A typo raises an error when the module is imported."""
         with pytest.raises(UsageError):
             germane.observe(question=selector)(lambda question: "a")
 
-    def test_an_unknown_capture_is_refused_at_once(self) -> None:
-        """So is a mode that does not exist."""
+    def test_unknown_capture_mode_is_rejected_at_decoration(self) -> None:
+        """The error shows the value."""
         with pytest.raises(UsageError, match="capture='all'"):
             germane.observe(capture="all")(lambda question: "a")  # type: ignore[call-overload]
 
     @pytest.mark.parametrize("option", ["route", "attributes", "join", "redact"])
-    def test_an_option_of_the_wrong_kind_is_refused_at_once(self, option: str) -> None:
-        """It is named, with what it was."""
+    def test_option_of_the_wrong_type_is_rejected_at_decoration(self, option: str) -> None:
+        """The error names the option and its value."""
         with pytest.raises(UsageError, match=f"^{option}=3: must be a "):
             germane.observe(**{option: 3})(lambda question: "a")  # type: ignore[call-overload]
 
-    def test_it_is_read_before_the_handler_can_change_it(self, traced: Any) -> None:
-        """What the caller asked counts, not what the handler made of it."""
+    def test_question_is_read_before_the_handler_runs(self, traced: Any) -> None:
+        """A handler that changes its arguments does not change the captured question."""
 
         @germane.observe(question="body.q")
         def ask(body: dict[str, str]) -> str:
             body["q"] = "changed"
             return "a"
 
-        assert asked(traced, ask, {"q": "Why?"}) == "Why?"
+        assert captured_question(traced, ask, {"q": "Why?"}) == "Why?"
 
     @pytest.mark.parametrize("function", [max, dict.fromkeys, "{}".format])
-    def test_built_in_functions(self, traced: Any, function: Any) -> None:
-        """Those that do not tell their signature are called and read all the same."""
+    def test_built_in_functions_can_be_observed(self, traced: Any, function: Any) -> None:
+        """Functions without a signature are called and captured like others."""
         assert germane.observe(function)("Why?") == function("Why?")
         assert traced.exchange.question == "Why?"
 
-    def test_a_retrievers_query_is_found_likewise(self, traced: Any) -> None:
-        """`query=` takes what `question=` takes."""
+    def test_selector_finds_the_query_of_a_retriever(self, traced: Any) -> None:
+        """``query=`` accepts the same selectors as ``question=``."""
         germane.retrieval(source="docs", query="body.text")(lambda body: ["a"])({"text": "Why?"})
 
         assert traced.attributes("docs")["gen_ai.retrieval.query.text"] == "Why?"
 
-    def test_a_call_shows_its_arguments_by_name(self) -> None:
+    def test_call_has_its_arguments_by_name(self) -> None:
         """Defaults are filled in."""
         call = Call(lambda question, k=3, **more: None, ("Why?",), {"x": 1})
 
@@ -133,7 +136,7 @@ class TestQuestion:
 
 @dataclass
 class Document:
-    """As LangChain has it."""
+    """The shape of a LangChain document."""
 
     page_content: str
     metadata: dict[str, Any] = field(default_factory=dict)
@@ -141,7 +144,7 @@ class Document:
 
 
 class NodeWithScore:
-    """As LlamaIndex has it: everything through properties."""
+    """The shape of a LlamaIndex node, whose fields are properties."""
 
     score = 0.25
 
@@ -178,11 +181,11 @@ RETRIEVED: dict[str, tuple[Any, list[Context]]] = {
 
 
 class TestContexts:
-    """What a retriever returns becomes the contexts."""
+    """The return value of a retriever becomes the contexts of the exchange."""
 
     @pytest.mark.parametrize("name", RETRIEVED)
-    def test_the_shapes_of_the_frameworks_are_known(self, traced: Any, name: str) -> None:
-        """Texts, mappings, objects, pairs with scores, arrays: no selector is needed."""
+    def test_contexts_of_common_frameworks_need_no_selector(self, traced: Any, name: str) -> None:
+        """Texts, mappings, objects, pairs with scores and arrays are recognized."""
         returned, expected = RETRIEVED[name]
         search = germane.retrieval(lambda query: returned)
 
@@ -196,15 +199,15 @@ class TestContexts:
         assert list(traced.exchange.contexts) == expected
 
     @pytest.mark.parametrize("returned", [[object()], [{"other": "a"}], [3.5, object()], object()])
-    def test_what_has_no_text_is_told(self, traced: Any, returned: Any) -> None:
-        """The retriever's caller gets what it returned; the span says what is missing."""
+    def test_contexts_without_text_are_reported_on_the_span(self, traced: Any, returned: Any) -> None:
+        """The caller gets the return value unchanged. The span says which selector to set."""
         search = germane.retrieval(source="docs")(lambda query: returned)
 
         assert search("Why?") is returned
         assert "name its attribute or key with content=" in traced.attributes("docs")["germane.capture.error"]
 
-    def test_selectors_name_the_parts(self, traced: Any) -> None:
-        """`contexts`, `content`, `id` and `score` find what has other names."""
+    def test_selectors_find_the_parts_of_a_context(self, traced: Any) -> None:
+        """``contexts``, ``content``, ``id`` and ``score`` find parts with other names."""
 
         @germane.retrieval(contexts="hits.0", content="doc.body", id="meta.0", score=lambda hit: 1 - hit["distance"])
         def search(query: str) -> Any:
@@ -214,8 +217,8 @@ class TestContexts:
 
         assert list(traced.exchange.contexts) == [Context("a", "x", 0.75)]
 
-    def test_a_generator_may_retrieve(self, traced: Any) -> None:
-        """What it yields are the contexts, also when it is dropped early; so with asynchronous ones."""
+    def test_generator_can_be_a_retriever(self, traced: Any) -> None:
+        """Its items are the contexts, even if it is closed early. Asynchronous generators work, too."""
 
         @germane.retrieval
         def search(query: str) -> Iterator[str]:
@@ -236,8 +239,8 @@ class TestContexts:
 
         assert [context.text for context in traced.exchange.contexts] == ["a", "b", "d"]
 
-    def test_an_asynchronous_retriever(self, traced: Any) -> None:
-        """A coroutine function retrieves as a function does; parallel ones add up."""
+    def test_coroutine_function_can_be_a_retriever(self, traced: Any) -> None:
+        """The contexts of parallel retrievals are all added."""
 
         @germane.retrieval
         async def search(query: str) -> list[str]:
@@ -252,22 +255,22 @@ class TestContexts:
 
         assert {context.text for context in traced.exchange.contexts} == {"a", "b"}
 
-    def test_the_same_context_counts_once(self, traced: Any) -> None:
-        """Two retrievers that find the same text make one context."""
+    def test_duplicate_contexts_are_stored_once(self, traced: Any) -> None:
+        """A text that two retrievers return is one context."""
         search = germane.retrieval(lambda query: ["a", query])
 
         germane.observe(lambda question: str([search("x"), search("y")]))("Why?")
 
         assert [context.text for context in traced.exchange.contexts] == ["a", "x", "y"]
 
-    def test_contexts_in_what_the_handler_returns(self, traced: Any) -> None:
-        """`contexts=` finds them beside the answer."""
+    def test_selector_finds_contexts_in_the_return_value_of_a_handler(self, traced: Any) -> None:
+        """``contexts=`` reads them from the same value as the answer."""
         germane.observe(answer="text", contexts="sources")(lambda q: {"text": "A", "sources": ["a", "b"]})("Why?")
 
         assert (traced.exchange.answer, len(traced.exchange.contexts)) == ("A", 2)
 
-    def test_add_contexts(self, traced: Any) -> None:
-        """Without a retriever function a handler says what it used; the span is a retrieval's."""
+    def test_handler_can_add_contexts(self, traced: Any) -> None:
+        """Added contexts belong to the exchange, and get a retrieval span."""
 
         @germane.observe
         def ask(question: str) -> str:
@@ -280,13 +283,13 @@ class TestContexts:
         assert list(traced.exchange.contexts) == [Context("a", "1"), Context("b")]
         assert [span.name for span in traced.spans] == ["retrieval ask", "retrieval ask", "invoke_workflow ask"]
 
-    def test_a_retriever_by_itself_is_a_span(self, traced: Any) -> None:
-        """Outside a handler there is no exchange to belong to."""
+    def test_retriever_outside_a_handler_is_only_a_span(self, traced: Any) -> None:
+        """There is no exchange to add the contexts to."""
         assert germane.retrieval(source="docs")(lambda query: ["a"])("Why?") == ["a"]
         assert (traced.exchanges, traced.span().name) == ([], "retrieval docs")
 
-    def test_a_handler_inside_a_retriever_is_inner(self, traced: Any) -> None:
-        """A retriever that asks another handler is still part of the outermost exchange."""
+    def test_handler_inside_a_retriever_belongs_to_the_outer_exchange(self, traced: Any) -> None:
+        """Its answer does not become an exchange of its own."""
         inner = germane.observe(route="inner")(lambda query: "rewritten")
         search = germane.retrieval(lambda query: [inner(query)])
 
@@ -296,10 +299,10 @@ class TestContexts:
 
 
 class TestAttributes:
-    """What else is kept with an exchange."""
+    """Attributes, ids and history of an exchange."""
 
-    def test_some_have_columns(self, traced: Any) -> None:
-        """Model, prompt version, session and user have fields of their own, as text."""
+    def test_model_prompt_version_session_and_user_have_fields(self, traced: Any) -> None:
+        """They are stored as text. Other attributes keep their type, and None removes one."""
 
         @germane.observe(attributes={"tenant": "tenant", "model": lambda: "m1", "absent": lambda: None})
         def ask(question: str, tenant: str) -> str:
@@ -326,22 +329,22 @@ class TestAttributes:
         assert (shown["gen_ai.request.model"], shown["germane.prompt_version"]) == ("m1", 7)
 
     @pytest.mark.parametrize("value", [object(), [1], {"a": 1}, float, ...])
-    def test_what_is_no_attribute_is_told(self, traced: Any, value: Any) -> None:
-        """A value that no span can hold is left out, and the span says so."""
+    def test_invalid_attribute_is_reported_on_the_span(self, traced: Any, value: Any) -> None:
+        """A value that spans cannot hold is dropped."""
         germane.observe(attributes={"odd": lambda: value})(lambda question: "a")("Why?")
 
         assert dict(traced.exchange.attributes) == {}
         assert "attribute odd" in traced.attributes()["germane.capture.error"]
 
-    def test_outside_a_handler_nothing_is_kept(self, traced: Any) -> None:
-        """The calls for inside a handler do nothing elsewhere, also where tracing is off."""
+    def test_calls_outside_a_handler_have_no_effect(self, traced: Any) -> None:
+        """Without a current exchange, attributes and contexts are dropped and ids are None."""
         germane.set_attribute("a", "b")
         germane.add_contexts(["a"])
 
         assert (germane.current_exchange().id, germane.current_exchange().trace_id, traced.spans) == (None, None, [])
 
-    def test_the_current_exchange_has_the_ids(self, traced: Any) -> None:
-        """The handle's id is the exchange's, in inner handlers and retrievers too."""
+    def test_current_exchange_has_the_ids_of_the_exchange(self, traced: Any) -> None:
+        """The id is that of the outermost exchange, also in inner handlers and retrievers."""
 
         @germane.retrieval
         def search(query: str) -> list[str]:
@@ -361,8 +364,8 @@ class TestAttributes:
         assert seen == [(traced.exchange.id, traced.exchange.trace_id)]
         assert answer == traced.exchange.id
 
-    def test_history(self, traced: Any) -> None:
-        """Earlier turns may be pairs, mappings, objects, texts; one that has no text is none."""
+    def test_history_is_read_from_common_message_shapes(self, traced: Any) -> None:
+        """Pairs, mappings, objects and texts are messages. Messages without text are left out."""
         turns = [
             ("user", "a"),
             {"role": "assistant", "content": "b"},

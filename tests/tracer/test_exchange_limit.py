@@ -1,4 +1,4 @@
-"""What the capture limit does not keep costs next to nothing, and the caller cannot tell."""
+"""The exchange limit: an exchange that it drops leaves only its span."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from germane.exchange import sampling_key_for
 
 @germane.observe(route="support")
 def ask(question: str) -> str:
-    """Answer at once."""
+    """Answer."""
     return "Within thirty days."
 
 
-def test_the_limit_is_asked_with_the_draw(unconnected: Any) -> None:
-    """And the exchange tells how probable it was that it is kept."""
+def test_limit_gets_the_sampling_key_of_the_exchange(unconnected: Any) -> None:
+    """The exchange records the probability with which it was captured."""
     asked: list[tuple[str, str, int, float]] = []
     traced = unconnected.connect(admit=lambda *given: asked.append(given) or 0.25)
 
     assert ask("When?") == "Within thirty days."
 
-    [(service, route, started, draw)] = asked
-    assert (service, route, draw) == ("test", "support", sampling_key_for(traced.exchange.trace_id))
+    [(service, route, started, sampling_key)] = asked
+    assert (service, route, sampling_key) == ("test", "support", sampling_key_for(traced.exchange.trace_id))
     assert datetime.fromtimestamp(started / 1e9, UTC) == traced.exchange.started_at
-    assert (traced.exchange.capture_probability, traced.exchange.sampling_key) == (0.25, draw)
+    assert (traced.exchange.capture_probability, traced.exchange.sampling_key) == (0.25, sampling_key)
 
 
-def test_what_is_not_kept_is_only_a_span(unconnected: Any) -> None:
-    """With all its attributes: the traces are not ours to thin."""
+def test_dropped_exchange_leaves_its_complete_span(unconnected: Any) -> None:
+    """The limit does not change the traces of the application."""
     traced = unconnected.connect(admit=lambda *_: None)
 
     assert ask("When?") == "Within thirty days."
@@ -42,8 +42,8 @@ def test_what_is_not_kept_is_only_a_span(unconnected: Any) -> None:
     assert traced.attributes()["output.value"] == "Within thirty days."
 
 
-def test_its_span_does_not_wait_for_a_score(unconnected: Any) -> None:
-    """None will be made."""
+def test_span_of_a_dropped_exchange_does_not_wait_for_a_score(unconnected: Any) -> None:
+    """The span is exported at once, because the exchange will not be scored."""
     kept = iter([None, 1.0])
     holder = germane.ScoreSpanProcessor(SimpleSpanProcessor(unconnected.exporter), max_delay=60.0)
     traced = unconnected.connect(processor=holder, holds_spans=True, admit=lambda *_: next(kept))
@@ -54,8 +54,8 @@ def test_its_span_does_not_wait_for_a_score(unconnected: Any) -> None:
     assert (len(traced.spans), holder.counts["held"]) == (1, 1)
 
 
-def test_only_the_outermost_handler_counts(unconnected: Any) -> None:
-    """One exchange is one towards the limit."""
+def test_nested_handlers_count_once_towards_the_limit(unconnected: Any) -> None:
+    """Only the outermost handler yields an exchange."""
     asked: list[Any] = []
 
     @germane.observe(route="outer")
@@ -68,8 +68,8 @@ def test_only_the_outermost_handler_counts(unconnected: Any) -> None:
     assert [route for _, route, *_ in asked] == ["outer"]
 
 
-def test_a_limit_that_fails_does_not_reach_the_handler(unconnected: Any, caplog: pytest.LogCaptureFixture) -> None:
-    """The span is exported all the same."""
+def test_error_in_the_limit_does_not_reach_the_handler(unconnected: Any, caplog: pytest.LogCaptureFixture) -> None:
+    """The span is exported."""
 
     def broken(*_: object) -> float:
         raise RuntimeError

@@ -1,4 +1,4 @@
-"""Handlers behind Flask that stream."""
+"""Streaming handlers behind Flask."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ EVENTS = ['data: {"delta": "Hel"}\n\n', 'data: {"delta": "lo!"}\n\n', "data: [DO
 
 
 def client_of(respond: Callable[[], Any], **options: Any) -> Any:
-    """A client of an application whose one handler returns this."""
+    """Return a client of an application whose only handler returns this."""
     app = flask.Flask(__name__)
 
     @app.get("/")
@@ -31,22 +31,22 @@ def pieces() -> Iterator[str]:
 
 
 @pytest.mark.parametrize("body", [pieces, lambda: iter(["Hel", "lo!"]), lambda: flask.stream_with_context(pieces())])
-def test_the_body_of_a_streaming_response_is_captured(traced: Any, body: Callable[[], Any]) -> None:
-    """The client reads it whole, and so does the exchange."""
+def test_body_of_a_streaming_response_is_captured(traced: Any, body: Callable[[], Any]) -> None:
+    """The client and the exchange both get the complete body."""
     assert client_of(lambda: flask.Response(body())).get("/?q=Why").text == "Hello!"
     assert (traced.exchange.question, traced.exchange.answer, traced.exchange.status) == ("Why", "Hello!", "ok")
 
 
-def test_server_sent_events_are_unwrapped(traced: Any) -> None:
-    """As behind Starlette."""
+def test_server_sent_events_are_parsed(traced: Any) -> None:
+    """The answer is the text of the events, as behind Starlette."""
     respond = client_of(lambda: flask.Response(iter(EVENTS), mimetype="text/event-stream"), chunk="delta")
 
     assert respond.get("/?q=Why").text == "".join(EVENTS)
     assert traced.exchange.answer == "Hello!"
 
 
-def test_a_client_that_goes_away_leaves_an_abandoned_exchange(traced: Any) -> None:
-    """The server closes the response, and the handler's generator with it."""
+def test_disconnected_client_leaves_an_abandoned_exchange(traced: Any) -> None:
+    """The server closes the response and the generator of the handler."""
     closed = []
 
     def endless() -> Iterator[str]:
@@ -64,14 +64,14 @@ def test_a_client_that_goes_away_leaves_an_abandoned_exchange(traced: Any) -> No
     assert (traced.exchange.answer, traced.exchange.status) == ("Hel", "abandoned")
 
 
-def test_a_response_that_is_there_already_is_read_by_a_selector(traced: Any) -> None:
-    """It is no stream."""
+def test_selector_reads_a_response_that_is_not_streamed(traced: Any) -> None:
+    """``answer=`` finds the text in the response object."""
     assert client_of(lambda: flask.jsonify(text="Hello!"), answer="json.text").get("/?q=Why").json == {"text": "Hello!"}
     assert traced.exchange.answer == "Hello!"
 
 
-def test_a_file_passes_as_it_is(traced: Any) -> None:
-    """Servers hand files on without reading them."""
+def test_file_response_is_unchanged(traced: Any) -> None:
+    """Servers send files without reading them in Python."""
     with client_of(lambda: flask.send_file(io.BytesIO(b"Hello!"), mimetype="text/plain")).get("/?q=Why") as response:
         assert response.text == "Hello!"
 

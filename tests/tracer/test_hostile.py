@@ -1,4 +1,4 @@
-"""The hostile suite: what a decorator must survive without its caller noticing. Numbers are those of the cases."""
+"""Hostile handlers: whatever they do, their callers notice no difference. Numbers refer to the test cases."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ KINDS = ["function", "coroutine", "generator", "async generator"]
 
 
 def chunks(kind: str, *texts: str) -> Callable[[str], Any]:
-    """An observed handler that streams these texts, in one of the ways a handler can."""
+    """Create an observed handler that streams these texts in one of several ways."""
 
     def stream(_question: str) -> Iterator[str]:
         germane.add_contexts(["some context"])
@@ -59,7 +59,7 @@ STREAMS = [
 
 
 async def read(stream: Any, most: int = 100) -> list[str]:
-    """Up to so many chunks of a stream of any kind, which is then dropped."""
+    """Read up to this many chunks of a stream of any kind, then drop it."""
     if inspect.iscoroutine(stream):
         stream = await stream
     taken: list[str] = []
@@ -77,8 +77,8 @@ async def read(stream: Any, most: int = 100) -> list[str]:
 
 
 @pytest.mark.parametrize("kind", STREAMS)
-def test_d01_a_stream_read_to_the_end_is_an_answer(traced: Any, kind: str) -> None:
-    """The chunks are joined, contexts kept, and the span ends when the last chunk is out."""
+def test_d01_stream_that_is_read_completely_is_the_answer(traced: Any, kind: str) -> None:
+    """The chunks are joined, contexts are added, and the span ends with the last chunk."""
     taken = asyncio.run(read(chunks(kind, "Hel", "lo", "!")("Why?")))
 
     assert taken == ["Hel", "lo", "!"]
@@ -87,8 +87,8 @@ def test_d01_a_stream_read_to_the_end_is_an_answer(traced: Any, kind: str) -> No
     assert traced.attributes("invoke_workflow ask")["output.value"] == "Hello!"
 
 
-def test_d01_the_span_ends_with_the_last_chunk(traced: Any) -> None:
-    """While chunks are to come the span is open."""
+def test_d01_span_ends_with_the_last_chunk(traced: Any) -> None:
+    """The span is open until then."""
     stream = chunks("generator", "Hel", "lo")("Why?")
     next(stream)
 
@@ -98,8 +98,8 @@ def test_d01_the_span_ends_with_the_last_chunk(traced: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", STREAMS)
-def test_d02_a_stream_dropped_after_one_chunk_is_abandoned(traced: Any, kind: str) -> None:
-    """What was read is the answer; the span says abandoned, and no error."""
+def test_d02_stream_that_is_closed_early_is_abandoned(traced: Any, kind: str) -> None:
+    """The chunks read so far are the answer. The span has the status abandoned, and no error."""
 
     async def drop() -> list[str]:
         taken = await read(chunks(kind, "Hel", "lo", "!")("Why?"), most=1)
@@ -115,8 +115,8 @@ def test_d02_a_stream_dropped_after_one_chunk_is_abandoned(traced: Any, kind: st
 
 
 @pytest.mark.parametrize("kind", ["returned generator", "returned async generator", "iterator"])
-def test_d02_a_stream_that_nobody_reads_is_abandoned(traced: Any, kind: str) -> None:
-    """A stream that is dropped unread ends its span too."""
+def test_d02_stream_that_is_never_read_is_abandoned(traced: Any, kind: str) -> None:
+    """Dropping the stream ends its span."""
     chunks(kind, "Hel")("Why?")
     gc.collect()
 
@@ -124,8 +124,8 @@ def test_d02_a_stream_that_nobody_reads_is_abandoned(traced: Any, kind: str) -> 
 
 
 @pytest.mark.parametrize("kind", ["coroutine", "async generator", "returned coroutine"])
-def test_d03_a_cancelled_task_is_cancelled(traced: Any, kind: str) -> None:
-    """The caller gets its CancelledError; the span ends and says cancelled."""
+def test_d03_cancellation_reaches_the_caller(traced: Any, kind: str) -> None:
+    """The caller gets the CancelledError. The span ends with the status cancelled."""
 
     async def wait(_question: str) -> None:
         await asyncio.Event().wait()
@@ -151,7 +151,7 @@ def test_d03_a_cancelled_task_is_cancelled(traced: Any, kind: str) -> None:
 
 
 class Hostile:
-    """A value that raises whatever is asked of it."""
+    """A value whose methods all raise."""
 
     def _raise(self, *_args: object) -> Any:
         raise ZeroDivisionError("do not touch")
@@ -161,14 +161,14 @@ class Hostile:
 
 
 class Unreachable:
-    """A value whose attributes and class cannot be looked at."""
+    """A value whose attributes and class cannot be read."""
 
     def __getattribute__(self, name: str) -> Any:
         raise ZeroDivisionError(f"do not touch {name}")
 
 
 class Exiting:
-    """A value that pretends to be something else, and fails at it."""
+    """A value that pretends to be of another type, and raises SystemExit."""
 
     __class__ = property(lambda self: 1 / 0)  # type: ignore[assignment]
 
@@ -194,8 +194,10 @@ ODD_VALUES = {
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", ODD_VALUES)
-def test_d04_d05_d08_odd_values_reach_the_caller(traced: Any, kind: str, name: str, handler: Any, take: Any) -> None:
-    """Whatever a handler gives, its caller gets that very object, and the span closes."""
+def test_d04_d05_d08_unusual_return_values_reach_the_caller(
+    traced: Any, kind: str, name: str, handler: Any, take: Any
+) -> None:
+    """The caller gets the same object, and the span ends."""
     value = ODD_VALUES[name]
 
     assert take(kind, handler(kind, lambda _question: value)) is value
@@ -204,8 +206,8 @@ def test_d04_d05_d08_odd_values_reach_the_caller(traced: Any, kind: str, name: s
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", ODD_VALUES)
-def test_d04_odd_arguments_reach_the_handler(traced: Any, kind: str, name: str, handler: Any, take: Any) -> None:
-    """Whatever a handler is called with is what it gets."""
+def test_d04_unusual_arguments_reach_the_handler(traced: Any, kind: str, name: str, handler: Any, take: Any) -> None:
+    """The handler gets the same objects."""
     value, seen = ODD_VALUES[name], []
     ask = handler(kind, lambda question: seen.append(question) or "Because.")
 
@@ -214,23 +216,23 @@ def test_d04_odd_arguments_reach_the_handler(traced: Any, kind: str, name: str, 
     assert (traced.exchange.question, traced.exchange.answer) == (None, "Because.")
 
 
-def test_d04_the_question_is_found_beside_odd_arguments(traced: Any) -> None:
-    """Arguments that cannot be looked at are passed over."""
+def test_d04_question_is_found_among_unusual_arguments(traced: Any) -> None:
+    """Arguments that cannot be inspected are skipped."""
     germane.observe(lambda *values: "Because.")(*ODD_VALUES.values(), "Why?")
 
     assert traced.exchange.question == "Why?"
 
 
-def test_d04_the_span_says_that_capture_failed(traced: Any, handler: Any, take: Any) -> None:
-    """What could not be captured stands on the span, without a word of what it was."""
+def test_d04_span_reports_failed_capture(traced: Any, handler: Any, take: Any) -> None:
+    """The report does not quote the value."""
     take("function", handler("function", lambda _question: Exiting()))
 
     assert traced.attributes()["germane.capture.error"] == "answer of ask: ZeroDivisionError"
 
 
 @pytest.mark.parametrize("kind", ["generator", "async generator"])
-def test_d04_a_stream_says_so_once(traced: Any, kind: str) -> None:
-    """However many chunks could not be read."""
+def test_d04_failed_chunks_are_reported_once(traced: Any, kind: str) -> None:
+    """The span has one report, regardless of the number of chunks."""
 
     def stream(_question: str) -> Iterator[Any]:
         yield from [{}, {}, {}]
@@ -264,15 +266,17 @@ BROKEN_OPTIONS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("option", BROKEN_OPTIONS)
-def test_d06_what_the_user_gave_may_raise(traced: Any, kind: str, option: str, handler: Any, take: Any) -> None:
-    """A selector, a join or a redaction that raises leaves the handler alone, and the exchange is kept."""
+def test_d06_error_in_an_option_does_not_reach_the_caller(
+    traced: Any, kind: str, option: str, handler: Any, take: Any
+) -> None:
+    """If a selector, ``join`` or ``redact`` raises, the exchange is still captured."""
     assert take(kind, handler(kind, str.upper, **BROKEN_OPTIONS[option])) == "WHY?"
     assert traced.exchange.status == "ok"
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_d06_redaction_fails_closed(traced: Any, kind: str, handler: Any, take: Any) -> None:
-    """A text whose redaction fails goes nowhere."""
+    """A text whose redaction fails is recorded nowhere."""
     take(kind, handler(kind, str.upper, redact=broken))
 
     assert (traced.exchange.question, traced.exchange.answer) == (None, None)
@@ -282,8 +286,8 @@ def test_d06_redaction_fails_closed(traced: Any, kind: str, handler: Any, take: 
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_d07_the_kind_of_function_is_kept(kind: str, handler: Any) -> None:
-    """A framework that asks what kind of function it has gets the true answer, and the true signature."""
+def test_d07_kind_and_signature_of_the_function_are_unchanged(kind: str, handler: Any) -> None:
+    """Frameworks that inspect the handler see the original kind and signature."""
 
     def ask(question: str, *, k: int = 3) -> str:
         """Answers."""
@@ -305,7 +309,7 @@ def test_d07_the_kind_of_function_is_kept(kind: str, handler: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", ["coroutine", "async generator"])
-def test_d09_the_span_covers_the_waiting(traced: Any, kind: str, take: Any) -> None:
+def test_d09_span_covers_the_time_that_the_handler_waits(traced: Any, kind: str, take: Any) -> None:
     """A handler that waits 50 ms has a span of at least 50 ms."""
 
     async def wait(_question: str) -> str:
@@ -324,8 +328,8 @@ def test_d09_the_span_covers_the_waiting(traced: Any, kind: str, take: Any) -> N
 
 
 @pytest.mark.parametrize("kind", ["coroutine", "async generator"])
-def test_d10_parallel_calls_are_all_recorded(traced: Any, kind: str, handler: Any) -> None:
-    """Calls that run side by side keep their own questions, answers and traces."""
+def test_d10_parallel_calls_are_all_captured(traced: Any, kind: str, handler: Any) -> None:
+    """Concurrent calls keep their own questions, answers and traces."""
 
     async def ask_all() -> None:
         ask = handler(kind, str.upper)
@@ -338,8 +342,8 @@ def test_d10_parallel_calls_are_all_recorded(traced: Any, kind: str, handler: An
     assert len({exchange.trace_id for exchange in traced.exchanges}) == 20
 
 
-def test_d11_an_async_generator_moves_between_tasks(traced: Any, caplog: pytest.LogCaptureFixture) -> None:
-    """Advanced in one task and closed in another, it detaches nothing wrongly, and leaks its span into neither."""
+def test_d11_async_generator_can_move_between_tasks(traced: Any, caplog: pytest.LogCaptureFixture) -> None:
+    """If one task advances it and another closes it, neither inherits its span."""
     tracer = traced.provider.get_tracer("app")
 
     @germane.observe
@@ -364,8 +368,8 @@ def test_d11_an_async_generator_moves_between_tasks(traced: Any, caplog: pytest.
     assert caplog.records == []
 
 
-def test_d11_a_generator_moves_between_threads(traced: Any, caplog: pytest.LogCaptureFixture) -> None:
-    """Each `next` on another thread, as Starlette's thread pool does it: the children keep their parent."""
+def test_d11_generator_can_move_between_threads(traced: Any, caplog: pytest.LogCaptureFixture) -> None:
+    """If each item is produced on another thread, as in Starlette, child spans keep their parent."""
     tracer = traced.provider.get_tracer("app")
 
     @germane.observe
@@ -386,8 +390,8 @@ def test_d11_a_generator_moves_between_threads(traced: Any, caplog: pytest.LogCa
     assert caplog.records == []
 
 
-def test_d11_an_iterator_may_be_read_by_several_tasks(traced: Any, caplog: pytest.LogCaptureFixture) -> None:
-    """Readers that wait for the next item at the same time get in nobody's way."""
+def test_d11_several_tasks_can_read_one_iterator(traced: Any, caplog: pytest.LogCaptureFixture) -> None:
+    """Tasks that wait for the next item at the same time do not block each other."""
 
     class Source:
         def __init__(self) -> None:
@@ -417,8 +421,8 @@ def test_d11_an_iterator_may_be_read_by_several_tasks(traced: Any, caplog: pytes
     assert caplog.records == []
 
 
-def test_d13_both_forms_of_the_decorator() -> None:
-    """`@observe` and `@observe()` are the same."""
+def test_d13_decorator_works_with_and_without_parentheses() -> None:
+    """``@observe`` and ``@observe()`` are equivalent."""
 
     @germane.observe
     def bare(question: str) -> str:
@@ -433,8 +437,8 @@ def test_d13_both_forms_of_the_decorator() -> None:
 
 @pytest.mark.parametrize("thing", [Hostile, "text", 3, None])
 @pytest.mark.parametrize("decorator", [germane.observe(), germane.retrieval()])
-def test_what_is_no_function_is_refused(decorator: Callable[[Any], Any], thing: Any) -> None:
-    """A class or a value cannot be decorated, and is told so at once."""
+def test_decorating_something_other_than_a_function_raises(decorator: Callable[[Any], Any], thing: Any) -> None:
+    """Classes and values are rejected at decoration."""
     with pytest.raises(UsageError, match="decorates functions"):
         decorator(thing)
 
@@ -444,15 +448,15 @@ def ask_plainly(question: str) -> str:
 
 
 @pytest.mark.parametrize("make", [functools.partial, lambda function: functools.partial(functools.partial(function))])
-def test_a_partial_function_is_known_by_its_name(traced: Any, make: Any) -> None:
-    """Its route is that of the function inside."""
+def test_route_of_a_partial_is_the_name_of_its_function(traced: Any, make: Any) -> None:
+    """``functools.partial`` objects have no name of their own."""
     germane.observe(make(ask_plainly))("Why?")
 
     assert traced.exchange.route == "ask_plainly"
 
 
-def test_d14_decorated_functions_are_listed() -> None:
-    """`routes` knows every handler, also one that never runs."""
+def test_d14_decorated_handlers_are_listed() -> None:
+    """``observed_routes`` contains handlers that have never run."""
 
     @germane.observe(route="never called")
     def ask(question: str) -> str:
@@ -461,8 +465,8 @@ def test_d14_decorated_functions_are_listed() -> None:
     assert "never called" in observed_routes()
 
 
-def test_d15_one_warning_when_no_answer_is_found(traced: Any, caplog: pytest.LogCaptureFixture) -> None:
-    """A dict is returned and nobody said where the answer is: said once, with the way out."""
+def test_d15_missing_answer_selector_is_logged_once(traced: Any, caplog: pytest.LogCaptureFixture) -> None:
+    """If a handler returns a dict, the warning says how to select the answer."""
 
     @germane.observe(route="reply of d15")
     def reply(question: str) -> dict[str, str]:
@@ -472,12 +476,15 @@ def test_d15_one_warning_when_no_answer_is_found(traced: Any, caplog: pytest.Log
         assert reply("Why?") == {"text": "Why?"}
 
     (record,) = caplog.records
-    assert "answer of reply of d15: dict is not text: name the part that contains it with a selector" in record.getMessage()
+    assert (
+        "answer of reply of d15: dict is not text: name the part that contains it with a selector"
+        in record.getMessage()
+    )
 
 
 @pytest.mark.parametrize(("answer", "expected"), [("text", "A"), ("parts.1", "b"), (lambda reply: reply["n"], "3")])
-def test_d15_a_selector_finds_the_answer(traced: Any, answer: Any, expected: str) -> None:
-    """A key, a dotted path or a callable says where the answer is."""
+def test_d15_selector_finds_the_answer(traced: Any, answer: Any, expected: str) -> None:
+    """A key, a dotted path or a callable selects the answer."""
 
     @germane.observe(answer=answer)
     def reply(_question: str) -> dict[str, Any]:
@@ -488,8 +495,8 @@ def test_d15_a_selector_finds_the_answer(traced: Any, answer: Any, expected: str
     assert traced.exchange.answer == expected
 
 
-def test_d16_nothing_waits_on_the_loop(traced: Any, handler: Any) -> None:
-    """A hundred observed calls are done after as many turns of the loop as they would take by themselves."""
+def test_d16_observed_calls_take_no_additional_loop_iterations(traced: Any, handler: Any) -> None:
+    """A hundred observed calls finish after as many iterations of the event loop as without the decorator."""
     ask = handler("coroutine", str.upper)
 
     async def serve() -> int:

@@ -1,4 +1,4 @@
-"""Limits and failures: what is huge, odd, endless, or raises where it should not."""
+"""Limits and failures: huge, malformed or infinite values, and errors in unexpected places."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ def broken(*_args: object) -> Any:
     raise ZeroDivisionError("a user's mistake")
 
 
-class Failing(logging.Filter):
-    """A filter with a mistake in it."""
+class FailingFilter(logging.Filter):
+    """A logging filter that raises."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         raise ZeroDivisionError
 
 
-def test_a_logging_filter_that_raises_does_not_reach_the_handler(traced: Any, handler: Any, take: Any) -> None:
-    """Telling of a problem may fail as well: the handler is unaffected even so."""
-    logger, failing = logging.getLogger("germane.tracer"), Failing()
+def test_error_in_a_logging_filter_does_not_reach_the_handler(traced: Any, handler: Any, take: Any) -> None:
+    """Logging a problem may fail without affecting the handler."""
+    logger, failing = logging.getLogger("germane.tracer"), FailingFilter()
     logger.addFilter(failing)
     try:
         assert take("function", handler("function", lambda _: {}, attributes={"told once here": broken})) == {}
@@ -44,8 +44,8 @@ def test_a_logging_filter_that_raises_does_not_reach_the_handler(traced: Any, ha
 
 
 @pytest.mark.parametrize("raised", [StopIteration, StopAsyncIteration, GeneratorExit, KeyboardInterrupt, SystemExit])
-def test_special_exceptions_pass(traced: Any, raised: type[BaseException]) -> None:
-    """Those that steer Python are the caller's, as they are without the decorator."""
+def test_exceptions_that_control_python_propagate(traced: Any, raised: type[BaseException]) -> None:
+    """Exceptions such as SystemExit reach the caller as without the decorator."""
     error = raised("x")
 
     def fail(_question: str) -> Any:
@@ -57,8 +57,8 @@ def test_special_exceptions_pass(traced: Any, raised: type[BaseException]) -> No
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_exceptions_keep_all_they_carry(traced: Any, kind: str, handler: Any, take: Any) -> None:
-    """Identity, cause, context, notes, and the frames down to the line that raised."""
+def test_exceptions_are_unchanged(traced: Any, kind: str, handler: Any, take: Any) -> None:
+    """Identity, cause, context, notes and traceback frames reach the caller."""
 
     class Refused(Exception):
         pass
@@ -83,8 +83,8 @@ def test_exceptions_keep_all_they_carry(traced: Any, kind: str, handler: Any, ta
     assert (traced.exchange.status, traced.exchange.error) == ("error", "Refused: no answer")
 
 
-def test_errors_leave_no_cycle_behind(traced: Any) -> None:
-    """What was thrown into a stream is freed without the collector."""
+def test_errors_create_no_reference_cycles(traced: Any) -> None:
+    """An exception that was thrown into a stream is freed without the garbage collector."""
 
     @germane.observe
     def ask(_question: str) -> Iterator[str]:
@@ -109,8 +109,8 @@ def test_errors_leave_no_cycle_behind(traced: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", [*KINDS, "iterator"])
-def test_what_was_captured_is_freed_when_the_call_is_over(traced: Any, kind: str, handler: Any, take: Any) -> None:
-    """Nothing of a call waits for the collector: captured texts may be long."""
+def test_captured_data_is_freed_when_the_call_ends(traced: Any, kind: str, handler: Any, take: Any) -> None:
+    """Captured texts may be large, so they do not wait for the garbage collector."""
     recordings: list[weakref.ref[Any]] = []
 
     def note(question: str) -> str:
@@ -129,8 +129,8 @@ def test_what_was_captured_is_freed_when_the_call_is_over(traced: Any, kind: str
         gc.enable()
 
 
-def test_a_handler_may_call_itself(traced: Any) -> None:
-    """A recursive handler yields one exchange, and a span for each call."""
+def test_recursive_handler_yields_one_exchange(traced: Any) -> None:
+    """Each call has its span."""
 
     @germane.observe
     def count(question: str, depth: int) -> str:
@@ -140,8 +140,8 @@ def test_a_handler_may_call_itself(traced: Any) -> None:
     assert (traced.exchange.answer, len(traced.spans)) == ("a" + "!" * 50, 51)
 
 
-def test_running_out_of_stack_is_the_handlers_own_error(traced: Any, handler: Any, take: Any) -> None:
-    """A handler that recurses for ever gets the RecursionError that it would get anyway, and the next call works."""
+def test_infinite_recursion_raises_recursion_error(traced: Any, handler: Any, take: Any) -> None:
+    """The caller gets the same RecursionError as without the decorator, and the next call works."""
 
     @germane.observe
     def endless(question: str) -> str:
@@ -156,8 +156,8 @@ def test_running_out_of_stack_is_the_handlers_own_error(traced: Any, handler: An
 
 
 @pytest.mark.parametrize("left", range(1, 40))
-def test_the_last_frames_of_the_stack_are_enough(traced: Any, left: int, handler: Any) -> None:
-    """Where germane has no stack left, the handler still runs if it needs no more than one frame beside its own."""
+def test_handler_runs_near_the_end_of_the_stack(traced: Any, left: int, handler: Any) -> None:
+    """If germane has no stack left, the handler still runs with one frame more than its own."""
     ask = handler("function", len)
 
     def deep(depth: int) -> Any:
@@ -177,16 +177,16 @@ HUGE = "x" * 10_000_000
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_huge_texts_are_cut(traced: Any, kind: str, handler: Any, take: Any) -> None:
-    """Of ten megabytes the caller gets all, the exchange and the span as much as they hold."""
+def test_huge_texts_are_truncated(traced: Any, kind: str, handler: Any, take: Any) -> None:
+    """The caller gets all ten megabytes; the exchange and the span get the maximum length."""
     assert take(kind, handler(kind, lambda question: question), HUGE) is HUGE
 
     assert (len(traced.exchange.question), len(traced.exchange.answer)) == (100_000, 100_000)
     assert sum(len(str(value)) for value in traced.attributes().values()) < 200_000
 
 
-def test_huge_errors_are_cut(traced: Any, handler: Any, take: Any) -> None:
-    """An exception with a message of ten megabytes makes no huge span."""
+def test_huge_error_messages_are_truncated(traced: Any, handler: Any, take: Any) -> None:
+    """An exception with a message of ten megabytes does not create a huge span."""
     with pytest.raises(ValueError, match="x"):
         take("function", handler("function", lambda question: (_ for _ in ()).throw(ValueError(HUGE))))
 
@@ -209,8 +209,10 @@ ODD_TEXTS = {
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", ODD_TEXTS)
-def test_odd_texts_become_text(traced: Any, kind: str, name: str, handler: Any, take: Any) -> None:
-    """What UTF-8 or a database cannot hold is replaced in what is kept, not in what the caller gets."""
+def test_characters_that_cannot_be_encoded_are_replaced(
+    traced: Any, kind: str, name: str, handler: Any, take: Any
+) -> None:
+    """The captured text is valid UTF-8 without NUL. The caller gets the original."""
     value, expected = ODD_TEXTS[name]
 
     assert take(kind, handler(kind, lambda _question: value)) is value
@@ -218,8 +220,8 @@ def test_odd_texts_become_text(traced: Any, kind: str, name: str, handler: Any, 
     assert traced.exchange.answer.encode()
 
 
-def test_everything_kept_can_be_encoded(traced: Any) -> None:
-    """Lone surrogates and NULs reach neither an exporter nor a database, by whatever way they come."""
+def test_all_captured_texts_can_be_encoded(traced: Any) -> None:
+    """Lone surrogates and NUL reach neither exporters nor databases, whichever text contains them."""
     odd = "a\ud800\0b"
 
     @germane.observe(route=odd, history=lambda: [(odd, odd)])
@@ -245,8 +247,8 @@ def test_everything_kept_can_be_encoded(traced: Any) -> None:
     assert traced.exchange.contexts[0].score is None
 
 
-def test_a_sink_that_raises_does_not_reach_the_handler(unconnected: Any, handler: Any, take: Any) -> None:
-    """Nor does a span processor: the handler's answer comes through."""
+def test_error_in_the_sink_does_not_reach_the_handler(unconnected: Any, handler: Any, take: Any) -> None:
+    """The caller gets the answer."""
     unconnected.connect(sink=broken)
 
     assert take("function", handler("function", str.upper)) == "WHY?"
@@ -258,10 +260,10 @@ def traced_names(traced: Any) -> list[str]:
 
 
 @pytest.mark.parametrize("hook", ["on_start", "on_end"])
-def test_a_span_processor_that_raises_does_not_reach_the_handler(
+def test_error_in_a_span_processor_does_not_reach_the_handler(
     unconnected: Any, hook: str, handler: Any, take: Any
 ) -> None:
-    """The handler runs, and when only the end of the span failed the exchange is kept."""
+    """The handler runs. If only the end of the span fails, the exchange is captured."""
     processor = type("Raising", (SpanProcessor,), {hook: broken})()
     unconnected.connect(processor=processor)
 
@@ -269,8 +271,8 @@ def test_a_span_processor_that_raises_does_not_reach_the_handler(
     assert len(unconnected.exchanges) == (1 if hook == "on_end" else 0)
 
 
-def test_many_threads_make_as_many_exchanges_as_calls(traced: Any, handler: Any) -> None:
-    """8 threads with 200 calls each: 1600 exchanges, each with its own question and answer, and no error."""
+def test_concurrent_threads_capture_every_call(traced: Any, handler: Any) -> None:
+    """Eight threads with 200 calls each yield 1,600 exchanges, each with its own question and answer."""
     ask = handler("function", str.upper)
     errors: list[BaseException] = []
 

@@ -1,4 +1,4 @@
-"""Handlers inside handlers, and the context that they run in."""
+"""Nested handlers, and context variables."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from germane.tracer import suppress_tracing
 
 
 class TestNesting:
-    """Of nested handlers the outermost yields the exchange."""
+    """Of nested handlers, the outermost yields the exchange."""
 
-    def test_inner_handlers_are_spans(self, traced: Any) -> None:
-        """One exchange for three handlers, whose spans are nested; attributes of inner ones belong to it."""
+    def test_inner_handlers_are_only_spans(self, traced: Any) -> None:
+        """Three handlers yield one exchange and nested spans. Attributes of inner ones belong to the exchange."""
 
         @germane.observe
         def third(question: str) -> str:
@@ -39,8 +39,8 @@ class TestNesting:
         assert "germane.exchange.id" not in traced.attributes("second")
         assert traced.attributes("third")["input.value"] == "Q12"
 
-    def test_an_inner_handler_that_outlives_the_outer_yields_its_own(self, traced: Any) -> None:
-        """A task goes on when its starter is done: it has its own exchange, whether it began before or after that."""
+    def test_inner_handler_that_outlives_the_outer_yields_its_own_exchange(self, traced: Any) -> None:
+        """A task that continues after its outer handler has its own exchange, whenever it started."""
         tasks: list[asyncio.Task[str]] = []
         begun = asyncio.Event
 
@@ -73,8 +73,8 @@ class TestNesting:
         assert len({exchange.id for exchange in traced.exchanges}) == 3
         assert len({exchange.trace_id for exchange in traced.exchanges}) == 1
 
-    def test_a_task_of_a_task_belongs_to_the_handler_that_still_runs(self, traced: Any) -> None:
-        """The middle one is over, the outermost is not: it yields the exchange."""
+    def test_task_of_a_task_belongs_to_the_handler_that_still_runs(self, traced: Any) -> None:
+        """If the middle handler has ended and the outermost has not, the outermost yields the exchange."""
 
         @germane.observe(route="third")
         async def third(question: str) -> str:
@@ -93,8 +93,8 @@ class TestNesting:
 
         assert (traced.exchange.route, len(traced.spans)) == ("first", 3)
 
-    def test_tasks_that_start_tasks_keep_no_chain(self, traced: Any) -> None:
-        """A handler that starts its successor for ever does not hold on to its predecessors."""
+    def test_tasks_that_start_tasks_do_not_leak(self, traced: Any) -> None:
+        """A handler that keeps starting its successor does not keep its predecessors alive."""
         kept: list[Any] = []
 
         @germane.observe
@@ -120,8 +120,8 @@ class TestNesting:
         asyncio.run(serve())
         assert max(kept) == 0
 
-    def test_a_stream_keeps_its_exchange_until_its_end(self, traced: Any) -> None:
-        """What is called while a stream is produced is inside; what is called between its chunks is not."""
+    def test_stream_is_the_current_exchange_only_while_it_produces_items(self, traced: Any) -> None:
+        """A call by the stream belongs to its exchange, a call between its chunks does not."""
         inner = germane.observe(route="inner")(lambda question: question)
 
         @germane.observe(route="stream")
@@ -134,8 +134,8 @@ class TestNesting:
 
         assert [exchange.route for exchange in traced.exchanges] == ["inner", "inner", "stream"]
 
-    def test_inside_our_own_work_nothing_is_captured(self, traced: Any) -> None:
-        """A judge's client that is observed makes no exchange and no span."""
+    def test_work_of_germane_is_not_captured(self, traced: Any) -> None:
+        """An observed judge client yields no exchange and no span."""
         with suppress_tracing():
             assert germane.observe(lambda question: germane.retrieval(lambda q: q)(question))("Why?") == "Why?"
 
@@ -143,19 +143,19 @@ class TestNesting:
 
 
 class TestContextVariables:
-    """Context variables of the application are as without the decorator."""
+    """Context variables of the application work as without the decorator."""
 
     VARIABLE: contextvars.ContextVar[str] = contextvars.ContextVar("of_the_application", default="unset")
 
-    def test_a_function_sets_them_for_its_caller(self, traced: Any) -> None:
-        """A plain call shares its caller's context."""
+    def test_function_sets_context_variables_for_its_caller(self, traced: Any) -> None:
+        """A plain call shares the context of its caller."""
         run = contextvars.copy_context().run
         germane_ask = germane.observe(lambda question: str(self.VARIABLE.set(question)))
 
         assert run(lambda: (germane_ask("Why?"), self.VARIABLE.get()))[1] == "Why?"
 
-    def test_a_generator_sees_and_sets_those_of_whoever_advances_it(self, traced: Any) -> None:
-        """Set before and between yields, on both sides."""
+    def test_generator_shares_the_context_of_its_reader(self, traced: Any) -> None:
+        """Values that are set before and between items are visible to both."""
         seen: list[str] = []
 
         @germane.observe
@@ -174,8 +174,8 @@ class TestContextVariables:
         contextvars.copy_context().run(consume)
         assert seen == ["caller", "body 0", "caller again", "body 1"]
 
-    def test_an_asynchronous_generator_does_so_too(self, traced: Any) -> None:
-        """Within one task its body shares the context of its reader."""
+    def test_asynchronous_generator_shares_the_context_of_its_reader(self, traced: Any) -> None:
+        """This applies within one task."""
         seen: list[str] = []
 
         @germane.observe

@@ -1,4 +1,4 @@
-"""The streams of the openai client, over real HTTP."""
+"""Streams of the openai client, over real HTTP."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ class Completions(BaseHTTPRequestHandler):
         self.wfile.write(DELTAS + b"data: [DONE]\n\n")
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class's name
-        """Say nothing."""
+        """Log nothing."""
 
 
 @pytest.fixture
 def completions() -> Iterator[str]:
-    """Where an OpenAI-compatible server listens."""
+    """The URL of an OpenAI-compatible server."""
     with HTTPServer(("127.0.0.1", 0), Completions) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
         thread.start()
@@ -48,8 +48,8 @@ def completions() -> Iterator[str]:
 ASKING: dict[str, Any] = {"model": "m", "messages": [{"role": "user", "content": "Why?"}], "stream": True}
 
 
-def test_the_stream_of_the_openai_client(traced: Any, completions: str) -> None:
-    """A handler may return the client's own stream: it stays one, and its deltas are the answer."""
+def test_stream_of_the_openai_client_is_captured(traced: Any, completions: str) -> None:
+    """A handler may return the client's stream. It keeps its class, and its deltas are the answer."""
     with openai.OpenAI(base_url=completions, api_key="test") as client:
 
         @germane.observe(chunk="choices.0.delta.content")
@@ -66,8 +66,8 @@ def test_the_stream_of_the_openai_client(traced: Any, completions: str) -> None:
     assert (traced.exchange.answer, traced.exchange.status) == ("Hello", "ok")
 
 
-def test_the_stream_of_the_asynchronous_openai_client(traced: Any, completions: str) -> None:
-    """The same, left in the middle."""
+def test_stream_of_the_asynchronous_openai_client_is_captured(traced: Any, completions: str) -> None:
+    """A stream that is closed early is captured up to that point."""
 
     async def read() -> list[str]:
         async with openai.AsyncOpenAI(base_url=completions, api_key="test") as client:

@@ -1,4 +1,4 @@
-"""What may be done with captured text, and where it may go."""
+"""Privacy: where captured text may be recorded, and how it is redacted."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from germane.tracer import attach_scores
 SECRET = "4111-1111"
 
 
-def everywhere(spans: list[Any]) -> str:
-    """All that the spans show, as text."""
+def span_texts(spans: list[Any]) -> str:
+    """Return all attributes, events and statuses of the spans as text."""
     return "".join(span.to_json() for span in spans)
 
 
-def work(capture: Any = None, redact: Any = None) -> Any:
-    """A handler that has the secret in its question, history, contexts, answer and error."""
+def ask_with_secret(capture: Any = None, redact: Any = None) -> Any:
+    """Return a call of a handler with the secret in its question, history, contexts, answer and error."""
 
     @germane.retrieval
     def search(query: str) -> list[dict[str, str]]:
@@ -51,15 +51,15 @@ def work(capture: Any = None, redact: Any = None) -> Any:
 
 @pytest.mark.parametrize("by", ["connection", "handler"])
 class TestCapture:
-    """`capture` says where text may go; the handler's own word, else the connection's."""
+    """``capture`` limits where text is recorded. The handler's option overrides the setting."""
 
     def captured(self, traced: Any, by: str, capture: str) -> tuple[Exchange, str]:
         traced.connect(capture=capture if by == "connection" else "span+store")
-        work(capture if by == "handler" else None)()
-        return traced.exchange, everywhere(traced.spans)
+        ask_with_secret(capture if by == "handler" else None)()
+        return traced.exchange, span_texts(traced.spans)
 
-    def test_span_and_store(self, unconnected: Any, by: str) -> None:
-        """Text stands on spans and in the exchange, the error's trace too."""
+    def test_span_and_store_records_text_everywhere(self, unconnected: Any, by: str) -> None:
+        """Text is on spans and in the exchange, including the traceback of an error."""
         exchange, shown = self.captured(unconnected, by, "span+store")
 
         assert (exchange.question, exchange.answer) == (f"why {SECRET}", f"answer why {SECRET}")
@@ -67,8 +67,8 @@ class TestCapture:
         for text in ("why", "answer why", "context why", "added why", "failed why", "cause why", "inner why"):
             assert f"{text} {SECRET}" in shown
 
-    def test_store(self, unconnected: Any, by: str) -> None:
-        """Text is in the exchange, and nowhere on spans: not in events, not in a status, not in inner handlers."""
+    def test_store_records_text_in_the_exchange_only(self, unconnected: Any, by: str) -> None:
+        """No span contains text: not in attributes, events or statuses, and not in inner handlers."""
         exchange, shown = self.captured(unconnected, by, "store")
 
         assert (exchange.question, exchange.answer) == (f"why {SECRET}", f"answer why {SECRET}")
@@ -78,21 +78,21 @@ class TestCapture:
         assert SECRET not in shown
         assert "LookupError" in shown
 
-    def test_none(self, unconnected: Any, by: str) -> None:
-        """Text is nowhere; that there was a call, how long it took and how it ended is."""
+    def test_none_records_no_text(self, unconnected: Any, by: str) -> None:
+        """Only time, duration and status of the call are recorded."""
         exchange, shown = self.captured(unconnected, by, "none")
 
         assert SECRET not in repr(exchange) + shown
         assert (exchange.question, exchange.answer, exchange.contexts, exchange.history) == (None, None, (), ())
         assert (exchange.status, exchange.error) == ("error", "LookupError")
 
-    def test_explanations_stay_where_text_does(self, unconnected: Any, by: str) -> None:
-        """A scorer's explanation may quote the answer: off the spans with it."""
+    def test_explanations_are_recorded_only_where_text_is(self, unconnected: Any, by: str) -> None:
+        """A scorer's explanation may quote the answer, so it is omitted from spans, too."""
         exchange, _ = self.captured(unconnected, by, "store")
         unconnected.exporter.clear()
         attach_scores(exchange, [Score(scorer="s", fingerprint="f", value=1.0, explanation=f"it says {SECRET}")])
 
-        shown = everywhere(unconnected.spans)
+        shown = span_texts(unconnected.spans)
         assert SECRET not in shown
         assert '"germane.evaluation.s": 1.0' in shown
 
@@ -103,14 +103,14 @@ def hidden(text: str) -> str:
 
 @pytest.mark.parametrize("by", ["connection", "handler"])
 class TestRedact:
-    """`redact` is called with every text before it goes anywhere."""
+    """``redact`` is called with each text before the text is recorded."""
 
-    def test_each_text_is_redacted(self, unconnected: Any, by: str) -> None:
-        """Question, answer, contexts, history, and the error's message, in the exchange and on the spans."""
+    def test_every_text_is_redacted(self, unconnected: Any, by: str) -> None:
+        """Question, answer, contexts, history and error message are redacted, in the exchange and on spans."""
         unconnected.connect(redact=hidden if by == "connection" else None)
-        work(redact=hidden if by == "handler" else None)()
+        ask_with_secret(redact=hidden if by == "handler" else None)()
 
-        exchange, shown = unconnected.exchange, everywhere(unconnected.spans)
+        exchange, shown = unconnected.exchange, span_texts(unconnected.spans)
         assert SECRET not in repr(exchange) + shown
         assert (exchange.question, exchange.answer) == ("why [card]", "answer why [card]")
         assert [context.text for context in exchange.contexts] == ["context why [card]", "added why [card]"]
@@ -118,20 +118,20 @@ class TestRedact:
         assert "context why [card]" in shown
 
     @pytest.mark.parametrize("redact", [lambda text: 1 / 0, lambda text: None, lambda text: b"a", lambda: "a", len])
-    def test_it_fails_closed(self, unconnected: Any, by: str, redact: Any) -> None:
-        """Where it raises, or returns no text, the text is dropped, and the span says so."""
+    def test_redaction_fails_closed(self, unconnected: Any, by: str, redact: Any) -> None:
+        """If the redaction raises or returns something else than text, the text is dropped and the span reports it."""
         unconnected.connect(redact=redact if by == "connection" else None)
-        work(redact=redact if by == "handler" else None)()
+        ask_with_secret(redact=redact if by == "handler" else None)()
 
         exchange = unconnected.exchange
-        assert SECRET not in repr(exchange) + everywhere(unconnected.spans)
+        assert SECRET not in repr(exchange) + span_texts(unconnected.spans)
         assert (exchange.question, exchange.answer, exchange.contexts, exchange.history) == (None, None, (), ())
         assert exchange.error == "LookupError"
         assert "redaction of the question" in unconnected.attributes("workflow ask None")["germane.capture.error"]
 
 
 class TestNested:
-    """An inner handler keeps the outer's rules, and may only be stricter."""
+    """An inner handler follows the rules of the outer one, and can only be stricter."""
 
     @pytest.mark.parametrize(
         ("outer", "inner", "shown"),
@@ -142,17 +142,17 @@ class TestNested:
             ("span+store", None, "both"),
         ],
     )
-    def test_the_stricter_capture_holds(self, traced: Any, outer: Any, inner: Any, shown: str) -> None:
-        """Of two modes, that which lets less text out."""
+    def test_stricter_capture_mode_applies(self, traced: Any, outer: Any, inner: Any, shown: str) -> None:
+        """Of two modes, the one that records less text applies."""
         second = germane.observe(route="second", capture=inner)(lambda question: "of the inner")
         first = germane.observe(route="first", capture=outer)(lambda question: second(question) and "of the outer")
         first("Why?")
 
-        text = everywhere(traced.spans)
+        text = span_texts(traced.spans)
         assert ("of the outer" in text, "of the inner" in text) == (shown in {"outer", "both"}, shown == "both")
 
-    def test_redactions_add_up(self, traced: Any) -> None:
-        """What the outer handler hides stays hidden when the inner one hides something else."""
+    def test_redactions_of_nested_handlers_are_combined(self, traced: Any) -> None:
+        """Text in an inner handler is redacted by both functions."""
         second = germane.observe(route="second", redact=lambda text: text.replace("inner", "[2]"))(lambda q: q)
 
         @germane.observe(route="first", redact=lambda text: text.replace("outer", "[1]"))
@@ -165,8 +165,8 @@ class TestNested:
         assert traced.attributes("second")["input.value"] == "[1] [2]"
         assert traced.exchange.answer == "[1] inner"
 
-    def test_contexts_added_in_a_strict_inner_handler_stay_strict(self, traced: Any) -> None:
-        """They follow the rules of the handler that adds them."""
+    def test_contexts_follow_the_rules_of_the_handler_that_adds_them(self, traced: Any) -> None:
+        """Contexts of a strict inner handler are not recorded by a permissive outer one."""
 
         @germane.observe(route="second", capture="none")
         def second(question: str) -> str:
@@ -175,7 +175,7 @@ class TestNested:
 
         germane.observe(route="first")(lambda question: second(question) and "a")("Why?")
 
-        assert SECRET not in everywhere(traced.spans) + repr(traced.exchange)
+        assert SECRET not in span_texts(traced.spans) + repr(traced.exchange)
 
 
 SWITCHES = """
@@ -217,10 +217,10 @@ MESSAGES = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
         ({"OTEL_TRACES_SAMPLER": "always_off"}, [False, False, False]),
     ],
 )
-def test_switches_of_the_environment_hide_content_and_starve_nobody(
+def test_environment_variables_hide_text_on_spans_only(
     run: Any, environment: dict[str, str], shown: list[bool]
 ) -> None:
-    """What other instrumentations honour is honoured on spans; the exchange is whole all the same, with valid ids."""
+    """Variables of other instrumentations are respected on spans. The exchange is complete."""
     found, kept, valid = json.loads(run(SWITCHES, **environment))
 
     assert found == shown
@@ -229,8 +229,8 @@ def test_switches_of_the_environment_hide_content_and_starve_nobody(
 
 
 @pytest.mark.parametrize("sampler", [ALWAYS_OFF, ParentBased(TraceIdRatioBased(0.3))])
-def test_head_sampling_loses_no_exchange(unconnected: Any, sampler: Any) -> None:
-    """A span that is not sampled still gives its ids to the exchange, and does not wait for a score."""
+def test_exchange_of_an_unsampled_span_is_captured(unconnected: Any, sampler: Any) -> None:
+    """It has valid ids, and its span does not wait for a score."""
     unconnected.connect(provider=TracerProvider(sampler=sampler, shutdown_on_exit=False), holds_spans=True)
     ask = germane.observe(lambda question: germane.current_exchange().trace_id)
     for _ in range(50):
@@ -243,8 +243,8 @@ def test_head_sampling_loses_no_exchange(unconnected: Any, sampler: Any) -> None
     assert len(unconnected.spans) < 40
 
 
-def test_two_hundred_attributes_push_out_neither_question_nor_answer(traced: Any) -> None:
-    """A span holds 128 and drops the oldest: kind, question and answer are the newest."""
+def test_question_and_answer_survive_the_attribute_limit_of_spans(traced: Any) -> None:
+    """A span holds 128 attributes and drops the oldest, so question and answer are set last."""
 
     @germane.observe
     def ask(question: str) -> str:

@@ -1,4 +1,4 @@
-"""Instruments of the private provider where Prometheus reads them."""
+"""Metrics of the private provider in a Prometheus registry."""
 
 from __future__ import annotations
 
@@ -11,14 +11,23 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from germane.exchange import Exchange
 from germane.score import Score
-from germane.tracer import TelemetryState, BacklogState, attach_scores, connect, count_outcomes, disconnect, expose_registry, are_gauges_exported
+from germane.tracer import (
+    BacklogState,
+    TelemetryState,
+    are_gauges_exported,
+    attach_scores,
+    connect,
+    count_outcomes,
+    disconnect,
+    expose_registry,
+)
 
 WAITING = BacklogState(undecided=2, exchanges={("s", "ready"): 5}, lag=12.5, workers=4, budget={"requests": 0.25})
 
 
 @pytest.fixture
 def registry(bare: object) -> Iterator[CollectorRegistry]:
-    """A registry in which this process shows what it measures, without any OTLP endpoint."""
+    """A registry with the metrics of this process, without an OTLP endpoint."""
     made = CollectorRegistry()
     expose_registry(made)
     connect(sink=print, service="shop", state=lambda: TelemetryState(queued=3, waiting=WAITING))
@@ -28,7 +37,7 @@ def registry(bare: object) -> Iterator[CollectorRegistry]:
 
 
 def samples(registry: CollectorRegistry) -> dict[str, list[tuple[dict[str, str], float]]]:
-    """Return what a scraper reads, by name, without the labels of the scope."""
+    """Return the scraped samples by name, without the scope labels."""
     found: dict[str, list[tuple[dict[str, str], float]]] = {}
     for family in text_string_to_metric_families(generate_latest(registry).decode()):
         for sample in family.samples:
@@ -37,8 +46,8 @@ def samples(registry: CollectorRegistry) -> dict[str, list[tuple[dict[str, str],
     return found
 
 
-def test_counters_and_gauges_have_the_names_of_the_reference(registry: CollectorRegistry) -> None:
-    """Dots become underscores, counters end in _total and seconds in _seconds; what is shown is what is measured."""
+def test_metrics_have_their_documented_prometheus_names(registry: CollectorRegistry) -> None:
+    """Dots become underscores, counters end with _total and durations with _seconds."""
     count_outcomes({("ask", "s", "scored", ""): 4, ("ask", "", "stored", ""): 7})
     found = samples(registry)
 
@@ -55,10 +64,12 @@ def test_counters_and_gauges_have_the_names_of_the_reference(registry: Collector
     assert dict(found["target_info"][0][0])["service_name"] == "shop"
 
 
-def test_scores_are_in_buckets_of_a_tenth(registry: CollectorRegistry, exchange: Exchange) -> None:
-    """The histogram counts each score in its bucket when it is made; durations have buckets of seconds."""
+def test_score_buckets_are_a_tenth_wide(registry: CollectorRegistry, exchange: Exchange) -> None:
+    """The histogram counts each score in its bucket. Durations have buckets in seconds."""
     for value in (0.87, -0.2, 0.96):
-        attach_scores(exchange, [Score(scorer="s", fingerprint="f", value=value, latency=0.3, cost=0.5, input_tokens=9)])
+        attach_scores(
+            exchange, [Score(scorer="s", fingerprint="f", value=value, latency=0.3, cost=0.5, input_tokens=9)]
+        )
     found = samples(registry)
 
     buckets = {labels["le"]: value for labels, value in found["germane_evaluation_score_bucket"]}
@@ -73,12 +84,12 @@ def test_scores_are_in_buckets_of_a_tenth(registry: CollectorRegistry, exchange:
 
 @pytest.fixture
 def exchange() -> Exchange:
-    """An exchange whose span is gone."""
+    """An exchange whose span has been exported."""
     return Exchange.from_texts("How do I pay?", "By card.")
 
 
-def test_after_the_stop_nothing_is_shown(registry: CollectorRegistry) -> None:
-    """What was measured goes with the provider; who scrapes then finds nothing of it."""
+def test_registry_is_empty_after_stop(registry: CollectorRegistry) -> None:
+    """The metrics are removed together with the provider."""
     count_outcomes({("ask", "s", "scored", ""): 4})
     assert samples(registry)
     disconnect()
@@ -87,8 +98,8 @@ def test_after_the_stop_nothing_is_shown(registry: CollectorRegistry) -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks on this system")
-def test_a_child_shows_nothing_where_its_parent_does(registry: CollectorRegistry) -> None:
-    """After a fork the registry is the parent's alone."""
+def test_forked_child_does_not_report_metrics_of_its_parent(registry: CollectorRegistry) -> None:
+    """After a fork, only the parent fills the registry."""
     from germane.tracer.prometheus import exposed_registry
 
     assert exposed_registry() is registry

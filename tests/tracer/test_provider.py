@@ -1,4 +1,4 @@
-"""Which tracer provider germane's spans go to, and that it sets none."""
+"""The choice of the tracer provider, private exporters, connections and forks."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ def names(): return [span.name for span in exporter.get_finished_spans()]
 """
 
 
-def test_the_applications_provider_is_used(run: Any) -> None:
-    """Set before the connection, it gets every span."""
+def test_provider_of_the_application_is_used(run: Any) -> None:
+    """If it is set before germane starts, it gets all spans."""
     code = "trace.set_tracer_provider(own); connect(); ask('a'); print(names())"
 
     assert run(SETUP + code) == "['invoke_workflow ask']"
 
 
 @pytest.mark.parametrize("endpoint", [False, True])
-def test_a_provider_that_comes_late_is_followed(run: Any, endpoint: bool) -> None:
-    """Set after the connection, and after a first span, it gets the spans from then on."""
+def test_provider_that_is_set_late_is_used_from_then_on(run: Any, endpoint: bool) -> None:
+    """If the application sets its provider after a first span, later spans go there."""
     code = (
         "connect(); ask('a'); trace.set_tracer_provider(own); ask('b'); ask('c'); print(len(names()), len(exchanges))"
     )
@@ -52,8 +52,8 @@ def test_a_provider_that_comes_late_is_followed(run: Any, endpoint: bool) -> Non
 
 
 @pytest.mark.parametrize("endpoint", [False, True])
-def test_nothing_global_is_set(run: Any, endpoint: bool) -> None:
-    """Tracer, meter and logger provider stay the application's to set."""
+def test_no_global_provider_is_set(run: Any, endpoint: bool) -> None:
+    """Tracer, meter and logger provider remain the application's choice."""
     code = """
 connect()
 ask('a')
@@ -66,8 +66,8 @@ germane.tracer.disconnect()
         assert run(SETUP + code, **environment) == "ProxyTracerProvider _ProxyMeterProvider ProxyLoggerProvider"
 
 
-def test_without_an_endpoint_nothing_is_exported_and_ids_are_valid(run: Any) -> None:
-    """A span is then only needed for its ids: no exporter, no thread, no gRPC is loaded."""
+def test_without_an_endpoint_nothing_is_exported(run: Any) -> None:
+    """Spans still have valid ids. No exporter, thread or gRPC library is loaded."""
     code = """
 import threading
 connect()
@@ -93,8 +93,8 @@ germane.tracer.disconnect()
 
 
 @pytest.mark.parametrize("protocol", ["http/protobuf", "grpc"])
-def test_a_private_provider_exports_to_the_endpoint(run: Any, protocol: Any) -> None:
-    """Spans with scores on the original, the late one by carrier, events and metrics: all of it arrives."""
+def test_private_provider_exports_to_the_endpoint(run: Any, protocol: Any) -> None:
+    """Spans with scores, carrier spans of late scores, events and metrics arrive."""
     with OTLPReceiver() as receiver:
         said = run(SETUP + SCORED, **receiver.environment(protocol)).split()
         receiver.wait_for(lambda received: len(received.spans) == 2 and len(received.logs) == 2 and received.metrics)
@@ -123,8 +123,8 @@ def test_a_private_provider_exports_to_the_endpoint(run: Any, protocol: Any) -> 
         ({"OTEL_SERVICE_NAME": "named by the environment"}, (2, 2, True)),
     ],
 )
-def test_switches_of_the_environment_are_honoured(run: Any, environment: dict[str, str], arrived: Any) -> None:
-    """Each signal can be switched off by the variables that every OpenTelemetry program knows."""
+def test_standard_environment_variables_turn_signals_off(run: Any, environment: dict[str, str], arrived: Any) -> None:
+    """Each signal can be turned off by the variables of OpenTelemetry."""
     with OTLPReceiver() as receiver:
         run(SETUP + SCORED, **receiver.environment(), **environment)
         if arrived[0]:
@@ -147,8 +147,8 @@ own.shutdown()
 """
 
 
-def test_hold_on_the_applications_own_provider(run: Any) -> None:
-    """The processor that exports is wrapped: scores land on the spans of the application's own traces."""
+def test_score_processor_works_on_the_provider_of_the_application(run: Any) -> None:
+    """It wraps the exporting processor, and scores arrive on the original spans."""
     with OTLPReceiver() as receiver:
         assert run(SETUP + HOLDING, **receiver.environment(), OTEL_METRICS_EXPORTER="none") == "original"
         receiver.wait_for(lambda received: len(received.spans) == 2)
@@ -169,8 +169,8 @@ print(len(exchanges))
 """
 
 
-def test_a_backend_that_is_away_costs_no_exchange(run: Any) -> None:
-    """Nobody listens at the endpoint: the handler runs, the exchange is kept."""
+def test_unreachable_backend_does_not_affect_capture(run: Any) -> None:
+    """The handler runs and the exchange is captured."""
     environment = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9", "OTEL_EXPORTER_OTLP_TIMEOUT": "1"}
 
     assert run(SETUP + UNREACHABLE, **environment).split()[-1] == "1"
@@ -183,8 +183,8 @@ def disconnected() -> Iterator[None]:
     disconnect()
 
 
-def test_without_a_connection_handlers_just_run(disconnected: None, caplog: pytest.LogCaptureFixture) -> None:
-    """Before the start nothing is captured; that is said once, not once per call."""
+def test_handlers_run_uncaptured_before_start(disconnected: None, caplog: pytest.LogCaptureFixture) -> None:
+    """This is logged once, not once per call."""
     ask = germane.observe(lambda question: question)
 
     with caplog.at_level(logging.WARNING, "germane"):
@@ -193,8 +193,8 @@ def test_without_a_connection_handlers_just_run(disconnected: None, caplog: pyte
     assert germane.current_exchange().id is None
 
 
-def test_connecting_again_goes_to_the_new_sink(disconnected: None) -> None:
-    """A stream under way at the end of a connection still belongs to it."""
+def test_reconnecting_switches_to_the_new_sink(disconnected: None) -> None:
+    """A stream that started earlier still belongs to the former connection."""
     first: list[Any] = []
     second: list[Any] = []
 
@@ -216,15 +216,15 @@ def test_connecting_again_goes_to_the_new_sink(disconnected: None) -> None:
     ]
 
 
-def test_flushing_and_disconnecting_without_anything_to_do(disconnected: None) -> None:
-    """Both may be called at any time, and as often as one likes."""
+def test_flush_and_disconnect_can_be_called_at_any_time(disconnected: None) -> None:
+    """Repeated calls and calls without a connection have no effect."""
     assert flush(1.0)
     disconnect()
     assert flush(1.0)
 
 
-def test_a_connection_shows_its_settings() -> None:
-    """A wrong setting is an error, not ignored."""
+def test_unknown_connection_setting_raises() -> None:
+    """Known settings are fields of the connection."""
     with pytest.raises(TypeError, match="sinck"):
         connect(sinck=print, service="test")
 
@@ -250,8 +250,8 @@ print(child)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
-def test_a_forked_child_counts_from_0_where_the_provider_is_ours(run: Any) -> None:
-    """Or what the parent had counted would be exported by both. Gauges are those of the process that exports them."""
+def test_counters_of_a_private_provider_restart_in_a_forked_child(run: Any) -> None:
+    """Otherwise both processes would export the parent's counts. Gauges belong to the process that exports them."""
     with OTLPReceiver() as receiver:
         child = int(run(FORKING, **receiver.environment()))
         found = {(metric.name, point.value) for metric in receiver.metrics for point in metric.points}

@@ -1,4 +1,4 @@
-"""Hold-and-merge: the table of cases that the processor must pass, by number."""
+"""The score span processor: spans that wait for their scores. Numbers refer to the table of cases."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, Decision, Sampler, Samp
 from opentelemetry.trace import Link, SpanKind, StatusCode
 
 import germane
-from germane.score import UnscoredReason, Score
+from germane.score import Score, UnscoredReason
 from germane.testing import OTLPReceiver
 from germane.tracer.attachment import score_attributes
 from germane.tracer.score_processor import ScoreSpanProcessor
@@ -27,8 +27,8 @@ SCORE = {"germane.evaluation.answer_relevancy": 0.87}
 Key = tuple[int, int]
 
 
-class Bench:
-    """A holder in front of an exporter, and a tracer that feeds it."""
+class ProcessorBench:
+    """A score processor in front of an exporter, and a tracer that feeds it."""
 
     def __init__(self, *, limits: SpanLimits | None = None, sampler: Sampler | None = None, **options: Any) -> None:
         self.exporter = InMemorySpanExporter()
@@ -41,7 +41,7 @@ class Bench:
         self.tracer = self.provider.get_tracer("bench", "1.0")
 
     def span(self, name: str = "span", *, announced: bool = True, **options: Any) -> Key:
-        """Make a span and return its key."""
+        """Create a span, and return its key."""
         span = self.tracer.start_span(name, **options)
         context = span.get_span_context()
         if announced:
@@ -63,12 +63,12 @@ class Bench:
 
 
 @pytest.fixture
-def bench() -> Iterator[Callable[..., Bench]]:
-    """Makes benches and shuts them down."""
-    made: list[Bench] = []
+def bench() -> Iterator[Callable[..., ProcessorBench]]:
+    """Creates benches, and shuts them down after the test."""
+    made: list[ProcessorBench] = []
 
-    def make(**options: Any) -> Bench:
-        made.append(Bench(**options))
+    def make(**options: Any) -> ProcessorBench:
+        made.append(ProcessorBench(**options))
         return made[-1]
 
     yield make
@@ -76,8 +76,8 @@ def bench() -> Iterator[Callable[..., Bench]]:
         one.provider.shutdown()
 
 
-def test_01_what_was_not_announced_passes_at_once(bench: Callable[..., Bench]) -> None:
-    """Other spans, and children of a held one, are not delayed."""
+def test_01_span_that_was_not_announced_is_exported_at_once(bench: Callable[..., ProcessorBench]) -> None:
+    """Other spans, and children of a held span, are not delayed."""
     here = bench()
     with here.tracer.start_as_current_span("held") as held:
         context = held.get_span_context()
@@ -98,8 +98,8 @@ class RecordOnly(Sampler):
 
 
 @pytest.mark.parametrize("sampler", [ALWAYS_OFF, RecordOnly()])
-def test_02_what_is_not_sampled_is_not_held(unconnected: Any, sampler: Sampler) -> None:
-    """It is not exported anyway, so it waits for nothing."""
+def test_02_unsampled_span_is_not_held(unconnected: Any, sampler: Sampler) -> None:
+    """It is not exported anyway."""
     holder = germane.ScoreSpanProcessor(SimpleSpanProcessor(unconnected.exporter), max_delay=60)
     provider = TracerProvider(sampler=sampler, shutdown_on_exit=False)
     unconnected.connect(provider=provider, processor=holder, holds_spans=True)
@@ -109,8 +109,8 @@ def test_02_what_is_not_sampled_is_not_held(unconnected: Any, sampler: Sampler) 
     assert not any(holder.counts.values())
 
 
-def test_03_a_score_lands_on_the_held_span(bench: Callable[..., Bench]) -> None:
-    """One export; everything is the original's, plus the score."""
+def test_03_score_is_added_to_the_held_span(bench: Callable[..., ProcessorBench]) -> None:
+    """The span is exported once, with all its original data and the score."""
     here = bench()
     link = Link(here.tracer.start_span("linked").get_span_context(), {"why": "test"})
     with here.tracer.start_as_current_span("parent"):
@@ -140,8 +140,10 @@ def test_03_a_score_lands_on_the_held_span(bench: Callable[..., Bench]) -> None:
     assert here.counts == {"held": 1, "scored": 1}
 
 
-def test_04_an_ended_span_is_closed(bench: Callable[..., Bench], caplog: pytest.LogCaptureFixture) -> None:
-    """What the application sets after the end does not come through the holder either."""
+def test_04_ended_span_cannot_be_changed(
+    bench: Callable[..., ProcessorBench], caplog: pytest.LogCaptureFixture
+) -> None:
+    """Attributes that the application sets after the end are ignored."""
     here = bench()
     span = here.tracer.start_span("held")
     key = span.get_span_context().trace_id, span.get_span_context().span_id
@@ -154,8 +156,8 @@ def test_04_an_ended_span_is_closed(bench: Callable[..., Bench], caplog: pytest.
     assert "ended span" in caplog.text
 
 
-def test_05_a_second_score_finds_the_span_gone(bench: Callable[..., Bench]) -> None:
-    """The caller sends a carrier for it."""
+def test_05_second_score_comes_too_late(bench: Callable[..., ProcessorBench]) -> None:
+    """The span was exported with the first score, so the caller needs a carrier span."""
     here = bench()
     key = here.span()
 
@@ -164,8 +166,10 @@ def test_05_a_second_score_finds_the_span_gone(bench: Callable[..., Bench]) -> N
     assert here.counts == {"held": 1, "scored": 1, "late": 1}
 
 
-def test_06_without_a_score_a_span_leaves_at_its_deadline(bench: Callable[..., Bench], wait_until: Any) -> None:
-    """Once, unscored, after the time it may wait, and not before."""
+def test_06_span_without_a_score_is_exported_at_its_deadline(
+    bench: Callable[..., ProcessorBench], wait_until: Any
+) -> None:
+    """It is exported once, not before its maximum delay."""
     here = bench(max_delay=0.2)
     began = time.monotonic()
     here.span()
@@ -176,8 +180,8 @@ def test_06_without_a_score_a_span_leaves_at_its_deadline(bench: Callable[..., B
     assert here.counts == {"held": 1, "expired": 1}
 
 
-def test_06_each_span_has_its_own_deadline(bench: Callable[..., Bench], wait_until: Any) -> None:
-    """The thread that watches goes on when it had nothing to watch for a while."""
+def test_06_each_span_has_its_own_deadline(bench: Callable[..., ProcessorBench], wait_until: Any) -> None:
+    """The deadline thread continues after a period without spans."""
     here = bench(max_delay=0.05)
     for number in range(3):
         here.span(str(number))
@@ -187,16 +191,16 @@ def test_06_each_span_has_its_own_deadline(bench: Callable[..., Bench], wait_unt
     assert len([thread for thread in threading.enumerate() if thread is here.holder._thread]) == 1
 
 
-def test_06_no_time_to_wait_is_no_wait(bench: Callable[..., Bench]) -> None:
-    """With `max_delay=0` nothing is held."""
+def test_06_max_delay_zero_holds_no_span(bench: Callable[..., ProcessorBench]) -> None:
+    """With ``max_delay=0``, all spans are exported at once."""
     here = bench(max_delay=0)
     here.span("a")
 
     assert here.names == ["a"]
 
 
-def test_07_a_score_before_its_span_is_kept_for_it(bench: Callable[..., Bench]) -> None:
-    """It was announced, so it will come; when it does, it leaves with its score at once."""
+def test_07_score_that_precedes_its_span_waits_for_it(bench: Callable[..., ProcessorBench]) -> None:
+    """The announced span is exported with its score as soon as it ends."""
     here = bench()
     span = here.tracer.start_span("late")
     key = span.get_span_context().trace_id, span.get_span_context().span_id
@@ -210,8 +214,8 @@ def test_07_a_score_before_its_span_is_kept_for_it(bench: Callable[..., Bench]) 
 
 
 @pytest.mark.parametrize("how", ["evicted", "withdrawn", "shutdown"])
-def test_07_a_score_whose_span_never_comes_is_handed_back(bench: Callable[..., Bench], how: str) -> None:
-    """Evicted, withdrawn or left at shutdown, it becomes a carrier."""
+def test_07_score_whose_span_never_arrives_is_returned(bench: Callable[..., ProcessorBench], how: str) -> None:
+    """If the announcement is evicted or withdrawn, or at shutdown, the score needs a carrier span."""
     here = bench(max_spans=2)
     here.holder.announce((1, 1))
     assert here.holder.attach((1, 1), SCORE) == "stashed"
@@ -227,8 +231,8 @@ def test_07_a_score_whose_span_never_comes_is_handed_back(bench: Callable[..., B
     assert here.holder.attach((1, 1), SCORE) == "gone"
 
 
-def test_07_what_is_left_at_the_end_is_carried(unconnected: Any) -> None:
-    """Disconnecting sends the carrier while spans can still be exported."""
+def test_07_remaining_scores_get_carrier_spans_at_disconnect(unconnected: Any) -> None:
+    """They are sent while spans can still be exported."""
     holder = germane.ScoreSpanProcessor(SimpleSpanProcessor(unconnected.exporter), max_delay=60)
     unconnected.connect(processor=holder, holds_spans=True)
     holder.announce((1, 1))
@@ -239,16 +243,16 @@ def test_07_what_is_left_at_the_end_is_carried(unconnected: Any) -> None:
     assert unconnected.attributes()["germane.evaluation.answer_relevancy"] == 0.87
 
 
-def test_08_what_was_never_announced_is_gone(bench: Callable[..., Bench]) -> None:
-    """A score of another process, or after the span left, is not kept."""
+def test_08_score_of_an_unannounced_span_is_not_kept(bench: Callable[..., ProcessorBench]) -> None:
+    """The span belongs to another process, or has been exported."""
     here = bench()
 
     assert here.holder.attach((1, 1), SCORE) == "gone"
     assert here.counts == {"late": 1}
 
 
-def test_09_a_flush_lets_held_spans_go(bench: Callable[..., Bench]) -> None:
-    """They leave first, then the inner processor is flushed."""
+def test_09_flush_exports_held_spans(bench: Callable[..., ProcessorBench]) -> None:
+    """Held spans are exported first, then the inner processor is flushed."""
     exporter = InMemorySpanExporter()
     here = bench()
     here.holder.processor = BatchSpanProcessor(exporter)
@@ -258,8 +262,8 @@ def test_09_a_flush_lets_held_spans_go(bench: Callable[..., Bench]) -> None:
     assert [span.name for span in exporter.get_finished_spans()] == ["a"]
 
 
-def test_10_a_shutdown_loses_nothing(bench: Callable[..., Bench]) -> None:
-    """The thread ends, what was held is exported, and later spans are not held any more."""
+def test_10_shutdown_exports_held_spans(bench: Callable[..., ProcessorBench]) -> None:
+    """The thread ends, and later spans are not held."""
     here = bench()
     here.span("a")
     here.span("b")
@@ -271,8 +275,8 @@ def test_10_a_shutdown_loses_nothing(bench: Callable[..., Bench]) -> None:
     assert here.holder.closed
 
 
-def test_11_beyond_its_room_the_oldest_leave(bench: Callable[..., Bench]) -> None:
-    """Ten spans, room for three: seven leave unscored in order, three stay; nothing blocks, nothing is lost."""
+def test_11_oldest_spans_are_exported_when_the_processor_is_full(bench: Callable[..., ProcessorBench]) -> None:
+    """With ten spans and room for three, seven are exported unscored in order. Nothing blocks or is lost."""
     here = bench(max_spans=3)
     for number in range(10):
         here.span(str(number))
@@ -283,8 +287,8 @@ def test_11_beyond_its_room_the_oldest_leave(bench: Callable[..., Bench]) -> Non
     assert here.names == [str(number) for number in range(10)]
 
 
-def test_12_counts_of_what_was_dropped_are_kept(bench: Callable[..., Bench]) -> None:
-    """The score is not bound by the limit, and hides nothing of what the limit dropped."""
+def test_12_dropped_counts_of_a_span_are_unchanged(bench: Callable[..., ProcessorBench]) -> None:
+    """The score is exempt from the attribute limit, and the counts of dropped items remain."""
     here = bench(limits=SpanLimits(max_span_attributes=2, max_events=1, max_links=1))
     span = here.tracer.start_span("held", attributes={"a": 1, "b": 2, "c": 3})
     span.add_event("1")
@@ -334,8 +338,8 @@ print("done")
 """
 
 
-def test_13_15_forked_children_export_their_own_spans_only(run: Any) -> None:
-    """A span held at the fork is the parent's; every span arrives exactly once, with its own score."""
+def test_13_15_forked_children_export_only_their_own_spans(run: Any) -> None:
+    """A span held at the fork belongs to the parent. Each span arrives once, with its own score."""
     with OTLPReceiver() as receiver:
         assert run(FORKING, **receiver.environment(), OTEL_METRICS_EXPORTER="none", OTEL_LOGS_EXPORTER="none") == "done"
         receiver.wait_for(lambda received: len(received.spans) >= 3)
@@ -374,13 +378,13 @@ print(json.dumps(told))
 """
 
 
-def test_13_a_fork_in_the_middle_of_a_call(run: Any) -> None:
-    """The call is the parent's, and yields one exchange; what the child calls is its own."""
+def test_13_call_in_progress_at_a_fork_belongs_to_the_parent(run: Any) -> None:
+    """It yields one exchange. Calls of the child have their own."""
     assert json.loads(run(IN_A_CALL)) == [["ask", "Why?", "parent"]]
 
 
-class Strict(SpanExporter):
-    """An exporter that may not be called twice at once."""
+class SerialExporter(SpanExporter):
+    """An exporter that fails if two threads call it at once."""
 
     def __init__(self) -> None:
         self.spans: list[ReadableSpan] = []
@@ -398,9 +402,9 @@ class Strict(SpanExporter):
             self.busy.release()
 
 
-def test_14_threads_lose_and_double_nothing(bench: Callable[..., Bench]) -> None:
-    """3 threads with 300 spans each, half of them held, and a scorer: 900 spans, the scores on the right ones."""
-    here, exporter = bench(max_delay=0.05), Strict()
+def test_14_concurrent_spans_are_exported_exactly_once(bench: Callable[..., ProcessorBench]) -> None:
+    """Three threads with 300 spans each, half of them held, and a scorer: 900 spans, with scores on the right ones."""
+    here, exporter = bench(max_delay=0.05), SerialExporter()
     here.holder.processor = BatchSpanProcessor(exporter, max_queue_size=4096)
     keys: list[Key] = []
     outcomes: dict[Key, str] = {}
@@ -432,13 +436,13 @@ def test_14_threads_lose_and_double_nothing(bench: Callable[..., Bench]) -> None
     assert all(span.attributes["score.of"] == f"{identity:x}" for identity, span in scored.items())
 
 
-def test_16_counts_are_shown(bench: Callable[..., Bench]) -> None:
-    """How spans were held and how they left can be asked."""
+def test_16_processor_counts_spans_by_outcome(bench: Callable[..., ProcessorBench]) -> None:
+    """``counts`` has the number of held spans, and of spans by the reason for their export."""
     assert set(bench().holder.counts) == {"held", "scored", "expired", "overflow", "early", "late"}
 
 
-def test_17_several_scores_are_one_attach(bench: Callable[..., Bench]) -> None:
-    """Their indices follow one another, without gaps; see also the spans' own tests."""
+def test_17_several_scores_are_attached_together(bench: Callable[..., ProcessorBench]) -> None:
+    """Their indices are consecutive."""
     scores = [Score(scorer=name, fingerprint="f", value=0.5) for name in ("a", "b")]
     failed = Score(scorer="c", fingerprint="f", reason=UnscoredReason.UNPARSABLE)
     shown = score_attributes([*scores, failed])
@@ -447,8 +451,8 @@ def test_17_several_scores_are_one_attach(bench: Callable[..., Bench]) -> None:
     assert (names, "evaluations.3.evaluation.name" in shown) == (["a", "b", "c"], False)
 
 
-class Raising(SpanProcessor):
-    """A processor that fails on one span, and hands others on."""
+class RaisingProcessor(SpanProcessor):
+    """A processor that fails on one span, and passes others on."""
 
     def __init__(self, inner: SpanProcessor) -> None:
         self.inner = inner
@@ -459,10 +463,10 @@ class Raising(SpanProcessor):
         self.inner.on_end(span)
 
 
-def test_a_processor_that_raises_stops_nothing(bench: Callable[..., Bench], wait_until: Any) -> None:
-    """The thread that watches deadlines outlives it, and the other spans leave."""
+def test_error_in_the_inner_processor_affects_one_span(bench: Callable[..., ProcessorBench], wait_until: Any) -> None:
+    """The deadline thread continues, and other spans are exported."""
     here = bench(max_delay=0.05)
-    here.holder.processor = Raising(here.holder.processor)
+    here.holder.processor = RaisingProcessor(here.holder.processor)
     for name in ("bad", "good", "bad"):
         here.span(name)
     wait_until(lambda: here.names == ["good"])
@@ -471,8 +475,8 @@ def test_a_processor_that_raises_stops_nothing(bench: Callable[..., Bench], wait
     wait_until(lambda: here.names == ["good", "later"])
 
 
-def test_a_span_that_ends_while_the_holder_is_busy_does_not_block(bench: Callable[..., Bench]) -> None:
-    """The collector may end a forgotten stream, and with it a span, on a thread that is inside the holder."""
+def test_span_that_ends_inside_the_processor_does_not_deadlock(bench: Callable[..., ProcessorBench]) -> None:
+    """The garbage collector may end a forgotten stream, and its span, on a thread that is inside the processor."""
     here = bench()
     with here.holder._lock:
         here.span("inside")
@@ -480,8 +484,8 @@ def test_a_span_that_ends_while_the_holder_is_busy_does_not_block(bench: Callabl
     assert here.counts == {"held": 1}
 
 
-def test_the_inner_processor_sees_starts(bench: Callable[..., Bench]) -> None:
-    """A processor that works at the start or just before the end of spans still does."""
+def test_inner_processor_is_called_at_the_start_of_spans(bench: Callable[..., ProcessorBench]) -> None:
+    """Processors that work at the start or just before the end of spans still do."""
 
     seen: list[str] = []
 

@@ -1,4 +1,4 @@
-"""The spans, events and metrics, name by name, in both conventions."""
+"""Spans, events and metrics: names and attributes in both conventions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from opentelemetry.trace import SpanKind, StatusCode
 
 import germane
 from germane.exchange import Exchange
-from germane.score import UnscoredReason, Score
+from germane.score import Score, UnscoredReason
 from germane.tracer import attach_scores
 
 SCORED = Score(
@@ -32,7 +32,9 @@ SCORED = Score(
     latency=0.4,
 )
 PROXY = Score(scorer="question_answer_similarity", fingerprint="f2", value=0.5)
-FAILED = Score(scorer="faithfulness", fingerprint="f3", reason=UnscoredReason.JUDGE_TIMEOUT, explanation="too slow", judge="m")
+FAILED = Score(
+    scorer="faithfulness", fingerprint="f3", reason=UnscoredReason.JUDGE_TIMEOUT, explanation="too slow", judge="m"
+)
 SKIPPED = Score(scorer="answer_relevancy", fingerprint="f1", reason=UnscoredReason.MISSING_INPUT)
 IDENTIFIER = f"germane@{version('germane')}"
 
@@ -48,8 +50,8 @@ def ask(question: str) -> str:
     return "Reset it."
 
 
-def test_a_handlers_span(traced: Any) -> None:
-    """A CHAIN of OpenInference and an invoke_workflow of the GenAI conventions, at once."""
+def test_span_of_a_handler_follows_both_conventions(traced: Any) -> None:
+    """It is a CHAIN of OpenInference and an invoke_workflow of the GenAI conventions."""
     ask('Wh"y?')
 
     span = traced.span("support")
@@ -73,8 +75,8 @@ def test_a_handlers_span(traced: Any) -> None:
     assert json.loads(span.attributes["gen_ai.input.messages"])[0]["parts"][0]["content"] == 'Wh"y?'
 
 
-def test_a_retrievers_span(traced: Any) -> None:
-    """A RETRIEVER of OpenInference and a retrieval of the GenAI conventions, at once."""
+def test_span_of_a_retriever_follows_both_conventions(traced: Any) -> None:
+    """It is a RETRIEVER of OpenInference and a retrieval of the GenAI conventions."""
     ask("Why?")
 
     span = traced.span("docs")
@@ -101,8 +103,8 @@ def test_a_retrievers_span(traced: Any) -> None:
     assert span.parent.span_id == traced.span("support").context.span_id
 
 
-def test_documents_are_capped(traced: Any) -> None:
-    """A span shows thirty documents and never loses its kind and query to them; long ones are cut."""
+def test_span_has_at_most_thirty_documents(traced: Any) -> None:
+    """Long documents are truncated. The kind of the span and the query are not dropped."""
     many = [{"text": "x" * 100_000, "id": str(n), "score": n} for n in range(90)]
     germane.retrieval(source="docs")(lambda query: many)("Why?")
 
@@ -114,8 +116,8 @@ def test_documents_are_capped(traced: Any) -> None:
     assert len(shown) < 128
 
 
-def test_added_contexts_are_a_retrievers_span(traced: Any) -> None:
-    """A synthetic child carries what `add_contexts` was given."""
+def test_added_contexts_get_a_retrieval_span(traced: Any) -> None:
+    """The span is a child of the handler's span."""
 
     @germane.observe(route="support")
     def add(question: str) -> str:
@@ -136,8 +138,8 @@ def test_added_contexts_are_a_retrievers_span(traced: Any) -> None:
     assert (span.kind, span.parent.span_id) == (SpanKind.CLIENT, traced.span("workflow support").context.span_id)
 
 
-def test_the_span_of_a_handler_that_raised(traced: Any) -> None:
-    """Status and event are those that OpenTelemetry itself would record."""
+def test_span_of_a_failed_handler_has_the_error(traced: Any) -> None:
+    """Status and event are those that OpenTelemetry records."""
 
     @germane.observe(route="support")
     def fail(question: str) -> str:
@@ -155,8 +157,8 @@ def test_the_span_of_a_handler_that_raised(traced: Any) -> None:
     assert "output.value" not in span.attributes
 
 
-def test_the_type_of_an_error_is_told_in_full(traced: Any) -> None:
-    """On the span with its module, as OpenTelemetry has it; in the exchange by its name."""
+def test_error_type_on_the_span_includes_the_module(traced: Any) -> None:
+    """The exchange has the short name."""
     with pytest.raises(json.JSONDecodeError):
         germane.observe(route="support")(json.loads)("Why?")
 
@@ -200,10 +202,10 @@ def held(unconnected: Any) -> Any:
 
 
 class TestOriginal:
-    """Scores on the span they belong to."""
+    """Scores on the original span."""
 
-    def test_scores_land_on_the_span(self, held: Any) -> None:
-        """All of them at once, numbered without gaps, and one flat number per metric."""
+    def test_scores_are_attributes_of_the_original_span(self, held: Any) -> None:
+        """All scores are set together, with consecutive indices and one flat number per metric."""
         ask("Why?")
         assert [span.name for span in held.spans] == ["retrieval docs"]
 
@@ -214,8 +216,8 @@ class TestOriginal:
         assert shown["output.value"] == "Reset it."
         assert len(held.spans) == 2
 
-    def test_a_failed_score_is_no_number(self, held: Any) -> None:
-        """Label and explanation say what happened; nothing can be averaged by mistake."""
+    def test_failed_score_has_no_number(self, held: Any) -> None:
+        """Label and explanation describe the failure, so that nothing is averaged by mistake."""
         ask("Why?")
 
         assert attach_scores(held.exchange, [FAILED]) == "original"
@@ -224,22 +226,22 @@ class TestOriginal:
         assert held.attributes("support")["evaluations.0.evaluation.label"] == "judge_timeout"
 
     @pytest.mark.parametrize("scores", [[SKIPPED], []])
-    def test_a_skipped_score_lets_the_span_go(self, held: Any, scores: list[Score]) -> None:
-        """There is nothing to wait for: the span leaves at once, as it is."""
+    def test_skipped_score_releases_the_span(self, held: Any, scores: list[Score]) -> None:
+        """The span is exported at once, unchanged."""
         ask("Why?")
 
         assert attach_scores(held.exchange, scores) == "none"
         assert "evaluations.0.evaluation.name" not in held.attributes("support")
 
     @pytest.mark.parametrize("answer", [None, ""])
-    def test_nothing_waits_without_question_and_answer(self, held: Any, answer: Any) -> None:
-        """What cannot be scored leaves at once."""
+    def test_span_without_question_or_answer_does_not_wait(self, held: Any, answer: Any) -> None:
+        """The exchange cannot be scored."""
         germane.observe(route="support")(lambda question: answer)("Why?")
 
         assert held.span("support")
 
-    def test_what_is_not_drawn_does_not_wait(self, unconnected: Any) -> None:
-        """At a rate of one half, about half of the spans wait: those whose draw is that low."""
+    def test_span_of_an_unsampled_exchange_does_not_wait(self, unconnected: Any) -> None:
+        """At a sample rate of 0.5, only spans with a sampling key up to 0.5 wait."""
         holder = germane.ScoreSpanProcessor(SimpleSpanProcessor(unconnected.exporter), max_delay=60)
         unconnected.connect(processor=holder, holds_spans=True, sample_rate=0.5)
         for _ in range(60):
@@ -249,14 +251,14 @@ class TestOriginal:
         assert gone == {exchange.trace_id for exchange in unconnected.exchanges if exchange.sampling_key > 0.5}
         assert 0 < len(gone) < 60
 
-    def test_only_the_outermost_handler_waits(self, held: Any) -> None:
-        """Inner handlers have no exchange, so no score will come."""
+    def test_only_the_span_of_the_outermost_handler_waits(self, held: Any) -> None:
+        """Inner handlers have no exchange, so they get no score."""
         germane.observe(route="outer")(lambda question: ask(question))("Why?")
 
         assert [span.name for span in held.spans] == ["retrieval docs", "invoke_workflow support"]
 
-    def test_a_stream_waits_after_its_last_chunk(self, held: Any) -> None:
-        """So does an exchange that was streamed."""
+    def test_span_of_a_stream_waits_after_its_last_chunk(self, held: Any) -> None:
+        """A streamed exchange gets its score on the original span, too."""
 
         @germane.observe(route="stream")
         def stream(question: str) -> Iterator[str]:
@@ -267,8 +269,8 @@ class TestOriginal:
         assert attach_scores(held.exchange, [PROXY]) == "original"
         assert held.attributes("stream")["germane.evaluation.question_answer_similarity"] == 0.5
 
-    def test_two_processors_get_the_score_each(self, unconnected: Any) -> None:
-        """An application that exports to two places wraps both; a holder that never sees the span stays empty."""
+    def test_each_score_processor_exports_the_score(self, unconnected: Any) -> None:
+        """An application may wrap several exporting processors. One that never sees the span is not affected."""
         stray = germane.ScoreSpanProcessor(SimpleSpanProcessor(unconnected.exporter), max_delay=60)
         first = germane.ScoreSpanProcessor(SimpleSpanProcessor(unconnected.exporter), max_delay=60)
         second = germane.ScoreSpanProcessor(SimpleSpanProcessor(unconnected.exporter), max_delay=60)
@@ -276,17 +278,19 @@ class TestOriginal:
         ask("Why?")
 
         assert attach_scores(unconnected.exchange, [PROXY]) == "original"
-        scored = [span for span in unconnected.spans if "germane.evaluation.question_answer_similarity" in span.attributes]
+        scored = [
+            span for span in unconnected.spans if "germane.evaluation.question_answer_similarity" in span.attributes
+        ]
         assert [span.name for span in scored] == ["invoke_workflow support"] * 2
         assert stray.counts["early"] == 0
         stray.shutdown()
 
 
 class TestCarrier:
-    """Scores that come when their span has gone."""
+    """Scores whose original span has been exported."""
 
-    def test_a_carrier_links_to_the_span(self, traced: Any) -> None:
-        """A root of its own, with exactly one link, and all scores."""
+    def test_carrier_span_links_to_the_original_span(self, traced: Any) -> None:
+        """It is a root span with one link and all scores."""
         ask("Why?")
         with traced.provider.get_tracer("app").start_as_current_span("elsewhere"):
             assert attach_scores(traced.exchange, [SCORED, PROXY, FAILED]) == "carrier"
@@ -313,31 +317,36 @@ class TestCarrier:
         )
 
     @pytest.mark.parametrize("scores", [[FAILED], [SKIPPED], []])
-    def test_without_a_value_there_is_none(self, traced: Any, scores: list[Score]) -> None:
-        """Nobody needs a span that says nothing was found out."""
+    def test_scores_without_a_value_get_no_carrier_span(self, traced: Any, scores: list[Score]) -> None:
+        """A carrier span without a value has no use."""
         ask("Why?")
 
         assert attach_scores(traced.exchange, scores) == "none"
         assert len(traced.spans) == 2
 
-    def test_a_second_score_comes_by_carrier(self, held: Any) -> None:
-        """The first took the span along."""
+    def test_second_score_gets_a_carrier_span(self, held: Any) -> None:
+        """The original span was exported with the first score."""
         ask("Why?")
 
-        assert [attach_scores(held.exchange, [SCORED]), attach_scores(held.exchange, [PROXY])] == ["original", "carrier"]
+        assert [attach_scores(held.exchange, [SCORED]), attach_scores(held.exchange, [PROXY])] == [
+            "original",
+            "carrier",
+        ]
 
-    def test_a_carrier_is_no_exchange(self, traced: Any) -> None:
-        """It is not captured, and it waits for nothing."""
+    def test_carrier_span_is_not_captured(self, traced: Any) -> None:
+        """It yields no exchange, and does not wait for a score."""
         ask("Why?")
         attach_scores(traced.exchange, [SCORED])
 
         assert len(traced.exchanges) == 1
         assert len(traced.spans) == 3
 
-    def test_an_explanation_can_always_be_encoded(self, traced: Any) -> None:
-        """A judge's text may hold what UTF-8 cannot."""
+    def test_explanation_that_cannot_be_encoded_is_cleaned(self, traced: Any) -> None:
+        """A judge's text may contain characters that UTF-8 cannot encode."""
         ask("Why?")
-        attach_scores(traced.exchange, [Score(scorer="s", fingerprint="f", value=1.0, explanation="a\ud800b" + "x" * 100_000)])
+        attach_scores(
+            traced.exchange, [Score(scorer="s", fingerprint="f", value=1.0, explanation="a\ud800b" + "x" * 100_000)]
+        )
 
         shown = traced.attributes("evaluation")["evaluations.0.evaluation.explanation"]
         assert (shown[:3], len(shown)) == ("a?b", 32_768)
@@ -364,9 +373,10 @@ metrics.set_meter_provider(MeterProvider([reader], shutdown_on_exit=False))
 exchange = Exchange(id="1" * 32, trace_id="a" * 32, span_id="b" * 16, service="s", route="support", question="q",
                     answer="a", started_at=datetime.now(UTC))
 attach_scores(exchange, [
-    Score(scorer="relevancy", fingerprint="f", value=0.87, label="mostly_relevant", explanation="near", latency=0.4, judge="m",
-          input_tokens=120, output_tokens=30, cost=0.002),
-    Score(scorer="faithfulness", fingerprint="f", reason=UnscoredReason.JUDGE_TIMEOUT, explanation="too slow", latency=9.0),
+    Score(scorer="relevancy", fingerprint="f", value=0.87, label="mostly_relevant", explanation="near", latency=0.4,
+          judge="m", input_tokens=120, output_tokens=30, cost=0.002),
+    Score(scorer="faithfulness", fingerprint="f", reason=UnscoredReason.JUDGE_TIMEOUT, explanation="too slow",
+          latency=9.0),
     Score(scorer="other", fingerprint="f", reason=UnscoredReason.BUDGET, input_tokens=5, latency=0.1),
 ])
 events = [
@@ -389,13 +399,13 @@ print(json.dumps([events, measured]))
 
 @pytest.fixture(scope="module")
 def signals() -> Any:
-    """The events and metrics of one scored, one failed and one skipped score, of an application's own providers."""
+    """Events and metrics of a scored, a failed and a skipped score, from the application's providers."""
     result = subprocess.run([sys.executable, "-c", SIGNALS], capture_output=True, text=True, check=True, timeout=60)
     return json.loads(result.stdout)
 
 
-def test_each_score_is_an_event_in_the_spans_context(signals: Any) -> None:
-    """`gen_ai.evaluation.result` with the trace and span it speaks of; a failed one has error.type and no value."""
+def test_each_score_is_an_event_in_the_context_of_its_span(signals: Any) -> None:
+    """``gen_ai.evaluation.result`` has the trace and span id. A failed score has error.type and no value."""
     events, _ = signals
 
     assert events == [
@@ -425,10 +435,10 @@ def test_each_score_is_an_event_in_the_spans_context(signals: Any) -> None:
     ]
 
 
-def test_each_score_is_measured_with_an_exemplar(signals: Any) -> None:
-    """Value and duration point at the span, as tokens and money do; what failed has no value.
+def test_score_metrics_have_exemplars(signals: Any) -> None:
+    """Value, duration, tokens and cost refer to the span. A failed score has no value.
 
-    What was skipped is no score, and its tokens are spent all the same.
+    A skipped score is not counted as a score, but its tokens are counted.
     """
     _, measured = signals
     exemplar = ["a" * 32, "b" * 16]
@@ -453,8 +463,8 @@ def test_each_score_is_measured_with_an_exemplar(signals: Any) -> None:
     assert [point[:2] for point in measured["germane.evaluation.cost"][1]] == [[labels, 0.002]]
 
 
-def test_attaching_needs_no_connection() -> None:
-    """A worker process that only scores has no handlers: nothing is exported, and nothing fails."""
+def test_scores_can_be_attached_without_a_connection() -> None:
+    """In a worker process without handlers, nothing is exported and nothing fails."""
     exchange = Exchange(
         id="1" * 32,
         trace_id="a" * 32,

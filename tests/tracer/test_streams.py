@@ -1,4 +1,4 @@
-"""Streams that handlers return: the caller has the original in all but one way, its items are recorded."""
+"""Returned streams: the caller gets an equivalent stream, and its items are captured."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from germane.testing import strict
 
 
 class Stream:
-    """As clients of language models return them: an iterator that can be closed, and asked things."""
+    """A stream as clients of language models return it: an iterator with ``close`` and attributes."""
 
     model = "m1"
 
@@ -78,7 +78,7 @@ class Stream:
 
 
 class AsyncStream:
-    """The same, asynchronous."""
+    """The asynchronous counterpart of :class:`Stream`."""
 
     def __init__(self, *texts: str, fails: BaseException | None = None) -> None:
         self.stream = Stream(*texts, fails=fails)
@@ -104,15 +104,15 @@ class AsyncStream:
 
 
 def returning(stream: Any) -> Any:
-    """What a handler's caller gets when it returns this stream."""
+    """Return what the caller of a handler gets that returns this stream."""
     return germane.observe(route="ask")(lambda question: stream)("Why?")
 
 
 class TestIterator:
-    """An iterator that is no generator."""
+    """Iterators that are not generators."""
 
-    def test_it_is_what_it_was(self, traced: Any) -> None:
-        """Class, attributes, methods and operators are the original's."""
+    def test_stream_keeps_its_class_and_attributes(self, traced: Any) -> None:
+        """Class, attributes, methods and operators work as on the original."""
         original = Stream("a", "b")
         stream = returning(original)
 
@@ -129,14 +129,14 @@ class TestIterator:
         with pytest.raises(AttributeError, match="nothing"):
             stream.nothing  # noqa: B018 - it raises
 
-    def test_it_can_be_copied(self, traced: Any) -> None:
-        """A copy is one of the original."""
+    def test_stream_can_be_copied(self, traced: Any) -> None:
+        """A copy is a copy of the original stream."""
         copied = copy.copy(returning(Stream("a", "b")))
 
         assert (type(copied), list(copied)) == (Stream, ["a", "b"])
 
-    def test_its_error_is_its_own(self, traced: Any) -> None:
-        """The exchange has what came before."""
+    def test_error_of_a_stream_reaches_the_caller(self, traced: Any) -> None:
+        """The exchange has the items before the error."""
         error = LookupError("broke")
         stream = returning(Stream("a", fails=error))
 
@@ -147,8 +147,8 @@ class TestIterator:
         assert (traced.exchange.answer, traced.exchange.status) == ("a", "error")
 
     @pytest.mark.parametrize("how", ["close", "with", "dropped"])
-    def test_ending_it_early(self, traced: Any, how: str) -> None:
-        """Closed, left, or forgotten: abandoned, with what was read."""
+    def test_stream_that_is_ended_early_is_abandoned(self, traced: Any, how: str) -> None:
+        """It may be closed, left or garbage-collected. The items so far are the answer."""
         original = Stream("a", "b")
         stream = returning(original)
         next(stream)
@@ -164,8 +164,8 @@ class TestIterator:
         assert (traced.exchange.answer, traced.exchange.status) == ("a", "abandoned")
         assert original.closed == (how != "dropped")
 
-    def test_one_whose_iter_is_another(self, traced: Any) -> None:
-        """An object that is an iterator and hands out others is recorded through those."""
+    def test_iterator_that_returns_another_iterator_is_captured(self, traced: Any) -> None:
+        """The items of the inner iterator are captured."""
 
         class Odd(Stream):
             def __iter__(self) -> Any:
@@ -174,8 +174,8 @@ class TestIterator:
         assert list(returning(Odd("a", "b"))) == ["a", "b"]
         assert traced.exchange.answer == "ab"
 
-    def test_one_that_enters_as_another(self, traced: Any) -> None:
-        """What `with` gives is the original's business."""
+    def test_context_manager_returns_the_value_of_the_original(self, traced: Any) -> None:
+        """``with`` binds the object that the original returns."""
 
         class Odd(Stream):
             def __enter__(self) -> Any:
@@ -196,26 +196,26 @@ class TestIterator:
             lambda: enumerate("a"),
         ],
     )
-    def test_those_of_python(self, traced: Any, make: Callable[[], Any]) -> None:
-        """Built-in iterators give what they give."""
+    def test_built_in_iterators_yield_their_items(self, traced: Any, make: Callable[[], Any]) -> None:
+        """Iterators such as ``map`` and ``zip`` are captured."""
         assert list(returning(make())) == list(make())
         assert traced.exchange.status == "ok"
 
-    def test_a_cursor(self, traced: Any) -> None:
-        """A database cursor is an iterator too, and more."""
+    def test_database_cursor_is_captured(self, traced: Any) -> None:
+        """A cursor is an iterator with additional methods."""
         with closing(sqlite3.connect(":memory:")) as database:
             cursor = returning(database.execute("select 1, 2"))
 
             assert (cursor.description[0][0], cursor.fetchone(), cursor.fetchone()) == ("1", (1, 2), None)
 
-    def test_a_file_is_no_stream(self, traced: Any) -> None:
-        """Nobody returns an open file as an answer in pieces; it passes as it is."""
+    def test_file_is_not_captured_as_a_stream(self, traced: Any) -> None:
+        """An open file is returned unchanged."""
         file = io.StringIO("a\nb\n")
 
         assert returning(file) is file
 
-    def test_items_are_produced_under_the_handlers_span(self, traced: Any) -> None:
-        """A span made while an item is produced is a child of the handler's."""
+    def test_items_are_produced_under_the_span_of_the_handler(self, traced: Any) -> None:
+        """A span that starts while an item is produced is a child of the handler's span."""
         tracer = traced.provider.get_tracer("app")
 
         def produce(text: str) -> str:
@@ -226,8 +226,8 @@ class TestIterator:
         assert traced.span("inside").parent.span_id == traced.span("ask").context.span_id
         assert not trace.get_current_span().get_span_context().is_valid
 
-    def test_threads_may_share_it(self, traced: Any, caplog: pytest.LogCaptureFixture) -> None:
-        """Several readers at once get each item once, and all of it is recorded."""
+    def test_threads_can_share_a_stream(self, traced: Any, caplog: pytest.LogCaptureFixture) -> None:
+        """Each item is read once, and all items are captured."""
 
         class Shared(Stream):
             lock = threading.Lock()
@@ -249,10 +249,10 @@ class TestIterator:
 
 
 class TestAsynchronousIterator:
-    """The same for asynchronous ones."""
+    """Asynchronous iterators that are not generators."""
 
-    def test_it_is_read_to_its_end(self, traced: Any) -> None:
-        """Its items are the answer."""
+    def test_items_of_an_asynchronous_stream_are_the_answer(self, traced: Any) -> None:
+        """Reading the stream to its end captures all items."""
 
         async def read() -> list[str]:
             return [text async for text in returning(AsyncStream("a", "b"))]
@@ -260,8 +260,8 @@ class TestAsynchronousIterator:
         assert asyncio.run(read()) == ["a", "b"]
         assert (traced.exchange.answer, traced.exchange.status) == ("ab", "ok")
 
-    def test_its_error_is_its_own(self, traced: Any) -> None:
-        """The exchange has what came before."""
+    def test_error_of_an_asynchronous_stream_reaches_the_caller(self, traced: Any) -> None:
+        """The exchange has the items before the error."""
 
         async def read() -> None:
             async for _ in returning(AsyncStream("a", fails=LookupError("broke"))):
@@ -272,8 +272,8 @@ class TestAsynchronousIterator:
         assert (traced.exchange.answer, traced.exchange.status) == ("a", "error")
 
     @pytest.mark.parametrize("how", ["aclose", "with"])
-    def test_ending_it_early(self, traced: Any, how: str) -> None:
-        """Closed or left: abandoned, with what was read."""
+    def test_asynchronous_stream_that_is_ended_early_is_abandoned(self, traced: Any, how: str) -> None:
+        """It may be closed or left. The items so far are the answer."""
         original = AsyncStream("a", "b")
 
         async def read() -> None:
@@ -289,8 +289,8 @@ class TestAsynchronousIterator:
         assert (traced.exchange.answer, traced.exchange.status) == ("a", "abandoned")
         assert original.stream.closed
 
-    def test_an_iterable_that_is_no_iterator(self, traced: Any) -> None:
-        """The loop keeps only what iterates it: the recording goes on until that ends."""
+    def test_asynchronous_iterable_is_captured(self, traced: Any) -> None:
+        """The loop keeps only the iterator, and the recording continues until the iterator ends."""
 
         class Iterable:
             async def __aiter__(self) -> AsyncIterator[str]:
@@ -306,9 +306,9 @@ class TestAsynchronousIterator:
 
 
 class TestGenerator:
-    """What a caller may do with a generator."""
+    """Generators and coroutines."""
 
-    def test_send_throw_and_return_reach_both_sides(self, traced: Any) -> None:
+    def test_send_throw_and_return_work(self, traced: Any) -> None:
         """The body gets what is sent and thrown, the caller what is yielded and returned."""
 
         @germane.observe
@@ -327,8 +327,8 @@ class TestGenerator:
         assert stopped.value.value == "returned"
         assert (traced.exchange.answer, traced.exchange.status) == ("aBc", "ok")
 
-    def test_yield_from_gives_the_returned_value(self, traced: Any) -> None:
-        """A generator that delegates to it sees no difference."""
+    def test_yield_from_returns_the_value_of_the_generator(self, traced: Any) -> None:
+        """A generator that delegates to an observed one sees no difference."""
 
         @germane.observe
         def ask(question: str) -> Generator[str, None, str]:
@@ -341,8 +341,8 @@ class TestGenerator:
 
         assert list(outer()) == ["a", "returned"]
 
-    def test_an_unstarted_one_may_be_closed(self, traced: Any) -> None:
-        """Its body never ran, so there was no call."""
+    def test_unstarted_generator_can_be_closed(self, traced: Any) -> None:
+        """Its body never ran, so there is no exchange."""
 
         @germane.observe
         def ask(question: str) -> Iterator[str]:
@@ -352,8 +352,8 @@ class TestGenerator:
 
         assert (traced.exchanges, traced.spans) == ([], [])
 
-    def test_cleaning_up_at_the_end_is_part_of_the_call(self, traced: Any) -> None:
-        """What the body does when it is closed happens, under its span."""
+    def test_cleanup_of_a_closed_generator_belongs_to_the_call(self, traced: Any) -> None:
+        """Code that runs on ``close`` runs under the span."""
         done: list[bool] = []
 
         @germane.observe
@@ -369,8 +369,8 @@ class TestGenerator:
 
         assert (done, traced.exchange.status) == ([True], "abandoned")
 
-    def test_a_coroutine_that_nobody_awaits_is_abandoned(self, traced: Any) -> None:
-        """A function returned it; it was closed unawaited, or awaited, as without the decorator."""
+    def test_coroutine_that_is_never_awaited_is_abandoned(self, traced: Any) -> None:
+        """A returned coroutine may be closed or awaited as without the decorator."""
 
         async def later(question: str) -> str:
             return question
@@ -381,10 +381,10 @@ class TestGenerator:
         assert (traced.exchange.answer, traced.exchange.status) == (None, "abandoned")
 
     @pytest.mark.parametrize("kind", ["function", "returned"])
-    def test_a_coroutine_may_be_closed_from_another_context(
+    def test_coroutine_can_be_closed_from_another_context(
         self, traced: Any, caplog: pytest.LogCaptureFixture, kind: str
     ) -> None:
-        """As one is that was still waiting when its event loop was gone: no error is logged."""
+        """This happens to coroutines that still wait when their event loop ends. No error is logged."""
 
         async def later(question: str) -> str:
             await asyncio.sleep(60)
@@ -405,8 +405,8 @@ class TestGenerator:
         assert traced.exchange.status == "abandoned"
         assert not trace.get_current_span().get_span_context().is_valid
 
-    def test_a_coroutine_that_is_returned_is_awaited(self, traced: Any) -> None:
-        """Its result is the answer."""
+    def test_result_of_a_returned_coroutine_is_the_answer(self, traced: Any) -> None:
+        """A function may return a coroutine."""
 
         async def later(question: str) -> str:
             await asyncio.sleep(0.01)
@@ -418,10 +418,10 @@ class TestGenerator:
 
 
 @pytest.mark.parametrize("way", ["function", "returned"])
-def test_streams_open_at_the_end_of_the_loop_are_closed_once(
+def test_open_streams_are_closed_once_when_the_loop_ends(
     traced: Any, caplog: pytest.LogCaptureFixture, way: str
 ) -> None:
-    """An event loop closes what is still open, all at once: each body cleans up in peace."""
+    """The event loop closes all open streams at once, and each body cleans up undisturbed."""
     closed: list[str] = []
     kept: list[AsyncIterator[str]] = []
 
@@ -446,8 +446,8 @@ def test_streams_open_at_the_end_of_the_loop_are_closed_once(
     assert caplog.records == []
 
 
-def test_a_coroutine_function_may_be_hidden_in_an_object(traced: Any) -> None:
-    """An object whose `__call__` is asynchronous is a handler as well."""
+def test_object_with_asynchronous_call_can_be_observed(traced: Any) -> None:
+    """An object whose ``__call__`` is asynchronous is a handler, too."""
 
     class Asker:
         async def __call__(self, question: str) -> str:
@@ -458,8 +458,8 @@ def test_a_coroutine_function_may_be_hidden_in_an_object(traced: Any) -> None:
 
 
 @pytest.mark.parametrize("broken", ["question", "answer"])
-def test_strict_shows_what_goes_wrong(traced: Any, broken: str) -> None:
-    """In tests a selector that does not fit can be made to fail."""
+def test_strict_mode_raises_errors_in_chunks(traced: Any, broken: str) -> None:
+    """In tests, a selector that does not match a chunk can fail the call."""
     options: dict[str, Any] = {broken: "no.such.part"}
     ask = germane.observe(**options)(lambda question: {"text": question})
 
@@ -467,8 +467,8 @@ def test_strict_shows_what_goes_wrong(traced: Any, broken: str) -> None:
         ask("a")
 
 
-def test_nothing_is_recorded_where_nothing_is_connected() -> None:
-    """Streams are then the originals themselves."""
+def test_streams_are_unchanged_without_a_connection() -> None:
+    """The caller gets the original stream."""
     germane.tracer.disconnect()
     original = Stream("a")
 

@@ -1,4 +1,4 @@
-"""Counters and gauges of the application's own meter provider, and of none."""
+"""Counters and gauges of germane, with and without a meter provider of the application."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ GAUGES = {
 
 @pytest.fixture
 def run(bare: Any) -> Any:
-    """Runs code in a process of its own, where a global provider can be set; returns what it prints last."""
+    """Runs code in a new process, where a global provider can be set, and returns its last line of output."""
 
     def run(code: str) -> Any:
         done = subprocess.run(
@@ -87,16 +87,18 @@ def run(bare: Any) -> Any:
 
 
 @pytest.mark.parametrize("order", ["use_own(); connect()", "connect(); use_own()", "connect(); is_early(); use_own()"])
-def test_the_applications_provider_shows_all_of_it(run: Any, order: str) -> None:
-    """Set before the start, after it, or after something was measured: each figure is there once, under its name."""
+def test_meter_provider_of_the_application_has_all_metrics(run: Any, order: str) -> None:
+    """Whether it is set before or after start or the first measurement, each metric appears once."""
     code = "is_early = tracer.are_gauges_exported\n" + order
-    shown = run(f"{code}\nassert tracer.are_gauges_exported()\ntracer.count_outcomes(ENDED)\nprint(json.dumps(shown()))")
+    shown = run(
+        f"{code}\nassert tracer.are_gauges_exported()\ntracer.count_outcomes(ENDED)\nprint(json.dumps(shown()))"
+    )
 
     assert shown == {**COUNTED, **GAUGES}
 
 
-def test_gauges_are_gone_after_the_stop_and_back_after_the_next_start(run: Any) -> None:
-    """What does not run shows nothing: no value that only was true once; counters keep what they counted."""
+def test_gauges_disappear_at_stop_and_return_at_the_next_start(run: Any) -> None:
+    """A stopped process reports no outdated values. Counters keep their counts."""
     code = """
 use_own(); connect(); tracer.are_gauges_exported(); tracer.count_outcomes(ENDED)
 first = shown(); tracer.disconnect()
@@ -110,8 +112,8 @@ print(json.dumps([sorted(first), second, shown()]))
     assert third == {**COUNTED, "germane.capture.queue.depth": ["{exchange}", [[{}, 1]]]}
 
 
-def test_without_a_provider_nothing_is_measured(run: Any) -> None:
-    """Neither SDK nor exporter is loaded, no thread is started, and nobody asks for a state."""
+def test_without_a_meter_provider_nothing_is_measured(run: Any) -> None:
+    """Neither SDK nor exporter is loaded, no thread is started, and no state is read."""
     code = """
 del sys.modules["opentelemetry.sdk.metrics"]
 connect(); tracer.count_outcomes(ENDED)
@@ -121,8 +123,8 @@ print(json.dumps([tracer.are_gauges_exported(), calls, "opentelemetry.sdk.metric
     assert run(code) == [False, [], False, ["MainThread"]]
 
 
-def test_a_provider_that_does_nothing_is_none(run: Any) -> None:
-    """An application that switches metrics off costs the database no reading."""
+def test_no_op_meter_provider_reads_no_state(run: Any) -> None:
+    """An application that turns metrics off causes no database queries."""
     code = """
 metrics.set_meter_provider(metrics.NoOpMeterProvider()); connect(); tracer.count_outcomes(ENDED)
 print(json.dumps(tracer.are_gauges_exported()))
@@ -130,8 +132,8 @@ print(json.dumps(tracer.are_gauges_exported()))
     assert run(code) is False
 
 
-def test_a_forked_child_shows_its_own(run: Any) -> None:
-    """In a child the same instruments read the child's state, and no lock is held for ever."""
+def test_forked_child_reports_its_own_state(run: Any) -> None:
+    """The same instruments read the state of the child, and no lock stays locked."""
     code = """
 from germane.tracer.telemetry import counters
 use_own(); connect(lambda: TelemetryState(queued=os.getpid())); tracer.are_gauges_exported()
@@ -148,8 +150,8 @@ os.waitpid(child, 0)
     assert run(code) is True
 
 
-def test_a_score_below_0_counts_as_0(run: Any) -> None:
-    """A histogram of OpenTelemetry takes nothing negative, and would leave the score out with a warning."""
+def test_negative_score_counts_as_zero_in_the_histogram(run: Any) -> None:
+    """OpenTelemetry histograms would drop negative values with a warning."""
     code = """
 from datetime import UTC, datetime
 from germane.exchange import Exchange
@@ -166,8 +168,8 @@ print(json.dumps([[point.count, point.sum, point.min] for point in points]))
     assert run(code) == [[2, 0.5, 0.0]]
 
 
-def test_labels_that_are_texts_do_not_become_series(run: Any) -> None:
-    """The first twenty of a scorer stand; further ones are counted without a label."""
+def test_number_of_series_by_label_is_limited(run: Any) -> None:
+    """The first twenty labels of a scorer become series. Further scores are counted without a label."""
     code = """
 from datetime import UTC, datetime
 from germane.exchange import Exchange
@@ -192,8 +194,8 @@ print(json.dumps(sorted([point.count, point.attributes.get("gen_ai.evaluation.sc
     assert len(found) == 22
 
 
-def test_a_state_that_cannot_be_told_harms_nobody(run: Any) -> None:
-    """An error on our side leaves out the reading, and the application's own metrics go out."""
+def test_error_while_reading_state_does_not_affect_other_metrics(run: Any) -> None:
+    """The application's own metrics are exported."""
     code = """
 import logging
 logging.disable()

@@ -1,4 +1,4 @@
-"""Whatever a callable does and however it is used: with the decorator and without, the same things are observed."""
+"""Transparency: with and without the decorator, every use of a callable has the same effects."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Log = list[Any]
 
 
 class Hostile:
-    """Raises whatever is asked of it."""
+    """A value whose methods all raise."""
 
     def _raise(self, *_args: object) -> Any:
         raise ZeroDivisionError("do not touch")
@@ -83,7 +83,7 @@ OPTIONS: dict[str, list[Any]] = {
 
 @dataclass(frozen=True)
 class Step:
-    """What a body does at one point, and what it does with an error that is thrown in there."""
+    """The action of a body at one point, and its reaction to an error that is thrown in there."""
 
     does: str
     which: int
@@ -135,40 +135,40 @@ def choose(pool: list[Any], number: int) -> Any:
     return pool[number % len(pool)]
 
 
-def same(value: Any) -> Any:
-    """What stands for a value in a log: its place among the values, so that only the very object equals it."""
+def identity(value: Any) -> Any:
+    """Represent a value in a log by its position among the values, so that only the same object is equal."""
     for number, known in enumerate(VALUES):
         if known is value:
             return number
     if type(value) is tuple:
-        return [same(part) for part in value]
+        return [identity(part) for part in value]
     if type(value) is dict:
-        return {name: same(part) for name, part in value.items()}
+        return {name: identity(part) for name, part in value.items()}
     return value if type(value) in {str, int} else type(value).__name__
 
 
 class Pause:
-    """Gives the loop a turn."""
+    """Awaitable that yields to the event loop."""
 
     def __init__(self, log: Log) -> None:
         self.log = log
 
     def __await__(self) -> Generator[str, Any, None]:
-        self.log.append(("resumed with", same((yield "pause"))))
+        self.log.append(("resumed with", identity((yield "pause"))))
 
 
 class Body:
-    """Runs the steps of a program, and logs what it sees; each kind of body has the same ones."""
+    """Runs the steps of a program and logs what it sees, in the same way for each kind of function."""
 
     def __init__(self, program: Program, log: Log) -> None:
         self.program, self.log = program, log
 
     def answer_thrown(self, step: Step, error: BaseException) -> bool:
-        """React to an error thrown in at a step; True ends the body."""
-        self.log.append(("thrown in", type(error).__name__, [same(part) for part in error.args]))
+        """React to an error that is thrown in at a step. Return True to end the body."""
+        self.log.append(("thrown in", type(error).__name__, [identity(part) for part in error.args]))
         asynchronous = "async generator" in (self.program.kind, self.program.result)
         if isinstance(error, GeneratorExit) and (asynchronous or not self.program.catches_exit):
-            raise error  # one that ignores it asynchronously is told so again when it is collected: a difference
+            raise error  # if an asynchronous body ignores it, Python throws it in again during garbage collection
         if step.thrown == "passes":
             raise error
         if step.thrown == "replaced":
@@ -178,7 +178,7 @@ class Body:
         return step.thrown == "returns"
 
     def act(self, step: Step) -> bool:
-        """Do what is no yield; True ends the body."""
+        """Run a step other than a yield. Return True to end the body."""
         self.log.append((step.does, step.which))
         if step.does == "raise":
             raise choose(ERRORS, step.which)(step.which)
@@ -188,7 +188,7 @@ class Body:
         for step in self.program.steps:
             if step.does == "yield":
                 try:
-                    self.log.append(("sent in", same((yield choose(VALUES, step.which)))))
+                    self.log.append(("sent in", identity((yield choose(VALUES, step.which)))))
                 except BaseException as error:  # noqa: BLE001 - logged and answered
                     if self.answer_thrown(step, error):
                         return choose(VALUES, step.which)
@@ -200,7 +200,7 @@ class Body:
         for step in self.program.steps:
             if step.does == "yield":
                 try:
-                    self.log.append(("sent in", same((yield choose(VALUES, step.which)))))
+                    self.log.append(("sent in", identity((yield choose(VALUES, step.which)))))
                 except BaseException as error:  # noqa: BLE001 - logged and answered
                     if self.answer_thrown(step, error):
                         return
@@ -229,7 +229,7 @@ class Body:
         return "end"
 
     def result(self) -> Any:
-        """What a function or coroutine returns: a value, or a body that is still to run."""
+        """Return the result of a function or coroutine: a value, or a body that has not run yet."""
         made = {
             "value": self.function,
             "coroutine": self.coroutine,
@@ -241,7 +241,7 @@ class Body:
 
 
 class Items:
-    """An iterator that is no generator."""
+    """An iterator that is not a generator."""
 
     def __init__(self, body: Generator[Any, Any, Any]) -> None:
         self.body = body
@@ -264,7 +264,7 @@ class Items:
 
 SOURCES = {
     "function": (
-        "def ask{}:\n log.append(('called', [same(part) for part in locals().values()]))\n return body.result()"
+        "def ask{}:\n log.append(('called', [identity(part) for part in locals().values()]))\n return body.result()"
     ),
     "coroutine": "async def ask{}:\n await pause()\n return body.result()",
     "generator": "def ask{}:\n return (yield from body.generator())",
@@ -281,11 +281,11 @@ SOURCES = {
 
 
 def make(program: Program, decorate: Callable[[Any], Any], log: Log) -> Any:
-    """The callable of a program, decorated or not, as it is reached through its binding."""
+    """Create the callable of a program, decorated or not, as reached through its binding."""
     body = Body(program, log)
     own = {"method": "self, ", "classmethod": "cls, "}.get(program.binding, "")
     signature = program.signature.replace("(", "(" + own, 1)
-    names: dict[str, Any] = {"body": body, "log": log, "same": same, "pause": lambda: Pause(log)}
+    names: dict[str, Any] = {"body": body, "log": log, "identity": identity, "pause": lambda: Pause(log)}
     exec(SOURCES[program.kind].format(signature), names)  # the source stands above
     function = names["ask"]
     if program.binding == "classmethod":
@@ -297,20 +297,20 @@ def make(program: Program, decorate: Callable[[Any], Any], log: Log) -> Any:
     return type("Asker", (), {"ask": decorate(function)})().ask
 
 
-def told(error: BaseException) -> Any:
-    """What of an error can be compared between two runs."""
+def comparable_error(error: BaseException) -> Any:
+    """Return the properties of an error that can be compared between two runs."""
     chain, seen = [], error
     while seen is not None and len(chain) < 9:
-        args = [same(part) for part in seen.args]
+        args = [identity(part) for part in seen.args]
         chain.append((type(seen).__name__, args, type(seen.__cause__).__name__, seen.__suppress_context__))
         seen = seen.__context__  # type: ignore[assignment]
     return chain
 
 
 def observe_result(log: Log, value: Any, program: Program) -> None:
-    """Log what came out: the very object, or for a body that is still to run how it behaves."""
+    """Log a result: the object itself, or the behavior of a body that has not run yet."""
     if any(value is known for known in VALUES):
-        log.append(("value", same(value)))
+        log.append(("value", identity(value)))
     elif inspect.iscoroutine(value):
         log.append(("coroutine", value.__name__, value.__qualname__))
         drive(log, value, program)
@@ -321,23 +321,23 @@ def observe_result(log: Log, value: Any, program: Program) -> None:
         log.append((type(value).__name__, isinstance(value, Items), iter(value) is value))
         consume(log, value, program)
     else:
-        log.append(("value", same(value)))
+        log.append(("value", identity(value)))
 
 
 def attempt(log: Log, function: Callable[[], Any]) -> tuple[bool, Any]:
-    """Call and log what is raised."""
+    """Call, and log the error that is raised."""
     try:
         return True, function()
     except BaseException as error:  # noqa: BLE001 - all of them are compared
         if isinstance(error, StopIteration):
-            log.append(("stopped", same(error.value)))
+            log.append(("stopped", identity(error.value)))
         else:
-            log.append(("raised", told(error)))
+            log.append(("raised", comparable_error(error)))
         return False, None
 
 
 def drive(log: Log, coroutine: Any, program: Program) -> None:
-    """Step through a coroutine, and throw into it where the program says so."""
+    """Step through a coroutine, and throw errors into it where the program says so."""
     for operation, which in (*program.consumption, *[("send", 0)] * 20):
         step = {
             "throw": lambda which=which: coroutine.throw(choose(ERRORS, which)(which)),
@@ -349,7 +349,7 @@ def drive(log: Log, coroutine: Any, program: Program) -> None:
             observe_result(log, stop.value, program)
             break
         except BaseException as error:  # noqa: BLE001 - all of them are compared
-            log.append(("raised", told(error)))
+            log.append(("raised", comparable_error(error)))
             break
     coroutine.close()
 
@@ -363,7 +363,7 @@ def consume(log: Log, stream: Any, program: Program) -> None:
         }.get(operation, lambda: next(stream))
         came, value = attempt(log, step)
         if came:
-            log.append((operation, same(value)))
+            log.append((operation, identity(value)))
     for _ in program.steps:  # a body may ignore being closed, at each of its steps
         attempt(log, stream.close)
     attempt(log, stream.close)
@@ -387,11 +387,11 @@ def consume_async(log: Log, stream: Any, program: Program) -> None:
 
         came, value = attempt(log, run)
         if came:
-            log.append((operation, same(value)))
+            log.append((operation, identity(value)))
 
 
 def observed(program: Program, decorate: Callable[[Any], Any]) -> Log:
-    """Everything that can be told about a run of a program."""
+    """Return everything that can be observed in a run of a program."""
     log: Log = []
     ask = make(program, decorate, log)
     log.append((ask.__name__, ask.__qualname__, str(inspect.signature(ask)), ask.__doc__))
@@ -413,7 +413,7 @@ def observed(program: Program, decorate: Callable[[Any], Any]) -> Log:
 
 
 def fits(program: Program) -> bool:
-    """Whether the call has the arguments that the signature wants."""
+    """Return whether the arguments of a call match the signature."""
     args, kwargs = SIGNATURES[program.signature](None)[program.call]
     names: dict[str, Any] = {}
     exec(f"def ask{program.signature}: ...", names)  # the signatures stand above
@@ -429,7 +429,7 @@ CHOSEN = st.fixed_dictionaries({}, optional={name: st.sampled_from(pool) for nam
 
 @pytest.fixture
 def collected() -> Iterator[None]:
-    """Has what the test dropped collected in the test, where its last words are expected."""
+    """Run the garbage collector in the test that dropped objects, because they may warn when they are freed."""
     yield
     gc.collect()
 
@@ -440,10 +440,10 @@ def collected() -> Iterator[None]:
     max_examples=400, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 )
 @given(program=programs(), options=CHOSEN, decorator=st.sampled_from(["observe", "bare", "retrieval"]))
-def test_the_caller_cannot_tell(
+def test_caller_cannot_observe_the_decorator(
     traced: Any, collected: None, program: Program, options: dict[str, Any], decorator: str
 ) -> None:
-    """Values, errors, order of effects, signature, name and kind: all as without the decorator."""
+    """Values, errors, order of effects, signature, name and kind are those of the undecorated callable."""
     decorators = {
         "observe": germane.observe(**options),
         "bare": germane.observe,
@@ -456,10 +456,10 @@ def test_the_caller_cannot_tell(
 
 
 @pytest.mark.parametrize("program", [SimpleNamespace(kind=kind) for kind in KINDS])
-def test_wrong_arguments_are_refused(traced: Any, program: Any) -> None:
-    """The one known difference: generators and coroutines say that their arguments are wrong when first advanced.
+def test_wrong_arguments_raise_type_error(traced: Any, program: Any) -> None:
+    """Known difference: generators and coroutines raise it when they are first advanced.
 
-    Only a generator function tells frameworks that it is one, and ours hands its arguments on that late.
+    Frameworks recognize a generator function only if it is one, so its arguments are passed on that late.
     """
     names: dict[str, Any] = {}
     exec(SOURCES[program.kind].format("(question)"), names)  # the source stands above

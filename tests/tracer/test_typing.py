@@ -1,4 +1,4 @@
-"""Type checkers see through the decorators."""
+"""Static types of decorated functions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ CASES = Path(__file__).parent / "typing_cases.py"
 
 
 def test_decorated_functions_keep_their_types(tmp_path: Path) -> None:
-    """What mypy says of each case is what stands in the file."""
+    """mypy infers the types that ``typing_cases.py`` asserts."""
     pytest.importorskip("mypy")
     arguments = ["--strict", "--follow-imports=silent", "--config-file=", f"--cache-dir={tmp_path}"]
     result = subprocess.run(

@@ -23,13 +23,13 @@ import germane
 
 
 def body_of(endpoint: Any, question: str = "Why?") -> str:
-    """What a client of this endpoint reads."""
+    """Return the body that a client of this endpoint gets."""
     with TestClient(Starlette(routes=[Route("/", endpoint)])) as client:
         return client.get("/", params={"q": question}).text
 
 
 def streaming(body: Callable[[], Any], kind: str = "async", media_type: str = "text/plain", **options: Any) -> Any:
-    """An endpoint whose handler returns this body as a streaming response."""
+    """Create an endpoint whose handler returns this body as a streaming response."""
 
     def ask(question: str) -> StreamingResponse:
         return StreamingResponse(body(), media_type=media_type)
@@ -57,14 +57,14 @@ async def words_later() -> AsyncIterator[str]:
 
 
 class Words:
-    """An asynchronous iterable that is no generator."""
+    """An asynchronous iterable that is not a generator."""
 
     def __aiter__(self) -> AsyncIterator[str]:
         return words_later()
 
 
 class Reader:
-    """An asynchronous iterator that is no generator."""
+    """An asynchronous iterator that is not a generator."""
 
     def __init__(self) -> None:
         self.words = words()
@@ -84,14 +84,14 @@ BODIES = [words, words_later, Words, Reader, lambda: ["Hel", "lo", "!"]]
 
 @pytest.mark.parametrize("kind", ["sync", "async"])
 @pytest.mark.parametrize("body", BODIES)
-def test_d12_the_body_of_a_streaming_response_is_captured(traced: Any, body: Any, kind: str) -> None:
-    """Whatever the body is made of, the client reads it whole, and so does the exchange."""
+def test_d12_body_of_a_streaming_response_is_captured(traced: Any, body: Any, kind: str) -> None:
+    """The client and the exchange both get the complete body, whatever type it has."""
     assert body_of(streaming(body, kind)) == "Hello!"
     assert (traced.exchange.answer, traced.exchange.status) == ("Hello!", "ok")
 
 
-def test_d12_the_body_runs_under_the_handlers_span(traced: Any) -> None:
-    """A span made while the body is produced, on a thread of the pool, is a child of the handler's."""
+def test_d12_body_is_produced_under_the_span_of_the_handler(traced: Any) -> None:
+    """A span that starts on a thread of the pool while the body is produced is a child."""
 
     def body() -> Iterator[str]:
         traced.provider.get_tracer("app").start_span("inside").end()
@@ -102,8 +102,8 @@ def test_d12_the_body_runs_under_the_handlers_span(traced: Any) -> None:
     assert traced.span("inside").parent.span_id == traced.span("ask").context.span_id
 
 
-def test_d12_a_response_keeps_its_background_task(traced: Any) -> None:
-    """The response is the handler's own object: headers and background task stay."""
+def test_d12_response_keeps_its_background_task(traced: Any) -> None:
+    """The response is the same object, with its headers and background task."""
     done = threading.Event()
 
     @germane.observe
@@ -121,7 +121,7 @@ def frames(*data: str) -> str:
 
 
 async def cut(text: str | bytes, size: int) -> AsyncIterator[str | bytes]:
-    """A text in pieces of a size, cut wherever that falls."""
+    """Cut a text into pieces of this size."""
     for start in range(0, len(text), size):
         yield text[start : start + size]
 
@@ -131,8 +131,8 @@ EVENTS = frames("Hel", "l\u00f6", "! \U0001f600") + ": a comment\n\nid: 7\nretry
 
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 7, 11, 1000])
 @pytest.mark.parametrize("form", ["text", "bytes", "crlf"])
-def test_d12_server_sent_events_are_unwrapped(traced: Any, size: int, form: str) -> None:
-    """Frames may be cut anywhere, also inside a character: the answer is their data, without the mark of the end."""
+def test_d12_server_sent_events_are_parsed(traced: Any, size: int, form: str) -> None:
+    """The answer is the data of the events without the end marker, even if chunks end within a character."""
     text = EVENTS.replace("\n", "\r\n") if form == "crlf" else EVENTS
     sent: str | bytes = text.encode() if form == "bytes" else text
 
@@ -141,8 +141,8 @@ def test_d12_server_sent_events_are_unwrapped(traced: Any, size: int, form: str)
 
 
 @pytest.mark.parametrize("size", [1, 4, 9, 1000])
-def test_d12_a_path_finds_the_text_in_the_json_of_an_event(traced: Any, size: int) -> None:
-    """`chunk=` looks into the data of each event; events without that part are passed over."""
+def test_d12_selector_finds_the_text_in_json_events(traced: Any, size: int) -> None:
+    """``chunk=`` reads the data of each event. Events without that key are skipped."""
     deltas = [{"choices": [{"delta": {"content": text}}]} for text in ("Hel", "lo")] + [{"usage": {"tokens": 3}}]
     text = frames(*map(json.dumps, deltas), "[DONE]")
     endpoint = streaming(lambda: cut(text, size), media_type="text/event-stream", chunk="choices.0.delta.content")
@@ -151,16 +151,16 @@ def test_d12_a_path_finds_the_text_in_the_json_of_an_event(traced: Any, size: in
     assert traced.exchange.answer == "Hello"
 
 
-def test_an_event_stream_without_its_last_empty_line_is_read_to_the_end(traced: Any) -> None:
-    """Many servers leave the last empty line out."""
+def test_event_stream_without_a_final_empty_line_is_complete(traced: Any) -> None:
+    """Many servers omit the last empty line."""
     body_of(streaming(lambda: cut("data: Hel\n\ndata: lo", 100), media_type="text/event-stream"))
 
     assert traced.exchange.answer == "Hello"
 
 
 @pytest.mark.parametrize("chunk", [None, "delta"])
-def test_frames_are_recognised_in_a_plain_generator(traced: Any, chunk: str | None) -> None:
-    """A generator that yields frames needs no media type to be understood."""
+def test_server_sent_events_of_a_generator_are_recognized(traced: Any, chunk: str | None) -> None:
+    """They need no media type."""
 
     @germane.observe(chunk=chunk)
     def ask(_question: str) -> Iterator[str]:
@@ -173,8 +173,8 @@ def test_frames_are_recognised_in_a_plain_generator(traced: Any, chunk: str | No
 
 
 @pytest.mark.parametrize("text", ["data is what counts", "id: a name\nfor a thing", "note: this", ": -)"])
-def test_plain_text_is_not_taken_for_frames(traced: Any, text: str) -> None:
-    """An answer may begin like an event does."""
+def test_plain_text_that_looks_like_an_event_is_unchanged(traced: Any, text: str) -> None:
+    """An answer may begin like an event."""
 
     @germane.observe
     def ask(_question: str) -> Iterator[str]:
@@ -185,24 +185,24 @@ def test_plain_text_is_not_taken_for_frames(traced: Any, text: str) -> None:
     assert traced.exchange.answer == text
 
 
-def test_an_event_stream_of_plain_items_is_joined(traced: Any) -> None:
-    """Libraries that make the frames themselves are handed the plain texts."""
+def test_plain_items_of_an_event_stream_are_joined(traced: Any) -> None:
+    """Libraries that create the events themselves get plain texts from the handler."""
     body_of(streaming(words_later, media_type="text/event-stream"))
 
     assert traced.exchange.answer == "Hello!"
 
 
 @pytest.mark.parametrize("size", [1, 2, 3])
-def test_bytes_may_be_cut_inside_a_character(traced: Any, size: int) -> None:
-    """UTF-8 that is streamed in pieces of any size comes out right."""
+def test_chunks_that_end_within_a_character_are_decoded(traced: Any, size: int) -> None:
+    """UTF-8 in chunks of any size is decoded correctly."""
     text = "gr\u00fc\u00dfe \U0001f600"
 
     assert body_of(streaming(lambda: cut(text.encode(), size))) == text
     assert traced.exchange.answer == text
 
 
-def test_the_json_of_plain_chunks(traced: Any) -> None:
-    """`chunk=` looks into chunks of JSON, text or bytes, and a callable gets a chunk as it is."""
+def test_chunk_selector_reads_plain_chunks(traced: Any) -> None:
+    """A path reads JSON in text or bytes. A callable gets the chunk itself."""
     lines = [json.dumps({"delta": word}) for word in words()]
 
     @germane.observe(chunk="delta")
@@ -222,8 +222,8 @@ def test_the_json_of_plain_chunks(traced: Any) -> None:
     assert [exchange.answer for exchange in traced.exchanges] == ["Hello!", "HELLO"]
 
 
-def test_a_stream_is_read_no_further_than_texts_are_kept(unconnected: Any) -> None:
-    """Once the answer is as long as may be, chunks pass unread; an event that never ends is given up too."""
+def test_stream_is_captured_up_to_the_maximum_length(unconnected: Any) -> None:
+    """Further chunks pass without being read. An event without an end is given up, too."""
     unconnected.connect(max_text_length=100)
 
     @germane.observe
@@ -241,10 +241,10 @@ def test_a_stream_is_read_no_further_than_texts_are_kept(unconnected: Any) -> No
     assert [len(exchange.answer) <= 100 for exchange in unconnected.exchanges] == [True, True]
 
 
-def test_a_client_that_goes_away_leaves_an_abandoned_or_cancelled_exchange(
+def test_disconnected_client_leaves_an_abandoned_or_cancelled_exchange(
     traced: Any, wait_until: Callable[..., None]
 ) -> None:
-    """The server drops the stream; the span ends."""
+    """The server drops the stream, and the span ends."""
 
     async def body() -> AsyncIterator[str]:
         yield "Hel"
@@ -294,8 +294,8 @@ def connection() -> Iterator[str]:
 
 @pytest.mark.parametrize("called", [False, True])
 @pytest.mark.parametrize("kind", ["sync", "async"])
-def test_d13_fastapi_does_not_notice(traced: Any, kind: str, called: bool) -> None:
-    """Dependencies, body models and postponed annotations are resolved through the decorator."""
+def test_d13_fastapi_resolves_decorated_handlers(traced: Any, kind: str, called: bool) -> None:
+    """Dependencies, body models and postponed annotations work through the decorator."""
     app = FastAPI()
     observe: Any = germane.observe(question="body.query", attributes={"tenant": "who"}) if called else germane.observe
 
@@ -323,8 +323,8 @@ def test_d13_fastapi_does_not_notice(traced: Any, kind: str, called: bool) -> No
     assert dict(traced.exchange.attributes) == ({"tenant": "x"} if called else {})
 
 
-def test_d13_a_decorated_dependency_still_cleans_up(traced: Any) -> None:
-    """A dependency that yields is a generator function to FastAPI, decorated or not."""
+def test_d13_decorated_dependency_with_yield_cleans_up(traced: Any) -> None:
+    """FastAPI recognizes it as a generator function."""
     app = FastAPI()
     STEPS.clear()
 
@@ -338,8 +338,8 @@ def test_d13_a_decorated_dependency_still_cleans_up(traced: Any) -> None:
     assert STEPS == ["open", "connection", "close"]
 
 
-def test_d13_fastapi_streams_what_a_handler_yields(traced: Any) -> None:
-    """A path operation that yields is a stream to FastAPI, decorated or not."""
+def test_d13_fastapi_streams_a_decorated_generator(traced: Any) -> None:
+    """A path operation that yields is a stream, decorated or not."""
 
     def stream(question: str) -> Iterator[dict[str, str]]:
         for word in words():
@@ -355,8 +355,8 @@ def test_d13_fastapi_streams_what_a_handler_yields(traced: Any) -> None:
     assert traced.exchange.answer == "Hello!"
 
 
-def test_another_response_passes_as_it_is(traced: Any) -> None:
-    """A response that is no stream is the handler's own; a selector may look into it."""
+def test_response_that_is_not_streamed_is_unchanged(traced: Any) -> None:
+    """A selector can read it."""
 
     @germane.observe(answer="body")
     async def ask(request: Request) -> JSONResponse:
@@ -366,8 +366,8 @@ def test_another_response_passes_as_it_is(traced: Any) -> None:
     assert traced.exchange.answer == '{"answer":"Because."}'
 
 
-def test_the_current_span_of_a_request_is_the_applications_again(traced: Any) -> None:
-    """After a stream was read, and between its chunks, the caller has its own span."""
+def test_current_span_is_restored_between_chunks(traced: Any) -> None:
+    """Between the chunks of a stream and after it, the caller has its own span."""
     tracer = traced.provider.get_tracer("app")
 
     @germane.observe

@@ -1,4 +1,4 @@
-"""Checked by mypy, never run: the decorators keep the types of what they decorate."""
+"""Type assertions about decorated functions, checked by mypy and never run."""
 
 from __future__ import annotations
 

@@ -494,7 +494,7 @@ def _load_charts(
         subjects.append((largest.name, largest.before.mean, "baseline", "where"))
     since, until = chart_window(alert, now)
     bucket = ViewParams(window="", since=since, until=until).bucket
-    moments = {"began": alert.onset, "fired": alert.fired_at, "resolved": alert.resolved_at}
+    moments = {"onset": alert.onset, "fired": alert.fired_at, "resolved": alert.resolved_at}
     flags = [ChartMarker(at, name, "alert") for name, at in moments.items() if at is not None]
     markers = store.trends.list_markers(since=since, until=until, service=alert.service or None, limit=MAX_MARKERS)
     flags += [ChartMarker(marker.at, marker.name, "deploy") for marker in markers]

@@ -67,7 +67,7 @@ class AnswerSearch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerList:
-    """One page of answers, and what is known about all that match."""
+    """One page of answers, with totals over all matching answers."""
 
     answers: Sequence[Answer]
     after: AnswerCursor | None
@@ -317,7 +317,7 @@ def _load_rank(context: InsightContext, exchange: Exchange, score: Score) -> Ran
         since=since, until=since + WEEK, scorer=score.scorer, route=exchange.route, service=exchange.service
     )
     mean = next((group for group in means if group.fingerprint == score.fingerprint), None)
-    shares = None if mean is None or mean.histogram is None else mean.histogram.beside(score.value or 0.0)
+    shares = None if mean is None or mean.histogram is None else mean.histogram.shares_around(score.value or 0.0)
     return None if mean is None or shares is None else Rank(mean=mean, below=shares[0], above=shares[1])
 
 

@@ -23,7 +23,7 @@ HOSTILE = (
 
 
 def an_alert(**given: Any) -> Alert:
-    """Return an alert with all that one can have."""
+    """Return an alert with all fields set."""
     labels = given.pop("labels", LABELS)
     values: dict[str, Any] = {
         "id": "a1",
@@ -103,7 +103,7 @@ class DetectorSession(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What a receiver does with a request: answers, after a while, or closes the connection (status 0)."""
+    """A receiver's response, after a delay if given. Status 0 closes the connection."""
 
     status: int = 200
     headers: Mapping[str, str] = {}
@@ -111,7 +111,7 @@ class Answer(NamedTuple):
 
 
 class Receiver(ThreadingHTTPServer):
-    """Keeps what it gets; answers as it is told, then 200."""
+    """An HTTP server that records requests and sends the given answers, then 200."""
 
     daemon_threads = True
 
@@ -126,7 +126,7 @@ class Receiver(ThreadingHTTPServer):
 
     @property
     def keys(self) -> list[str]:
-        """The keys by which a repetition is known."""
+        """The idempotency keys of all requests."""
         return [post.headers["Idempotency-Key"] for post in self.posts]
 
 
@@ -149,7 +149,7 @@ class _Receiving(BaseHTTPRequestHandler):
         self.end_headers()
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class's name
-        """Say nothing."""
+        """Log nothing."""
 
 
 @pytest.fixture
@@ -164,7 +164,7 @@ def receiver() -> Iterator[Receiver]:
 
 @pytest.fixture
 def hold() -> Iterator[threading.Event]:
-    """Keeps answers back until it is set, which the end of the test does."""
+    """An event that delays answers; it is set at the end of the test."""
     event = threading.Event()
     yield event
     event.set()
@@ -172,7 +172,7 @@ def hold() -> Iterator[threading.Event]:
 
 @pytest.fixture
 def secret(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str], str]:
-    """Put a secret where settings can name it; retransitions its place."""
+    """Store a secret where settings can refer to it; returns the reference."""
 
     def put(name: str, value: str) -> str:
         monkeypatch.setenv(name, value)

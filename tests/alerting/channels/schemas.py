@@ -1,4 +1,4 @@
-"""What receivers take, by their published descriptions, as JSON Schema in our own words.
+"""JSON schemas of the receivers' requests, written from their published descriptions.
 
 PagerDuty: the description of the Events API v2 in PagerDuty/api-schema (reference/events-v2/openapiv3.json), and the
 limits of its guide: a summary of at most 1024 characters, a dedup_key of at most 255, a routing key of 32.
@@ -103,6 +103,6 @@ SLACK = an_object(
 
 
 def check(found: Any, schema: Schema) -> None:
-    """Raise what is wrong by a schema."""
+    """Raise an error if a document violates a schema."""
     Draft202012Validator.check_schema(schema)
     Draft202012Validator(schema, format_checker=FormatChecker()).validate(found)

@@ -38,7 +38,7 @@ Start = Callable[..., Monitor]
 
 
 def tell(store: TrackingStore, *alerts: Alert, channel: str = "hook", **given: Any) -> Notification:
-    """Write a notification, as the watch does."""
+    """Write a notification, as the evaluator does."""
     values: dict[str, Any] = {"id": uuid4().hex, "idempotency_key": uuid4().hex, "created_at": datetime.now(UTC)}
     told = alerts or (an_alert(),)
     what = "resolved" if told[0].state == "resolved" else "firing"
@@ -48,7 +48,7 @@ def tell(store: TrackingStore, *alerts: Alert, channel: str = "hook", **given: A
 
 
 class Kept:
-    """A channel that keeps what it is sent, or does what it is told instead."""
+    """A channel that records messages, or calls a function instead."""
 
     include_text = False
     config_error: str | None = None
@@ -81,7 +81,7 @@ def desk(store: TrackingStore) -> Iterator[DeliveryContext]:
 
 @pytest.fixture
 def monitor(start: Start, settings: Callable[..., Settings]) -> Callable[..., Monitor]:
-    """Start a monitor that has channels, and watches and scores nothing."""
+    """Start a monitor with channels, without rules or scorers."""
 
     def monitor(store: TrackingStore, channels: Mapping[str, Any] | None = None, **given: Any) -> Monitor:
         off = [{"type": kind, "enabled": False} for kind in ("drop", "no_data", "scorer_error", "budget_exhausted")]
@@ -92,7 +92,7 @@ def monitor(start: Start, settings: Callable[..., Settings]) -> Callable[..., Mo
 
 
 def delivered(desk: DeliveryContext, channels: Mapping[str, Any], work: Callable[[NotificationDispatcher], Any]) -> Any:
-    """Run a delivery of its own on a loop, for as long as the work takes."""
+    """Run a dispatcher on an event loop while the work runs."""
 
     async def run() -> Any:
         makers = DeliveryFactories(
@@ -111,7 +111,7 @@ def delivered(desk: DeliveryContext, channels: Mapping[str, Any], work: Callable
 
 
 async def looking(delivery: NotificationDispatcher, condition: Callable[[], object]) -> None:
-    """Look again and again, as ticks do."""
+    """Poll repeatedly, as the scheduler does."""
     while not condition():
         await delivery.wake_due_channels()
         await asyncio.sleep(0.02)
@@ -172,7 +172,7 @@ def test_retry_does_not_wait_for_the_next_poll(store: TrackingStore, desk: Deliv
 
     async def work(delivery: NotificationDispatcher) -> None:
         await delivery.wake_due_channels()
-        while not channel.got:  # noqa: ASYNC110 - nobody tells of it
+        while not channel.got:  # noqa: ASYNC110 - there is no event to wait for
             await asyncio.sleep(0.01)
 
     told = tell(store)
@@ -234,12 +234,13 @@ def test_lease_is_renewed_during_a_slow_delivery(url: str, desk: DeliveryContext
 
         async def send(self, message: ChannelMessage) -> int:
             self.begun = True
-            while not self.sent:  # noqa: ASYNC110 - nobody tells of it
+            while not self.sent:  # noqa: ASYNC110 - there is no event to wait for
                 await asyncio.sleep(0.01)
             return await super().send(message)
 
     channel, now, lease = Slow(), [datetime.now(UTC)], timedelta(seconds=0.6)
-    store = TrackingStore(url, clock=lambda: now[0])  # on which no lease ends while the machine has no time to renew it
+    # A frozen clock: no lease expires while a busy machine delays its renewal.
+    store = TrackingStore(url, clock=lambda: now[0])
     tell(store)
 
     def lasts_until() -> datetime:
@@ -250,7 +251,7 @@ def test_lease_is_renewed_during_a_slow_delivery(url: str, desk: DeliveryContext
         await looking(delivery, lambda: channel.begun)
         for _ in range(3):
             now[0] += timedelta(seconds=0.4)
-            while await desk.run_in_thread(lasts_until) < now[0] + lease:  # noqa: ASYNC110 - the database tells nobody
+            while await desk.run_in_thread(lasts_until) < now[0] + lease:  # noqa: ASYNC110 - there is no event to wait for
                 await asyncio.sleep(0.01)
             assert await desk.run_in_thread(lambda: store.notifications.claim("hook", "other", lease=lease)) is None
         channel.sent = True
@@ -350,7 +351,7 @@ def test_interrupted_delivery_is_due_at_once(
 
 
 class Forgets(Kept):
-    """A channel that has to be told again and again."""
+    """A channel that needs firing alerts to be resent."""
 
     resend_interval = 0.05
 
@@ -477,7 +478,7 @@ def test_database_outage_after_sending_causes_no_duplicate(
 def test_outage_and_recovery_of_a_channel_are_logged_once_each(
     store: TrackingStore, desk: DeliveryContext, caplog: Any
 ) -> None:
-    """A night without a network is two log lines."""
+    """A long network outage is two log lines."""
     channel = Kept(*[DeliveryError("ConnectError")] * 5)
     lane = ChannelWorker("hook", channel, desk)
     tell(store)

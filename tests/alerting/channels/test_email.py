@@ -29,7 +29,7 @@ SENDER, TO = "germane@example.com", ("oncall@example.com", "lead@example.com")
 
 
 class Box:
-    """Keeps what it gets; answers as it is told."""
+    """An SMTP handler that records e-mails and sends the given answers."""
 
     def __init__(self) -> None:
         self.mails: list[Any] = []
@@ -87,7 +87,7 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def serve(box: Box, certificate: Path) -> Iterator[Callable[..., Email]]:
-    """Start a server of a kind, and return the channel that sends to it."""
+    """Start a server with a type of encryption, and return the channel that sends to it."""
     with ExitStack() as stack:
 
         def serve(security: Any = "none", *, timeout: float = 15, login: bool = False, **given: Any) -> Email:
@@ -116,7 +116,7 @@ def serve(box: Box, certificate: Path) -> Iterator[Callable[..., Email]]:
 
 
 class Serving(Controller):
-    """A server at a free port; the base class asks the port of its settings whether it listens."""
+    """A server on a free port. The base class expects a fixed port in its settings."""
 
     def _trigger_server(self) -> None:
         self.port = self.server.sockets[0].getsockname()[1]

@@ -33,7 +33,7 @@ PUBLIC = "93.184.216.34"
 
 
 class Names:
-    """A resolver that is told what to say, time after time; the last stays."""
+    """A resolver that returns the given answers in turn and then repeats the last."""
 
     def __init__(self, *answers: Sequence[str]) -> None:
         self.answers = list(answers)
@@ -200,7 +200,7 @@ def test_private_networks_are_allowed_by_default(receiver: Receiver, secret: Any
 
 @pytest.fixture
 def certificate(tmp_path: Path) -> Path:
-    """A key and a certificate for good.example alone, in one file."""
+    """A key and a certificate for good.example only, in one file."""
     file = tmp_path / "server.pem"
     made = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=good.example"
     names = ["-addext", "subjectAltName=DNS:good.example", "-keyout", str(tmp_path / "key"), "-out", str(file)]

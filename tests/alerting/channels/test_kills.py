@@ -28,7 +28,7 @@ FORKED.set_forkserver_preload(["tests.alerting.channels.test_kills", "germane.mo
 
 
 def fires(url: str) -> TrackingStore:
-    """Find that something is wrong, as the watch does."""
+    """Write a notification, as the evaluator does."""
     store, alert, now = TrackingStore(url), an_alert(), datetime.now(UTC)
     assert store.workers.acquire_lease("watcher", "me", ttl=timedelta(minutes=1))
     event = AlertEvent(id="e1", alert_id=alert.id, at=now, type="fired", after="firing")
@@ -42,13 +42,13 @@ def fires(url: str) -> TrackingStore:
 
 
 def dies(url: str, hook: str) -> None:
-    """Be gone before anybody is told."""
+    """Exit before the delivery."""
     fires(url)
     os.kill(os.getpid(), signal.SIGKILL)
 
 
 def delivers(url: str, hook: str) -> None:
-    """Tell of it, until somebody kills this process."""
+    """Deliver until this process is killed."""
     os.environ["HOOK_URL"] = hook
     settings = load_settings(poll_interval=0.05, task_lease=1, rules=OFF, channels=HOOK)
     Monitor(fires(url), [], settings, attach=lambda _exchange, _scores: "carrier").start()
@@ -57,7 +57,7 @@ def delivers(url: str, hook: str) -> None:
 
 @pytest.fixture
 def begin(url: str, receiver: Receiver) -> Iterator[Callable[[Program], ForkServerProcess]]:
-    """Start a process on the same database, with the same receiver; it is killed at the latest with the test."""
+    """Start a process on the same database and receiver; it is killed at the end of the test."""
     processes = []
 
     def begin(program: Program) -> ForkServerProcess:
@@ -74,14 +74,14 @@ def begin(url: str, receiver: Receiver) -> Iterator[Callable[[Program], ForkServ
 
 
 def status_of(process: ForkServerProcess) -> int | None:
-    """Wait for its end."""
+    """Wait for a process and return its exit status."""
     process.join(60)
     return process.exitcode
 
 
 @pytest.fixture
 def next_process(start: Any, settings: Any, receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Start the process that comes after."""
+    """Start the next process."""
     monkeypatch.setenv("HOOK_URL", receiver.url)
 
     def next_process(store: TrackingStore) -> Monitor:

@@ -16,7 +16,7 @@ from germane.settings import channels as settings
 
 
 def texts(body: Any, kind: str) -> list[str]:
-    """Return all texts of a kind that a message holds."""
+    """Return all texts of one type in a message."""
     found = [body["text"]] if kind == "mrkdwn" and isinstance(body.get("text"), str) and "blocks" in body else []
     for value in body.values():
         for one in value if isinstance(value, list) else [value]:

@@ -27,13 +27,13 @@ def test_mean_run_length_reaches_the_threshold(kind: str) -> None:
 
 
 def run(random: np.random.Generator, cells: BetGrid, kind: str) -> int:
-    """Return how many scores come before the first alarm, at most the longest."""
+    """Return the number of scores before the first alert, at most the maximum run length."""
     shares = cells.column("n") / cells.column("n").sum()
     routes = random.choice(len(shares), LONGEST, p=shares)
     zeros = random.random(LONGEST) < cells.rates[routes, 0]
     means = cells.means[routes, 0]
     values = random.beta(12 * means, 12 * (1 - means)) if kind == "beta" else random.random(LONGEST) < means
-    # A committed answer is above 0: as little as a number can say, so that only its half counts it.
+    # A committed answer is above 0. The smallest positive number affects the committed half only.
     values = np.where(zeros, 0.0, np.maximum(values, 1e-300))
     names = [cells.routes[route] for route in routes]
     transitions = Detector(BASELINE).process(ScoreBatch(names, values, zeros, np.arange(LONGEST) * 60.0))

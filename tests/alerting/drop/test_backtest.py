@@ -55,7 +55,7 @@ def rows(simulation: Any) -> dict[str, list[Any]]:
 
 
 def end(simulation: Any, count: int, hours: float, made: Callable[[datetime, str], Score]) -> None:
-    """Store exchanges over the next hours, with scores made by a function of their time and fingerprint."""
+    """Store exchanges over the next hours, with scores that a function computes from time and fingerprint."""
     moments = [simulation.now + timedelta(hours=hours) * (number + 1) / count for number in range(count)]
     exchanges = [simulation._exchange(moment) for moment in moments]
     simulation.store.exchanges.add(exchanges)
@@ -104,7 +104,7 @@ def test_backtest_finds_the_live_alert(simulation: Any) -> None:
     assert {name: getattr(one.fired, name) for name in ALERT_FIELDS} == {
         name: getattr(live, name) for name in ALERT_FIELDS
     }
-    assert one.fired.evidence == pytest.approx(live.evidence, rel=1e-9)  # other batches add in another order
+    assert one.fired.evidence == pytest.approx(live.evidence, rel=1e-9)  # the order of additions depends on the batches
     assert [each["half"] for each in one.fired.details["contributors"]] == [
         each["half"] for each in live.details["contributors"]
     ]
@@ -117,7 +117,7 @@ def test_backtest_finds_the_live_alert(simulation: Any) -> None:
     assert found.notifications["firing"] == found.notifications["resolved"] == 1
     assert [event.type for event in one.events if event.type != "repeated"] == ["fired", "resolved"]
 
-    later = backtest_rule(simulation, CALM, since=START + 15 * DAY, step=8 * HOUR)  # by what was in force then
+    later = backtest_rule(simulation, CALM, since=START + 15 * DAY, step=8 * HOUR)  # with the settings of that time
     assert "baseline version 1, learned from" in later.notes[0]
     assert [each.fired.baseline for each in later.episodes] == [live.baseline]
 

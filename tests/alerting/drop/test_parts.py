@@ -31,7 +31,7 @@ def arrival(value: float = 0.5, **changes: Any) -> DetectorScore:
 
 
 def baseline(counts: dict[str, int], days: int = 14, seed: int = 3) -> Baseline:
-    """Return what was learned from so many scores by route."""
+    """Return a baseline learned from a number of scores per route."""
     chance = np.random.default_rng(seed)
     routes = [route for route, count in sorted(counts.items()) for _ in range(count)]
     values = np.where(chance.random(len(routes)) < 0.1, 0.0, chance.beta(8, 2, len(routes)))

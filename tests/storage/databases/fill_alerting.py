@@ -83,7 +83,7 @@ def a_baseline(key: BaselineKey, mean: float) -> Baseline:
 
 
 def _learn(store: TrackingStore) -> None:
-    """Have two baselines gone by, and one that was; the watch begins to learn of the other judges."""
+    """Write two replaced baselines and an active one. Baselines of the other judges are learning."""
     store.baselines.replace_baseline(SHOP, "imported", a_baseline(SHOP, 0.875), (None, None))
     store.baselines.replace_baseline(SHOP, "accepted", a_baseline(SHOP, 0.75), RELEASE)
     learned = a_baseline(CAFE, 0.5)
@@ -211,7 +211,7 @@ def _moved(before: Alert, what: AlertEventType, alert: Alert, at: datetime | Non
 
 
 def _tell(store: TrackingStore, drop: Alert) -> None:
-    """Have one notification sent, one dead, one tried in vain with another behind it, one being sent, one new."""
+    """Write notifications: delivered, undelivered, retrying with another one waiting, in delivery, and new."""
     busy = DeliveryOutcome(http_status=503, error="status 503", retry_after=timedelta(seconds=5))
     outcomes = {
         "hook": DeliveryOutcome(http_status=200),

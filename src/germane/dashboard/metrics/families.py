@@ -98,7 +98,7 @@ class MetricsSnapshot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeriesLimits:
-    """The pairs of route and scorer that have series, and the number of those that were dropped."""
+    """The pairs of route and scorer that have series, and the number of dropped ones."""
 
     route_scorers: frozenset[RouteScorer] = frozenset()
     dropped: Mapping[str, int] = field(default_factory=dict)

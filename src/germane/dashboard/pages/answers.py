@@ -48,7 +48,7 @@ SORTS: Final[Mapping[AnswerSort, str]] = {
     "lowest": "lowest score",
     "highest": "highest score",
     "newest": "newest",
-    "dearest": "highest cost",
+    "highest_cost": "highest cost",
     "slowest": "slowest",
 }
 STATES: Final[Mapping[AnswerState, str]] = {

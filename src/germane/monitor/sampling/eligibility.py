@@ -26,7 +26,7 @@ logger = logging.getLogger("germane.monitor")
 
 @dataclass(frozen=True, slots=True)
 class Eligibility:
-    """What is known about an exchange before sampling."""
+    """The eligibility of an exchange, determined before sampling."""
 
     skip_reasons: Mapping[str, UnscoredReason] = field(default_factory=dict)
     """The scorers that do not score it, and why."""

@@ -52,7 +52,7 @@ class GenerationMethod:
     max_answer_bytes: int = MAX_ANSWER_BYTES
 
     def parameters(self) -> dict[str, object]:
-        """Return what determines the questions besides the prompts, for the fingerprint."""
+        """Return the parameters that determine the questions in addition to the prompts, for the fingerprint."""
         return {
             "temperature": self.temperature,
             "max_tokens": self.max_tokens,

@@ -74,7 +74,7 @@ class Rater:
         self._last_method: RatingMethod | None = None
 
     def parameters(self) -> dict[str, object]:
-        """Return what determines the ratings besides the prompt, for the fingerprint."""
+        """Return the parameters that determine the ratings in addition to the prompt, for the fingerprint."""
         return {
             "logprobs": self.logprobs,
             "top_tokens": TOP_TOKENS,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final, Literal
@@ -18,6 +18,10 @@ MAX_DELAY: Final = timedelta(hours=2)
 """Maximum delay. A notification due later than this was dated by a clock that has been set back since."""
 MAX_ROWS_SCANNED: Final = 200
 """Rows of one channel that are read to find a due one."""
+RETRY_TIMEOUT: Final = timedelta(days=1)
+"""How long delivery is retried."""
+UNDELIVERED_MAX_AGE: Final = timedelta(days=7)
+"""Default age up to which undelivered notifications are listed and resent."""
 _WAITS = notification.c.next_attempt_at.is_not(None)
 
 
@@ -65,17 +69,17 @@ def insert_notifications(connection: Connection, notifications: Iterable[Notific
     """Queue notifications, in the transaction of the events that they report."""
     rows = [
         {
-            "id": one.id,
-            "channel": one.channel,
-            "event_ids": list(one.event_ids),
-            "payload": clean_json({"type": one.type, "alerts": [alert.as_dict() for alert in one.alerts]}),
-            "idempotency_key": one.idempotency_key,
+            "id": item.id,
+            "channel": item.channel,
+            "event_ids": list(item.event_ids),
+            "payload": clean_json({"type": item.type, "alerts": [alert.as_dict() for alert in item.alerts]}),
+            "idempotency_key": item.idempotency_key,
             "status": "waiting",
-            "attempt": one.attempt,
+            "attempt": item.attempt,
             "next_attempt_at": now,
-            "created_at": one.created_at,
+            "created_at": item.created_at,
         }
-        for one in notifications
+        for item in notifications
     ]
     if rows:
         connection.execute(insert(notification), rows)
@@ -83,34 +87,51 @@ def insert_notifications(connection: Connection, notifications: Iterable[Notific
 
 def find_due_channels(connection: Connection, channels: Collection[str], now: datetime) -> set[str]:
     """Return the channels that may have a due notification."""
-    wanted = select(notification.c.channel).distinct()
-    rows = connection.execute(wanted.where(_WAITS, _is_due(now), notification.c.channel.in_(sorted(channels))))
-    return set(rows.scalars())
+    due_at = notification.c.next_attempt_at
+    is_due = (due_at <= now) | (due_at > now + MAX_DELAY)
+    query = select(notification.c.channel).distinct().where(_WAITS, is_due)
+    return set(connection.execute(query.where(notification.c.channel.in_(sorted(channels)))).scalars())
 
 
 def claim_notification(
-    connection: Connection, channel: str, owner: str, lease: timedelta, patience: timedelta, now: datetime
+    connection: Connection, channel: str, owner: str, lease: timedelta, retry_timeout: timedelta, now: datetime
 ) -> Notification | None:
     """Claim the oldest due notification.
 
     A notification about an alert with an earlier waiting one has to wait too, so that an alert is reported as firing
-    before it is reported as resolved. A notification that was due for ``patience`` without an attempt is outdated and
-    becomes undelivered.
+    before it is reported as resolved. A notification that was due for ``retry_timeout`` without an attempt is outdated
+    and becomes undelivered.
     """
     query = select(notification).where(notification.c.channel == channel, _WAITS)
     rows = connection.execute(
         query.order_by(notification.c.created_at, notification.c.id).limit(MAX_ROWS_SCANNED)
     ).mappings()
-    held: set[str] = set()
+    blocked: set[str] = set()
     for row in rows.all():
-        keys = _keys(row)
+        keys = _alert_keys(row)
         is_due = row["next_attempt_at"] <= now or row["next_attempt_at"] > now + MAX_DELAY
-        if not is_due or not held.isdisjoint(keys):
-            held |= keys
-        elif now - row["next_attempt_at"] < patience:
-            return _claim(connection, row, owner, now + lease)
-        else:
-            _mark_outdated(connection, row, now)
+        if not is_due or not blocked.isdisjoint(keys):
+            blocked |= keys
+            continue
+        # Another process may have claimed the notification since it was read.
+        is_unchanged = and_(
+            notification.c.id == row["id"],
+            notification.c.attempt == row["attempt"],
+            notification.c.next_attempt_at == row["next_attempt_at"],
+        )
+        statement = update(notification).where(is_unchanged)
+        if now - row["next_attempt_at"] < retry_timeout:
+            values = {"lease_owner": owner, "next_attempt_at": now + lease, "attempt": row["attempt"] + 1}
+            is_claimed = connection.execute(statement.values(values)).rowcount == 1
+            return _notification_of(row, row["attempt"] + 1) if is_claimed else None
+        outdated = {
+            "status": "undelivered",
+            "next_attempt_at": None,
+            "lease_owner": None,
+            "error": row["error"] or "no process attempted delivery in time",
+            "settled_at": now,
+        }
+        connection.execute(statement.values(outdated))
     return None
 
 
@@ -125,15 +146,16 @@ def record_attempt(
     notification_id: str,
     owner: str,
     outcome: DeliveryOutcome,
-    patience: timedelta,
+    retry_timeout: timedelta,
     now: datetime,
 ) -> str | None:
     """Record a delivery attempt; return the new status, or None if another owner holds the notification."""
-    written = select(notification.c.created_at).where(*_is_held_by(notification_id, owner)).with_for_update()
-    created_at = connection.execute(written).scalar_one_or_none()
+    query = select(notification.c.created_at).where(*_is_held_by(notification_id, owner)).with_for_update()
+    created_at = connection.execute(query).scalar_one_or_none()
     if created_at is None:
         return None
-    status = _status(outcome, now - created_at < patience)
+    is_retried = outcome.retry_after is not None and now - created_at < retry_timeout
+    status = "sent" if outcome.error is None else "waiting" if is_retried else "undelivered"
     values = {
         "status": status,
         "next_attempt_at": None if status != "waiting" else now + (outcome.retry_after or timedelta()),
@@ -152,23 +174,33 @@ def release_notifications(connection: Connection, owner: str, now: datetime) -> 
     return connection.execute(statement.values(next_attempt_at=now, lease_owner=None)).rowcount
 
 
-def list_channel_queues(connection: Connection, dead_since: datetime) -> list[ChannelQueue]:
+def list_channel_queues(connection: Connection, undelivered_since: datetime) -> list[ChannelQueue]:
     """Return the waiting and the recently undelivered notifications of each channel that has any."""
+    columns = notification.c
     waiting = connection.execute(
-        select(notification.c.channel, func.count().label("n"), func.min(notification.c.created_at).label("since"))
+        select(columns.channel, func.count().label("n"), func.min(columns.created_at).label("since"))
         .where(_WAITS)
-        .group_by(notification.c.channel)
+        .group_by(columns.channel)
     ).all()
-    died = connection.execute(
-        select(notification.c.channel, func.count().label("n"), func.max(notification.c.settled_at).label("at"))
-        .where(_undelivered_since(dead_since))
-        .group_by(notification.c.channel)
+    undelivered = connection.execute(
+        select(columns.channel, func.count().label("n"), func.max(columns.settled_at).label("at"))
+        .where(_is_undelivered(undelivered_since))
+        .group_by(columns.channel)
     ).all()
-    found = {row.channel: ChannelQueue(channel=row.channel, waiting=row.n, waiting_since=row.since) for row in waiting}
-    for row in died:
-        lane = found.get(row.channel, ChannelQueue(channel=row.channel))
-        found[row.channel] = replace(lane, undelivered=row.n, last_undelivered_at=row.at)
-    return [_with_errors(connection, lane, dead_since) for _, lane in sorted(found.items())]
+    queues = {row.channel: ChannelQueue(channel=row.channel, waiting=row.n, waiting_since=row.since) for row in waiting}
+    for row in undelivered:
+        queue = queues.get(row.channel, ChannelQueue(channel=row.channel))
+        queues[row.channel] = replace(queue, undelivered=row.n, last_undelivered_at=row.at)
+    for channel, queue in queues.items():
+        error = select(columns.error).where(columns.channel == channel).limit(1)
+        retry = error.where(_WAITS, columns.error.is_not(None)).order_by(columns.created_at)
+        last = error.where(_is_undelivered(undelivered_since)).order_by(columns.settled_at.desc())
+        queues[channel] = replace(
+            queue,
+            retry_error=connection.execute(retry).scalar_one_or_none(),
+            last_undelivered_error=connection.execute(last).scalar_one_or_none(),
+        )
+    return [queue for _, queue in sorted(queues.items())]
 
 
 def search_notifications(
@@ -183,11 +215,20 @@ def search_notifications(
         query = query.where(columns.created_at >= since)
     if until is not None:
         query = query.where(columns.created_at < until)
-    return [_posted_of(row) for row in connection.execute(query).mappings()]
+    return [
+        NotificationRecord(
+            notification=_notification_of(row, row["attempt"]),
+            status=row["status"],
+            http_status=row["http_status"],
+            error=row["error"],
+            settled_at=row["settled_at"],
+        )
+        for row in connection.execute(query).mappings()
+    ]
 
 
 def resend_undelivered(
-    connection: Connection, channel: str | None, ids: Collection[str], dead_since: datetime, now: datetime
+    connection: Connection, channel: str | None, ids: Collection[str], created_since: datetime, now: datetime
 ) -> int:
     """Queue undelivered notifications again, by id or by age; return their number.
 
@@ -195,13 +236,35 @@ def resend_undelivered(
     """
     columns = notification.c
     query = select(columns.id, columns.channel, columns.created_at, columns.payload).order_by(columns.created_at)
-    query = query.where(_is_undelivered() & columns.id.in_(sorted(ids)) if ids else _undelivered_since(dead_since))
+    query = (
+        query.where(_is_undelivered(), columns.id.in_(sorted(ids)))
+        if ids
+        else query.where(_is_undelivered(created_since))
+    )
     if channel is not None:
         query = query.where(columns.channel == channel)
     rows = connection.execute(query).mappings().all()
-    told = _last_sent(connection, rows[0]["created_at"]) if rows else {}
-    again = [row["id"] for row in rows if not _is_superseded(row, told)]
-    return sum(_requeue(connection, id_, now + timedelta(microseconds=place)) for place, id_ in enumerate(again))
+    if not rows:
+        return 0
+    last_sent = _last_sent(connection, rows[0]["created_at"])
+    resent = 0
+    for row in rows:
+        created_at = row["created_at"]
+        keys = [(row["channel"], key) for key in _alert_keys(row)]
+        if all(last_sent.get(key, created_at) > created_at for key in keys):
+            continue
+        # Distinct creation times keep the original order.
+        due_at = now + timedelta(microseconds=resent)
+        values = {
+            "status": "waiting",
+            "attempt": 0,
+            "next_attempt_at": due_at,
+            "created_at": due_at,
+            "settled_at": None,
+        }
+        statement = update(notification).where(columns.id == row["id"], _is_undelivered())
+        resent += connection.execute(statement.values(values)).rowcount
+    return resent
 
 
 def _last_sent(connection: Connection, since: datetime) -> dict[tuple[str, str], datetime]:
@@ -209,84 +272,22 @@ def _last_sent(connection: Connection, since: datetime) -> dict[tuple[str, str],
     columns = notification.c
     query = select(columns.channel, columns.created_at, columns.payload)
     rows = connection.execute(query.where(columns.status == "sent", columns.created_at > since)).mappings()
-    news = sorted(((row["channel"], key), row["created_at"]) for row in rows for key in _keys(row))
-    return dict(news)
+    return dict(sorted(((row["channel"], key), row["created_at"]) for row in rows for key in _alert_keys(row)))
 
 
-def _is_superseded(row: RowMapping, told: Mapping[tuple[str, str], datetime]) -> bool:
-    written = row["created_at"]
-    return all(told.get((row["channel"], key), written) > written for key in _keys(row))
-
-
-def _requeue(connection: Connection, id_: str, moment: datetime) -> int:
-    """Queue a notification with a new creation time; return the number of changed rows."""
-    again = {"status": "waiting", "attempt": 0, "next_attempt_at": moment, "created_at": moment, "settled_at": None}
-    statement = update(notification).where(notification.c.id == id_, _is_undelivered())
-    return connection.execute(statement.values(again)).rowcount
-
-
-def _claim(connection: Connection, row: RowMapping, owner: str, until: datetime) -> Notification | None:
-    """Claim a notification unless another process has done so since it was read."""
-    columns = notification.c
-    values = {"lease_owner": owner, "next_attempt_at": until, "attempt": row["attempt"] + 1}
-    statement = update(notification).where(columns.id == row["id"], _unchanged(row)).values(values)
-    if connection.execute(statement).rowcount != 1:
-        return None
-    return _notification_of(row, row["attempt"] + 1)
-
-
-def _mark_outdated(connection: Connection, row: RowMapping, now: datetime) -> None:
-    """Mark an outdated notification as undelivered unless another process has claimed it since it was read."""
-    columns = notification.c
-    error = row["error"] or "no process attempted delivery in time"
-    values = {"status": "undelivered", "next_attempt_at": None, "lease_owner": None, "error": error, "settled_at": now}
-    connection.execute(update(notification).where(columns.id == row["id"], _unchanged(row)).values(values))
-
-
-def _unchanged(row: RowMapping) -> ColumnElement[bool]:
-    columns = notification.c
-    return and_(columns.attempt == row["attempt"], columns.next_attempt_at == row["next_attempt_at"])
-
-
-def _keys(row: RowMapping) -> set[str]:
+def _alert_keys(row: RowMapping) -> set[str]:
     """Return the keys of the alerts in a notification."""
     return {str(alert["key"]) for alert in row["payload"]["alerts"]}
 
 
-def _status(outcome: DeliveryOutcome, patient: bool) -> Literal["waiting", "sent", "undelivered"]:  # noqa: FBT001 - one of two facts
-    if outcome.error is None:
-        return "sent"
-    return "waiting" if outcome.retry_after is not None and patient else "undelivered"
-
-
-def _is_due(now: datetime) -> ColumnElement[bool]:
-    when = notification.c.next_attempt_at
-    return (when <= now) | (when > now + MAX_DELAY)
-
-
-def _is_undelivered() -> ColumnElement[bool]:
-    return notification.c.status == "undelivered"
-
-
-def _undelivered_since(since: datetime) -> ColumnElement[bool]:
-    return _is_undelivered() & (notification.c.created_at >= since)
+def _is_undelivered(since: datetime | None = None) -> ColumnElement[bool]:
+    is_undelivered = notification.c.status == "undelivered"
+    return is_undelivered if since is None else is_undelivered & (notification.c.created_at >= since)
 
 
 def _is_held_by(notification_id: str, owner: str) -> tuple[Any, ...]:
     columns = notification.c
     return columns.id == notification_id, columns.lease_owner == owner, columns.status == "waiting"
-
-
-def _with_errors(connection: Connection, lane: ChannelQueue, dead_since: datetime) -> ChannelQueue:
-    columns = notification.c
-    mine = select(columns.error).where(columns.channel == lane.channel).limit(1)
-    failing = mine.where(_WAITS, columns.error.is_not(None)).order_by(columns.created_at)
-    died = mine.where(_undelivered_since(dead_since)).order_by(columns.settled_at.desc())
-    return replace(
-        lane,
-        retry_error=connection.execute(failing).scalar_one_or_none(),
-        last_undelivered_error=connection.execute(died).scalar_one_or_none(),
-    )
 
 
 def _notification_of(row: RowMapping, attempt: int) -> Notification:
@@ -303,22 +304,6 @@ def _notification_of(row: RowMapping, attempt: int) -> Notification:
     )
 
 
-def _posted_of(row: RowMapping) -> NotificationRecord:
-    return NotificationRecord(
-        notification=_notification_of(row, row["attempt"]),
-        status=row["status"],
-        http_status=row["http_status"],
-        error=row["error"],
-        settled_at=row["settled_at"],
-    )
-
-
-RETRY_TIMEOUT: Final = timedelta(days=1)
-"""How long delivery is retried."""
-UNDELIVERED_MAX_AGE: Final = timedelta(days=7)
-"""Default age up to which undelivered notifications are listed and resent."""
-
-
 class NotificationStore(StoreComponent):
     """The notification outbox. Any number of processes deliver; times are by the shared clock."""
 
@@ -333,13 +318,13 @@ class NotificationStore(StoreComponent):
         """Claim the oldest due notification of a channel; None if there is none or another process claimed it first.
 
         A notification about an alert with an earlier waiting notification is not due. A notification that has been due
-        for longer than ``patience`` without an attempt becomes ``undelivered``: it may be outdated.
+        for longer than ``retry_timeout`` without an attempt becomes ``undelivered``: it may be outdated.
 
         Args:
             channel: Name of the channel.
             owner: The claiming process.
             lease: How long the claim lasts unless :meth:`renew_lease` renews it.
-            patience: Maximum time between becoming due and the first attempt.
+            retry_timeout: Maximum time between becoming due and the first attempt.
         """
         with self._database.write() as connection:
             return claim_notification(connection, channel, owner, lease, retry_timeout, self._context.now(connection))
@@ -358,7 +343,7 @@ class NotificationStore(StoreComponent):
             notification_id: A notification that this owner has claimed.
             owner: The claiming process.
             outcome: Result of the attempt.
-            patience: Notifications older than this are not retried.
+            retry_timeout: Notifications older than this are not retried.
 
         Returns:
             The new status: ``sent``, ``waiting`` for a retry, or ``undelivered``. None, and nothing is recorded, if
@@ -378,7 +363,7 @@ class NotificationStore(StoreComponent):
         """Return the waiting and the recently undelivered notifications of each channel that has any.
 
         Args:
-            dead_for: Only count undelivered notifications that were created within this time.
+            max_age: Only count undelivered notifications that were created within this time.
         """
         with self._database.read() as connection:
             return list_channel_queues(connection, self._context.now(connection) - max_age)
@@ -414,7 +399,7 @@ class NotificationStore(StoreComponent):
         Args:
             channel: Only notifications of this channel.
             ids: Notifications to resend, whatever their age.
-            dead_for: Without ids, resend notifications created within this time.
+            max_age: Without ids, resend notifications created within this time.
 
         Returns:
             The number of queued notifications.

@@ -15,7 +15,7 @@ from germane.storage.answers.lowest_scores import ScoreFilter
 AnswerState = Literal["scored", "failed", "skipped", "waiting", "any"]
 STATES: Final[tuple[AnswerState, ...]] = get_args(AnswerState)
 """``any`` selects all exchanges, with or without a score."""
-AnswerSort = Literal["lowest", "highest", "newest", "dearest", "slowest"]
+AnswerSort = Literal["lowest", "highest", "newest", "highest_cost", "slowest"]
 SORTS: Final[tuple[AnswerSort, ...]] = get_args(AnswerSort)
 """By score, by time of the answer, by cost of the score, by duration of the handler."""
 

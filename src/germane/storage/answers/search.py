@@ -52,13 +52,13 @@ _SORT_KEYS: Final[Mapping[AnswerSort, Callable[[Row], float]]] = {
     "lowest": lambda row: row["value"],
     "highest": lambda row: -row["value"],
     "newest": lambda row: 0.0,  # noqa: ARG005 - all are called alike
-    "dearest": lambda row: -(row["cost"] if row["cost"] is not None else -1.0),
+    "highest_cost": lambda row: -(row["cost"] if row["cost"] is not None else -1.0),
     "slowest": lambda row: -row["duration"],
 }
 _SORT_COLUMNS: Final[Mapping[AnswerSort, ColumnElement[Any]]] = {
     "lowest": score.c.value + 0.0,  # so that no database uses the index by value
     "highest": -score.c.value,
-    "dearest": -func.coalesce(score.c.cost, -1.0),
+    "highest_cost": -func.coalesce(score.c.cost, -1.0),
     "slowest": -exchange.c.duration,
 }
 """The same sort keys as ``_SORT_KEYS`` in SQL; sorting by time has none."""

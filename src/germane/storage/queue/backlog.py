@@ -92,10 +92,10 @@ class Backlog:
     """Number of worker processes with a recent heartbeat."""
 
 
-def load_backlog(connection: Connection, now: datetime, lately: timedelta) -> Backlog:
-    """Return the backlog, counting workers with a heartbeat within ``lately``."""
+def load_backlog(connection: Connection, now: datetime, alive_within: timedelta) -> Backlog:
+    """Return the backlog, counting workers with a heartbeat within ``alive_within``."""
     since = _oldest(connection)
-    seen = select(func.count()).select_from(worker).where(worker.c.seen_at >= now - lately)
+    seen = select(func.count()).select_from(worker).where(worker.c.seen_at >= now - alive_within)
     return Backlog(
         outstanding=load_outstanding(connection, now),
         lag=timedelta() if since is None else max(timedelta(), now - since),

@@ -93,7 +93,7 @@ class TaskQueue(StoreComponent):
 
         Args:
             asked: Pairs of exchange id and scorer name.
-            scorers: Current fingerprints by scorer name. Scores with another fingerprint are kept beside the new one.
+            scorers: Current fingerprints by scorer name. Scores with another fingerprint are kept in addition to the new one.
             budgeted: Whether a budget is in effect; if so, the answers count as selected.
         """
         with self._database.write() as connection:
@@ -109,7 +109,7 @@ class TaskQueue(StoreComponent):
             return backlog.load_outstanding(connection, self._context.now(connection))
 
     def load_backlog(self, *, alive_within: timedelta) -> Backlog:
-        """Return the backlog, its age, and the number of workers with a heartbeat within ``lately``."""
+        """Return the backlog, its age, and the number of workers with a heartbeat within ``alive_within``."""
         with self._database.read() as connection:
             return backlog.load_backlog(connection, self._context.now(connection), alive_within)
 

@@ -73,7 +73,7 @@ class Histogram:
             left, last = left - weight, (number + 1) / BINS if weight > 0 else last
         return last
 
-    def beside(self, value: float) -> tuple[float, float] | None:
+    def shares_around(self, value: float) -> tuple[float, float] | None:
         """Return the shares of weight in bins below and above the bin of a value; None for an empty histogram.
 
         The bin of the value itself counts for neither, so both shares are lower bounds.

@@ -89,7 +89,7 @@ AT_ONCE: Final = 6
 """Hours of one day in one transaction."""
 _LOCK: Final = 0x726F6C6C  # "roll"
 _DIMENSIONS: Final = 0
-"""Beside weeks, which have the number of their first day."""
+"""Lock key of the dimensions. The lock key of a week is the number of its first day."""
 Row = dict[str, Any]
 
 
