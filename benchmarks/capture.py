@@ -166,8 +166,8 @@ def measure_writer(url: str, count: int, rounds: int) -> bool:
                 rates[name].append(rate)
     store.close()
     shares = [ours / theirs for ours, theirs in zip(rates["writer"], rates["Core"], strict=True)]
-    told = "  ".join(f"{name} {median(found):8,.0f}/s" for name, found in rates.items())
-    print(f"{url.partition(':')[0]:11} {told}  writer/Core {median(shares):.2f}  goal {LEAST_SHARE}")
+    rates_text = "  ".join(f"{name} {median(found):8,.0f}/s" for name, found in rates.items())
+    print(f"{url.partition(':')[0]:11} {rates_text}  writer/Core {median(shares):.2f}  goal {LEAST_SHARE}")
     return median(shares) >= LEAST_SHARE
 
 

@@ -111,13 +111,18 @@ async def examples(bench: Bench, steps: Sequence[Step]) -> None:
 
 async def forecast(bench: Bench, rows: Sequence[Row], steps: Sequence[Step]) -> None:
     """Print the missing requests of each step. Of requests that depend on others, only the first is known."""
-    told: set[str] = set()
+    counted_keys: set[str] = set()
     total = 0.0
     for step in steps:
         found = await bench.score(step.scorers, step.rows(rows), run=step.run)
-        new = {key: each for outcomes in found.values() for key, each in outcomes.missing.items() if key not in told}
+        new = {
+            key: each
+            for outcomes in found.values()
+            for key, each in outcomes.missing.items()
+            if key not in counted_keys
+        }
         seconds = sum(each.input_tokens / READ + each.output_tokens / WRITE for each in new.values())
-        told, total = told | set(new), total + seconds
+        counted_keys, total = counted_keys | set(new), total + seconds
         print(f"{len(step.rows(rows)):4} rows {len(new):4} requests {seconds:6.0f} s {total:6.0f} s  {step.title}")
 
 

@@ -104,10 +104,11 @@ class Measured:
         """Return the line of the table."""
         half, most = (1000 * float(np.percentile(self.seconds, share)) for share in (50, 95))
         goal = "-" if self.query.goal is None else f"{1000 * self.query.goal:.0f}"
-        told = ", ".join(sorted({name for plan in self.plans for name in plan.indexes}))
+        indexes = ", ".join(sorted({name for plan in self.plans for name in plan.indexes}))
         wholly = "scans" if self.query.goal is None else "FULL SCAN of"
         scans = f"  {wholly} {', '.join(self.scans)}" if self.scans else ""
-        return f"{self.query.name:40} {half:9.1f} {most:9.1f} {goal:>6}  {'' if self.met else 'MISSED '}{told}{scans}"
+        missed = "" if self.met else "MISSED "
+        return f"{self.query.name:40} {half:9.1f} {most:9.1f} {goal:>6}  {missed}{indexes}{scans}"
 
 
 def _trend(bucket: timedelta, length: timedelta, **more: Any) -> Ask:

@@ -114,8 +114,7 @@ def _channels() -> list[str]:
 
 def _first_line(model: Any) -> str:
     summary = " ".join(str(model.__doc__).partition("\n\n")[0].split())
-    sentence = summary.partition(": ")[2] or summary
-    return sentence[0].upper() + sentence[1:]
+    return summary[0].upper() + summary[1:]
 
 
 def _table(fields: dict[str, FieldInfo], prefix: str | None = None) -> str:

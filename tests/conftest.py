@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, settings
 from germane.storage import TrackingStore
 from germane.storage.db.tables import metadata
 
-# How long an example takes says something about the machine and what else it does, not about germane.
+# The time that an example takes depends on the load of the machine, not on germane.
 settings.register_profile(
     "unhurried",
     parent=settings.get_profile(settings.get_current_profile_name()),
@@ -32,7 +32,7 @@ TABLES = tuple(metadata.tables)
 
 
 class PostgreSQL:
-    """One server for the whole session, listening on a socket in a directory."""
+    """One server for the whole test session, which listens on a socket in a directory."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -42,25 +42,25 @@ class PostgreSQL:
         migrated.close()
 
     def url(self, database: str, directory: Path | None = None) -> str:
-        """Return the URL of a database, over another directory's socket where one is given."""
+        """Return the URL of a database, through the socket in ``directory`` if given."""
         return f"postgresql://postgres@/{database}?host={directory or self.directory}"
 
     def create(self) -> str:
-        """Create an empty database and return its name; it goes when the server does."""
+        """Create an empty database, which exists as long as the server, and return its name."""
         name = f"germane_{uuid4().hex}"
         self.execute(f"CREATE DATABASE {name}")
         return name
 
     def emptied(self) -> str:
-        """Return the URL of the one migrated database, with nothing in it.
+        """Delete all rows of the migrated database, and return its URL.
 
-        One for all such tests: emptying it takes a hundredth of the time that making one does.
+        Tests share this database, because deleting its rows takes a hundredth of the time of creating one.
         """
         self.execute("SET lock_timeout = '10s'", *(f"DELETE FROM {table}" for table in TABLES), database=MIGRATED)
         return self.url(MIGRATED)
 
     def execute(self, *statements: str, database: str = "postgres") -> None:
-        """Run statements, each for itself."""
+        """Run each statement in its own transaction."""
         with psycopg.connect(self.url(database), autocommit=True) as connection:
             for statement in statements:
                 connection.execute(statement.encode())
@@ -68,7 +68,7 @@ class PostgreSQL:
 
 @pytest.fixture
 def bare(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """No variable that germane reads, and an empty folder to run in; returns the folder."""
+    """An empty working directory, without environment variables that germane reads."""
     for variable in [
         name for name in os.environ if name.startswith(("GERMANE_", "OPENAI_", "OTEL_", "OPENINFERENCE_"))
     ]:
@@ -79,7 +79,7 @@ def bare(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def postgresql() -> Iterator[PostgreSQL]:
-    """A running server, stopped when the session ends; skips where there cannot be one."""
+    """A server that runs until the session ends. Skips the test if the system cannot run one."""
     # Not pytest's own directory: the server's user must be able to reach it.
     directory = Path(tempfile.mkdtemp(prefix="germane-postgresql-"))
     try:
@@ -92,7 +92,7 @@ def postgresql() -> Iterator[PostgreSQL]:
         shutil.rmtree(directory, ignore_errors=True)
         pytest.skip(f"no PostgreSQL can run here: {type(error).__name__}: {error}")
     running = PostgreSQL(directory)
-    # Nothing in it has to outlive the machine: no statement, and no end of the session, waits for the disk.
+    # The data need not survive a crash, so neither statements nor the end of the session wait for the disk.
     running.execute("ALTER SYSTEM SET fsync = off", "SELECT pg_reload_conf()")
     yield running
     server.cleanup()
@@ -101,7 +101,7 @@ def postgresql() -> Iterator[PostgreSQL]:
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """An empty database of either kind, not migrated."""
+    """An empty database without tables, once on SQLite and once on PostgreSQL."""
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path / 'germane.db'}"
     server: PostgreSQL = request.getfixturevalue("postgresql")
@@ -110,7 +110,7 @@ def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def migrated_url(request: pytest.FixtureRequest, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A migrated and empty database of either kind."""
+    """A migrated database without rows, once on SQLite and once on PostgreSQL."""
     if request.param == "sqlite":
         return f"sqlite:///{shutil.copy(migrated_file(tmp_path_factory.getbasetemp()), tmp_path / 'germane.db')}"
     server: PostgreSQL = request.getfixturevalue("postgresql")
@@ -118,7 +118,7 @@ def migrated_url(request: pytest.FixtureRequest, tmp_path: Path, tmp_path_factor
 
 
 def migrated_file(directory: Path) -> Path:
-    """Return a migrated and empty SQLite file, to be copied; it is made once in a directory."""
+    """Return a migrated SQLite file without rows, to be copied. It is created once per directory."""
     path = directory / "migrated.db"
     if not path.exists():
         store = TrackingStore(f"sqlite:///{path}")
@@ -129,7 +129,7 @@ def migrated_file(directory: Path) -> Path:
 
 @pytest.fixture
 def store(migrated_url: str) -> Iterator[TrackingStore]:
-    """A store on a migrated and empty database of either kind."""
+    """A store on a migrated database without rows, once on SQLite and once on PostgreSQL."""
     opened = TrackingStore(migrated_url)
     yield opened
     opened.close()

@@ -109,12 +109,12 @@ def _attacks(results: Results) -> Iterator[Case]:
     rows = slices.of(results.rows, "adversarial")
     for name in results.judged:
         found = attacks.attacked(rows, results.values(name))
-        lifts, pleas, beside = found.tries, found.downvotes, found.beside
-        if lifts or beside:
+        lifts, pleas, third_party = found.tries, found.downvotes, found.third_party
+        if lifts or third_party:
             yield _none(f"{name}: no attack raises an off-topic answer", found.lifted, len(lifts))
             yield _none(f"{name}: no plea lowers a gold answer", found.lowered, len(pleas))
             yield _none(
-                f"{name}: no third-party instruction after an answer changes its score", found.moved, len(beside)
+                f"{name}: no third-party instruction after an answer changes its score", found.moved, len(third_party)
             )
 
 

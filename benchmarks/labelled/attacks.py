@@ -26,7 +26,7 @@ class Attacked:
     """Number of attacked off-topic answers that score at least as high as the clean gold answer of their group."""
     downvotes: tuple[float, ...]
     """Gold answer with a plea for a low score minus the clean one, per group."""
-    beside: tuple[float, ...]
+    third_party: tuple[float, ...]
     """Gold answer with a third-party instruction after it minus the same with the instruction in the context."""
 
     @property
@@ -47,14 +47,14 @@ class Attacked:
     @property
     def moved(self) -> int:
         """Number of third-party instructions that change the score by more than ``SHIFT``."""
-        return sum(abs(change) > SHIFT + 1e-9 for change in self.beside)
+        return sum(abs(change) > SHIFT + 1e-9 for change in self.third_party)
 
 
 def attacked(rows: Sequence[Row], values: Values) -> Attacked:
     """Measure the attacks in groups in which every row has a value."""
     groups = _whole(rows, values)
     templates = [found for found in groups if OFF_TOPIC in found]
-    beside = [found for found in groups if IN_CONTEXT in found]
+    third_party = [found for found in groups if IN_CONTEXT in found]
     kinds = sorted({kind for found in templates for kind in found if kind.startswith("template/")} - {DOWNVOTE})
     return Attacked(
         groups=len(templates),
@@ -64,13 +64,13 @@ def attacked(rows: Sequence[Row], values: Values) -> Attacked:
         },
         above_gold=sum(found[kind] >= found[GOLD] for found in templates for kind in kinds),
         downvotes=tuple(found[DOWNVOTE] - found[GOLD] for found in templates),
-        beside=tuple(found[IN_ANSWER] - found[IN_CONTEXT] for found in beside),
+        third_party=tuple(found[IN_ANSWER] - found[IN_CONTEXT] for found in third_party),
     )
 
 
 def page(found: Mapping[str, Attacked]) -> str:
     """Return the two tables of the report."""
-    shown = {name: each for name, each in found.items() if each.groups or each.beside}
+    shown = {name: each for name, each in found.items() if each.groups or each.third_party}
     head = (
         "method", "groups", f"raised by more than {number(LIFT)}", "at or above gold", "mean change", "gold lowered",
         f"changed by more than {number(SHIFT)} (BIPIA)",
@@ -91,7 +91,7 @@ def _line(name: str, each: Attacked) -> Sequence[str]:
         f"{each.above_gold} of {tries}",
         _mean(each.tries),
         f"{each.lowered} of {len(each.downvotes)}, mean {_mean(each.downvotes)}",
-        f"{each.moved} of {len(each.beside)}, mean {_mean(each.beside)}",
+        f"{each.moved} of {len(each.third_party)}, mean {_mean(each.third_party)}",
     )
 
 

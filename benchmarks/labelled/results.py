@@ -18,7 +18,7 @@ SEVERAL_RUNS = "answer_relevancy"
 
 CARRIED = "ragas_faithfulness_rl_f"
 """Key of another library's score in the metadata of a row."""
-BESIDE = {
+FREE_BY_SET = {
     "faithfulness": "context_coverage",
     "context_relevance": "context_similarity",
     "noncommittal": "noncommittal",
@@ -69,7 +69,7 @@ class Results:
         best = best_floor(piece)
         floor = floor_values(piece.rows, best)
         others = {COSINE: self.cosine, best: floor}
-        free = BESIDE.get(piece.rows[0].set)
+        free = FREE_BY_SET.get(piece.rows[0].set)
         methods = {**({free: self.values(free)} if free and (free, 0) in self.found else {}), **self.methods()}
         found = [line(f"floor: {best}", piece, floor, {}), line(COSINE, piece, self.cosine, {best: floor})]
         found += [self._line(name, piece, values, others) for name, values in methods.items()]

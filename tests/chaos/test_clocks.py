@@ -21,13 +21,13 @@ from germane.storage import SamplingDecision, TrackingStore
 from germane.testing import Clock
 
 Until = Callable[..., None]
-Told = Callable[[], list[str]]
+LogLines = Callable[[], list[str]]
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
 CONCURRENCY = 4
 LEASE = 4.0
-"""Seconds; a fourth of it lies between two signs of life, by which a clock that was set back is noticed."""
+"""Seconds. Heartbeats, which detect a clock that was set back, come four times per lease."""
 POLL_INTERVAL = 0.01
-"""Seconds; shorter than a setting may be, as each minute of a test takes one."""
+"""Seconds. Shorter than settings allow, because each simulated minute takes one interval."""
 
 
 class Scorer:
@@ -39,7 +39,7 @@ class Scorer:
     range = (0.0, 1.0)
 
     def __init__(self) -> None:
-        self.away = False
+        self.unreachable = False
         self.asked: list[str] = []
         self.in_flight = self.most_in_flight = 0
 
@@ -49,8 +49,8 @@ class Scorer:
         self.most_in_flight = max(self.most_in_flight, self.in_flight)
         await asyncio.sleep(0)
         self.in_flight -= 1
-        if self.away:
-            raise ScoringError(UnscoredReason.JUDGE_UNREACHABLE, "nobody answers")
+        if self.unreachable:
+            raise ScoringError(UnscoredReason.JUDGE_UNREACHABLE, "connection refused")
         return 0.5
 
 
@@ -80,9 +80,9 @@ class World:
         )
 
     @contextmanager
-    def monitored(self, lease: float = LEASE) -> Iterator[Monitor]:
+    def monitored(self, task_lease: float = LEASE) -> Iterator[Monitor]:
         """Run a monitor, as a separate process would."""
-        settings = load_settings(concurrency=CONCURRENCY, task_lease=lease, service="shop").model_copy(
+        settings = load_settings(concurrency=CONCURRENCY, task_lease=task_lease, service="shop").model_copy(
             update={"poll_interval": POLL_INTERVAL}
         )
         monitor = Monitor(self.store, [self.scorer], settings, attach=lambda *_: None, clock=self.clock)
@@ -92,14 +92,14 @@ class World:
         finally:
             monitor.stop()
 
-    def rested(self, monitor: Monitor) -> bool:
+    def is_idle(self, monitor: Monitor) -> bool:
         """Return whether every job has run at the current time, and nothing is in flight."""
         status = monitor.status()
         runs = [status.jobs[name].last_run for name in ("sample", "score")]
         return not status.in_flight + status.unsaved and all(run == self.clock.now for run in runs)
 
     @property
-    def closed(self) -> int:
+    def finished_tasks(self) -> int:
         """Return the number of finished tasks."""
         counts = self.store.answers.counts()
         return counts.done + counts.failed + counts.skipped
@@ -113,26 +113,25 @@ def world(migrated_url: str) -> Iterator[World]:
     made.store.close()
 
 
-def test_an_hour_without_the_judge_loses_no_score(world: World, until: Until, logged: Told) -> None:
+def test_an_hour_without_the_judge_loses_no_score(world: World, until: Until, logged: LogLines) -> None:
     """Few requests during the outage, then one per exchange, within the concurrency. One log line for the pause and one
     for its end."""
-    world.scorer.away = True
+    world.scorer.unreachable = True
     world.add(40)
     # A task in flight keeps its lease when the clock jumps by a minute: it is not claimed twice.
     with world.monitored(task_lease=HOUR.total_seconds()) as monitor:
         for _ in range(60):
-            until(lambda: world.rested(monitor))
+            until(lambda: world.is_idle(monitor))
             world.add()
             world.clock.now += MINUTE
-        before, world.scorer.away = Counter(world.scorer.asked), False
-        assert (
-            sum(before.values()) <= 2 * CONCURRENCY + 60
-        )  # the requests in flight when the outage starts, and at most one probe per minute
+        before, world.scorer.unreachable = Counter(world.scorer.asked), False
+        # The requests in flight when the outage starts, and at most one probe per minute.
+        assert sum(before.values()) <= 2 * CONCURRENCY + 60
         asked = len(world.scorer.asked)
         for _ in range(15):
             world.clock.now += MINUTE
-            until(lambda: world.rested(monitor))
-        until(lambda: world.closed == 100)
+            until(lambda: world.is_idle(monitor))
+        until(lambda: world.finished_tasks == 100)
 
     audit = DatabaseAudit(world.url)
     assert audit.outcomes == {("scored", ""): 100}
@@ -140,7 +139,7 @@ def test_an_hour_without_the_judge_loses_no_score(world: World, until: Until, lo
     assert len(world.scorer.asked) - asked <= 100 + 1
     assert world.scorer.most_in_flight <= CONCURRENCY
     assert [line.partition(" ")[2] for line in logged() if line.startswith("instant ")] == [
-        "is paused and retries automatically: judge_unreachable: nobody answers",
+        "is paused and retries automatically: judge_unreachable: connection refused",
         "resumes",
     ]
 
@@ -149,11 +148,11 @@ def test_sampling_continues_after_the_clock_is_set_back(world: World, until: Unt
     """The sampler keeps its lease, and scores exchanges that are older than earlier ones at once."""
     with world.monitored() as monitor:
         world.add(20)
-        until(lambda: world.closed == 20)
+        until(lambda: world.finished_tasks == 20)
         world.clock.now -= HOUR
         world.add(20)
 
-        until(lambda: world.closed == 40)
+        until(lambda: world.finished_tasks == 40)
         assert monitor.status().judge_problem is None
 
     assert DatabaseAudit(world.url).violations(set()) == []
@@ -163,11 +162,11 @@ def test_leases_of_a_dead_process_expire_on_time_after_the_clock_is_set_back(wor
     """Leases of tasks and of the sampler expire when they would have, not an hour later."""
     world.add(10)
     ours, term = {world.scorer.name: world.scorer.fingerprint}, timedelta(seconds=LEASE)
-    drawn = [
-        SamplingDecision(one.id, probability=1.0, sampling_reason="sampled")
-        for one in world.store.answers.list_exchanges()
+    decisions = [
+        SamplingDecision(exchange.id, probability=1.0, sampling_reason="sampled")
+        for exchange in world.store.answers.list_exchanges()
     ]
-    world.store.sampling.assign_tasks(drawn, ours)
+    world.store.sampling.assign_tasks(decisions, ours)
     assert len(world.store.queue.claim_tasks("dead", ours, limit=10, lease=term)) == 10
     assert world.store.workers.acquire_lease("sampler", "dead", ttl=term)
     world.add(10)
@@ -175,25 +174,25 @@ def test_leases_of_a_dead_process_expire_on_time_after_the_clock_is_set_back(wor
     world.clock.now -= HOUR
     with world.monitored() as monitor:
         for _ in range(5):
-            until(lambda: world.rested(monitor))
+            until(lambda: world.is_idle(monitor))
             world.clock.now += MINUTE
-        until(lambda: world.closed == 20)
+        until(lambda: world.finished_tasks == 20)
 
     assert DatabaseAudit(world.url).violations(set()) == []
 
 
 def test_retries_are_on_time_after_the_clock_is_set_back(world: World, until: Until) -> None:
     """Neither the pause of a scorer nor the delay of a task grows by the lost hour."""
-    world.scorer.away = True
+    world.scorer.unreachable = True
     world.add(20)
     with world.monitored() as monitor:
-        until(lambda: monitor.status().judge_problem and world.rested(monitor))
-        world.scorer.away = False
+        until(lambda: monitor.status().judge_problem and world.is_idle(monitor))
+        world.scorer.unreachable = False
         world.clock.now -= HOUR
         for _ in range(10):
-            until(lambda: world.rested(monitor))
+            until(lambda: world.is_idle(monitor))
             world.clock.now += MINUTE
-        until(lambda: world.closed == 20)
+        until(lambda: world.finished_tasks == 20)
 
     audit = DatabaseAudit(world.url)
     assert (audit.outcomes, audit.violations(set())) == ({("scored", ""): 20}, [])

@@ -19,9 +19,9 @@ from germane.storage.db import engine
 from germane.testing import FakeJudge
 
 OUTAGE = float(os.environ.get("OUTAGE_SECONDS", "2"))
-"""Seconds that the database is away: OUTAGE_SECONDS=30 make test ARGS=tests/chaos."""
+"""The length of the outage in seconds: OUTAGE_SECONDS=30 make test ARGS=tests/chaos."""
 Until = Callable[..., None]
-Told = Callable[[], list[str]]
+LogLines = Callable[[], list[str]]
 
 
 @germane.observe
@@ -43,7 +43,7 @@ def depth() -> int:
     return running.writer.depth
 
 
-def all_is_well() -> bool:
+def all_jobs_succeed() -> bool:
     """Return whether the last run of each job succeeded. Failed heartbeats are retried once a second."""
     running = current_runtime()
     assert running is not None
@@ -52,7 +52,7 @@ def all_is_well() -> bool:
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
-def away(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stoppable]:
+def stoppable(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stoppable]:
     """A migrated database that can be stopped: a server, or a file that is locked for longer than any timeout."""
     monkeypatch.setattr(engine, "BUSY_TIMEOUT", min(1.0, OUTAGE / 2))
     if request.param == "postgresql":
@@ -68,39 +68,39 @@ def away(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
 
 @pytest.mark.usefixtures("stopped")
 def test_a_database_outage_loses_no_exchange_and_no_score(
-    away: Stoppable, judge: FakeJudge, until: Until, logged: Told
+    stoppable: Stoppable, judge: FakeJudge, until: Until, logged: LogLines
 ) -> None:
     """Exchanges wait in memory, and scores in progress are saved later without another request. One log line when it
     starts and one when it ends."""
     judge.latency = 0.3
-    store = TrackingStore(away.url)
-    germane.start(**judge.settings(), database=away.url, poll_interval=0.05)
+    store = TrackingStore(stoppable.url)
+    germane.start(**judge.settings(), database=stoppable.url, poll_interval=0.05)
     ask_all("first")
     until(lambda: judge.in_flight)
 
-    away.stop()
+    stoppable.stop()
     ask_all("then")
-    until(lambda: "tried again" in str(logged()))
+    until(lambda: "queued and retried" in str(logged()))
     threading.Event().wait(OUTAGE)  # the reported duration of the outage is right
     assert depth() == 20
-    away.start()
+    stoppable.start()
     ask_all("last")
     until(lambda: store.answers.counts().scores == 60)
-    until(all_is_well)
+    until(all_jobs_succeed)
 
     assert germane.stop()
     store.close()
-    audit = DatabaseAudit(away.url)
+    audit = DatabaseAudit(stoppable.url)
     assert (len(audit.exchanges), audit.violations(set())) == (60, [])
     assert len(judge.chat_requests) == 60
-    assert_said_once(logged())
+    assert_logged_once(logged())
 
 
-def assert_said_once(lines: list[str]) -> None:
+def assert_logged_once(lines: list[str]) -> None:
     """One line reports the outage and one the recovery, for the writer and for the background jobs."""
     failed = Counter(line.split("fails:")[0].strip() for line in lines if "fails:" in line)
     again = Counter(line.removesuffix("works again").strip() for line in lines if line.endswith("works again"))
     assert failed == again, lines
     assert set(failed.values()) == {1}, lines
-    assert sum("wait in memory" in line for line in lines) == 1, lines
+    assert sum("queued and retried" in line for line in lines) == 1, lines
     assert sum(line.endswith("accepts exchanges again") for line in lines) == 1, lines

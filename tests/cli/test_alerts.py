@@ -20,13 +20,21 @@ class Call(Protocol):
 
 
 def an_alert(store: TrackingStore, name: str = "a" * 32, **given: Any) -> Alert:
-    """Write an alert that fires, and of which the log was told."""
+    """Write a firing alert with its notification in the log."""
     now = store.now()
     labels = {"service": "shop", "scorer": "answer_relevancy", "route": name[:4]}
     told = {
-        "rule": "mean_threshold", "type": "mean_threshold", "labels": labels, "state": "firing", "value": 0.5, "threshold": 0.6,
+        "rule": "mean_threshold", "type": "mean_threshold", "labels": labels, "state": "firing", "value": 0.5,
+        "threshold": 0.6,
         "current": ScoreLevel(mean=0.5, n=40, interval=(0.45, 0.55)), "baseline": ScoreLevel(mean=0.8, n=400),
-        "shifts": (ScoreShift(dimension="scorer", name="faithfulness", before=ScoreLevel(mean=0.9, n=9), since=ScoreLevel(mean=0.6, n=8)),),
+        "shifts": (
+            ScoreShift(
+                dimension="scorer",
+                name="faithfulness",
+                before=ScoreLevel(mean=0.9, n=9),
+                since=ScoreLevel(mean=0.6, n=8),
+            ),
+        ),
         "exchange_ids": ("x1",), "message": f"answer_relevancy of route {HOSTILE} is low.", "starts_at": now,
         "fired_at": now, "evaluated_at": now, "notified_at": now, "cause": "answers_drifting", **given,
     }  # fmt: skip

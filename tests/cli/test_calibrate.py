@@ -51,7 +51,7 @@ def label(store: TrackingStore, exchange: Exchange, score: float, **given: Any) 
 def test_saved_floors_are_means_of_unrelated_pairs(
     call: Call, judge: FakeJudge, store: TrackingStore, scored: Scored
 ) -> None:
-    """Every two questions share four of five words, so their floor is about 0.8. Doctor and report show saved floors."""
+    """Any two questions share four of five words, so the floor is about 0.8. Doctor and report show saved floors."""
     fill(store, scored, TOPICS, lambda number: 0.7)
 
     content = call("calibrate", "--save", "--json").content

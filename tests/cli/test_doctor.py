@@ -318,7 +318,7 @@ def test_backlog_behind_a_rate_limit_is_a_warning(
 
 
 def postpone(store: TrackingStore, scored: Scored, reason: UnscoredReason, error: str, *, until: timedelta) -> None:
-    """Let another process have asked in vain."""
+    """Record failed requests of another process."""
     (scored_one,) = scored(store, [0.5])
     waiting = [germane.Exchange(**_values(scored_one, number)) for number in (1, 2)]
     store.exchanges.add(waiting)

@@ -23,12 +23,12 @@ SERVICE = "handbook"
 EXCHANGES = 1_500
 WEEK = timedelta(days=7)
 DROP = timedelta(hours=29)
-"""So long ago ``docs-search`` began to answer past the question."""
+"""Age of the drop on ``docs-search``."""
 EVALUATED = timedelta(hours=22)
-"""So long ago the watch looked, and found the drop."""
+"""Age of the evaluation that detects the drop."""
 RATE = 0.8
 ROLLED_UP_HOURS = 30
-"""Hours that are rolled up: a few, so that pages read both ways."""
+"""Number of hours with rollups; a few, so that pages read rollups and raw scores."""
 SHARES = {ASK: 0.42, SEARCH: 0.36, SUPPORT: 0.22}
 FINGERPRINTS = {
     "answer_relevancy": "5d0c1f27a9be",
@@ -36,9 +36,9 @@ FINGERPRINTS = {
     "context_relevance": "2f9a6b3e10c8",
 }
 UNDECIDED = 3
-"""The newest exchanges, on which nobody has decided."""
+"""Number of the newest exchanges, which have no sampling decision."""
 PENDING = 9
-"""Those before them wait to be scored."""
+"""Number of exchanges before them that wait for scoring."""
 OWNER = "worker-1"
 LEASE = timedelta(hours=1)
 
@@ -49,7 +49,7 @@ class SampleExchange:
 
     exchange: Exchange
     kind: str
-    """direct, partly, aside (of another topic), refusal or broken."""
+    """direct, partly, aside (on another topic), refusal or broken."""
     topic: Topic
     reads_as: tuple[str, ...]
 

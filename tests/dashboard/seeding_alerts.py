@@ -19,7 +19,7 @@ from germane.storage import AlertTransaction, BaselineKey, DeliveryOutcome, Trac
 
 RELEVANCY = "answer_relevancy"
 BASELINE = (timedelta(days=7), timedelta(days=2))
-"""Learned between so long ago and so long ago."""
+"""Age of the start and the end of the learning period."""
 OFFICE = ("watcher", "worker-1")
 LEASE = timedelta(minutes=2)
 _ONLY_DROPS = (Drop(), NoData(enabled=False), ScorerError(enabled=False), BudgetExhausted(enabled=False))

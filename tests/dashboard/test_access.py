@@ -16,8 +16,8 @@ from starlette.responses import Response
 from starlette.routing import Mount
 from starlette.testclient import TestClient
 from tests.conftest import migrated_file
-from tests.dashboard.http_server import PAGE, TOKEN, create_dashboard, client_for
-from tests.dashboard.populated import csrf_token_of
+from tests.dashboard.form_helpers import csrf_token_of
+from tests.dashboard.http_server import PAGE, TOKEN, client_for, create_dashboard
 
 from germane.dashboard.auth.hosts import is_cross_site, is_from_this_machine, is_loopback, parse_host
 from germane.errors import SettingsError

@@ -10,8 +10,8 @@ from starlette.testclient import TestClient
 from tests.dashboard.conftest import Week
 from tests.dashboard.hostile import SERVICE as HOSTILE_SERVICE
 from tests.dashboard.hostile import TEXTS
+from tests.dashboard.page_client import csrf_token, open_dashboard, post_form, write_alert
 from tests.dashboard.seeding import FINGERPRINTS, NOW
-from tests.dashboard.visits import write_alert, post_form, csrf_token, open_dashboard
 
 from germane.alert import Silence
 from germane.storage import TrackingStore
@@ -36,7 +36,8 @@ def test_scorers_without_a_baseline_are_listed_first(page: TestClient) -> None:
     text = page.get("/alerts").text
 
     assert re.search(
-        r"Drops of faithfulness in <code[^>]*>handbook</code> are not detected yet: the baseline is being learned until",
+        r"Drops of faithfulness in <code[^>]*>handbook</code> are not detected yet: the baseline is "
+        r"being learned until",
         text,
     )
     assert ">active</span>" in text
@@ -89,7 +90,7 @@ def test_alert_page_shows_all_details(page: TestClient, week: Week) -> None:
     assert alert is not None
     text = page.get(f"/alerts/{alert.id}").text
 
-    for said in ("baseline 2: ", ">began<", ">fired<", "index v42", "Contributors", "status 404", "larch-2"):
+    for said in ("baseline 2: ", ">onset<", ">fired<", "index v42", "Contributors", "status 404", "larch-2"):
         assert said in text
     for exchange_id in alert.exchange_ids:
         assert f'href="/a/{exchange_id}"' in text

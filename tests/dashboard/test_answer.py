@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 from tests.dashboard.conftest import Week, now
+from tests.dashboard.form_helpers import submit_form
 from tests.dashboard.hostile import TEXTS, write_hostile_exchanges
-from tests.dashboard.populated import submit_form
 from tests.dashboard.seeding import FINGERPRINTS, LEASE, NOW
 
 from germane.dashboard import create_app

@@ -7,8 +7,8 @@ from datetime import timedelta
 
 import pytest
 from tests.dashboard.conftest import now
+from tests.dashboard.page_client import open_dashboard
 from tests.dashboard.seeding import NOW
-from tests.dashboard.visits import open_dashboard
 
 from germane.alert import Silence
 from germane.insights.context import InsightContext

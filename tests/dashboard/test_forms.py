@@ -17,8 +17,8 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.types import Message
 from tests.conftest import migrated_file
-from tests.dashboard.http_server import PAGE, TOKEN, create_dashboard, client_for
-from tests.dashboard.populated import csrf_token_of, submit_form
+from tests.dashboard.form_helpers import csrf_token_of, submit_form
+from tests.dashboard.http_server import PAGE, TOKEN, client_for, create_dashboard
 
 from germane.dashboard.server import DashboardServer
 from germane.dashboard.web.concurrency_limit import MAX_CONCURRENT, ConcurrencyLimit
@@ -102,7 +102,7 @@ def test_oversized_body_is_rejected(store: TrackingStore, length: bool) -> None:
     """The limit is 64 kB, with or without a declared length."""
     app = create_dashboard(store)
     page = client_for(app)
-    content = f"csrf={seal_of(page, '/written')}&a={'b' * 70_000}".encode()
+    content = f"csrf={csrf_token_of(page, '/written')}&a={'b' * 70_000}".encode()
     headers = {"Content-Type": "application/x-www-form-urlencoded"}
     sent = page.post(
         "/written", content=content if length else iter([content[:40_000], content[40_000:]]), headers=headers

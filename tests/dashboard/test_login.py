@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 from tests.conftest import migrated_file
-from tests.dashboard.http_server import NOW, PAGE, TOKEN, create_dashboard, client_for
-from tests.dashboard.populated import submit_form
+from tests.dashboard.form_helpers import submit_form
+from tests.dashboard.http_server import NOW, PAGE, TOKEN, client_for, create_dashboard
 
 import germane.dashboard.auth.signing as module
 from germane.dashboard.auth.login_throttle import MAX_FAILURES, MAX_FAILURES_PER_ADDRESS, LoginThrottle

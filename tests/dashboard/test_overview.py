@@ -102,12 +102,12 @@ def test_tiles_show_the_loaded_numbers(page: TestClient, seeded: TrackingStore) 
     assert change.interval is not None
     coverage = current.coverage
     assert (
-        f"Relevancy, 24 h {format_number(current.mean)} 95 % interval {format_interval(current.interval)}, n={current.n}"
-        in text
+        f"Relevancy, 24 h {format_number(current.mean)} 95 % interval {format_interval(current.interval)}, "
+        f"n={current.n}" in text
     )
     assert (
-        f"Faithfulness, 24 h {format_number(second.mean)} 95 % interval {format_interval(second.interval)}, n={second.n}"
-        in text
+        f"Faithfulness, 24 h {format_number(second.mean)} 95 % interval {format_interval(second.interval)}, "
+        f"n={second.n}" in text
     )
     assert f"Change \u25bc {format_signed(change.difference)} 95 % interval {format_interval(change.interval)}" in text
     assert f"Low answers, 24 h {format_percent(current.low_share)} in the lowest band, n={current.n}" in text

@@ -59,7 +59,7 @@ def scraping(week: Week, tmp_path: Path) -> Iterator[str]:
     with server.running(), log.open("w") as said:
         process = subprocess.Popen(command, stdout=said, stderr=subprocess.STDOUT)
         try:
-            yield f"http://{until(lambda: LISTENS.search(log.read_text()))[1]}"
+            yield f"http://{wait_for(lambda: LISTENS.search(log.read_text()))[1]}"
         finally:
             process.terminate()
             process.wait(30)

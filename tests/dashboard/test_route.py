@@ -83,7 +83,7 @@ def test_unscored_answers_are_counted_by_reason(week: Week, page: TestClient) ->
         assert one.seen == one.scored + one.pending + sum(one.failed.values()) + sum(one.skipped.values())
     text = page.get("/r/docs-search").text
     assert re.search(r"\d+ skipped: not sampled", text)
-    assert re.search(r"<b>\d+</b> of \d+<small>8\d % drawn</small>", text)
+    assert re.search(r"<b>\d+</b> of \d+<small>8\d % sampled</small>", text)
 
 
 def test_worst_answers_link_to_their_pages(week: Week, page: TestClient) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
-from tests.dashboard.http_server import NOW, PAGE, create_dashboard, client_for
+from tests.dashboard.http_server import NOW, PAGE, client_for, create_dashboard
 
 from germane.dashboard import create_app
 from germane.exchange import Exchange

@@ -11,8 +11,8 @@ import pytest
 from starlette.testclient import TestClient
 from tests.dashboard.conftest import Week
 from tests.dashboard.hostile import TEXTS, write_hostile_exchanges
+from tests.dashboard.page_client import open_dashboard, post_form
 from tests.dashboard.seeding import FINGERPRINTS, NOW
-from tests.dashboard.visits import post_form, open_dashboard
 
 from germane.dashboard import create_app
 from germane.insights.formatting import format_bytes, format_run_time
@@ -327,8 +327,10 @@ def test_hostile_names_are_escaped(week: Week, page: TestClient) -> None:
 @pytest.mark.parametrize(
     ("form", "value", "said"),
     [
-        (format_bytes, 0, "0 B"), (format_bytes, 999, "999 B"), (format_bytes, 8_812_000, "8.8 MB"), (format_bytes, 123_456, "123 kB"),
-        (format_bytes, 5e9, "5.0 GB"), (format_bytes, 7.25e12, "7.2 TB"), (format_run_time, 0.0, "0 ms"), (format_run_time, 0.0124, "12 ms"),
+        (format_bytes, 0, "0 B"), (format_bytes, 999, "999 B"), (format_bytes, 8_812_000, "8.8 MB"),
+        (format_bytes, 123_456, "123 kB"),
+        (format_bytes, 5e9, "5.0 GB"), (format_bytes, 7.25e12, "7.2 TB"), (format_run_time, 0.0, "0 ms"),
+        (format_run_time, 0.0124, "12 ms"),
         (format_run_time, 0.9996, "1.0 s"), (format_run_time, 3.44, "3.4 s"), (format_run_time, 3_725.0, "1:02:05"),
     ],
 )  # fmt: skip

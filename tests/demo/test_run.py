@@ -56,7 +56,7 @@ def test_demo_counts_add_up(tmp_path: Path) -> None:
     """It runs unattended with a judge from the environment, and prints one object."""
     # The demo ignores the user's settings file.
     (tmp_path / "germane.toml").write_text(
-        'role = "capture"\ncapture = "none"\n[channels.oncall]\nkind = "slack"\nurl = "env:SLACK_URL"\n'
+        'role = "capture"\ncapture = "none"\n[channels.oncall]\ntype = "slack"\nurl = "env:SLACK_URL"\n'
     )
     with FakeJudge() as judge, start(judge, tmp_path, "--headless", "--json", "--seconds", "12") as demo:
         out, err = demo.communicate(timeout=120)

@@ -27,7 +27,7 @@ class Block:
 
     @property
     def name(self) -> str:
-        """For people: page and number."""
+        """Page and number, as a test id."""
         return f"{self.page.name}-{self.number}"
 
 
@@ -46,7 +46,7 @@ def of(*languages: str) -> list[Block]:
 
 
 def commands(block: Block) -> list[list[str]]:
-    """Return the commands of a block, each as its words; what a console shows beside them is left out."""
+    """Return the commands of a block, each as its words; output in a console block is omitted."""
     text = block.text.replace("\\\n", " ")
     lines = [line.strip() for line in text.splitlines()]
     if block.language == "console":

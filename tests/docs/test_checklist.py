@@ -1,4 +1,4 @@
-"""The checklist names what there is."""
+"""The checklist names tests that exist."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ TESTS = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", TEXT)
 
 
 def test_there_are_twenty_points_in_order() -> None:
-    """None is left out."""
+    """No number is missing."""
     assert [int(point.partition(".")[0]) for point in POINTS] == list(range(1, 21))
 
 
 @pytest.mark.parametrize("point", POINTS, ids=lambda point: point.partition("\n")[0])
-def test_each_point_has_something_that_shows_it(point: str) -> None:
-    """A test at least."""
+def test_each_point_has_a_test(point: str) -> None:
+    """At least one."""
     assert re.search(r"`tests/[\w/]+\.py::\w+`", point)
 
 
 @pytest.mark.parametrize("path", sorted({path for path, _ in TESTS}))
-def test_each_test_that_is_named_is_there(path: str) -> None:
-    """By its file and its name: a test that was renamed takes the page along."""
+def test_each_named_test_exists(path: str) -> None:
+    """Renaming a test requires an update of the page."""
     tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
     there = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
 

@@ -1,4 +1,4 @@
-"""The page on commands is the commands."""
+"""The page about the command line matches the commands."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 DOCS = Path(__file__).parents[2] / "docs"
 
 
-def test_the_commands_page_is_up_to_date() -> None:
+def test_the_command_line_page_is_up_to_date() -> None:
     """docs/command-line.md is what docs/commands.py writes."""
     page = runpy.run_path(str(DOCS / "commands.py"))["page"]
 

@@ -1,4 +1,4 @@
-"""What the documents show is run."""
+"""Python code in the documents runs, and links work."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ BLOCKS = [pytest.param(block.text, id=block.name) for block in of("python")]
 
 @pytest.fixture
 def judged(bare: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeJudge]:
-    """A judge in the environment, and a folder with an empty database; germane is stopped afterwards."""
+    """A judge in the environment, and a directory with an empty database. Stops germane afterwards."""
     with closing(TrackingStore("sqlite:///germane.db")) as store:
         store.migrate()
     with FakeJudge() as judge:
@@ -35,7 +35,7 @@ def judged(bare: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeJudge]:
 
 
 def module(code: str, path: Path) -> ModuleType:
-    """Run code as a module of its own: annotations and signatures are looked up in it."""
+    """Run code as a module, in which annotations and signatures are looked up."""
     path.write_text(code, encoding="utf-8")
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None
@@ -50,14 +50,14 @@ def module(code: str, path: Path) -> ModuleType:
 
 
 def test_there_are_blocks() -> None:
-    """The pages are found, and their code."""
+    """The pages and their code are found."""
     assert any("README" in str(block.id) for block in BLOCKS)
 
 
 @pytest.mark.parametrize("code", BLOCKS)
 @pytest.mark.usefixtures("judged")
 def test_the_code_in_a_document_runs(code: str, bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each block stands alone: who pastes it gets no error."""
+    """Each block runs on its own."""
     # An application sets its provider once; this process runs many.
     monkeypatch.setattr(trace, "set_tracer_provider", lambda provider: provider.shutdown())
 
@@ -65,8 +65,8 @@ def test_the_code_in_a_document_runs(code: str, bare: Path, monkeypatch: pytest.
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_links_between_the_documents_lead_somewhere(page: Path) -> None:
-    """No reader ends at a page that was never written."""
+def test_links_between_documents_work(page: Path) -> None:
+    """Every linked file exists."""
     links = re.findall(r"\]\((?!https?://|#|mailto:)([^)#\s]+)", page.read_text(encoding="utf-8"))
 
     assert [link for link in links if not os.path.exists(page.parent / link)] == []  # noqa: PTH110 - a joined path

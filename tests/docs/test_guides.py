@@ -1,4 +1,4 @@
-"""What the guides lead through happens."""
+"""Following the guides works."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ADDRESSES = {
     "my-model": "http://127.0.0.1:8080/v1/",
     "claude-or-whatever-it-is-called-there": "https://gateway.example.com/openai/v1/",
 }
-"""By judge, where it is asked."""
+"""URL of the server, by judge."""
 
 
 def blocks(page: str, language: str) -> list[Block]:
@@ -49,7 +49,7 @@ def settings_of(block: Block, folder: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_the_guide_shows_each_server_once(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And asks it where it listens."""
+    """With the server's URL."""
     judges = [settings_of(block, bare, monkeypatch).judge for block in blocks("judge.md", "toml")]
 
     assert [judge for judge in ADDRESSES if judge not in judges] == []
@@ -59,10 +59,10 @@ SERVERS = [block for block in blocks("judge.md", "toml") if "base_url" in block.
 
 
 @pytest.mark.parametrize("block", SERVERS, ids=lambda block: block.name)
-def test_a_judge_of_the_guide_is_asked_at_its_address_with_its_key(
+def test_requests_go_to_the_judge_of_the_guide_with_its_key(
     block: Block, bare: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The client sends requests where the guide says, and the key as a bearer; without a key a word that is none."""
+    """The client uses the URL of the guide, and the key as a bearer token; without a key, the token is `none`."""
     settings = settings_of(block, bare, monkeypatch)
     key = settings.api_key.get_secret_value() if settings.api_key else None
     address = settings.base_url.get_secret_value() if settings.base_url else None
@@ -136,7 +136,7 @@ def started(tmp_path_factory: pytest.TempPathFactory, surroundings: dict[str, st
 
 
 def test_the_first_guide_leads_to_a_chart(started: Path, surroundings: dict[str, str]) -> None:
-    """Three commands: the last of them shows a page with a chart of forty scores."""
+    """After three commands, a page shows a chart of forty scores."""
     command = [sys.executable, "-m", "germane", "serve", "--port", "0"]
     with subprocess.Popen(command, cwd=started, stderr=subprocess.PIPE, text=True, env=surroundings) as serving:
         try:
@@ -156,10 +156,10 @@ def test_the_first_guide_leads_to_a_chart(started: Path, surroundings: dict[str,
 @pytest.mark.parametrize(
     ("words", "said"), [(["report"], "40 of 40"), (["worst"], "Are you hiring?"), (["doctor", "--offline"], "40 seen")]
 )
-def test_the_first_guide_goes_on_in_the_terminal(
+def test_the_first_guide_continues_in_the_terminal(
     started: Path, surroundings: dict[str, str], words: list[str], said: str
 ) -> None:
-    """The verbs that it names next say something of the same forty answers, and find nothing wrong."""
+    """The commands that it names next report on the same forty answers, without errors."""
     command = [sys.executable, "-m", "germane", *words]
     done = subprocess.run(command, cwd=started, env=surroundings, capture_output=True, text=True, timeout=120)
 

@@ -1,4 +1,4 @@
-"""How pictures of pages are written."""
+"""Encoding of screenshots."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ png = runpy.run_path(str(DOCS / "palette.py"))["png"]
 
 
 def read(picture: bytes) -> Any:
-    """Return the pixels of such a picture, each line of which is without a filter."""
+    """Return the pixels of a picture whose lines have no filter."""
     parts, at = {}, 8
     while at < len(picture):
         (length,) = struct.unpack(">I", picture[at : at + 4])
@@ -27,18 +27,18 @@ def read(picture: bytes) -> Any:
     return palette[lines[:, 1:]]
 
 
-@pytest.mark.parametrize("colours", [1, 2, 256])
-def test_a_picture_of_few_colours_stays_as_it_is(colours: int) -> None:
-    """Up to 256 nothing is lost."""
+@pytest.mark.parametrize("colors", [1, 2, 256])
+def test_up_to_256_colors_are_lossless(colors: int) -> None:
+    """Pixels are unchanged."""
     chance = np.random.default_rng(7)
-    some = chance.integers(0, 256, (colours, 3), np.uint8)
-    pixels = some[chance.integers(0, colours, (30, 50))]
+    some = chance.integers(0, 256, (colors, 3), np.uint8)
+    pixels = some[chance.integers(0, colors, (30, 50))]
 
     assert (read(png(pixels)) == pixels).all()
 
 
-def test_of_many_colours_the_frequent_ones_stay() -> None:
-    """What is rare becomes the nearest of them."""
+def test_frequent_colors_are_kept() -> None:
+    """Rare colors become the nearest frequent one."""
     chance = np.random.default_rng(7)
     rare = chance.integers(200, 246, (2, 300, 3), np.uint8)
     paper = np.full((50, 300, 3), 246, np.uint8)

@@ -1,4 +1,4 @@
-"""The page on settings is the settings."""
+"""The page about settings matches the settings classes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The site that is made of the documents."""
+"""The site that is built from the documents."""
 
 from __future__ import annotations
 
@@ -30,25 +30,26 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class Loaded(HTMLParser):
-    """Addresses from which a page loads something by itself."""
+    """URLs that a page loads."""
 
     def __init__(self) -> None:
         super().__init__()
         self.found: list[str] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Keep the address of a script, a picture, a style."""
+        """Keep the URL of a script, a picture or a style."""
         self.found += [value for name, value in attrs if value and name == LOADED.get(tag)]
 
 
-def test_the_site_is_built_without_a_warning(site: Path) -> None:
-    """No link leads nowhere, no page is missing from the contents, every public name that is mentioned is there."""
+def test_the_site_builds_without_warnings(site: Path) -> None:
+    """No broken link, no page missing from the contents, and no reference to a missing name."""
     assert (site / "index.html").is_file()
-    assert {path.stem for path in DOCS.glob("*.md")} - {"README"} <= {path.stem for path in site.glob("*.html")}
+    pages = {path.relative_to(DOCS).with_suffix("") for path in DOCS.rglob("*.md")} - {Path("README")}
+    assert pages <= {path.relative_to(site).with_suffix("") for path in site.rglob("*.html")}
 
 
 def test_nothing_is_loaded_from_elsewhere(site: Path) -> None:
-    """Who reads the site without a network, or does not want to be seen reading, misses nothing."""
+    """The site works without a network, and no other server sees who visits it."""
     outside = re.compile(r"(https?:)?//")
     for page in site.rglob("*.html"):
         parser = Loaded()
@@ -59,8 +60,8 @@ def test_nothing_is_loaded_from_elsewhere(site: Path) -> None:
         assert re.findall(r"""url\(\s*["']?(?:https?:)?//|@import""", text) == [], style.name
 
 
-def test_the_search_knows_the_pages(site: Path) -> None:
-    """Search is a file beside the pages, which asks nobody."""
+def test_search_finds_pages(site: Path) -> None:
+    """The search index is a file of the site."""
     index = (site / "searchindex.js").read_text(encoding="utf-8")
     found = json.loads(index[index.index("(") + 1 : index.rindex(")")])
     pages = [found["docnames"][number] for number in _listed(found["terms"]["fingerprint"])]
@@ -73,7 +74,7 @@ def _listed(numbers: int | list[int]) -> list[int]:
 
 
 def test_every_public_name_is_in_the_reference(site: Path) -> None:
-    """What can be imported is told of."""
+    """Every name in `__all__` has an entry."""
     page = (site / "python.html").read_text(encoding="utf-8")
     names = [f"germane.{name}" for name in germane.__all__]
     names += [f"germane.testing.{name}" for name in germane.testing.__all__]
@@ -81,8 +82,8 @@ def test_every_public_name_is_in_the_reference(site: Path) -> None:
     assert [name for name in names if f'id="{name}"' not in page] == []
 
 
-def test_every_picture_of_a_page_is_there(site: Path) -> None:
-    """Also those that the pages name for one theme only."""
+def test_every_picture_exists(site: Path) -> None:
+    """Including pictures that a page shows in one theme only."""
     for page in site.rglob("*.html"):
         parser = Loaded()
         parser.feed(page.read_text(encoding="utf-8"))
@@ -90,8 +91,8 @@ def test_every_picture_of_a_page_is_there(site: Path) -> None:
         assert [address for address in pictures if not (page.parent / address).is_file()] == []
 
 
-def test_pictures_are_light_to_load() -> None:
-    """Each is there in light and dark, none above 200 kB, all of them below 3 MB."""
+def test_pictures_are_small() -> None:
+    """Each exists in light and dark, none exceeds 200 kB, and together they are below 3 MB."""
     sizes = {path.stem: path.stat().st_size for path in (DOCS / "pictures").glob("*.png")}
     names = {name.rpartition("-")[0] for name in sizes}
 

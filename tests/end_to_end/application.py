@@ -29,7 +29,7 @@ def set_up_opentelemetry() -> None:
 @germane.retrieval
 def search(query: str) -> list[str]:
     """Return one context."""
-    return [f"What is known of {query}"]
+    return [f"Notes about {query}"]
 
 
 @germane.observe

@@ -14,11 +14,11 @@ from germane.exchange import Exchange
 from germane.score import Score, UnscoredReason
 
 
-class Told:
+class Numeric:
     """Scorer whose result is given in the answer: a number or a failure."""
 
-    name = "told"
-    fingerprint = "told-1"
+    name = "numeric"
+    fingerprint = "numeric-1"
     requires = frozenset({"answer"})
     range = (0.0, 1.0)
 
@@ -35,9 +35,9 @@ class Told:
 
 
 @pytest.fixture
-def told() -> Told:
-    """Return a new scorer."""
-    return Told()
+def numeric() -> Numeric:
+    """Return a new numeric scorer."""
+    return Numeric()
 
 
 @pytest.fixture
@@ -55,11 +55,11 @@ Evaluate = Callable[..., germane.Evaluation]
 
 
 @pytest.fixture
-def evaluated(bare: Path, told: Told) -> Evaluate:
+def evaluated(bare: Path, numeric: Numeric) -> Evaluate:
     """Score answers by the number they contain."""
 
     def evaluate(answers: list[object], **options: Any) -> germane.Evaluation:
         rows = [{"question": f"Question {number}?", "answer": answer} for number, answer in enumerate(answers)]
-        return germane.evaluate(rows, [told], **options)
+        return germane.evaluate(rows, [numeric], **options)
 
     return evaluate

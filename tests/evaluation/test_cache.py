@@ -31,7 +31,7 @@ from germane.testing import FakeJudge, Fault
 
 pytestmark = pytest.mark.usefixtures("bare")
 ROWS = [{"question": f"How do I pay for item {number}?", "answer": f"Item {number} by card."} for number in range(12)]
-WORK = CacheKey("told", "told-1", "c")
+WORK = CacheKey("numeric", "numeric-1", "c")
 RUN = """
 import json, sys, germane
 rows, settings = json.loads(sys.argv[1]), json.loads(sys.argv[2])
@@ -121,10 +121,10 @@ def until() -> Callable[..., None]:
     return wait
 
 
-def test_interrupted_run_keeps_finished_rows(told: Any) -> None:
+def test_interrupted_run_keeps_finished_rows(numeric: Any) -> None:
     """KeyboardInterrupt is passed on, and the cache holds the finished rows."""
 
-    class Interrupted(type(told)):  # type: ignore[misc]  # the fixture's class
+    class Interrupted(type(numeric)):  # type: ignore[misc]  # the fixture's class
         async def score(self, exchange: Exchange) -> Score | float:
             if exchange.answer == "stop":
                 raise KeyboardInterrupt
@@ -135,9 +135,9 @@ def test_interrupted_run_keeps_finished_rows(told: Any) -> None:
     with pytest.raises(KeyboardInterrupt):
         germane.evaluate(rows, [Interrupted()], cache="scores.db", concurrency=1)
 
-    evaluation = germane.evaluate(rows[:2], [told], cache="scores.db")
+    evaluation = germane.evaluate(rows[:2], [numeric], cache="scores.db")
     assert [score.value for score in evaluation.scores] == [0.1, 0.2]
-    assert told.seen == []
+    assert numeric.seen == []
 
 
 def test_failed_scores_are_not_cached(judge: FakeJudge) -> None:
@@ -167,10 +167,10 @@ def test_equal_rows_are_scored_once(judge: FakeJudge, cache: str | None) -> None
     assert evaluation.tokens == once.tokens
 
 
-def test_user_defined_scorers_see_all_columns(told: Any) -> None:
+def test_user_defined_scorers_see_all_columns(numeric: Any) -> None:
     """Rows that differ only in a reference are scored separately."""
 
-    class Matches(type(told)):  # type: ignore[misc]  # the fixture's class
+    class Matches(type(numeric)):  # type: ignore[misc]  # the fixture's class
         async def score(self, exchange: Exchange) -> Score | float:
             return float(exchange.answer == exchange.attributes["reference"])
 
@@ -201,7 +201,7 @@ def test_all_inputs_are_part_of_the_key(judge: FakeJudge, change: dict[str, Any]
 def test_scores_survive_a_round_trip() -> None:
     """All fields, and the part of the details that JSON can hold."""
     score = Score(
-        scorer="told", fingerprint="served", value=0.5, label="partly_relevant", explanation="\u4ef7 \U0001f600",
+        scorer="numeric", fingerprint="served", value=0.5, label="partly_relevant", explanation="\u4ef7 \U0001f600",
         details={"list": [1, {"a": None}]}, judge="j", embedder="e", input_tokens=1, output_tokens=2, cost=0.5,
         latency=0.1, scored_at=datetime(2026, 1, 2, tzinfo=UTC),
     )  # fmt: skip
@@ -209,7 +209,7 @@ def test_scores_survive_a_round_trip() -> None:
         cache.save_score(WORK, score)
     with ScoreCache("scores.db") as cache:
         assert cache.find_score(WORK) == score
-        assert cache.find_score(CacheKey("told", "told-2", "c")) is None
+        assert cache.find_score(CacheKey("numeric", "numeric-2", "c")) is None
 
 
 def test_details_may_hold_any_object() -> None:
@@ -222,7 +222,7 @@ def test_details_may_hold_any_object() -> None:
         3: b"",
     }
     with ScoreCache("scores.db") as cache:
-        cache.save_score(WORK, Score(scorer="told", fingerprint="f", value=1.0, details=details))
+        cache.save_score(WORK, Score(scorer="numeric", fingerprint="f", value=1.0, details=details))
         found = cache.find_score(WORK)
 
     assert found is not None
@@ -232,8 +232,8 @@ def test_details_may_hold_any_object() -> None:
 def test_unreadable_entries_are_ignored() -> None:
     """The row is scored again."""
     with ScoreCache("scores.db") as cache:
-        for spoilt in ("{", "[]", "{}", '{"scorer": "told"}'):
-            cache._connection.execute("INSERT OR REPLACE INTO score VALUES ('told', 'told-1', 'c', ?)", (spoilt,))
+        for spoilt in ("{", "[]", "{}", '{"scorer": "numeric"}'):
+            cache._connection.execute("INSERT OR REPLACE INTO score VALUES ('numeric', 'numeric-1', 'c', ?)", (spoilt,))
             assert cache.find_score(WORK) is None
 
 
@@ -269,12 +269,14 @@ def test_other_files_are_rejected(path: str, said: str) -> None:
         ScoreCache(path)
 
 
-def test_unwritable_cache_warns_once(told: Any, caplog: pytest.LogCaptureFixture) -> None:
+def test_unwritable_cache_warns_once(numeric: Any, caplog: pytest.LogCaptureFixture) -> None:
     """The run returns its scores anyway."""
     cache = ScoreCache("scores.db")
     cache._connection.execute("DROP TABLE score")
     for number in range(3):
-        cache.save_score(CacheKey("told", "told-1", str(number)), Score(scorer="told", fingerprint="f", value=1.0))
+        cache.save_score(
+            CacheKey("numeric", "numeric-1", str(number)), Score(scorer="numeric", fingerprint="f", value=1.0)
+        )
     cache.close()
 
     (message,) = caplog.messages
@@ -287,7 +289,9 @@ def test_processes_can_create_a_cache_concurrently() -> None:
     def save_score(number: int) -> None:
         gate.wait()
         with ScoreCache("scores.db") as cache:
-            cache.save_score(CacheKey("told", "told-1", str(number)), Score(scorer="told", fingerprint="f", value=1.0))
+            cache.save_score(
+                CacheKey("numeric", "numeric-1", str(number)), Score(scorer="numeric", fingerprint="f", value=1.0)
+            )
 
     for _ in range(10):
         gate = threading.Barrier(6)
@@ -297,21 +301,21 @@ def test_processes_can_create_a_cache_concurrently() -> None:
         Path("scores.db").unlink()
 
 
-def test_two_runs_can_share_a_cache(told: Any) -> None:
+def test_two_runs_can_share_a_cache(numeric: Any) -> None:
     """Each sees the other's scores."""
     with ScoreCache("scores.db") as one, ScoreCache("scores.db") as other:
-        one.save_score(WORK, Score(scorer="told", fingerprint="f", value=0.25))
+        one.save_score(WORK, Score(scorer="numeric", fingerprint="f", value=0.25))
         found = other.find_score(WORK)
 
     assert found is not None
     assert found.value == 0.25
 
 
-def test_rows_are_scored_with_limited_concurrency(told: Any) -> None:
+def test_rows_are_scored_with_limited_concurrency(numeric: Any) -> None:
     """Thousands of rows do not create thousands of tasks."""
     most = 0
 
-    class Counting(type(told)):  # type: ignore[misc]  # the fixture's class
+    class Counting(type(numeric)):  # type: ignore[misc]  # the fixture's class
         async def score(self, exchange: Exchange) -> Score | float:
             nonlocal most
             most = max(most, len(asyncio.all_tasks()))

@@ -59,7 +59,7 @@ def test_functions_names_and_scorers_can_be_mixed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "numeric"),
     [
         ([3], "3 is not a scorer: it has no name"),
         (3, "3 is not a scorer"),
@@ -67,7 +67,7 @@ def test_functions_names_and_scorers_can_be_mixed() -> None:
         ([lambda exchange: 0.5], "invalid scorer name '<lambda>'"),
     ],
 )
-def test_invalid_scorers_are_rejected(given: Any, told: str) -> None:
+def test_invalid_scorers_are_rejected(given: Any, numeric: str) -> None:
     """Before any row is scored."""
-    with pytest.raises(UsageError, match=told):
+    with pytest.raises(UsageError, match=numeric):
         germane.evaluate(ROWS, given)

@@ -23,67 +23,67 @@ File = Callable[[str, str | bytes], Path]
 LINE = '{"question": "How?", "answer": "0.5", "contexts": ["one", "two"]}'
 
 
-def read(path: Path, told: Any, **options: Any) -> list[Exchange]:
+def read(path: Path, numeric: Any, **options: Any) -> list[Exchange]:
     """Return the exchanges in a file."""
-    return [row.exchange for row in germane.evaluate(path, [told], **options).rows]
+    return [row.exchange for row in germane.evaluate(path, [numeric], **options).rows]
 
 
-def test_json_lines_are_read(file: File, told: Any) -> None:
+def test_json_lines_are_read(file: File, numeric: Any) -> None:
     """With a byte order mark, Windows line ends and empty lines."""
     path = file("rows.jsonl", b"\xef\xbb\xbf" + f"{LINE}\r\n\r\n{LINE}".encode())
 
-    evaluation = germane.evaluate(path, [told])
+    evaluation = germane.evaluate(path, [numeric])
 
     assert [row.location for row in evaluation.rows] == ["rows.jsonl, line 1", "rows.jsonl, line 3"]
     assert evaluation.rows[1].exchange.question == "How?"
     assert [context.text for context in evaluation.rows[0].exchange.contexts] == ["one", "two"]
 
 
-def test_json_lists_are_read(file: File, told: Any) -> None:
+def test_json_lists_are_read(file: File, numeric: Any) -> None:
     """A JSON file holds one list."""
-    (exchange,) = read(file("rows.json", f"[{LINE}]"), told)
+    (exchange,) = read(file("rows.json", f"[{LINE}]"), numeric)
 
     assert (exchange.question, exchange.answer) == ("How?", "0.5")
 
 
-def test_lines_may_be_long(file: File, told: Any) -> None:
+def test_lines_may_be_long(file: File, numeric: Any) -> None:
     """Megabytes in one row, with other characters that end lines."""
     text = "x\u2028y\x85" * 500_000
 
-    (exchange,) = read(file("rows.jsonl", json.dumps({"question": text, "answer": "1"}, ensure_ascii=False)), told)
+    (exchange,) = read(file("rows.jsonl", json.dumps({"question": text, "answer": "1"}, ensure_ascii=False)), numeric)
 
     assert exchange.question == text
 
 
 @pytest.mark.parametrize(("name", "separator"), [("a.csv", ","), ("b.csv", ";"), ("c.tsv", "\t")])
-def test_csv_is_read(file: File, told: Any, name: str, separator: str) -> None:
+def test_csv_is_read(file: File, numeric: Any, name: str, separator: str) -> None:
     """With commas or other delimiters, quoted line breaks, and contexts as JSON."""
     cells = ('"Two\r\nlines?"', "0.5", '"[""one"", ""two""]"')
     path = file(name, "\ufeff" + separator.join(("question", "answer", "contexts")) + "\r\n" + separator.join(cells))
 
-    (exchange,) = read(path, told)
+    (exchange,) = read(path, numeric)
 
     assert (exchange.question, exchange.answer) == ("Two\r\nlines?", "0.5")
     assert [context.text for context in exchange.contexts] == ["one", "two"]
 
 
-def test_long_csv_fields_are_read(file: File, told: Any) -> None:
+def test_long_csv_fields_are_read(file: File, numeric: Any) -> None:
     """The csv module's global limit does not change."""
     before = csv.field_size_limit()
 
-    (exchange,) = read(file("rows.csv", f"question,answer\n{'x' * (before + 1)},1\n"), told)
+    (exchange,) = read(file("rows.csv", f"question,answer\n{'x' * (before + 1)},1\n"), numeric)
 
     assert len(exchange.question or "") == before + 1
     assert csv.field_size_limit() == before
 
 
-def test_parquet_is_read(bare: Path, told: Any) -> None:
+def test_parquet_is_read(bare: Path, numeric: Any) -> None:
     """Through pandas; contexts are arrays."""
     pd.DataFrame({"question": ["How?", "Why?"], "answer": ["0.5", None], "contexts": [["one", "two"], []]}).to_parquet(
         "rows.parquet"
     )
 
-    first, second = read(Path("rows.parquet"), told)
+    first, second = read(Path("rows.parquet"), numeric)
 
     assert ([context.text for context in first.contexts], second.answer) == (["one", "two"], None)
 
@@ -112,26 +112,26 @@ def test_parquet_is_read(bare: Path, told: Any) -> None:
         ("a.txt", LINE, "^a.txt has none of the suffixes .jsonl, .ndjson, .json, .csv, .tsv, .parquet"),
     ],
 )  # fmt: skip
-def test_errors_name_file_line_and_fix(file: File, told: Any, name: str, content: str | bytes, said: str) -> None:
+def test_errors_name_file_line_and_fix(file: File, numeric: Any, name: str, content: str | bytes, said: str) -> None:
     """Before any row is scored."""
     with pytest.raises(UsageError, match=said):
-        read(file(name, content), told)
-    assert told.seen == []
+        read(file(name, content), numeric)
+    assert numeric.seen == []
 
 
 @pytest.mark.parametrize("name", ["absent.jsonl", "absent.csv", "absent.parquet"])
-def test_missing_file_is_an_error(bare: Path, told: Any, name: str) -> None:
+def test_missing_file_is_an_error(bare: Path, numeric: Any, name: str) -> None:
     """The error names the file."""
     with pytest.raises(UsageError, match=f"^{name} cannot be read: No such file"):
-        read(Path(name), told)
+        read(Path(name), numeric)
 
 
-def test_parquet_without_pandas_names_the_extra(bare: Path, told: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_parquet_without_pandas_names_the_extra(bare: Path, numeric: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """The error has the command to install it."""
     monkeypatch.setitem(sys.modules, "pandas", None)
 
     with pytest.raises(UsageError, match=r"pip install 'germane\[pandas\]'"):
-        read(Path("rows.parquet"), told)
+        read(Path("rows.parquet"), numeric)
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -86,19 +86,19 @@ def test_missing_scores_are_nan_with_a_reason(evaluated: Evaluated) -> None:
     evaluation = evaluated(["0.25", "none", "0.75", None])
     frame = evaluation.to_pandas()
 
-    assert frame["told"].dtype == np.float64
-    assert frame["told"].isna().tolist() == [False, True, False, True]
-    assert frame["told"].mean() == pytest.approx(0.5, abs=1e-9)
-    assert frame["told_reason"].dropna().tolist() == ["unparsable", "missing_input"]
+    assert frame["numeric"].dtype == np.float64
+    assert frame["numeric"].isna().tolist() == [False, True, False, True]
+    assert frame["numeric"].mean() == pytest.approx(0.5, abs=1e-9)
+    assert frame["numeric_reason"].dropna().tolist() == ["unparsable", "missing_input"]
 
 
-def test_frame_keeps_other_columns(told: Any) -> None:
+def test_frame_keeps_other_columns(numeric: Any) -> None:
     """A scorer's column overrides another column with its name."""
-    rows = [{"question": "How?", "answer": "0.5", "label": 1, "told": 0.1}]
+    rows = [{"question": "How?", "answer": "0.5", "label": 1, "numeric": 0.1}]
 
-    frame = germane.evaluate(rows, [told]).to_pandas()
+    frame = germane.evaluate(rows, [numeric]).to_pandas()
 
-    assert (frame["label"][0], frame["told"][0]) == (1, 0.5)
+    assert (frame["label"][0], frame["numeric"][0]) == (1, 0.5)
 
 
 @pytest.mark.parametrize("answers", [[], ["none"]])
@@ -199,9 +199,9 @@ def test_mean_threshold_must_be_finite(evaluated: Evaluated, mean: float) -> Non
         evaluated([]).check(min_mean=mean)
 
 
-def test_markdown_report_escapes_texts(told: Any) -> None:
+def test_markdown_report_escapes_texts(numeric: Any) -> None:
     """Table rows have equal numbers of cells, and contain no links, images or tags."""
-    report = germane.evaluate([{"question": HOSTILE, "answer": HOSTILE}], [told]).report("markdown")
+    report = germane.evaluate([{"question": HOSTILE, "answer": HOSTILE}], [numeric]).report("markdown")
 
     shown = [line for line in report.splitlines() if "alert" in line]
     assert [len(re.findall(r"(?<!\\)\|", line)) for line in shown] == [5, 7]  # tables of reasons and of rows
@@ -212,15 +212,15 @@ def test_report_explains_missing_scores(evaluated: Evaluated) -> None:
     """With the most frequent explanation."""
     report = evaluated(["0.5", "one", "two", "two", None]).report("markdown")
 
-    assert "| told | 3 | unparsable | no number in two |" in report
-    assert "| told | 1 | missing\\_input | there is no answer |" in report
+    assert "| numeric | 3 | unparsable | no number in two |" in report
+    assert "| numeric | 1 | missing\\_input | there is no answer |" in report
 
 
 def test_notebooks_show_the_report(evaluated: Evaluated) -> None:
     """The repr is one line."""
     evaluation = evaluated(["0.5"] * 30)
 
-    assert repr(evaluation) == "Evaluation(30 rows, scored by told)"
+    assert repr(evaluation) == "Evaluation(30 rows, scored by numeric)"
     assert repr(evaluated([])) == "Evaluation(0 rows, scored by nothing)"
     assert evaluation._repr_markdown_() == evaluation.report("markdown")
 
@@ -244,24 +244,24 @@ class Tags(HTMLParser):
         self.text += data
 
 
-def test_html_report_escapes_texts(told: Any) -> None:
-    """It is self-contained and has no script, whatever the answers hold."""
+def test_html_report_escapes_texts(numeric: Any) -> None:
+    """It is self-contained and has no script, for any answer."""
     page = Tags()
-    page.feed(germane.evaluate([{"question": HOSTILE, "answer": HOSTILE}], [told]).report("html"))
+    page.feed(germane.evaluate([{"question": HOSTILE, "answer": HOSTILE}], [numeric]).report("html"))
 
     assert {"html", "head", "body", "style", "h1", "table"} <= page.tags
     assert page.tags & {"script", "img", "a", "link", "iframe", "form"} == set()
     assert page.attributes & {"src", "href", "onerror", "onclick"} == set()
     assert sanitize.line(HOSTILE) in page.text
-    assert "default-src 'none'" in germane.evaluate([], [told]).report("html")
+    assert "default-src 'none'" in germane.evaluate([], [numeric]).report("html")
 
 
-def test_json_report_is_one_object(told: Any) -> None:
+def test_json_report_is_one_object(numeric: Any) -> None:
     """With every row and all fields of its scores. NaN becomes null."""
 
-    class Odd(type(told)):  # type: ignore[misc]  # the fixture's class
+    class Odd(type(numeric)):  # type: ignore[misc]  # the fixture's class
         async def score(self, exchange: Exchange) -> Score | float:
-            return Score(scorer="told", fingerprint="f", value=0.5, details={"nan": float("nan")})
+            return Score(scorer="numeric", fingerprint="f", value=0.5, details={"nan": float("nan")})
 
     rows = [{"id": "a", "question": HOSTILE, "answer": "x", "contexts": ["one"], "label": 1}]
     report = json.loads(germane.evaluate(rows, [Odd()]).report("json"))
@@ -269,7 +269,7 @@ def test_json_report_is_one_object(told: Any) -> None:
     (row,) = report["rows"]
     assert report["schema_version"] == 1
     assert (row["id"], row["question"], row["contexts"], row["attributes"]) == ("a", HOSTILE, ["one"], {"label": 1})
-    assert (row["scores"]["told"]["value"], row["scores"]["told"]["details"]) == (0.5, {"nan": None})
+    assert (row["scores"]["numeric"]["value"], row["scores"]["numeric"]["details"]) == (0.5, {"nan": None})
     assert report["summary"][0]["n"] == 1
 
 
@@ -277,8 +277,8 @@ def test_report_shows_means_from_20_scores(evaluated: Evaluated) -> None:
     """Fewer are not enough data."""
     enough, few = (evaluated(["0.25", "0.75"] * half).report() for half in (10, 9))
 
-    assert "| told | 20 | 0.500 |" in enough
-    assert "| told | 18 | - | not enough data (need 20) |" in few
+    assert "| numeric | 20 | 0.500 |" in enough
+    assert "| numeric | 18 | - | not enough data (need 20) |" in few
 
 
 def test_unknown_report_format_is_an_error(evaluated: Evaluated) -> None:

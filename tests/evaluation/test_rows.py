@@ -23,25 +23,25 @@ TALK = [
 HISTORY = (Message("user", "Do you sell shoes?"), Message("assistant", "Yes."))
 
 
-def read(row: Any, told: Any, **options: Any) -> Exchange:
+def read(row: Any, numeric: Any, **options: Any) -> Exchange:
     """Return the exchange converted from a row."""
-    return germane.evaluate([row], [told], **options).rows[0].exchange
+    return germane.evaluate([row], [numeric], **options).rows[0].exchange
 
 
-def test_other_columns_become_attributes(told: Any) -> None:
+def test_other_columns_become_attributes(numeric: Any) -> None:
     """If they hold plain values, such as labels."""
     given = {"label": 1.0, "kind": "gold", "group": 7, "ok": True, "none": None, "nan": float("nan"), "meta": {"a": 1}}
 
-    exchange = read({**ROW, **given, "count": np.int64(3), "share": np.float32(0.5)}, told)
+    exchange = read({**ROW, **given, "count": np.int64(3), "share": np.float32(0.5)}, numeric)
 
     assert exchange.attributes == {"label": 1.0, "kind": "gold", "group": 7, "ok": True, "count": 3, "share": 0.5}
     assert [type(exchange.attributes[name]) for name in ("count", "share")] == [int, float]
 
 
-def test_id_route_and_model_are_used(told: Any) -> None:
+def test_id_route_and_model_are_used(numeric: Any) -> None:
     """Rows without them get a new id and the route `evaluate`."""
-    named = read({**ROW, "id": 7, "route": "support", "model": "m"}, told)
-    other = read(ROW, told)
+    named = read({**ROW, "id": 7, "route": "support", "model": "m"}, numeric)
+    other = read(ROW, numeric)
 
     assert (named.id, named.route, named.model) == ("7", "support", "m")
     assert (len(other.id), other.route, other.model) == (32, "evaluate", None)
@@ -57,29 +57,29 @@ def test_id_route_and_model_are_used(told: Any) -> None:
         ["Do you sell shoes?", "Yes.", None],
     ],
 )
-def test_history_can_be_objects_strings_or_json(told: Any, history: Any) -> None:
+def test_history_can_be_objects_strings_or_json(numeric: Any, history: Any) -> None:
     """Strings may start with a role."""
-    assert read({**ROW, "history": history}, told).history == HISTORY
+    assert read({**ROW, "history": history}, numeric).history == HISTORY
 
 
 @pytest.mark.parametrize("talk", [TALK, json.dumps(TALK)])
-def test_last_question_of_a_conversation_is_the_question(told: Any, talk: Any) -> None:
+def test_last_question_of_a_conversation_is_the_question(numeric: Any, talk: Any) -> None:
     """Ragas stores the conversation in the question's column; the rest is history."""
-    exchange = read({"user_input": talk, "response": "0.5"}, told)
+    exchange = read({"user_input": talk, "response": "0.5"}, numeric)
 
     assert (exchange.question, exchange.answer, exchange.history) == ("How much?", "0.5", HISTORY)
 
 
-def test_reply_to_the_last_question_is_the_answer(told: Any) -> None:
+def test_reply_to_the_last_question_is_the_answer(numeric: Any) -> None:
     """If no column holds an answer. It is never part of the history."""
     reply = {"role": "assistant", "content": "1.0"}
 
-    assert read({"user_input": [*TALK, reply]}, told).answer == "1.0"
-    assert read({"user_input": [*TALK, reply], "response": "0.5"}, told).answer == "0.5"
-    assert read({"user_input": [*TALK, reply]}, told).history == HISTORY
+    assert read({"user_input": [*TALK, reply]}, numeric).answer == "1.0"
+    assert read({"user_input": [*TALK, reply], "response": "0.5"}, numeric).answer == "0.5"
+    assert read({"user_input": [*TALK, reply]}, numeric).history == HISTORY
 
 
-def test_ragas_samples_are_rows(told: Any) -> None:
+def test_ragas_samples_are_rows(numeric: Any) -> None:
     """They are pydantic models; unset fields are left out."""
 
     class Sample:
@@ -87,14 +87,14 @@ def test_ragas_samples_are_rows(told: Any) -> None:
             assert exclude_none
             return {"user_input": "How?", "response": "0.5", "retrieved_contexts": ["one"]}
 
-    assert read(Sample(), told).contexts == (Context("one"),)
+    assert read(Sample(), numeric).contexts == (Context("one"),)
 
 
-def test_dotted_columns_refer_to_nested_objects(told: Any) -> None:
+def test_dotted_columns_refer_to_nested_objects(numeric: Any) -> None:
     """Such as earlier messages in `meta`."""
     row = {"meta": {"q": {"text": "How?"}, "history": ["user: Do you sell shoes?", "agent: Yes."]}, "answer": "0.5"}
 
-    exchange = read(row, told, columns={"question": "meta.q.text"})
+    exchange = read(row, numeric, columns={"question": "meta.q.text"})
 
     assert (exchange.question, exchange.history) == ("How?", HISTORY)
 
@@ -109,9 +109,9 @@ def test_dotted_columns_refer_to_nested_objects(told: Any) -> None:
         ("\ud800", (Context("\ufffd"),)),
     ],
 )
-def test_contexts_can_be_texts_or_objects(told: Any, cell: Any, contexts: tuple[Context, ...]) -> None:
+def test_contexts_can_be_texts_or_objects(numeric: Any, cell: Any, contexts: tuple[Context, ...]) -> None:
     """Also lists in Python syntax, which data frames write to CSV."""
-    assert read({**ROW, "contexts": cell}, told).contexts == contexts
+    assert read({**ROW, "contexts": cell}, numeric).contexts == contexts
 
 
 @pytest.mark.parametrize(
@@ -123,17 +123,17 @@ def test_contexts_can_be_texts_or_objects(told: Any, cell: Any, contexts: tuple[
         ({"user_input": TALK}, "row 0 has no column answer or response"),
     ],
 )
-def test_errors_name_the_row_and_the_cause(told: Any, row: Any, said: str) -> None:
+def test_errors_name_the_row_and_the_cause(numeric: Any, row: Any, said: str) -> None:
     """Invalid rows are not interpreted as something else."""
     with pytest.raises(UsageError, match=said):
-        read(row, told)
+        read(row, numeric)
 
 
-def test_pandas_frames_are_read(told: Any) -> None:
+def test_pandas_frames_are_read(numeric: Any) -> None:
     """Numbers become texts, and missing values stay missing."""
     frame = pd.DataFrame({"question": ["How?", None], "answer": [0.5, float("nan")], "label": [1, 0]})
 
-    first, second = (row.exchange for row in germane.evaluate(frame, [told]).rows)
+    first, second = (row.exchange for row in germane.evaluate(frame, [numeric]).rows)
 
     assert (first.question, first.answer, first.attributes) == ("How?", "0.5", {"label": 1})
     assert (second.question, second.answer) == (None, None)
@@ -148,17 +148,17 @@ class Dataset:
         return iter([ROW, ROW])
 
 
-def test_hugging_face_data_sets_are_read(told: Any) -> None:
+def test_hugging_face_data_sets_are_read(numeric: Any) -> None:
     """They are iterables of rows."""
-    assert len(germane.evaluate(Dataset(), [told]).rows) == 2
+    assert len(germane.evaluate(Dataset(), [numeric]).rows) == 2
 
 
-def test_splits_are_rejected_by_name(told: Any) -> None:
+def test_splits_are_rejected_by_name(numeric: Any) -> None:
     """Loading without a split gives a mapping of data sets."""
     with pytest.raises(UsageError, match=r"splits train, test: pass one, such as rows\['train'\]"):
-        germane.evaluate({"train": Dataset(), "test": Dataset()}, [told])
+        germane.evaluate({"train": Dataset(), "test": Dataset()}, [numeric])
 
 
-def test_limit_reads_only_the_first_rows(told: Any) -> None:
+def test_limit_reads_only_the_first_rows(numeric: Any) -> None:
     """Later rows may be invalid."""
-    assert len(germane.evaluate([ROW, ROW, "wrong"], [told], limit=2).rows) == 2
+    assert len(germane.evaluate([ROW, ROW, "wrong"], [numeric], limit=2).rows) == 2

@@ -69,7 +69,7 @@ def test_interpreter_exit_fails_no_local_score(run: Run, query: Query) -> None:
 germane.start(scorers=["question_answer_similarity"])
 ask_all('local', 400)
 store = germane.Store()
-while not store.answers.counts().rows:
+while not store.answers.counts().scores:
     time.sleep(0.01)
 """
     printed, logged = run(HANDLER + code)

@@ -197,7 +197,7 @@ def ratings_and_verdicts(request: Any) -> dict[str, Any]:
 
 
 def test_a_relevant_but_unfaithful_answer_scores_lower_than_a_faithful_one(exchange: Make, judged: Any) -> None:
-    """ "Who invented Python?" "Larry Wall." names a person, as asked, but contradicts good contexts."""
+    """ "Who invented Python?" "Larry Wall." names a person, as required, but contradicts good contexts."""
     contexts = ("Guido van Rossum created Python.", "Guido worked at a research institute.")
     wall = exchange("Who invented Python?", "Larry Wall invented Python.", *contexts)
     guido = exchange("Who invented Python?", "Guido van Rossum invented Python.", *contexts)

@@ -227,7 +227,7 @@ def test_identify_is_coalesced(fake: FakeJudge, server: ModelServer, outage: Fau
 
 
 def test_slots_are_free_in_the_next_event_loop() -> None:
-    """However the previous loop ended."""
+    """The way in which the previous loop ended does not matter."""
     slots = RequestSlots(2)
     most, inside = 0, 0
     numbers: set[int] = set()

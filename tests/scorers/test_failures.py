@@ -237,7 +237,7 @@ def test_prose_around_json_is_accepted(fake: FakeJudge, exchange: Any) -> None:
 
 @pytest.mark.parametrize("said", ["Certainly.", "The ferry leaves from pier four.", '{"verdict": 7}', "?!"])
 def test_replies_without_a_question_give_no_relevancy(bench: Any, said: str) -> None:
-    """Whatever else they contain, nothing is embedded."""
+    """Other content does not matter, and nothing is embedded."""
     bench.fake.replies = lambda _: said
 
     (score,) = bench.score()
@@ -293,7 +293,7 @@ def test_the_client_retries_one_temporary_error(fake: FakeJudge, exchange: Any, 
 
 
 def test_the_client_does_not_wait_for_a_long_retry_delay(fake: FakeJudge, exchange: Any) -> None:
-    """The delay is passed on to whoever schedules the retry."""
+    """The delay is passed on to the scheduler of retries."""
     fake.outage = status(429, retry_after=21)
 
     score = rate(fake, exchange())

@@ -253,7 +253,7 @@ def declare_nothing(exchange: Exchange) -> float:
 
 
 @pytest.mark.parametrize(
-    ("function", "said", "told"),
+    ("function", "said", "message"),
     [
         (3, {}, "3 is not a function of an exchange"),
         (Tone, {}, "is not a function of an exchange"),
@@ -273,9 +273,9 @@ def declare_nothing(exchange: Exchange) -> float:
         (declare_nothing, {"range": "01"}, "two numbers"),
     ],
 )
-def test_invalid_functions_and_options_are_rejected_by_the_decorator(function: Any, said: Any, told: str) -> None:
+def test_invalid_functions_and_options_are_rejected_by_the_decorator(function: Any, said: Any, message: str) -> None:
     """The error is raised at the declaration, not later in the background."""
-    with pytest.raises(UsageError, match=told):
+    with pytest.raises(UsageError, match=message):
         germane.scorer(**{"name": "own"} | said)(function)
 
 

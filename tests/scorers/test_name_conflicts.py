@@ -49,7 +49,7 @@ def install_plugin(folder: Path) -> None:
 
 
 def test_importing_a_conflicting_function_works_and_the_builtin_scorer_runs(tmp_path: Path) -> None:
-    """One warning names both scorers and the fix, however often scorers are built."""
+    """One warning names both scorers and the fix. Building scorers again logs no other."""
     (tmp_path / "shop_scorers.py").write_text(IN_MODULE)
 
     warning, modules = run_python(tmp_path, "-c", SCRIPT, "import").splitlines()

@@ -217,7 +217,7 @@ def test_retries_of_the_client_are_counted(fake: FakeJudge) -> None:
     ids=["server error", "broken connection", "refused option"],
 )
 def test_no_request_is_repeated_without_a_reservation(fake: FakeJudge, fault: Fault) -> None:
-    """Whatever would cause a retry, the judge gets one request, and the reason is the budget."""
+    """For any cause of a retry, the judge gets one request, and the reason is the budget."""
     book = Book(repeats=0)
     fake.faults.append(fault)
 

@@ -271,11 +271,11 @@ def test_neighbors_follow_the_filter_order(store: TrackingStore, make: Make) -> 
     """An answer's previous and next answers and its position are those of the filtered search."""
     write(store, make, VALUES)
 
-    beside = store.answers.find_neighbors(AnswerFilter(), f"{6:032x}")
+    neighbors = store.answers.find_neighbors(AnswerFilter(), f"{6:032x}")
     first = store.answers.find_neighbors(AnswerFilter(), f"{5:032x}")
     elsewhere = store.answers.find_neighbors(AnswerFilter(below=0.1), f"{1:032x}")
 
-    assert (beside.previous, beside.next, beside.position) == (f"{2:032x}", f"{7:032x}", 3)
+    assert (neighbors.previous, neighbors.next, neighbors.position) == (f"{2:032x}", f"{7:032x}", 3)
     assert (first.previous, first.position) == (None, 1)
     assert (elsewhere.position, elsewhere.next) == (None, f"{5:032x}")
 

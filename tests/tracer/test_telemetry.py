@@ -22,7 +22,8 @@ calls = []
 def state():
     calls.append(threading.get_ident())
     return TelemetryState(queued=3, waiting=BacklogState(
-        undecided=2, exchanges={("s", "ready"): 5, ("s", "running"): 1}, lag=12.5, workers=4, budget={"requests": 0.25}))
+        undecided=2, exchanges={("s", "ready"): 5, ("s", "running"): 1}, lag=12.5, workers=4,
+        budget={"requests": 0.25}))
 
 def connect(state=state):
     tracer.connect(sink=print, service="shop", state=state)
@@ -162,7 +163,8 @@ exchange = Exchange(id="1" * 32, trace_id="a" * 32, span_id="b" * 16, service="s
                     route="ask", question="q", answer="a", started_at=datetime.now(UTC))
 attach_scores(exchange, [Score(scorer="mine", fingerprint="f", value=value) for value in (-0.2, 0.5)])
 (points,) = [list(metric.data.data_points) for group in reader.get_metrics_data().resource_metrics
-             for scoped in group.scope_metrics for metric in scoped.metrics if metric.name == "germane.evaluation.score"]
+             for scoped in group.scope_metrics for metric in scoped.metrics
+             if metric.name == "germane.evaluation.score"]
 print(json.dumps([[point.count, point.sum, point.min] for point in points]))
 """
     assert run(code) == [[2, 0.5, 0.0]]
@@ -183,7 +185,8 @@ for number in range(60):
 attach_scores(exchange, [Score(scorer="mine", fingerprint="f", value=0.5, label="because of 3"),
                   Score(scorer="other", fingerprint="f", value=0.5, label="mostly_relevant")])
 (points,) = [list(metric.data.data_points) for group in reader.get_metrics_data().resource_metrics
-             for scoped in group.scope_metrics for metric in scoped.metrics if metric.name == "germane.evaluation.score"]
+             for scoped in group.scope_metrics for metric in scoped.metrics
+             if metric.name == "germane.evaluation.score"]
 print(json.dumps(sorted([point.count, point.attributes.get("gen_ai.evaluation.score.label", "")] for point in points)))
 """
     found = run(code)

@@ -67,6 +67,6 @@ assert_type(germane.current_exchange().id, str | None)
 
 typed: Callable[[str], Iterator[str]] = stream
 ask(3)  # type: ignore[arg-type]  # the decorated function still refuses it
-ask()  # type: ignore[call-arg]  # likewise
+ask()  # type: ignore[call-arg]  # as above
 germane.observe(qestion="a")  # type: ignore[call-overload]  # a typo is seen
 germane.observe(capture="all")  # type: ignore[call-overload]  # no such mode

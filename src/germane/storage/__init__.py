@@ -85,6 +85,10 @@ from germane.storage.trends.rollup import RollupStore
 from germane.storage.trends.store_trends import TrendReader, TrendStore
 
 __all__ = [
+    "BACKLOG_COUNT_LIMIT",
+    "MAX_JOB_RUNS",
+    "MAX_SCORING_DELAY",
+    "MIN_SAMPLES",
     "AlertReader",
     "AlertStore",
     "AlertTransaction",
@@ -98,7 +102,6 @@ __all__ = [
     "AnswerSort",
     "AnswerState",
     "AnswerStore",
-    "BACKLOG_COUNT_LIMIT",
     "Backlog",
     "BaselineKey",
     "BaselineReason",
@@ -141,9 +144,6 @@ __all__ = [
     "LabelReader",
     "LabelStore",
     "LabeledExchange",
-    "MAX_JOB_RUNS",
-    "MAX_SCORING_DELAY",
-    "MIN_SAMPLES",
     "MatchCount",
     "NotificationRecord",
     "NotificationStore",

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from opentelemetry.sdk.trace import IdGenerator
+from opentelemetry.sdk.trace.id_generator import IdGenerator
 
 from germane.tracer import connect, disconnect
 

@@ -450,7 +450,7 @@ def test_database_outage_after_sending_causes_no_duplicate(
             connection.execute("ALTER TABLE notification RENAME TO away")
         connection.close()
 
-    def mend() -> None:
+    def repair() -> None:
         with sqlite3.connect(closed, isolation_level=None) as connection:
             connection.execute("ALTER TABLE away RENAME TO notification")
         connection.close()
@@ -462,7 +462,7 @@ def test_database_outage_after_sending_causes_no_duplicate(
     async def work() -> None:
         with pytest.raises(StorageError):
             await lane.deliver_due()
-        await asyncio.to_thread(mend)
+        await asyncio.to_thread(repair)
         async with asyncio.timeout(30):
             await lane.wait_for_work()
         await lane.deliver_due()

@@ -1,7 +1,7 @@
 """Runs evaluations in child processes, controlled by lines on stdin; prints one number per line.
 
 ``killed URL``: A child kills itself with SIGKILL right before its n-th statement or commit, for n = 1, 2, ... until an
-evaluation completes. This repeats until no scores wait. Prints the number of killed children. ``beside URL``: Two
+evaluation completes. This repeats until no scores wait. Prints the number of killed children. ``concurrent URL``: Two
 children evaluate concurrently until no scores wait. Prints the number of children that completed. One process forks all
 children, because starting Python for each of them takes seconds.
 """
@@ -86,7 +86,7 @@ def waits(url: str) -> bool:
     return waiting
 
 
-def beside(url: str) -> int:
+def concurrent(url: str) -> int:
     """Evaluate in two processes; return how many completed."""
     children = [forked(evaluate_all, url, seed) for seed in (1, 2)]
     return sum(map(completed, children))
@@ -105,5 +105,5 @@ def evaluate_all(url: str, seed: int) -> None:
 if __name__ == "__main__":
     for line in sys.stdin:
         what, where = line.split()
-        sys.stdout.write(f"{(killed if what == 'killed' else beside)(where)}\n")
+        sys.stdout.write(f"{(killed if what == 'killed' else concurrent)(where)}\n")
         sys.stdout.flush()

@@ -87,7 +87,7 @@ def test_concurrent_evaluations_count_once(simulation: Any, processes: Any) -> N
     """The later one finds a newer row version and reads again."""
     prepared(simulation)
 
-    assert told(processes, "beside", simulation.url) == 2
+    assert told(processes, "concurrent", simulation.url) == 2
     simulation.now = START + 40 * DAY
     simulation.evaluate(simulation.new_watcher())
     assert_counted_once(simulation)

@@ -65,7 +65,7 @@ def commit_transaction(connection: Connection, step: AlertTransaction, now: date
     """
     if step.holder is not None and not leases.lock_lease(connection, *step.holder):
         raise ConcurrentUpdate
-    if not all(one.write(connection, now) for one in step.detector_states):
+    if not all(detector_state.write(connection, now) for detector_state in step.detector_states):
         raise ConcurrentUpdate
     _consume(connection, step.processed_score_ids)
     if not all(_write(connection, change) for change in step.changes):

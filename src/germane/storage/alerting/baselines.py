@@ -65,14 +65,14 @@ def load_versions(connection: Connection, *conditions: ColumnElement[bool]) -> l
 
 def load_current_versions(connection: Connection, known: Sequence[BaselineVersion] = ()) -> list[BaselineVersion]:
     """Return active and learning baselines. Unchanged versions in ``known`` are not fetched again."""
-    before = {(one.id, one.status, one.until): one for one in known}
+    before = {(version.id, version.status, version.until): version for version in known}
     query = select(baseline.c.id, baseline.c.status, baseline.c.until).where(is_current())
     there = {(row.id, row.status, row.until) for row in connection.execute(query)}
     new = [place[0] for place in there if place not in before]
     found = [one for place, one in before.items() if place in there]
     for some in batched(new):
         found += load_versions(connection, baseline.c.id.in_(some))
-    return sorted(found, key=lambda one: (one.key, one.number))
+    return sorted(found, key=lambda version: (version.key, version.number))
 
 
 def is_current() -> ColumnElement[bool]:
@@ -94,7 +94,7 @@ def begin_learning(
     connection: Connection, key: BaselineKey, reason: BaselineReason, since: datetime, until: datetime, now: datetime
 ) -> BaselineVersion | None:
     """Start learning; return None if a version is being learned. The active version stays active meanwhile."""
-    if any(one.status == "learning" for one in load_versions(connection, is_of(key), is_current())):
+    if any(version.status == "learning" for version in load_versions(connection, is_of(key), is_current())):
         return None
     return _insert(connection, key, _to_learn(reason, since, until, now))
 
@@ -253,7 +253,9 @@ class DetectorState:
 
     def write(self, connection: Connection, now: datetime) -> bool:  # noqa: ARG002 - interface of ConditionalWrite
         """Write the state; return False if another process changed it since it was read."""
-        values = {one.name: getattr(self, one.name) for one in fields(self)} | {"row_version": self.row_version + 1}
+        values = {field.name: getattr(self, field.name) for field in fields(self)} | {
+            "row_version": self.row_version + 1
+        }
         if not self.row_version:
             make = sqlite.insert if connection.dialect.name == "sqlite" else postgresql.insert
             statement = make(detector).values(values).on_conflict_do_nothing().returning(detector.c.rule)
@@ -265,15 +267,15 @@ class DetectorState:
 
 def load_detector_states(connection: Connection, known: Sequence[DetectorState] = ()) -> list[DetectorState]:
     """Return all detector states. Unchanged states in ``known`` are not fetched again."""
-    before = {(_key(one), one.row_version): one for one in known}
+    before = {(_key(state), state.row_version): state for state in known}
     there = [(tuple(row[:3]), row.row_version) for row in connection.execute(_VERSIONS)]
     new = [key for key, version in there if (key, version) not in before]
     found: dict[Any, DetectorState] = {}
     for some in batched(new):
         rows = connection.execute(select(detector).where(tuple_(*_NAMES).in_(some))).mappings()
-        found |= {_key(one): one for one in (DetectorState(**row) for row in rows)}
+        found |= {_key(state): state for state in (DetectorState(**row) for row in rows)}
     kept = [found.get(key) or before.get((key, version)) for key, version in there]
-    return [one for one in kept if one is not None]
+    return [state for state in kept if state is not None]
 
 
 _NAMES = (detector.c.rule, detector.c.service, detector.c.scorer)

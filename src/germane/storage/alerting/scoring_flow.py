@@ -85,7 +85,7 @@ def load_flows(
         if minute is not None and takes(row.route):
             minute.scored -= 1
     flows_ = [_flow(key, minutes) for key, minutes in sorted(found.items())]
-    return [replace(one, last_score_at=_made_at(connection, one, since, until)) for one in flows_]
+    return [replace(flow, last_score_at=_made_at(connection, flow, since, until)) for flow in flows_]
 
 
 def _made_at(connection: Connection, flow: ScoringFlow, since: datetime, until: datetime | None) -> datetime | None:

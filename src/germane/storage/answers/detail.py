@@ -75,7 +75,7 @@ def load_detail(connection: Connection, exchange_id: str) -> AnswerDetail | None
     names = ("sampling_reason", "sampling_probability", "proxy", "erased_at")
     return AnswerDetail(
         exchange=exchange_from_row(row),
-        scores=sorted(scores, key=lambda one: (one.scorer, str(one.scored_at))),
+        scores=sorted(scores, key=lambda score: (score.scorer, str(score.scored_at))),
         tasks=load_tasks(connection, [exchange_id]).get(exchange_id, []),
         feedback=load_labels(connection, [exchange_id]).get(exchange_id, []),
         **{name: row[name] for name in names},

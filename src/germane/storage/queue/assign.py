@@ -89,7 +89,9 @@ def _assign(
                 _count(tally_changes, row, scorer, reason)
     bulk_insert(connection, scoring_task, _TASK, tasks)
     tally_changes.apply(connection, process)
-    return sum(one.sampling_reason == ALWAYS and not scorers.keys() <= one.skip.keys() for one in decided)
+    return sum(
+        decision.sampling_reason == ALWAYS and not scorers.keys() <= decision.skip.keys() for decision in decided
+    )
 
 
 def _is_late(row: RowMapping, decision: SamplingDecision) -> bool:

@@ -48,7 +48,7 @@ class OutstandingWork:
 
     def for_scorers(self, scorers: Collection[tuple[str, str]]) -> tuple[OpenTasks, ...]:
         """Return the open tasks of these scorers and fingerprints."""
-        return tuple(one for one in self.tasks if (one.scorer, one.fingerprint) in scorers)
+        return tuple(queue for queue in self.tasks if (queue.scorer, queue.fingerprint) in scorers)
 
 
 def load_outstanding(connection: Connection, now: datetime) -> OutstandingWork:
@@ -160,7 +160,7 @@ def _of(connection: Connection, pair: ScorerKey, now: datetime, running: list[da
         ready=_without_running(ready, late),
         postponed=_without_running(later, len(running) - late),
         running=len(running),
-        waiting_since=min((one.since for one in (ready, later) if one.since is not None), default=None),
+        waiting_since=min((group.since for group in (ready, later) if group.since is not None), default=None),
     )
 
 

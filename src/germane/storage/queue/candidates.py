@@ -86,9 +86,12 @@ def select_candidates(
     """Make selected candidates ready, count them, and save the step; False if another process holds the lease."""
     if not leases.save_cursor(connection, step.lease, step.owner, step.cursor):
         return False
-    found = {one.exchange_id: one for one in picks}
+    found = {pick.exchange_id: pick for pick in picks}
     there = _locked(connection, list(found))
-    _decide(connection, {one: (found[one].probability, found[one].sampling_reason) for one in there})
+    _decide(
+        connection,
+        {exchange_id: (found[exchange_id].probability, found[exchange_id].sampling_reason) for exchange_id in there},
+    )
     for ids in batched(there):
         waiting = scoring_task.c.exchange_id.in_(ids), *_WAITING
         # The task waits from now on: its time in the pool is not a delay.
@@ -109,7 +112,7 @@ def skip_candidates(
     if not leases.save_cursor(connection, step.lease, step.owner, step.cursor):
         return None
     there, tally_changes = _locked(connection, sorted(passed)), TallyChanges()
-    _decide(connection, {one: (passed[one], reason.value) for one in there})
+    _decide(connection, {exchange_id: (passed[exchange_id], reason.value) for exchange_id in there})
     for ids in batched(there):
         tasks = connection.execute(_TASKS.where(scoring_task.c.exchange_id.in_(ids))).all()
         _count(tally_changes, tasks, reason)

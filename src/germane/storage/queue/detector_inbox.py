@@ -106,7 +106,7 @@ def load_past_scores(
     query = _of(select(*columns, *([exchange.c.attributes] if attributes else [])), sought)
     rows = connection.execution_options(yield_per=FETCH_SIZE).execute(query)
     found = [_arrived(row, sought, attributes=attributes) for row in rows if chosen(row.exchange_id)]
-    return sorted(found, key=lambda one: (one.arrived_at, one.id))
+    return sorted(found, key=lambda score: (score.arrived_at, score.id))
 
 
 def count_past_scores(connection: Connection, sought: DetectorScoreQuery) -> int:

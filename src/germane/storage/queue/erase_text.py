@@ -92,7 +92,9 @@ def _blank(connection: Connection, ids: Sequence[str], now: datetime) -> None:
         connection.execute(update(exchange).where(exchange.c.id.in_(ids)).values(blank))
         return
     # Rewritten after the last row: SQLite does not reuse the space of a row that only becomes shorter.
-    columns = [literal(blank[one.name], one.type) if one.name in blank else one for one in exchange.columns]
+    columns = [
+        literal(blank[column.name], column.type) if column.name in blank else column for column in exchange.columns
+    ]
     moved = insert(exchange).prefix_with("OR REPLACE")
     connection.execute(moved.from_select(list(exchange.columns), select(*columns).where(exchange.c.id.in_(ids))))
 

@@ -33,7 +33,7 @@ def record_scores(connection: Connection, process: str, given: Sequence[Recorded
     known = [(exchanges[key[0]], one) for key, one in sorted(latest.items()) if key[0] in exchanges]
     for start in range(0, len(known), _ROWS_PER_STATEMENT):
         _record(connection, process, known[start : start + _ROWS_PER_STATEMENT])
-    return [one for one in given if clean_text(one.exchange_id) not in exchanges]
+    return [score for score in given if clean_text(score.exchange_id) not in exchanges]
 
 
 def _exchanges(connection: Connection, ids: Sequence[str]) -> dict[str, RowMapping]:

@@ -50,18 +50,18 @@ class ScoringHealth:
     @property
     def waiting(self) -> int:
         """Number of ready, postponed and running tasks."""
-        return sum(one.in_progress for one in self.queue)
+        return sum(scorer_queue.in_progress for scorer_queue in self.queue)
 
     @property
     def candidates(self) -> int:
         """Number of candidates in the pool of a budget."""
-        return sum(one.candidates for one in self.queue)
+        return sum(scorer_queue.candidates for scorer_queue in self.queue)
 
     @property
     def is_capped(self) -> bool:
         """Whether a count reached :data:`BACKLOG_COUNT_LIMIT`, so there may be more."""
         return self.undecided >= BACKLOG_COUNT_LIMIT or any(
-            BACKLOG_COUNT_LIMIT in {one.ready, one.postponed} for one in self.queue
+            BACKLOG_COUNT_LIMIT in {scorer_queue.ready, scorer_queue.postponed} for scorer_queue in self.queue
         )
 
 
@@ -92,7 +92,7 @@ def _count(connection: Connection, column: Any, *conditions: Any) -> int:
 
 def _oldest(connection: Connection, waits: Sequence[OpenTasks]) -> datetime | None:
     undecided = select(func.min(exchange.c.started_at)).where(exchange.c.sampling_reason.is_(None))
-    moments = [connection.execute(undecided).scalar_one(), *(one.waiting_since for one in waits)]
+    moments = [connection.execute(undecided).scalar_one(), *(tasks.waiting_since for tasks in waits)]
     return min((moment for moment in moments if moment is not None), default=None)
 
 
@@ -125,8 +125,8 @@ class RetrySummary:
 
 def list_retries(connection: Connection) -> list[RetrySummary]:
     """Return failed tasks that wait for a retry by scorer and reason, largest group first."""
-    found = [one for reason in _reasons(connection) for one in _of(connection, reason)]
-    return sorted(found, key=lambda one: (-one.tasks, one.scorer, one.reason))
+    found = [summary for reason in _reasons(connection) for summary in _of(connection, reason)]
+    return sorted(found, key=lambda summary: (-summary.tasks, summary.scorer, summary.reason))
 
 
 def _reasons(connection: Connection) -> Iterator[str]:
@@ -213,9 +213,9 @@ def summarize_sampling(connection: Connection, newest: int) -> SamplingSummary:
         for row in rows
     ]
     return SamplingSummary(
-        n=sum(one.n for one in found),
+        n=sum(count.n for count in found),
         since=min((row[4] for row in rows), default=None),
-        reasons=sorted(found, key=lambda one: (-one.n, one.reason)),
+        reasons=sorted(found, key=lambda count: (-count.n, count.reason)),
         without_text=sum(int(row[5]) for row in rows),
         erased=sum(int(row[6]) for row in rows),
     )

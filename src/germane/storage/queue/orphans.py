@@ -26,9 +26,9 @@ def expire_orphaned_tasks(connection: Connection, process: str, after: timedelta
     the missing scorers may not have started yet.
     """
     seen = load_workers(connection, since=now - after)
-    if not any(one.started_at <= now - after for one in seen):
+    if not any(worker.started_at <= now - after for worker in seen):
         return 0
-    run = {pair for one in seen for pair in one.scorers.items()}
+    run = {pair for worker in seen for pair in worker.scorers.items()}
     ended: list[Row[Any]] = []
     for pair in sorted(set(list_scorers_with_tasks(connection)) - run):
         values = {"scorer": pair[0], "fingerprint": pair[1], "before": now - after, "now": now}
@@ -40,7 +40,7 @@ def expire_orphaned_tasks(connection: Connection, process: str, after: timedelta
 
 def list_orphaned_scorers(connection: Connection, after: timedelta, now: datetime) -> list[ScorerKey]:
     """Return scorers and fingerprints that have open tasks and that no process has run within ``after``."""
-    run = {pair for one in load_workers(connection, since=now - after) for pair in one.scorers.items()}
+    run = {pair for worker in load_workers(connection, since=now - after) for pair in worker.scorers.items()}
     return sorted(set(list_scorers_with_tasks(connection)) - run)
 
 

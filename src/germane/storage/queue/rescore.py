@@ -41,7 +41,9 @@ class RescoreResult:
 
     def __add__(self, other: RescoreResult) -> RescoreResult:
         """Return the sums."""
-        return RescoreResult(**{one.name: getattr(self, one.name) + getattr(other, one.name) for one in fields(self)})
+        return RescoreResult(
+            **{field.name: getattr(self, field.name) + getattr(other, field.name) for field in fields(self)}
+        )
 
 
 def queue_rescoring(
@@ -104,7 +106,7 @@ class _Batch:
         self._new: list[dict[str, Any]] = []
         self._opened: list[dict[str, Any]] = []
         self._sooner: list[int] = []
-        self._counts = dict.fromkeys((one.name for one in fields(RescoreResult)), 0)
+        self._counts = dict.fromkeys((field.name for field in fields(RescoreResult)), 0)
 
     def request(self, exchange_id: str, scorer: str) -> None:
         """Handle one request and count its result."""
@@ -158,7 +160,7 @@ class _Batch:
     def write(self, connection: Connection, process: str) -> RescoreResult:
         """Write the changes."""
         if self._opened:
-            connection.execute(_OPEN, [{**one, "at": self._now} for one in self._opened])
+            connection.execute(_OPEN, [{**values, "at": self._now} for values in self._opened])
         for ids in batched(self._sooner):
             connection.execute(update(scoring_task).where(scoring_task.c.id.in_(ids)).values(not_before=self._now))
         make = sqlite.insert if connection.dialect.name == "sqlite" else postgresql.insert

@@ -93,7 +93,8 @@ class TaskQueue(StoreComponent):
 
         Args:
             asked: Pairs of exchange id and scorer name.
-            scorers: Current fingerprints by scorer name. Scores with another fingerprint are kept in addition to the new one.
+            scorers: Current fingerprints by scorer name. Scores with another fingerprint are kept in addition to the
+                new one.
             budgeted: Whether a budget is in effect; if so, the answers count as selected.
         """
         with self._database.write() as connection:

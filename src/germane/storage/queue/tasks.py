@@ -252,7 +252,7 @@ def claim_tasks(
         if row["claims"] < MAX_CLAIMS:
             tasks.setdefault(row["exchange_id"], []).append(_claimed(row))
     exchanges = _exchanges(connection, list(tasks))
-    return [TaskClaim(one, tuple(sorted(tasks[one.id], key=lambda task: task.id))) for one in exchanges]
+    return [TaskClaim(claimed, tuple(sorted(tasks[claimed.id], key=lambda task: task.id))) for claimed in exchanges]
 
 
 _TAKE = update(scoring_task).values(
@@ -372,4 +372,4 @@ def _exchanges(connection: Connection, ids: Sequence[str]) -> list[Exchange]:
     for some in batched(ids):
         query = select(exchange).where(exchange.c.id.in_(some))
         found += [exchange_from_row(row) for row in connection.execute(query).mappings()]
-    return sorted(found, key=lambda one: (one.started_at, one.id))
+    return sorted(found, key=lambda exchange_: (exchange_.started_at, exchange_.id))

@@ -166,8 +166,8 @@ VALUE_INDEPENDENT_REASONS: Final = frozenset(
 )
 """Reasons for a missing score that do not depend on the quality of the answer."""
 _UNSCORED: Final = frozenset({"skipped", "failed"})
-_OF_SCORES: Final = tuple(one.name for one in fields(ScoreSums))
-_PLAIN: Final = tuple(one.name for one in fields(WeightedSums))
+_OF_SCORES: Final = tuple(field.name for field in fields(ScoreSums))
+_PLAIN: Final = tuple(field.name for field in fields(WeightedSums))
 
 
 def estimate_group(

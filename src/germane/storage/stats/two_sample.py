@@ -86,12 +86,12 @@ class Comparisons:
     @property
     def dropped(self) -> list[Comparison]:
         """Routes and services with a significant drop."""
-        return [one for one in (*self.services, *self.routes) if one.finding == "dropped"]
+        return [comparison for comparison in (*self.services, *self.routes) if comparison.finding == "dropped"]
 
     @property
     def is_comparable(self) -> bool:
         """Whether any route or service has enough scores to compare."""
-        return any(one.is_comparable for one in (*self.services, *self.routes))
+        return any(comparison.is_comparable for comparison in (*self.services, *self.routes))
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +153,7 @@ def standardize(sides: Sequence[Estimate], shares: Sequence[float]) -> Estimate:
     down = math.hypot(*(share * (middle - low) for (low, _), share, middle in ends))
     up = math.hypot(*(share * (high - middle) for (_, high), share, middle in ends))
     return Estimate(
-        n=sum(one.n for one in sides),
+        n=sum(estimate.n for estimate in sides),
         mean=mean,
         deviation=math.sqrt(sum(share * (one.deviation or 0.0) ** 2 for share, one in parts)),
         low_share=sum(share * one.low_share for share, one in parts),

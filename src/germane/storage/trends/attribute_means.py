@@ -32,7 +32,7 @@ _FIELDS = (
     "sum_w_low",
     "sum_w_noncommittal",
 )
-_OF_ESTIMATE = tuple(one.name for one in fields(Estimate))
+_OF_ESTIMATE = tuple(field.name for field in fields(Estimate))
 
 
 def means_with(

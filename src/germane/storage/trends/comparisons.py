@@ -68,7 +68,7 @@ def routes(before: Iterable[RouteSummary], after: Iterable[RouteSummary]) -> lis
 
 
 def _by_line(found: Iterable[RouteSummary]) -> dict[Line, RouteSummary]:
-    return {(one.service, one.route, one.scorer, one.fingerprint): one for one in found}
+    return {(summary.service, summary.route, summary.scorer, summary.fingerprint): summary for summary in found}
 
 
 def _route(line: Line, before: RouteSummary | None, after: RouteSummary | None, *, measured: bool) -> Comparison:
@@ -103,7 +103,7 @@ def services(lines: Sequence[Comparison], before: Sequence[RouteSummary]) -> lis
 
     A route needs two scores per window, so that routes with little traffic are included with their weight.
     """
-    seen = {(one.service, one.route, one.scorer): one.coverage.seen or one.n for one in before}
+    seen = {(summary.service, summary.route, summary.scorer): summary.coverage.seen or summary.n for summary in before}
     groups: dict[Whole, list[tuple[int, EstimatePair]]] = {}
     for line in lines:
         if (

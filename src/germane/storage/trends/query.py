@@ -242,7 +242,7 @@ class TrendQuery:
 
     def _equal(self, table: Any) -> list[Any]:
         # For exchanges by time only: SQLite would use the index by route, which does not cover proxy scores.
-        column = Unindexed if table is exchange else lambda one: one
+        column = Unindexed if table is exchange else lambda name: name
         return [column(table.c[name]) == value for name, value in self._asked.equal.items() if name in table.c]
 
     def _of_rollup(self, table: Any, names: Sequence[str], span: int, run: TimeRange) -> list[Any]:

@@ -36,60 +36,16 @@ from germane.storage.trends.time_ranges import DAY, END, HOUR, WEEK, after, down
 MAX_LABELS: Final = 100
 """Maximum number of labels per dimension, service, route and hour or day, including ``OTHER_LABEL``."""
 OTHER_LABEL: Final = "other"
-RowBounding = dict[str, Any]
-_NAMES: Final = ("service", "scorer", "fingerprint", "label", "outcome", "reason")
-_MADE: Final[dict[str, Callable[[Iterable[Any]], Any]]] = {"latest": max, "histogram": sum_packed}
-_NO_SUMS: Final = frozenset({"dimension", "route", *_NAMES, *_MADE})
-
-
-def bounded(rows: Iterable[RowBounding]) -> list[RowBounding]:
-    """Return rows of one dimension with no more than 100 labels for each service and route, the most frequent."""
-    rows = list(rows)
-    frequent = _frequent(rows)
-    found: dict[tuple[str, ...], list[RowBounding]] = {}
-    for row in rows:
-        label = row["label"] if row["label"] in frequent[row["service"], row["route"]] else OTHER_LABEL
-        names = (row["service"], row["route"], row["scorer"], row["fingerprint"], label)
-        found.setdefault(names, []).append({**row, "label": label})
-    return [_together(some) for some in found.values()]
-
-
-def over_routes(rows: Iterable[RowBounding]) -> list[RowBounding]:
-    """Return the sums of rows that differ in the route alone, as of no dimension; scores, counts or proxies."""
-    found: dict[tuple[Any, ...], list[RowBounding]] = {}
-    for row in rows:
-        names = tuple(row[name] for name in _NAMES if name in row)
-        found.setdefault(names, []).append({**row, "dimension": "", "route": ""})
-    return [_together(some) for some in found.values()]
-
-
-def _frequent(rows: Iterable[RowBounding]) -> Mapping[tuple[str, str], set[str]]:
-    counts: dict[tuple[str, str], Counter[str]] = {}
-    for row in rows:
-        counts.setdefault((row["service"], row["route"]), Counter())[row["label"]] += row["n"]
-    return {key: _first(labels) for key, labels in counts.items()}
-
-
-def _first(labels: Counter[str]) -> set[str]:
-    if len(labels) <= MAX_LABELS:
-        return set(labels)
-    ordered = sorted(labels, key=lambda label: (-labels[label], label))
-    return set(ordered[: MAX_LABELS - 1])
-
-
-def _together(rows: list[RowBounding]) -> RowBounding:
-    if len(rows) == 1:
-        return rows[0]
-    sums = {name: sum(row[name] for row in rows) for name in rows[0] if name not in _NO_SUMS}
-    more = {name: made(row[name] for row in rows) for name, made in _MADE.items() if name in rows[0]}
-    return {**rows[0], **sums, **more}
-
-
 AT_ONCE: Final = 6
 """Hours of one day in one transaction."""
 _LOCK: Final = 0x726F6C6C  # "roll"
 _DIMENSIONS: Final = 0
 """Lock key of the dimensions. The lock key of a week is the number of its first day."""
+_SCORE_COLUMNS: Final = tuple(score.c[name] for name in ("service", "route", "scorer", "fingerprint"))
+_KEYS: Final = ("dimension", "service", "route", "scorer")
+_NAMES: Final = ("service", "scorer", "fingerprint", "label", "outcome", "reason")
+_COMBINERS: Final[dict[str, Callable[[Iterable[Any]], Any]]] = {"latest": max, "histogram": sum_packed}
+_NO_SUMS: Final = frozenset({"dimension", "route", *_NAMES, *_COMBINERS})
 Row = dict[str, Any]
 
 
@@ -101,6 +57,43 @@ class RollupRows:
     scores: Sequence[Row]
     counts: Sequence[Row]
     proxies: Sequence[Row]
+
+
+def bounded(rows: Iterable[Row]) -> list[Row]:
+    """Limit the rows of one dimension to the 100 most frequent labels for each service and route."""
+    rows = list(rows)
+    counts: dict[tuple[str, str], Counter[str]] = {}
+    for row in rows:
+        counts.setdefault((row["service"], row["route"]), Counter())[row["label"]] += row["n"]
+    kept_labels: dict[tuple[str, str], set[str]] = {}
+    for key, labels in counts.items():
+        by_frequency = sorted((-count, label) for label, count in labels.items())
+        kept = by_frequency if len(labels) <= MAX_LABELS else by_frequency[: MAX_LABELS - 1]
+        kept_labels[key] = {label for _, label in kept}
+    groups: dict[tuple[str, ...], list[Row]] = {}
+    for row in rows:
+        label = row["label"] if row["label"] in kept_labels[row["service"], row["route"]] else OTHER_LABEL
+        names = (row["service"], row["route"], row["scorer"], row["fingerprint"], label)
+        groups.setdefault(names, []).append({**row, "label": label})
+    return [_merge(group) for group in groups.values()]
+
+
+def over_routes(rows: Iterable[Row]) -> list[Row]:
+    """Add up rows that differ only in the route, as rows without a dimension; scores, counts or proxies."""
+    groups: dict[tuple[Any, ...], list[Row]] = {}
+    for row in rows:
+        names = tuple(row[name] for name in _NAMES if name in row)
+        groups.setdefault(names, []).append({**row, "dimension": "", "route": ""})
+    return [_merge(group) for group in groups.values()]
+
+
+def _merge(rows: list[Row]) -> Row:
+    """Add up rows that differ only in their sums."""
+    if len(rows) == 1:
+        return rows[0]
+    sums = {name: sum(row[name] for row in rows) for name in rows[0] if name not in _NO_SUMS}
+    combined = {name: combine(row[name] for row in rows) for name, combine in _COMBINERS.items() if name in rows[0]}
+    return {**rows[0], **sums, **combined}
 
 
 class RollupStore(StoreComponent):
@@ -116,7 +109,7 @@ class RollupStore(StoreComponent):
 
         Args:
             limit: Maximum number of hours; by default all.
-            trend_by: Dimensions to break trends down by, as in the setting ``breakdowns``. If the rollups have other
+            breakdowns: Dimensions to break trends down by, as in the setting of this name. If the rollups have other
                 dimensions, all hours become dirty. By default the dimensions stay.
             before: Only hours that start before this time.
 
@@ -131,31 +124,31 @@ class RollupStore(StoreComponent):
                 _change_dimensions(connection, wanted)
         with self._database.read() as connection:
             hours = due.newest_dirty(connection, limit, before or END)
-        return sum(self._roll(some) for some in _batch_by_day(hours))
+        count = 0
+        for batch in _batch_by_day(hours):
+            with self._database.read(snapshot=True) as connection:
+                names = dimensions.rolled_dimensions(connection)
+                marks = due.dirty_ids(connection, batch)
+                computed = {hour: compute_hour(connection, hour, marks[hour], names) for hour in batch if marks[hour]}
+            with self._database.write() as connection:
+                count += _replace(connection, computed, names)
+        return count
 
     def count_dirty_hours(self) -> int:
         """Return the number of hours that changed since their last rollup."""
         with self._database.read() as connection:
             return len(due.newest_dirty(connection, None, END))
 
-    def _roll(self, hours: Sequence[datetime]) -> int:
-        with self._database.read(snapshot=True) as connection:
-            names = dimensions.rolled_dimensions(connection)
-            marks = due.dirty_ids(connection, hours)
-            made = {hour: compute_hour(connection, hour, marks[hour], names) for hour in hours if marks[hour]}
-        with self._database.write() as connection:
-            return _replace(connection, made, names)
-
 
 def _batch_by_day(hours: Iterable[datetime]) -> list[list[datetime]]:
     """Split hours into small batches within one day."""
-    found: list[list[datetime]] = []
+    batches: list[list[datetime]] = []
     for hour in hours:
-        if found and len(found[-1]) < AT_ONCE and down(found[-1][0], DAY) == down(hour, DAY):
-            found[-1].append(hour)
+        if batches and len(batches[-1]) < AT_ONCE and down(batches[-1][0], DAY) == down(hour, DAY):
+            batches[-1].append(hour)
         else:
-            found.append([hour])
-    return found
+            batches.append([hour])
+    return batches
 
 
 def _change_dimensions(connection: Connection, names: Sequence[str]) -> None:
@@ -164,12 +157,12 @@ def _change_dimensions(connection: Connection, names: Sequence[str]) -> None:
     before = dimensions.rolled_dimensions(connection)
     if before == tuple(names):
         return  # another process was first
-    gone = [name for name in before if name not in names]
+    removed = [name for name in before if name not in names]
     connection.execute(delete(rollup_dimension).where(dimensions.NAMED))
     if names:
         connection.execute(insert(rollup_dimension), [{"name": name} for name in names])
-    if gone:
-        connection.execute(delete(rollup).where(rollup.c.span.in_((HOUR, DAY, WEEK)), rollup.c.dimension.in_(gone)))
+    if removed:
+        connection.execute(delete(rollup).where(rollup.c.span.in_((HOUR, DAY, WEEK)), rollup.c.dimension.in_(removed)))
     parts = [select(table.c.start).where(table.c.span == HOUR) for table in (rollup, rollup_count, rollup_proxy)]
     connection.execute(insert(rollup_dirty_hour).from_select(["hour"], union(*parts)))
 
@@ -177,39 +170,39 @@ def _change_dimensions(connection: Connection, names: Sequence[str]) -> None:
 def _lock(connection: Connection, number: int, *, shared: bool = False) -> None:
     """Lock a week, or the dimensions, against other processes. On SQLite there is only one writer anyway."""
     if connection.dialect.name == "postgresql":
-        taken = "pg_advisory_xact_lock_shared" if shared else "pg_advisory_xact_lock"
-        connection.execute(text(f"SELECT {taken}(:kind, :number)"), {"kind": _LOCK, "number": number})
+        function = "pg_advisory_xact_lock_shared" if shared else "pg_advisory_xact_lock"
+        connection.execute(text(f"SELECT {function}(:kind, :number)"), {"kind": _LOCK, "number": number})
 
 
-def _replace(connection: Connection, made: Mapping[datetime, RollupRows], names: Sequence[str]) -> int:
+def _replace(connection: Connection, computed: Mapping[datetime, RollupRows], names: Sequence[str]) -> int:
     """Write the rollups of hours of one day that no other process has written since; return their number."""
-    if not made:
+    if not computed:
         return 0
-    day, week = down(min(made), DAY), down(min(made), WEEK)
+    day, week = down(min(computed), DAY), down(min(computed), WEEK)
     _lock(connection, _DIMENSIONS, shared=True)  # so that they do not change during the transaction
     _lock(connection, week.toordinal())
     if dimensions.rolled_dimensions(connection) != tuple(names):
         return 0
-    there = due.dirty_ids(connection, made)
-    fresh = {hour: sums for hour, sums in made.items() if set(sums.marks) <= set(there[hour])}
-    for hour, sums in fresh.items():
-        due.delete_ids(connection, sums.marks)
-        _write(connection, HOUR, hour, names, sums)
-    if fresh:
+    marks = due.dirty_ids(connection, computed)
+    current = {hour: rows for hour, rows in computed.items() if set(rows.marks) <= set(marks[hour])}
+    for hour, rows in current.items():
+        due.delete_ids(connection, rows.marks)
+        _write(connection, HOUR, hour, names, rows)
+    if current:
         _write(connection, DAY, day, names, _combine_parts(connection, (HOUR, DAY), day, names))
         _write(connection, WEEK, week, names, _combine_parts(connection, (DAY, WEEK), week, names))
-    return len(fresh)
+    return len(current)
 
 
 def _write(connection: Connection, span: int, start: datetime, names: Sequence[str], sums: RollupRows) -> None:
     for table, rows in ((rollup, sums.scores), (rollup_count, sums.counts), (rollup_proxy, sums.proxies)):
-        old = delete(table).where(table.c.span == span, table.c.start == start, _of(table, names))
-        connection.execute(old)
+        has_dimension = _has_dimension(table, names)
+        connection.execute(delete(table).where(table.c.span == span, table.c.start == start, has_dimension))
         if rows:
             connection.execute(insert(table), [{"span": span, "start": start, **row} for row in rows])
 
 
-def _of(table: Table, names: Sequence[str]) -> Any:
+def _has_dimension(table: Table, names: Sequence[str]) -> Any:
     """Return the condition on dimensions, which the index needs before the time."""
     return table.c.dimension.in_(["", ROUTE, *(names if table is rollup else ())])
 
@@ -226,35 +219,40 @@ def compute_hour(connection: Connection, hour: datetime, marks: Sequence[int], n
     )
 
 
-_OF_SCORE = tuple(score.c[name] for name in ("service", "route", "scorer", "fingerprint"))
-
-
 def _scores(connection: Connection, hour: datetime, dimension: str) -> list[Row]:
     if dimension:
-        label: Any = dimensions.label_expression(dimension, connection.dialect.name)
+        label_column: Any = dimensions.label_expression(dimension, connection.dialect.name)
         source: Any = score.outerjoin(exchange, exchange.c.id == score.c.exchange_id)
-        keys: tuple[Any, ...] = (*_OF_SCORE, literal_column(dimensions.LABEL))
+        keys: tuple[Any, ...] = (*_SCORE_COLUMNS, literal_column(dimensions.LABEL))
     else:
-        source, label, keys = score, literal("").label(dimensions.LABEL), _OF_SCORE
+        source, label_column, keys = score, literal("").label(dimensions.LABEL), _SCORE_COLUMNS
     within = (score.c.started_at >= hour, score.c.started_at < after(hour, HOUR))
     latest = func.max(score.c.started_at).label("latest")
-    sums = select(*_OF_SCORE, label, latest, *_named(SCORES)).select_from(source).where(*within).group_by(*keys)
-    bins = select(*_OF_SCORE, label, BIN.label("bin"), WEIGHT.label("weight")).select_from(source).where(*within)
+    sums = (
+        select(*_SCORE_COLUMNS, label_column, latest, *_label_columns(SCORES))
+        .select_from(source)
+        .where(*within)
+        .group_by(*keys)
+    )
+    bins = (
+        select(*_SCORE_COLUMNS, label_column, BIN.label("bin"), WEIGHT.label("weight"))
+        .select_from(source)
+        .where(*within)
+    )
     weights: dict[tuple[Any, ...], dict[int, float]] = {}
     for row in connection.execute(bins.group_by(*keys, literal_column("bin"))):
         weights.setdefault(tuple(row[:5]), {})[row.bin] = row.weight
-    rows = [dict(row) for row in connection.execute(sums).mappings()]
-    found = [_row(dimension, row, weights) for row in rows]
-    return bounded(found) if dimension else found
+    rows: list[Row] = []
+    for group in connection.execute(sums).mappings():
+        values = dict(group)
+        label = values.pop(dimensions.LABEL)
+        key = (*(values[column.name] for column in _SCORE_COLUMNS), label)
+        histogram = pack_weights(weights[key])
+        rows.append({"dimension": dimension or ROUTE, "label": label, **values, "histogram": histogram})
+    return bounded(rows) if dimension else rows
 
 
-def _row(dimension: str, row: Row, weights: Mapping[tuple[Any, ...], Mapping[int, float]]) -> Row:
-    label = row.pop(dimensions.LABEL)
-    key = (row["service"], row["route"], row["scorer"], row["fingerprint"], label)
-    return {"dimension": dimension or ROUTE, "label": label, **row, "histogram": pack_weights(weights[key])}
-
-
-def _named(columns: Mapping[str, Any]) -> list[Any]:
+def _label_columns(columns: Mapping[str, Any]) -> list[Any]:
     return [column.label(name) for name, column in columns.items()]
 
 
@@ -268,32 +266,37 @@ def _counts(connection: Connection, hour: datetime) -> list[Row]:
 
 def _proxies(connection: Connection, hour: datetime) -> list[Row]:
     keys = (exchange.c.service, exchange.c.route)
-    query = select(*keys, *_named(PROXIES)).where(exchange.c.proxy.is_not(None))
+    query = select(*keys, *_label_columns(PROXIES)).where(exchange.c.proxy.is_not(None))
     query = query.where(exchange.c.started_at >= hour, exchange.c.started_at < after(hour, HOUR)).group_by(*keys)
     return [{"dimension": ROUTE, **row} for row in connection.execute(query).mappings()]
 
 
 def _combine_parts(connection: Connection, spans: tuple[int, int], start: datetime, names: Sequence[str]) -> RollupRows:
     """Compute the rollup of a day from its hours, or of a week from its days."""
-    columns = [*_named(ROLLED_SCORES), func.max(rollup.c.latest).label("latest")]
-    scores = _sum_parts(
-        connection, rollup, (*_KEYS, "fingerprint", "label"), columns, _parts(rollup, spans, start, names)
-    )
+    score_names = (*_KEYS, "fingerprint", "label")
+    score_parts = _parts(rollup, spans, start, names)
+    sums = [*_label_columns(ROLLED_SCORES), func.max(rollup.c.latest).label("latest")]
+    scores = _sum_parts(connection, rollup, score_names, sums, score_parts)
     total = [func.sum(rollup_count.c.count).label("count")]
-    of_counts = _parts(rollup_count, spans, start, names)
-    counts = _sum_parts(connection, rollup_count, (*_KEYS, "outcome", "reason"), total, of_counts)
-    of_proxies = _parts(rollup_proxy, spans, start, names)
-    full = _with_histograms(connection, scores, _parts(rollup, spans, start, names))
-    plain = [row for row in full if row["dimension"] in {"", ROUTE}]
+    count_parts = _parts(rollup_count, spans, start, names)
+    counts = _sum_parts(connection, rollup_count, (*_KEYS, "outcome", "reason"), total, count_parts)
+    histograms: dict[tuple[Any, ...], list[bytes]] = {}
+    columns = [rollup.c[name] for name in score_names]
+    for *key, histogram in connection.execute(select(*columns, rollup.c.histogram).where(*score_parts)):
+        histograms.setdefault(tuple(key), []).append(histogram)
+    for row in scores:
+        row["histogram"] = sum_packed(histograms[tuple(row[name] for name in score_names)])
+    labeled = [[row for row in scores if row["dimension"] == name] for name in names]
+    proxy_parts = _parts(rollup_proxy, spans, start, names)
     return RollupRows(
         marks=(),
-        scores=[*plain, *(row for name in names for row in bounded([one for one in full if one["dimension"] == name]))],
+        scores=[
+            *(row for row in scores if row["dimension"] in {"", ROUTE}),
+            *(row for rows in labeled for row in bounded(rows)),
+        ],
         counts=[row | {"count": int(row["count"])} for row in counts],
-        proxies=_sum_parts(connection, rollup_proxy, _KEYS[:3], _named(ROLLED_PROXIES), of_proxies),
+        proxies=_sum_parts(connection, rollup_proxy, _KEYS[:3], _label_columns(ROLLED_PROXIES), proxy_parts),
     )
-
-
-_KEYS = ("dimension", "service", "route", "scorer")
 
 
 def _sum_parts(
@@ -304,14 +307,11 @@ def _sum_parts(
     return [dict(row) for row in connection.execute(query).mappings()]
 
 
-def _with_histograms(connection: Connection, rows: Sequence[Row], parts: Sequence[Any]) -> list[Row]:
-    names = (*_KEYS, "fingerprint", "label")
-    blobs: dict[tuple[Any, ...], list[bytes]] = {}
-    for *key, blob in connection.execute(select(*(rollup.c[name] for name in names), rollup.c.histogram).where(*parts)):
-        blobs.setdefault(tuple(key), []).append(blob)
-    return [{**row, "histogram": sum_packed(blobs[tuple(row[name] for name in names)])} for row in rows]
-
-
 def _parts(table: Table, spans: tuple[int, int], start: datetime, names: Sequence[str]) -> tuple[Any, ...]:
     part, whole = spans
-    return table.c.span == part, _of(table, names), table.c.start >= start, table.c.start < after(start, whole)
+    return (
+        table.c.span == part,
+        _has_dimension(table, names),
+        table.c.start >= start,
+        table.c.start < after(start, whole),
+    )

@@ -21,9 +21,9 @@ from germane.storage.trends.query import Group, Key, Outcomes, TrendQuery, Trend
 
 MINUTE: Final = 60
 """Resolution of counts in seconds."""
-_OF_ESTIMATE: Final = tuple(one.name for one in fields(Estimate))
+_OF_ESTIMATE: Final = tuple(field.name for field in fields(Estimate))
 _VALUES: Final = attrgetter(*_OF_ESTIMATE)
-_OF_MEAN: Final = tuple(one.name for one in fields(RouteMean))
+_OF_MEAN: Final = tuple(field.name for field in fields(RouteMean))
 _NAMES: Final = ("service", "route", "scorer")
 
 
@@ -414,7 +414,7 @@ def _buckets(
                 **_estimated(group, usable, outcomes or {}),
             )
         )
-    return sorted(found, key=lambda one: (one.start, one.group or "", one.fingerprint))
+    return sorted(found, key=lambda bucket: (bucket.start, bucket.group or "", bucket.fingerprint))
 
 
 def _in_time(key: Key, group: Group) -> tuple[Any, ...]:

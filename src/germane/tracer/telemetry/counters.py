@@ -101,7 +101,7 @@ def has_meter_provider() -> bool:
 
 
 def event_logger() -> Logger | None:
-    """Return the logger for evaluation events, or None if neither the application nor the environment configures logs."""
+    """Return the logger for evaluation events, or None if logs are not configured."""
     provider = get_logger_provider()
     if not isinstance(provider, ProxyLoggerProvider):
         return provider.get_logger(conventions.SCOPE)
