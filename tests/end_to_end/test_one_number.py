@@ -265,7 +265,7 @@ def _row(found: Mapping[str, Any]) -> str:
     n, (scored, seen) = found["n"], (found["coverage"]["scored"], found["coverage"]["seen"])
     head, end = f"{sanitize.line(found['route'])} {SCORER} {n}", f"{scored} of {seen}"
     if not found["has_min_samples"]:
-        return f"{head} - not enough data (n={n}, need 20) - - {end}"
+        return f"{head} - not enough data (need 20) - - {end}"
     low, high = found["interval"]
     corrected = "" if found["correlation"] is None else f", corrected (r={found['correlation']:.2f})"
     shares = f"{found['low_share']:.0%} {found['noncommittal_share']:.0%}"

@@ -85,7 +85,7 @@ def program(tmp_path: Path) -> Iterator[Start]:
 
 def finished(process: subprocess.Popen[str]) -> tuple[str, str]:
     """Wait until a program exits with code 0; return its standard output and standard error."""
-    printed, logged = process.communicate(timeout=100)
+    printed, logged = process.communicate(timeout=250)
     assert process.returncode == 0, logged
     return printed, logged
 

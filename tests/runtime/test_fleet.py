@@ -99,7 +99,7 @@ def test_concurrent_applications_score_each_exchange_once(
     processes = program(CONCURRENT_APPLICATIONS, judge, GERMANE_DATABASE=url, OTEL_SERVICE_NAME="shop")
     until(lambda: store.answers.counts().done == 120)
 
-    assert processes.communicate("...", timeout=100) == ("[0, 0, 0]\n", "")
+    assert processes.communicate("...", timeout=250) == ("[0, 0, 0]\n", "")
     assert (store.answers.counts().captured, store.answers.counts().scores) == (120, 120)
     assert (len(judge.chat_requests), requests_per_exchange(judge)) == (120, [1])
     (covered,) = [one for one in store.trends.coverage() if one.scorer]
