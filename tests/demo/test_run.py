@@ -105,7 +105,7 @@ def test_demo_serves_the_dashboard_on_a_terminal(tmp_path: Path) -> None:
     with FakeJudge() as judge, start(judge, tmp_path, "--seconds", "5", stdout=its) as demo:
         os.close(its)
         said = ""
-        while (found := re.search(r"Look at it: (http://127\.0\.0\.1:\d+/\S*)", said)) is None:
+        while (found := re.search(r"Dashboard: (http://127\.0\.0\.1:\d+/\S*)", said)) is None:
             said += os.read(ours, 4096).decode("utf-8", "replace")
         page = httpx2.get(found[1], headers={"Accept": "text/html"})
         rebound = httpx2.get(found[1], headers={"Host": "evil.example"})
