@@ -155,7 +155,7 @@ def test_worker_ends_if_metrics_cannot_be_served(call: Call, judge: FakeJudge, d
         ended = call("worker", "--once", "--metrics", str(taken.getsockname()[1]))
 
     assert ended.code == 1
-    assert "cannot serve on 127.0.0.1 port" in ended.err
+    assert "cannot listen on 127.0.0.1 port" in ended.err
 
 
 @pytest.mark.parametrize("given", ["", ":9464", "port", "99999", "-1", "::1:9464", "host:", "1.2.3.4:٣"])
