@@ -219,17 +219,21 @@ def test_refusal_votes_are_reliable_below_the_false_rate_limit(
 
     found = call("calibrate", "--json").content["refusal_votes"]
 
-    assert (found["n"], found["questions"], found["may_count"]) == (count, questions, verdict)
-    assert found["false"] == pytest.approx(false / count)
+    assert (found["n"], found["questions"], found["are_reliable"]) == (count, questions, verdict)
+    assert found["false_rate"] == pytest.approx(false / count)
 
 
 @pytest.mark.parametrize(
     ("count", "false", "told"),
     [
-        (59, 0, "may count: 0.0% of 59 good answers (59 questions) are called noncommittal, so at most 5.0% with"),
-        (60, 6, "may not count: 10.0% of 60 good answers (60 questions) are called noncommittal, and 5% may be. Set"),
-        (30, 1, "so at most 14.9% with a certainty of 95 % (5% may be); with no more false, 93 questions would do."),
-        (0, 0, "none on an answer that people hold for good. Try them on a file"),
+        (
+            59,
+            0,
+            "are reliable: the judge calls 0.0% of 59 good answers (59 questions) refusals, at most 5.0% with 95 %",
+        ),
+        (60, 6, "are not reliable: the judge calls 10.0% of 60 good answers (60 questions) refusals (limit 5%). Set"),
+        (30, 1, "at most 14.9% with 95 % confidence (limit 5%). Without further false votes, 93 questions are enough."),
+        (0, 0, "no votes on good answers. Try a labeled file"),
     ],
     ids=["yes", "no", "not known", "never tried"],
 )
@@ -251,7 +255,7 @@ def test_refusal_votes_of_earlier_fingerprints_are_ignored(
 
     found = call("calibrate", "--json").content["refusal_votes"]
 
-    assert (found["n"], found["false"], found["may_count"]) == (60, 0.0, True)
+    assert (found["n"], found["false_rate"], found["are_reliable"]) == (60, 0.0, True)
 
 
 def test_label_file_refers_to_stored_exchanges(
