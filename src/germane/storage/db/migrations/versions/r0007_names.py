@@ -97,7 +97,7 @@ def downgrade() -> None:
 
 def _rename_table(old: str, new: str, column: str) -> None:
     op.rename_table(old, new)
-    if op.get_bind().dialect.name == "sqlite":  # it cannot rename an index
+    if op.get_bind().dialect.name == "sqlite":  # SQLite cannot rename an index
         op.drop_index(f"ix_{old}_{column}", new)
         op.create_index(f"ix_{new}_{column}", new, [column])
         return
