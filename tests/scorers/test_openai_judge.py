@@ -59,7 +59,7 @@ FAILURES = {
     "forbidden": (Fault("status", status=403), UnscoredReason.JUDGE_REJECTED, 1),
     "no such model": (Fault("status", status=404, code="model_not_found"), UnscoredReason.JUDGE_REJECTED, 1),
     "bad request": (Fault("status", status=400), UnscoredReason.JUDGE_REJECTED, 1),
-    "a code that is none": (Fault("status", status=400, code={"a": [1]}), UnscoredReason.JUDGE_REJECTED, 1),  # type: ignore[arg-type]  # on purpose
+    "an invalid code": (Fault("status", status=400, code={"a": [1]}), UnscoredReason.JUDGE_REJECTED, 1),  # type: ignore[arg-type]  # on purpose
     "too large": (Fault("status", status=413), UnscoredReason.JUDGE_REFUSED, 1),
     "too long": (Fault("status", status=400, code="context_length_exceeded"), UnscoredReason.JUDGE_REFUSED, 1),
     "no room for its thoughts": (

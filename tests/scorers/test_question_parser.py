@@ -24,7 +24,7 @@ REPLIES = {
     "thinking only": ('<think>Is it {"question": "No?"}', []),
     "votes as words": ('{"question": "Where is the pier?", "noncommittal": "no"}', ONE),
     "votes as numbers": ('{"question": "Where is the pier?", "noncommittal": 0}', ONE),
-    "a vote that is none": ('{"question": "Where is the pier?", "noncommittal": [1]}', BARE),
+    "an invalid vote": ('{"question": "Where is the pier?", "noncommittal": [1]}', BARE),
     "cut off": ('{"question": "Where is the pier?", "noncommittal": fal', BARE),
     "not closed": ('{"question": "Where is the pier?", "noncommittal": false', ONE),
     "a bare line": ("Where is the pier?", BARE),
