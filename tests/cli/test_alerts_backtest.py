@@ -33,7 +33,7 @@ def test_unconfigured_rule_type_can_be_replayed(call: Call, history: TrackingSto
 
     assert ended.code == 0
     head, _, said, when, message, *notes = ended.out.splitlines()
-    assert head.endswith("UTC: 180 scores.")
+    assert head.endswith("UTC over 180 scores.")
     assert said == "mean_threshold: fired once, resolved never; 2 notifications (1 firing, 1 repeated)"
     assert "warning, for " in when
     assert when.endswith(": still firing")
@@ -73,8 +73,8 @@ def test_all_active_rules_are_replayed_by_default(call: Call, history: TrackingS
         "low (mean_threshold): fired never",
     ):
         assert name in ended.out
-    assert "budget_exhausted: cannot be replayed: there is no budget in the settings" in ended.out
-    assert "learning would go on until" in ended.out
+    assert "budget_exhausted: cannot be replayed: no budget is configured." in ended.out
+    assert "no baseline yet, it would be learned until" in ended.out
 
 
 def test_disabled_rule_can_be_replayed(call: Call, history: TrackingStore, bare: Path) -> None:
@@ -91,7 +91,7 @@ def test_without_scores_backtest_exits_with_5(call: Call, store: TrackingStore) 
     ended = call(*FLOOR)
 
     assert ended.code == 5
-    assert "mean_threshold: cannot be replayed: no score of that time is stored of answer_relevancy." in ended.out
+    assert "mean_threshold: cannot be replayed: no score of answer_relevancy is stored for this period." in ended.out
 
 
 @pytest.mark.parametrize(

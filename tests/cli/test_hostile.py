@@ -67,5 +67,7 @@ def test_markdown_report_escapes_hostile_text(call: Call, database: str) -> None
     outside = re.sub(r"`+[^`]*`+", "", text)
     assert _TAG.findall(outside.replace("\\<", "")) == []
     assert not re.search(r"(?<!\\)\]\((?:javascript|http)", outside)
-    rows = [line for line in text.splitlines() if line.startswith("|")]
-    assert {len(re.findall(r"(?<!\\)\|", row)) for row in rows} == {len(re.findall(r"\|", rows[1]))}
+    tables = [part.splitlines() for part in text.split("\n\n") if part.startswith("|")]
+    assert len(tables) == 2
+    for header, *rows in tables:
+        assert {len(re.findall(r"(?<!\\)\|", row)) for row in rows} == {header.count("|")}

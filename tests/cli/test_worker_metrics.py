@@ -25,7 +25,7 @@ from germane.testing import FakeJudge
 Call = Callable[..., Any]
 Process = subprocess.Popen[str]
 TOKEN = "correct-horse-battery"
-SHOWN = re.compile(r"(?:germane serves on|metrics are shown at) (http://[^/\s]+)(?:/metrics)?\n")
+SHOWN = re.compile(r"(?:serving the dashboard on|serving metrics on) (http://[^/\s]+)(?:/metrics)?\n")
 
 
 @pytest.fixture

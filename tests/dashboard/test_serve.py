@@ -72,7 +72,7 @@ def serving(*arguments: str, **environment: str) -> Iterator[ServeProcess]:
     try:
         while found is None and (line := process.stderr.readline()):
             said += line
-            found = re.search(r"germane serves on (http://\S+)", line)
+            found = re.search(r"serving the dashboard on (http://\S+)", line)
         assert found is not None, said
         yield ServeProcess(process, found[1], said)
     finally:
@@ -97,7 +97,7 @@ def test_serve_prints_its_url_and_stops_on_sigterm(database: str) -> None:
     assert (answer.status_code, head.status_code, head.content) == (200, 200, b"")
     assert "First steps" in answer.text
     assert "server" not in answer.headers
-    assert ended == (0, f"germane serves on {served.address}\n")
+    assert ended == (0, f"serving the dashboard on {served.address}\n")
 
 
 def test_interrupt_exits_with_130_despite_open_connections(database: str) -> None:
@@ -218,4 +218,4 @@ def test_with_worker_needs_a_judge(database: str) -> None:
     code, said = failed_start("--with-worker", "--port", "0", GERMANE_SCORERS="answer_relevancy")
 
     assert code == 1
-    assert "serves on" not in said
+    assert "serving" not in said

@@ -111,9 +111,9 @@ def test_run_gives_up_an_unreachable_judge(caplog: pytest.LogCaptureFixture) -> 
 
     assert {score.reason for score in scores} == {UnscoredReason.JUDGE_UNREACHABLE}
     assert re.match(
-        r"not sent: no score for \d+ s, and the next try, in -?\d+ s, would come", scores[-1].explanation or ""
+        r"not sent: no score for \d+ s, and the next retry, in -?\d+ s, would exceed", scores[-1].explanation or ""
     )
-    assert (scores[-1].explanation or "").endswith("the last time judge_unreachable: no connection")
+    assert (scores[-1].explanation or "").endswith("last failure: judge_unreachable: no connection")
     assert [record.message for record in caplog.records if "no more" in record.message] == [
         "scripted sends no more requests: " + (scores[-1].explanation or "").removeprefix("not sent: ")
     ]
@@ -128,7 +128,7 @@ def test_too_long_retry_after_ends_the_run(caplog: pytest.LogCaptureFixture) -> 
 
     assert scorer.asked == ["a"]
     assert (first.reason, first.explanation) == (UnscoredReason.JUDGE_RATE_LIMITED, "HTTP 429: spent")
-    assert "the next try, in 300 s, would come after the 300 s that a run waits" in caplog.text
+    assert "the next retry, in 300 s, would exceed the limit of 300 s" in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -204,7 +204,7 @@ def test_retry_timeout_is_configurable(judge: FakeJudge) -> None:
 
     assert {score.reason for score in evaluation.scores} == {UnscoredReason.JUDGE_UNREACHABLE}
     assert (evaluation.scores[-1].explanation or "").endswith(
-        "the last time judge_unreachable: HTTP 503: this is a test"
+        "last failure: judge_unreachable: HTTP 503: this is a test"
     )
 
 

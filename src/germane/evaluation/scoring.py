@@ -99,17 +99,19 @@ class RetryingScorer:
                 who = "the embedder" if score.reason is UnscoredReason.EMBEDDER_ERROR else "the judge"
                 self._give_up(score, f"{who} rejected {MAX_REJECTIONS} requests in a row")
             return score
-        self._breaker.record_score(score, admission)
         if _may_retry(score):
+            # Before the breaker reads the clock: a pause as long as the limit must count as exceeding it.
             self._failing_since = self._failing_since or self._clock()
-            until, patience = self._breaker.open_until, self._patience
-            if until is not None and until - self._failing_since >= patience:
+        self._breaker.record_score(score, admission)
+        if self._failing_since is not None and _may_retry(score):
+            until = self._breaker.open_until
+            if until is not None and until - self._failing_since >= self._patience:
                 elapsed = (self._clock() - self._failing_since).total_seconds()
-                next_try = (until - self._clock()).total_seconds()
+                wait = (until - self._clock()).total_seconds()
                 self._give_up(
                     score,
-                    f"no score for {elapsed:.0f} s, and the next retry, in {next_try:.0f} s, would exceed the limit of "
-                    f"{patience.total_seconds():g} s",
+                    f"no score for {elapsed:.0f} s, and the next retry, in {wait:.0f} s, would exceed the limit of "
+                    f"{self._patience.total_seconds():g} s",
                 )
         elif score.state != "skipped":
             self._failing_since, self._rejections = None, 0

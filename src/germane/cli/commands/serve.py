@@ -104,7 +104,7 @@ def command(
 
             metrics = include_process_metrics(app)
         with server.running(), metrics:
-            click.echo(f"germane serves on {server.address}", err=True)
+            click.echo(f"serving the dashboard on {server.address}", err=True)
             if open_page:
                 # A browser cannot open the wildcard addresses.
                 open_in_browser(server.address.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:"))
