@@ -21,7 +21,7 @@ READ_COMMANDS: Mapping[str, Sequence[str]] = {
     "alerts": ("--all",),
     "alerts show": ("{alert}",),
     "alerts undelivered": (),
-    "alerts backtest": ("--since", "2d"),
+    "alerts backtest": ("--rule", "mean_threshold", "--set", "threshold=0.9", "--since", "2d"),
     "alerts sensitivity": ("--runs", "10"),
     "baseline show": (),
     "calibrate": (),
@@ -107,6 +107,7 @@ def run() -> dict[str, Shape]:
     sys.path.insert(0, str(Path(__file__).parents[1]))
     from tests.dashboard.seeding import seed
 
+    from germane.alerting import acknowledge_alert
     from germane.storage import TrackingStore
 
     with tempfile.TemporaryDirectory() as folder:
@@ -115,6 +116,8 @@ def run() -> dict[str, Shape]:
         with closing(TrackingStore(url, clock=lambda: now)) as store:
             store.migrate()
             alert = seed(store, now).open_alert
+            # A second event, whatever the time of day at which the sample week ends.
+            acknowledge_alert(store, alert, by="Ada")
         ours = {name: value for name, value in os.environ.items() if not name.startswith(("GERMANE_", "OPENAI_"))}
         found = {}
         for verb in READ_COMMANDS:

@@ -21,7 +21,7 @@ def main(path: Path) -> None:
             print(
                 f"{summary.scorer}: mean {summary.estimate.mean:.2f}, 95 % interval {low:.2f} to {high:.2f}, ", end=""
             )
-        print(f"{summary.scored} of {summary.asked} rows scored")
+        print(f"{summary.scored} of {summary.rows} rows scored")
         for reason, count in summary.reasons.items():
             print(f"  {count} without a score: {reason}")
     for problem in evaluation.problems(threshold=2):  # no score is above 1, so this returns every row

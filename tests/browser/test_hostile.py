@@ -49,7 +49,7 @@ def _empty(request: pytest.FixtureRequest, folder: Path, tmp_path_factory: Any) 
 
 
 @on_one
-def test_hostile_text_is_inert_on_every_screen(visitor: Visits, site: Site, width_of: Callable[[Page], Any]) -> None:
+def test_hostile_text_is_inert_on_every_screen(visitor: Visits, site: Site, overflow_of: Callable[[Page], Any]) -> None:
     """It runs nothing, links nowhere else, and does not widen the page, at both widths."""
     page = visitor(site).page()
     answers = [f"/a/{one.id}" for one in site.seeded.exchanges]
@@ -64,7 +64,7 @@ def test_hostile_text_is_inert_on_every_screen(visitor: Visits, site: Site, widt
         assert _elsewhere(page, site) == [], address
         for size in (NARROW, WIDE):
             page.set_viewport_size(size)
-            assert width_of(page) <= 0, (address, size)
+            assert overflow_of(page) <= 0, (address, size)
 
 
 def _elsewhere(page: Page, site: Site) -> list[str]:

@@ -29,18 +29,18 @@ def test_every_screen_opens_without_problems(visitor: Visits, site: Site) -> Non
         expect(page.get_by_role("contentinfo")).to_contain_text("last answer 25 s ago")
 
 
-def test_screens_fit_a_phone(visitor: Visits, one_site: Site, width_of: Callable[[Page], Any]) -> None:
+def test_screens_fit_a_phone(visitor: Visits, one_site: Site, overflow_of: Callable[[Page], Any]) -> None:
     """At 390 px nothing scrolls sideways, and the navigation is reachable."""
     page = visitor(one_site, viewport=NARROW, has_touch=True).page()
     for path in SCREENS:
         page.goto(one_site.url(path))
-        assert width_of(page) <= 0, path
+        assert overflow_of(page) <= 0, path
     for name in NAVIGATION:
         page.get_by_role("navigation", name="Main").get_by_role("link", name=name).tap()
         expect(page.get_by_role("link", name=name).first).to_have_attribute("aria-current", "page")
 
 
-def test_unknown_path_is_explained(visitor: Visits, one_site: Site, width_of: Callable[[Page], Any]) -> None:
+def test_unknown_path_is_explained(visitor: Visits, one_site: Site, overflow_of: Callable[[Page], Any]) -> None:
     """The page shows a cause, a next step and a way back, under the same policy."""
     page = visitor(one_site, viewport=NARROW, refused=True).page()
     for path, status in REFUSALS.items():
@@ -48,7 +48,7 @@ def test_unknown_path_is_explained(visitor: Visits, one_site: Site, width_of: Ca
         assert response is not None
         assert response.status == status
         expect(page.get_by_role("heading", level=1)).to_have_count(1)
-        assert width_of(page) <= 0, path
+        assert overflow_of(page) <= 0, path
     page.get_by_role("link", name="Go to the overview").click()
     expect(page).to_have_url(one_site.url())
 

@@ -65,9 +65,9 @@ def scraping(week: Week, tmp_path: Path) -> Iterator[str]:
             process.wait(30)
 
 
-def query(address: str, query: str) -> list[dict[str, Any]]:
+def query(address: str, expression: str) -> list[dict[str, Any]]:
     """Return the current result of a query."""
-    answer = httpx2.get(f"{address}/api/v1/query", params={"query": query}, timeout=30)
+    answer = httpx2.get(f"{address}/api/v1/query", params={"query": expression}, timeout=30)
     found: list[dict[str, Any]] = answer.json()["data"]["result"] if answer.status_code == 200 else []
     return found
 
@@ -77,7 +77,7 @@ def test_prometheus_returns_the_numbers_of_the_store(week: Week, scraping: str) 
     where = f'service="{SERVICE}", route="{SEARCH}", scorer="{RELEVANCY}", window="24h"'
     (found,) = wait_for(lambda: query(scraping, f"germane_score_mean{{{where}}}"))
     ends = {name: f'germane_window_{name}_timestamp_seconds{{window="24h"}}' for name in ("begin", "end")}
-    moments = {name: float(query(scraping, query)[0]["value"][1]) for name, query in ends.items()}
+    moments = {name: float(query(scraping, expression)[0]["value"][1]) for name, expression in ends.items()}
     since, until_ = (datetime.fromtimestamp(moments[name], UTC) for name in ("begin", "end"))
     (mean,) = week.store.trends.means(scorer=RELEVANCY, route=SEARCH, since=since, until=until_)
 
@@ -85,10 +85,10 @@ def test_prometheus_returns_the_numbers_of_the_store(week: Week, scraping: str) 
     assert found["metric"]["fingerprint"] == mean.fingerprint
     (shown,) = [panel for panel in dashboard()["panels"] if panel.get("repeat") == "route"]
     names = {"$service": SERVICE, "$route": SEARCH, "$scorer": RELEVANCY, "$window": "24h"}
-    queries = [target["expr"] for target in shown["targets"]]
+    expressions = [target["expr"] for target in shown["targets"]]
     for name, value in names.items():
-        queries = [query.replace(name, value) for query in queries]
-    values = [float(query(scraping, query)[0]["value"][1]) for query in queries]
+        expressions = [expression.replace(name, value) for expression in expressions]
+    values = [float(query(scraping, expression)[0]["value"][1]) for expression in expressions]
     assert mean.interval is not None
     assert values[:3] == pytest.approx([mean.mean, *mean.interval], abs=1e-9)
     assert values[3] > mean.mean

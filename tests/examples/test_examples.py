@@ -154,7 +154,7 @@ def test_mounted_dashboard_example(environment: dict[str, str]) -> None:
         first = httpx2.get(f"{address}/germane/", headers=people)
         httpx2.post(f"{address}/ask", json={"question": "Can I return these shoes?"}).raise_for_status()
         deadline = time.monotonic() + 60
-        while "1 trace received" not in (shown := httpx2.get(f"{address}/germane/start", headers=people)).text:
+        while "1 exchange received" not in (shown := httpx2.get(f"{address}/germane/start", headers=people)).text:
             assert time.monotonic() < deadline, shown.text
         rebound = httpx2.get(f"{address}/germane/", headers={**people, "Host": "evil.example"})
         own = httpx2.get(f"{address}/docs", headers=people)

@@ -86,17 +86,17 @@ def test_reading_takes_one_percent_of_the_time(
     """A recent snapshot is reused."""
     office = LeaderLease(store, "sampler", "me", ttl=TERM, clock=now)
     measuring = QueueMetricsJob(store, settings(), leader=office, thread_pool=threads, is_needed=lambda: True)
-    measuring._next = float("inf")
+    measuring._next_read = float("inf")
 
     asyncio.run(measuring.run())
     assert measuring.snapshot is None
-    measuring._next = 0.0
+    measuring._next_read = 0.0
     asyncio.run(measuring.run())
     first = measuring.snapshot
     assert first is not None
-    assert measuring._next > 0.0
+    assert measuring._next_read > 0.0
 
-    measuring._next = float("inf")
+    measuring._next_read = float("inf")
     asyncio.run(measuring.run())
     assert measuring.snapshot is first
 
@@ -109,7 +109,7 @@ def test_a_former_leader_drops_its_snapshot(
     measuring = QueueMetricsJob(store, settings(), leader=office, thread_pool=threads, is_needed=lambda: True)
     asyncio.run(measuring.run())
     assert measuring.snapshot is not None
-    measuring._next = float("inf")
+    measuring._next_read = float("inf")
 
     office.release()
     assert store.workers.acquire_lease("sampler", "another", ttl=TERM)

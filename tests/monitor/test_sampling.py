@@ -76,7 +76,7 @@ def test_a_rule_scores_whatever_the_sampling_key(new_exchange: Any, rate: float 
     """The probability is the capture probability."""
     asked_for = new_exchange(sampling_key=0.35, capture_probability=0.4)
 
-    decision = decide(asked_for, sample_rate=rate, scorers=[PLAIN], always=[AlwaysScore(routes=("ask",))])
+    decision = decide(asked_for, sample_rate=rate, scorers=[PLAIN], always_score=[AlwaysScore(routes=("ask",))])
 
     assert (decision.sampling_reason, decision.probability, decision.skip) == ("always", 0.4, {})
 

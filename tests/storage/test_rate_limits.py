@@ -25,7 +25,7 @@ def test_two_per_second_admit_eleven_in_five_seconds(store: TrackingStore, clock
     admitted = 0
     for _ in range(501):
         admitted += len(store.quota.reserve_slots([TWO_A_SECOND], ONE, within=0.0))
-        clock.advance(milliseconds=10)
+        clock.advance(seconds=0.01)
 
     assert admitted == 11
 

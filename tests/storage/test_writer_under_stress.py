@@ -67,7 +67,7 @@ def test_a_full_disk_loses_nothing(
     for _ in range(200):
         assert writer.put(make(answer="long " * 500))
     until(lambda: writer._failures > 3)
-    assert "free some space" in str(writer.problem)
+    assert "free some disk space" in str(writer.problem)
     assert 50 <= sqlite_store.answers.counts().captured < 250
     quota.pages = 1_000_000
 
@@ -105,7 +105,7 @@ except OSError:
 put(100)
 while writer.problem is None:
     assert not writer.flush(0.1)
-assert "free some space" in writer.problem, writer.problem
+assert "free some disk space" in writer.problem, writer.problem
 assert 20 <= store.answers.counts().captured < 120
 filler.close()
 (disk / "filler").unlink()
