@@ -16,7 +16,7 @@ ABOUT = {
     "demo": "a small RAG application",
     "dashboard": "pages, /metrics",
     "runtime": "start, stop",
-    "process": "what runs in one process",
+    "process": "wiring of one process",
     "evaluation": "data sets",
     "insights": "read models",
     "monitor": "background work",
@@ -87,7 +87,7 @@ def draw(rows: Sequence[Sequence[str]], arrows: set[tuple[str, str]]) -> str:
     marker = '<marker id="tip" viewBox="0 0 6 6" refX="6" refY="3" markerWidth="6" markerHeight="6" orient="auto">'
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" role="img">\n'
-        "<title>Packages of germane: each may import those below it"
+        "<title>Packages of germane: each may import the packages below it"
         f'</title>\n<style>{style}</style>\n<defs>{marker}<path d="M0 0L6 3L0 6z" fill="#57606a"/></marker></defs>\n'
         f'<rect width="{WIDTH}" height="{height}" fill="#fff"/>\n' + "\n".join(parts) + "\n</svg>\n"
     )
