@@ -25,7 +25,7 @@ ABOUT = {
     "scorers": "exchange in, score out",
     "storage": "tables, queries",
 }
-"""What the boxes are labeled with, in addition to their name."""
+"""Labels of the boxes, in addition to their names."""
 COMMON = {"settings", "registry", "errors", "exchange"}
 """Members of the bottom layers, which every package may import."""
 WIDTH, ROW, BOX, GAP = 940, 84, 52, 16
@@ -42,7 +42,7 @@ def layers() -> list[list[str]]:
 
 
 def imports(rows: Sequence[Sequence[str]]) -> set[tuple[str, str]]:
-    """Return which package imports which, without the imports that follow from a chain of others."""
+    """Return the imports between packages, without those implied by a chain of others."""
     graph = grimp.build_graph("germane")
     names = [name for row in rows for name in row]
     direct = {
@@ -63,7 +63,7 @@ def imports(rows: Sequence[Sequence[str]]) -> set[tuple[str, str]]:
 
 
 def draw(rows: Sequence[Sequence[str]], arrows: set[tuple[str, str]]) -> str:
-    """Return the picture: a row of boxes per layer, and an arrow per import."""
+    """Return the diagram: a row of boxes per layer, and an arrow per import."""
     boxes: dict[str, tuple[float, float, float]] = {}  # left, top, width
     parts = []
     for number, row in enumerate(rows):
@@ -102,7 +102,7 @@ def _arrow(boxes: Mapping[str, tuple[float, float, float]], importer: str, impor
 
 
 def picture() -> str:
-    """Return the picture of the code as it is."""
+    """Return the diagram of the current code."""
     rows = layers()
     return draw(rows, imports(rows))
 
