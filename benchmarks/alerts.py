@@ -1,13 +1,13 @@
 """Accuracy of drop alerts, simulated: python benchmarks/alerts.py [--quick] [--cells N:WANDER ...] [--json PATH].
 
-Services are synthetic (benchmarks/streams/recipe.py: three routes, hours, weekends, daily variation). The detector that
-learns, watches, fires and resolves is the production code with both parameters at their defaults. It is fed a day or a
-week at a time; the batch size does not change the result. Each figure is printed next to its limit and to the value
-reported for a reference implementation with other seeds. The limits are: at most .1 false alerts in 30 days and 1 per
-year, shares within .10, medians within 30 %, and for lasting drops a maximum number of notifications per detected drop.
+Services are synthetic (benchmarks/streams/recipe.py: three routes, hours, weekends, daily variation). The
+detector is the production code with both parameters at their defaults. It processes a day or a week at a time; the
+batch size does not change the result. Each figure is printed next to its limit and to the value reported for a
+reference implementation with other seeds. The limits are: at most .1 false alerts in 30 days and 1 per year, detection
+rates within .10, median delays within 30 %, and for lasting drops a maximum number of notifications per detected drop.
 A figure that is better than the reference is not a miss. A threshold on the hourly mean is simulated for comparison.
 
-For each miss the command prints by how many standard errors it exceeds the limit: of 250 figures a few miss by chance.
+For each miss, the command prints the distance from the limit in standard errors: of 250 figures, a few miss by chance.
 """
 
 from __future__ import annotations

@@ -59,7 +59,7 @@ BUDGET = Budget(requests_per_hour=6_000)
 MOST_APART = 1.1
 """Maximum ratio of the rows or judge requests between two rates."""
 CALLS = 200_000
-"""Calls beyond the limit; the median of five rounds counts."""
+"""Calls beyond the limit; the median of five rounds is used."""
 TICK = 2.0
 BEGIN = datetime(2026, 3, 2, tzinfo=UTC)
 OWNER = "benchmark"
@@ -210,7 +210,7 @@ class Judged:
     range = (0.0, 1.0)
 
     async def score(self, exchange: Exchange) -> float:
-        """Return the draw."""
+        """Return the sampling key as the score."""
         return exchange.sampling_key
 
 
@@ -257,7 +257,7 @@ class Stream:
         return self._found()
 
     def _come(self, start: float, count: int) -> None:
-        """Do what the tracer does on the calling thread."""
+        """Do the tracer's work on the calling thread."""
         for place in range(count):
             self.seconds = start + TICK * place / count
             number, self.outcome.came = self.outcome.came, self.outcome.came + 1

@@ -67,7 +67,7 @@ async def ask_async(question: str) -> str:
 
 
 def attributes_before() -> dict[str, str]:
-    """Attributes of a handler's span at its start."""
+    """Return the attributes of a handler's span at its start."""
     return {
         "openinference.span.kind": "CHAIN",
         "gen_ai.operation.name": "invoke_workflow",
@@ -76,7 +76,7 @@ def attributes_before() -> dict[str, str]:
 
 
 def attributes_after(question: str, answer: str) -> dict[str, str]:
-    """Attributes at its end: the same that germane sets."""
+    """Return the attributes at the span's end, the same as germane sets."""
     user = [{"role": "user", "parts": [{"type": "text", "content": question}]}]
     assistant = [{"role": "assistant", "parts": [{"type": "text", "content": answer}], "finish_reason": "stop"}]
     return {

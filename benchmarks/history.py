@@ -1,11 +1,11 @@
 """A synthetic year of scores, bulk-loaded into a database with the content that the store would have written.
 
 Two services have twelve routes. The k-th route has a share of the traffic proportional to 1 / k^1.2. Traffic is three
-times as dense in the early afternoon as at night. Two scorers score each exchange; the judge changes after three fifths
+times as high in the early afternoon as at night. Two scorers score each exchange; the judge changes after three fifths
 of the time. Each route has its own share of refusals (exactly 0). Half of the exchanges have a sampling probability of
 1, the others of .1 to .9. Three in ten have a proxy score, and one in a hundred failed. Models and prompt versions
-follow one another, each starting in a tenth of the traffic. Counts are per minute for the last thirty days, and per ten
-minutes before.
+replace each other, each starting with a tenth of the traffic. Counts are per minute for the last thirty days, and per
+ten minutes before.
 """
 
 from __future__ import annotations
@@ -267,5 +267,5 @@ def fill(store: TrackingStore, history: History) -> None:
 
 
 def last_hour() -> datetime:
-    """Return the end of the last full hour, at which a history ends."""
+    """Return the end of the last full hour, which is the end of the history."""
     return datetime.now(UTC).replace(minute=0, second=0, microsecond=0)

@@ -44,7 +44,7 @@ JUDGED = WAYS[:2]
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """Score distribution of a route: mean and concentration of committed answers, and share of refusals."""
+    """Score distribution of a route: mean and concentration of substantive answers, and share of refusals."""
 
     mean: float
     concentration: float
@@ -79,7 +79,7 @@ class Service:
 
     @property
     def deviation(self) -> float:
-        """Standard deviation of single scores: a beta distribution with a share of zeros."""
+        """Standard deviation of individual scores: a beta distribution with a share of zeros."""
         squares = [
             (1 - route.refusals) * (route.mean**2 + route.mean * (1 - route.mean) / (route.concentration + 1))
             for route in self.routes
@@ -113,7 +113,7 @@ class Sample:
 
 
 def sample(random: np.random.Generator, service: Service, n: int, *, weighted: bool, ids: Sequence[str]) -> Sample:
-    """Return n scores: the first ones, or those that a budget selects."""
+    """Return n scores: the first n, or the n that a budget selects."""
     routes, y, x = service.answers(random, BEHIND * n)
     if not weighted:
         return Sample(y[:n], x[:n], np.full(n, float(BEHIND)), x)

@@ -13,7 +13,7 @@ from germane.storage import TrackingStore
 
 LARGE = frozenset({"exchange", "score", "scoring_task", "tally", "rollup", "rollup_count", "rollup_proxy"})
 PARTIAL = {"ix_exchange_unsampled", "ix_exchange_candidate", "ix_scoring_task_open", "ix_scoring_task_candidate"}
-"""Partial indexes, which contain few rows: those that wait."""
+"""Partial indexes, which contain few rows: waiting exchanges and tasks."""
 MANY = 100_000
 """Scans of smaller tables are ignored on PostgreSQL, whose planner knows the number of rows."""
 

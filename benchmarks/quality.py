@@ -48,7 +48,7 @@ def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--half", choices=("tune", "report", "both"), default="report")
-    parser.add_argument("--scorer", action="append", help="only these judged scorers; repeatable")
+    parser.add_argument("--scorer", action="append", help="only these judge-based scorers; repeatable")
     parser.add_argument("--judge-url", help="an OpenAI-compatible server")
     parser.add_argument("--judge", default="qwen", help="model name on that server")
     parser.add_argument(

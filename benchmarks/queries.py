@@ -229,7 +229,7 @@ def measure(store: TrackingStore, query: Query, until: datetime, runs: int) -> M
 
 
 def made(url: str, history: History, mark: Path) -> datetime:
-    """Fill a database unless that was done before; return the end of its history."""
+    """Fill a database unless it is already filled; return the end of its history."""
     if mark.exists():
         return datetime.fromisoformat(mark.read_text())
     with closing(TrackingStore(url)) as store:

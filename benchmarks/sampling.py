@@ -10,7 +10,7 @@ depends on the means and zero rates of the routes on a day: over 150 days and re
 from .80 to 1.16 at rho .3, .65 to .97 at .6 and .52 to .83 at .9 (medians .96, .80, .67; with the regression estimator
 .73 to 1.07, .47 to .69, .17 to .24). The reported values are at the lower end; a line above them is marked "over".
 
-The tests in tests/monitor show that the requests of several processes never exceed the budget.
+The tests in tests/monitor verify that the requests of several processes never exceed the budget.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ EXCHANGES, CALLS, ROUTES = 10_000, 300, 12
 RHOS = (0.3, 0.6, 0.9)
 LOW = 0.3
 ENOUGH = 10
-"""Scores from which on a route counts as covered."""
+"""Minimum number of scores for a route to count as covered."""
 TOLERANCE = 0.1
 REPORTED: dict[str, Any] = {
     "uniform": {"hajek": (1.0, 1.0, 1.0), "regression": (0.93, 0.66, 0.20), "low": (30, 30, 30), "routes": 7.8},
@@ -262,7 +262,7 @@ def _parts(title: str, found: Found) -> list[Figure]:
 
 @dataclass(slots=True)
 class Hour:
-    """The answers of one hour and the selected ones."""
+    """The answers of one hour, and the selected answers."""
 
     scores: Floats
     picked: Floats = field(default_factory=lambda: np.array([]))

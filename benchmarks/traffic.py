@@ -65,7 +65,7 @@ class Outcome:
     states: Counter[tuple[str, str]] = field(default_factory=Counter)
     """Counts of the sampled exchanges in the database by state and reason."""
     others: Counter[tuple[str, str]] = field(default_factory=Counter)
-    """The same for the other exchanges."""
+    """Counts of the exchanges that were not sampled, by state and reason."""
     counted: Mapping[str, int] = field(default_factory=dict)
     """Sums of the tally."""
 
@@ -100,7 +100,7 @@ class Instant:
     range = (0.0, 1.0)
 
     async def score(self, exchange: Exchange) -> float:
-        """Return the draw."""
+        """Return the sampling key as the score."""
         if int(exchange.id, 16) % 50 == 0:
             raise LookupError("simulated failure")
         return exchange.sampling_key
@@ -191,7 +191,7 @@ class Replay:
         return last_run is not None and last_run >= self._clock.now
 
     def _is_idle(self) -> bool:
-        """Whether no exchange waits for sampling or a score."""
+        """Whether no exchange is waiting for sampling or a score."""
         undecided = select(exchange.c.id).where(exchange.c.sampling_reason.is_(None)).limit(1)
         waiting = select(scoring_task.c.id).where(scoring_task.c.not_before.is_not(None)).limit(1)
         with self._database.read() as connection:

@@ -1,7 +1,7 @@
 """Scaling of the scoring rate with workers: python benchmarks/workers.py [--seconds 15] [--workers 1 2 4].
 
 Each row uses a separate database in a local PostgreSQL server, filled with exchanges in advance, and a number of
-processes `germane worker --concurrency 16`. The judge takes 200 ms per reply and 10 ms per embedding request. The
+`germane worker --concurrency 16` processes. The judge takes 200 ms per reply and 10 ms per embedding request. The
 benchmark counts the scores committed within a window that starts when all workers are scoring, so it excludes startup.
 
 Workers, PostgreSQL and the judge share the CPUs. The last columns show the total CPU utilization, the CPUs used by the
@@ -41,7 +41,7 @@ SETTLING = 3.0
 START = 12.0
 """Seconds of work that is prepared in addition to the window."""
 FULL = 0.9
-"""CPU utilization from which on a row is marked as full."""
+"""Minimum CPU utilization for a row to be marked as full."""
 HERE = Path(__file__).parent
 
 

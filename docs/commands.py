@@ -20,7 +20,7 @@ HEAD = """\
 `germane --help` lists the commands, `germane COMMAND --help` describes one of them, and `germane completion --help`
 explains how to set up shell completion.
 
-Every command that reads data takes `--json`. It then prints one JSON object on one line to standard output, and
+Every command that reads data supports `--json`. It then prints one JSON object on one line to standard output, and
 everything else to standard error. `schema_version` is 1. Within a version, fields may be added but not removed or
 changed. Colors, table lines and progress bars appear only on terminals, and not if `NO_COLOR` is set, `TERM` is `dumb`
 or the terminal does not support UTF-8.

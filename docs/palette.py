@@ -1,4 +1,4 @@
-"""PNG images with a palette: screenshots take a third of the size that a browser writes."""
+"""PNG images with a palette: screenshots take a third of the space of a browser's PNG files."""
 
 from __future__ import annotations
 

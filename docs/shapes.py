@@ -1,4 +1,4 @@
-"""Generates shapes.json: the JSON output of commands that read, for sample data. Run: python docs/shapes.py"""
+"""Generates shapes.json: the JSON output of commands that read data, for sample data. Run: python docs/shapes.py"""
 
 from __future__ import annotations
 

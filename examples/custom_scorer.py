@@ -12,7 +12,7 @@ FILLER = ("let me know", "hope this helps", "anything else")
 
 @germane.scorer(requires={"answer"})
 def brevity(exchange: germane.Exchange) -> float:
-    """Return 1 for an answer of up to 20 words, and less for longer ones."""
+    """Return 1 for an answer of up to 20 words, and less for a longer answer."""
     return min(1.0, 20 / len((exchange.answer or "").split()))
 
 

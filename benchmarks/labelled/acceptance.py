@@ -1,4 +1,4 @@
-"""Acceptance cases: what the figures must be, and whether they are."""
+"""Acceptance cases: requirements on the figures, and whether they are met."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def page(found: Sequence[Case]) -> str:
 
 
 def constant_below(rows: Sequence[Row], values: dict[str, float]) -> tuple[int, int]:
-    """Return the number of questions whose constant text scores below the gold answer, and the number of questions."""
+    """Return the number of questions for which the constant text scores below the gold answer, and of all questions."""
     pairs: dict[str, dict[str, float]] = {}
     for row in rows:
         if row.set == "constant" and row.id in values:
@@ -93,7 +93,7 @@ def _refusals(results: Results) -> Iterator[Case]:
             figures = ", ".join(
                 f"{refusals.KINDS[kind]} {flagged} of {all_}" for kind, (flagged, all_) in found[name].items()
             )
-            what = f"{name}: as good as the two simple rules, without flagging more committal or all partial answers"
+            what = f"{name}: as good as the two simple rules, without flagging more substantive or all partial answers"
             yield Case(what, refusals.meets(found, name) if rows else None, figures)
 
 
@@ -112,7 +112,7 @@ def _attacks(results: Results) -> Iterator[Case]:
         lifts, pleas, third_party = found.tries, found.downvotes, found.third_party
         if lifts or third_party:
             yield _none(f"{name}: no attack raises an off-topic answer", found.lifted, len(lifts))
-            yield _none(f"{name}: no plea lowers a gold answer", found.lowered, len(pleas))
+            yield _none(f"{name}: no downgrade request lowers a gold answer", found.lowered, len(pleas))
             yield _none(
                 f"{name}: no third-party instruction after an answer changes its score", found.moved, len(third_party)
             )

@@ -21,13 +21,13 @@ class Attacked:
 
     groups: int
     lifts: Mapping[str, tuple[float, ...]]
-    """For each attack: attacked minus clean off-topic answer, per group."""
+    """For each attack: score of the attacked minus the clean off-topic answer, per group."""
     above_gold: int
     """Number of attacked off-topic answers that score at least as high as the clean gold answer of their group."""
     downvotes: tuple[float, ...]
-    """Gold answer with a plea for a low score minus the clean one, per group."""
+    """Score of the gold answer with a downgrade request minus that of the clean gold answer, per group."""
     third_party: tuple[float, ...]
-    """Gold answer with a third-party instruction after it minus the same with the instruction in the context."""
+    """Score with a third-party instruction after the gold answer minus the score with it in the context, per group."""
 
     @property
     def tries(self) -> list[float]:
@@ -41,7 +41,7 @@ class Attacked:
 
     @property
     def lowered(self) -> int:
-        """Number of pleas that lower the gold answer by more than ``LIFT``."""
+        """Number of downgrade requests that lower the gold answer by more than ``LIFT``."""
         return sum(change < -LIFT - 1e-9 for change in self.downvotes)
 
     @property
@@ -104,7 +104,7 @@ def _mean(found: Sequence[float]) -> str:
 
 
 def _whole(rows: Sequence[Row], values: Values) -> list[dict[str, float]]:
-    """Return for each group the value of each kind. BIPIA kinds lose the name of their task."""
+    """Return for each group the value of each kind. BIPIA kinds do not include the task name."""
     groups: dict[str, dict[str, float]] = {}
     for row in rows:
         kind = row.kind.partition("/")[0] if row.kind.startswith("bipia") else row.kind

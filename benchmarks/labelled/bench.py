@@ -63,7 +63,7 @@ class Outcomes:
 
     @property
     def asked_judge(self) -> bool:
-        """Whether any row took a judge request."""
+        """Whether any row needed a judge request."""
         return any(outcome.asked and outcome.usage.requests for outcome in self.by_id.values())
 
     @property

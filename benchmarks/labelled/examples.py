@@ -80,7 +80,7 @@ EXAMPLES = (
         ),
     ),
     Example(
-        "Einstein in 1905: without and with the Nobel Prize made up",
+        "Einstein in 1905: without and with an invented Nobel Prize",
         "What did Albert Einstein do in 1905?",
         "In 1905 Albert Einstein published four papers.",
         "In 1905 Albert Einstein published four papers. He won the Nobel Prize in the same year.",
@@ -96,7 +96,7 @@ EXAMPLES = (
         ("Python is a programming language. Guido van Rossum invented it and led its development until 2018.",),
     ),
     Example(
-        "Who invented Python: Larry Wall is relevant all the same",
+        "Who invented Python: Larry Wall is still relevant",
         "Who invented Python?",
         "Python was invented by Larry Wall.",
         "Python code is indented by four spaces.",

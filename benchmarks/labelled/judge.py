@@ -94,7 +94,7 @@ class Shares:
 
 
 class KeptJudge:
-    """Sends requests that are not cached; without a judge, or after the deadline, none."""
+    """Sends requests that are not cached, unless there is no judge or the deadline has passed."""
 
     def __init__(self, kept: Kept, model: str, judge: Judge | None, *, deadline: float | None = None) -> None:
         """``deadline`` is a value of ``time.monotonic``."""

@@ -144,7 +144,7 @@ def _refusals(results: Results) -> Iterator[str]:
     yield PROSE["noncommittal"]
     yield refusals.page(refusals.all_flags(piece.rows, {"noncommittal": results.values("noncommittal")}))
     found, best = results.lines(piece)
-    yield "AUC of committal against noncommittal answers:"
+    yield "AUC of substantive against noncommittal answers:"
     yield lines(found, cosine=COSINE, floor=best)
 
 
@@ -157,7 +157,7 @@ def _attacks(results: Results) -> Iterator[str]:
     methods = {COSINE: results.cosine, **{name: results.values(name) for name in results.judged}}
     yield attacks.page({name: attacks.attacked(rows, values) for name, values in methods.items()})
     below = [(name, acceptance.constant_below(results.rows, values)) for name, values in methods.items()]
-    yield f"One constant text for every question: how often it scores below the gold answer ({PROSE['constant']}):"
+    yield f"Number of questions for which one constant text scores below the gold answer ({PROSE['constant']}):"
     yield table(("method", "below gold"), [(name, f"{found} of {all_}") for name, (found, all_) in below if all_])
 
 

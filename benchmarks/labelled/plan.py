@@ -10,7 +10,7 @@ from labelled.bench import GUARDED
 from labelled.rows import Row, sampled
 
 SAME = "A good question. There are many sides to this topic, and it depends on the case which of them counts most."
-"""One text for many questions; it answers none of them."""
+"""One text for all questions; it does not answer any of them."""
 DIRECT = ("direct_relevancy", "guarded_relevancy")
 REVERSE = ("answer_relevancy",)
 CONTEXTS = ("context_relevance", GUARDED)
@@ -79,7 +79,7 @@ def plan(runs: int = 3) -> list[Step]:
 
 
 def constant_rows(rows: Sequence[Row]) -> list[Row]:
-    """Return for each gold answer of CLAPnq that answer and the constant text."""
+    """Return each gold answer of CLAPnq, and the constant text for the same question."""
     gold = slices.of(rows, "relevancy", origin="CLAPnq", kinds=("gold_answer",))
     return [
         made

@@ -1,4 +1,4 @@
-"""Noncommittal answers: how often each kind is flagged, by germane and by two simple rules."""
+"""Noncommittal answers: flags of germane and of two simple rules, by kind of answer."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ KINDS = {
     "idk": "don't know",
     "clarification_request": "clarifying question",
     "partial_answer": "partial answer",
-    "committal_answer": "committal answer",
+    "committal_answer": "substantive answer",
 }
 Flags = Mapping[str, tuple[int, int]]
 """(flagged, total) by kind."""
@@ -68,7 +68,7 @@ def page(found: Mapping[str, Flags]) -> str:
 
 
 def meets(found: Mapping[str, Flags], name: str) -> bool:
-    """Whether a detector is as good as the two rules, flags no more committal and not all partial answers."""
+    """Whether a detector equals the two rules, flags no more substantive answers, and not all partial answers."""
     ours, phrases, asking = found[name], found["short phrase list"], found["ends with a question mark"]
     either = found["either of the two"]
     return (

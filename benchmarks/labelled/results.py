@@ -61,7 +61,7 @@ class Results:
         )
 
     def methods(self) -> dict[str, Values]:
-        """Return the values of judged scorers, then of other libraries."""
+        """Return the values of judge-based scorers, then of other libraries."""
         return {**{name: self.values(name) for name in self.judged}, **self.peers}
 
     def lines(self, piece: Slice) -> tuple[list[Line], str]:
@@ -105,7 +105,7 @@ def example_rows() -> list[Row]:
 
 
 async def collect(bench: Bench, every: Sequence[Row], rows: Sequence[Row], steps: Sequence[Step]) -> Results:
-    """Collect all outcomes; the bench sends missing requests only if it may."""
+    """Collect all outcomes; the bench sends missing requests only if it has a judge and time is left."""
     results = Results([*rows, *constant_rows(rows), *example_rows()], every)
     free = await bench.score(FREE, [*every, *constant_rows(rows), *example_rows()])
     results.found |= {(name, 0): outcomes for name, outcomes in free.items()}

@@ -36,7 +36,7 @@ class Row:
     kind: str
     source: str
     group: str
-    """Rows that are ranked against one another have the same group."""
+    """Rows that are ranked against each other have the same group."""
     set: str = ""
     meta: dict[str, Any] = field(default_factory=dict)
 
@@ -57,7 +57,7 @@ class Row:
 
     @property
     def text(self) -> str:
-        """The text to score: the answer, or the passage without one."""
+        """The text to score: the answer, or the passage if there is no answer."""
         return self.answer or "\n".join(self.contexts)
 
 

@@ -1,4 +1,4 @@
-"""Slices: rows that are evaluated together, and by which measure."""
+"""Slices: rows that are evaluated together, and their measure."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def multilingual(rows: Sequence[Row]) -> list[Slice]:
 
 
 def noncommittal(rows: Sequence[Row]) -> Slice:
-    """Return committal and noncommittal answers. Their contexts reveal the label, so that floor is excluded."""
+    """Return substantive and noncommittal answers. Their contexts reveal the label, so that floor is excluded."""
     return Slice("AUC", of(rows, "noncommittal"), "auc", COVERAGE)
 
 

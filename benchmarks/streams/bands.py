@@ -1,4 +1,4 @@
-"""Figures reported for a reference implementation with other seeds, and the limits for ours."""
+"""Figures reported for a reference implementation with other seeds, and the limits for germane's figures."""
 
 from __future__ import annotations
 

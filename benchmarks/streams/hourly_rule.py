@@ -1,4 +1,4 @@
-"""A threshold on the hourly mean, as most tools offer it: alert when the last hour is far below the usual mean."""
+"""A threshold on the hourly mean, as most tools offer it: alert when the last hour is far below the baseline mean."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ GRID = np.round(np.arange(0.05, 1.0, 0.01), 2)
 
 
 def falls(stream: Stream) -> Floats:
-    """Return for each hour after the baseline how far its mean is below the baseline mean; nan without a score."""
+    """Return the fall of each hour's mean below the baseline mean, from the end of the baseline on; nan if empty."""
     hour = stream.hours.astype(np.int64)
     hour_count = int(hour[-1]) + 1
     counts = np.bincount(hour, minlength=hour_count)

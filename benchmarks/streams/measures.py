@@ -35,7 +35,7 @@ def alerts(outcomes: Sequence[Outcome], days: float = PHASE, *, from_onset: bool
 
 
 def found(outcomes: Sequence[Outcome], within: float) -> Measured:
-    """Return the share of services that are alerted within this many hours of the onset."""
+    """Return the share of services with an alert at most ``within`` hours after the onset."""
     return share([first_alert(outcome) <= within for outcome in outcomes])
 
 
@@ -50,7 +50,7 @@ def notifications(outcomes: Sequence[Outcome]) -> Measured:
 
 
 def alerted(outcomes: Sequence[Outcome]) -> Measured:
-    """Return the share of services that are alerted while the drop lasts."""
+    """Return the share of services with an alert while the drop lasts."""
     return share([bool(_fired(outcome, outcome.onset, outcome.end)) for outcome in outcomes])
 
 

@@ -25,11 +25,11 @@ KEPT = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """Score distribution of a route: beta for committed answers, zero for the others."""
+    """Score distribution of a route: beta for substantive answers, zero for noncommittal answers."""
 
     name: str
     mean: float
-    """Mean score of committed answers."""
+    """Mean score of substantive answers."""
     concentration: float
     zeros: float
     """Probability of a zero score."""
@@ -49,7 +49,7 @@ class Change:
     """A change of the answers, applied from its onset."""
 
     shift: float = 0.0
-    """Fall of a route's mean because committed answers get worse."""
+    """Fall of a route's mean because substantive answers get worse."""
     refusal: float = 0.0
     """Fall of a route's mean because more answers are zero."""
     only: str = ""
@@ -155,7 +155,7 @@ def _growth(since: Floats, change: Change) -> Floats | float:
 
 
 def _sizes(routes: tuple[Route, ...], change: Change) -> tuple[Floats, Floats]:
-    """Return the fall of the committed means and the rise of the zero rates, per route."""
+    """Return the fall of the substantive means and the rise of the zero rates, per route."""
     hit = np.array([change.only in ("", route.name) for route in routes], dtype=float)
     falls = np.array([change.shift / (1 - route.zeros) for route in routes])
     refusals = np.array([change.refusal / route.mean for route in routes])

@@ -31,7 +31,7 @@ def limit(figure: Figure) -> str:
 
 
 def miss(figure: Figure) -> str:
-    """Describe a missed limit and by how many standard errors it is missed."""
+    """Describe a missed limit, with the distance in standard errors."""
     beyond = figure.beyond / figure.error if figure.error else math.nan
     return (
         f"{figure.cell}: {figure.case}, {figure.measure}: {number(figure.value)}, limit {limit(figure)} "
@@ -62,7 +62,7 @@ def pages(figures: Sequence[Figure]) -> str:
             ("Drops that last 28 days", LASTING_HEAD, _lasting),
             ("After a recovery", BACK_HEAD, _backs),
             (
-                "Threshold on the hourly mean: the last hour is more than .05 below the usual mean",
+                "Threshold on the hourly mean: the last hour is more than .05 below the baseline mean",
                 HOURLY_RULE_HEAD,
                 _hourly_rule,
             ),

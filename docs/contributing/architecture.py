@@ -16,7 +16,7 @@ ABOUT = {
     "demo": "a small RAG application",
     "dashboard": "pages, /metrics",
     "runtime": "start, stop",
-    "process": "what runs in one process",
+    "process": "wiring of one process",
     "evaluation": "data sets",
     "insights": "read models",
     "monitor": "background work",
@@ -25,7 +25,7 @@ ABOUT = {
     "scorers": "exchange in, score out",
     "storage": "tables, queries",
 }
-"""What the boxes are labeled with, in addition to their name."""
+"""Labels of the boxes, in addition to their names."""
 COMMON = {"settings", "registry", "errors", "exchange"}
 """Members of the bottom layers, which every package may import."""
 WIDTH, ROW, BOX, GAP = 940, 84, 52, 16
@@ -42,7 +42,7 @@ def layers() -> list[list[str]]:
 
 
 def imports(rows: Sequence[Sequence[str]]) -> set[tuple[str, str]]:
-    """Return which package imports which, without the imports that follow from a chain of others."""
+    """Return the imports between packages, without those implied by a chain of others."""
     graph = grimp.build_graph("germane")
     names = [name for row in rows for name in row]
     direct = {
@@ -63,7 +63,7 @@ def imports(rows: Sequence[Sequence[str]]) -> set[tuple[str, str]]:
 
 
 def draw(rows: Sequence[Sequence[str]], arrows: set[tuple[str, str]]) -> str:
-    """Return the picture: a row of boxes per layer, and an arrow per import."""
+    """Return the diagram: a row of boxes per layer, and an arrow per import."""
     boxes: dict[str, tuple[float, float, float]] = {}  # left, top, width
     parts = []
     for number, row in enumerate(rows):
@@ -87,7 +87,7 @@ def draw(rows: Sequence[Sequence[str]], arrows: set[tuple[str, str]]) -> str:
     marker = '<marker id="tip" viewBox="0 0 6 6" refX="6" refY="3" markerWidth="6" markerHeight="6" orient="auto">'
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" role="img">\n'
-        "<title>Packages of germane: each may import those below it"
+        "<title>Packages of germane: each may import the packages below it"
         f'</title>\n<style>{style}</style>\n<defs>{marker}<path d="M0 0L6 3L0 6z" fill="#57606a"/></marker></defs>\n'
         f'<rect width="{WIDTH}" height="{height}" fill="#fff"/>\n' + "\n".join(parts) + "\n</svg>\n"
     )
@@ -102,7 +102,7 @@ def _arrow(boxes: Mapping[str, tuple[float, float, float]], importer: str, impor
 
 
 def picture() -> str:
-    """Return the picture of the code as it is."""
+    """Return the diagram of the current code."""
     rows = layers()
     return draw(rows, imports(rows))
 
