@@ -13,9 +13,8 @@ import click
 
 from germane import sanitize
 from germane.cli.commands.worst import describe_answer
-from germane.cli.core.output import as_json, print_json
+from germane.cli.core.output import as_json, open_in_browser, print_json
 from germane.cli.core.signals import handle_shutdown_signals
-from germane.cli.core.terminal import open_in_browser
 from germane.demo import BROKEN_ROUTE, DURATION, FAULT_TIME
 
 if TYPE_CHECKING:

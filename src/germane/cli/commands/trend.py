@@ -10,14 +10,11 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from germane import sanitize
-from germane.cli.core.output import as_json, database, print_json
+from germane.cli.core import trend_chart
+from germane.cli.core.output import as_json, database, detect_terminal, print_json
 from germane.cli.core.params import Duration, PastTime
+from germane.cli.core.render import MIN_SAMPLES, coverage_as_dict, find_baseline_mean, marker_as_dict
 from germane.cli.core.store import open_store
-from germane.cli.core.terminal import detect_terminal
-from germane.cli.render import trend_chart
-from germane.cli.render.baseline import find_baseline_mean
-from germane.cli.render.comparison import MIN_SAMPLES, marker_as_dict
-from germane.cli.render.coverage import coverage_as_dict
 
 if TYPE_CHECKING:
     from germane.alert import Alert

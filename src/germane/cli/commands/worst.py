@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from germane import sanitize
-from germane.cli.core.output import as_json, database, print_json
+from germane.cli.core.output import as_json, database, detect_terminal, print_json
 from germane.cli.core.params import Since
 from germane.cli.core.store import open_store
-from germane.cli.core.terminal import detect_terminal
 
 if TYPE_CHECKING:
     from germane.storage import ScoredExchange

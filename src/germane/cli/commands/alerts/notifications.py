@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from germane import sanitize
-from germane.cli.commands.alerts.show import ID_LENGTH
+from germane.cli.commands.alerts.actions import ID_LENGTH
 from germane.cli.core.output import EXIT_ERROR, as_json, database, print_json, print_table
 from germane.cli.core.store import load_settings_for, open_store
 from germane.errors import SettingsError, UsageError

@@ -18,10 +18,12 @@ from germane.cli.commands.calibrate.agreement import (
     MIN_QUESTIONS,
     MetricAgreement,
     RefusalVotes,
+    load_feedback_labels,
+    load_file_labels,
     measure_agreement,
     measure_refusal_votes,
+    score_labeled_file,
 )
-from germane.cli.commands.calibrate.labels import load_feedback_labels, load_file_labels, score_labeled_file
 from germane.cli.core.output import EXIT_NOT_ENOUGH_DATA, as_json, database, print_json, print_table
 from germane.cli.core.params import ColumnNames, Since
 from germane.cli.core.store import load_settings_for, open_store

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from germane import sanitize
 from germane.cli.commands.doctor.finding import Finding
-from germane.cli.render.coverage import NO_SCORER, coverage_as_dict, describe_candidates, describe_coverage, has_data
+from germane.cli.core.render import NO_SCORER, coverage_as_dict, describe_candidates, describe_coverage, has_data
 from germane.errors import GermaneError, ScoringError, SettingsError, StorageError
 from germane.score import UnscoredReason
 from germane.settings import LOCAL, Settings

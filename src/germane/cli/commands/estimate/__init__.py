@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from germane import sanitize
-from germane.cli.commands.estimate.sample import SAMPLE_SIZE, EstimateBasis, load_basis
+from germane.cli.commands.estimate.forecast import SAMPLE_SIZE, EstimateBasis, load_basis
 from germane.cli.core.output import EXIT_NOT_ENOUGH_DATA, as_json, database, print_json, print_table
 from germane.cli.core.params import ColumnNames, FiniteRange
 from germane.settings import LOCAL, Price, Settings, load_settings

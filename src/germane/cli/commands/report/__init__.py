@@ -10,28 +10,29 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from germane import sanitize
-from germane.cli.commands.report.data import HEADINGS, ReportData, load_report
+from germane.cli.commands.report.document import HEADINGS, ReportData, load_report
 from germane.cli.core.output import (
     EXIT_NOT_ENOUGH_DATA,
     EXIT_THRESHOLD_VIOLATED,
+    Terminal,
     as_json,
     database,
+    detect_terminal,
     format_json,
     format_table,
 )
 from germane.cli.core.params import Duration, MarkerName, PastTime, SinceMarker, resolve_since
-from germane.cli.core.store import load_settings_for, open_store
-from germane.cli.core.terminal import Terminal, detect_terminal
-from germane.cli.render.baseline import describe_learning
-from germane.cli.render.comparison import (
+from germane.cli.core.render import (
     COMPARISON_HEADINGS,
     MIN_SAMPLES,
     comparison_exit_code,
     comparison_rows,
     comparison_title,
+    describe_learning,
+    describe_missing_scores,
     describe_result,
 )
-from germane.cli.render.coverage import describe_missing_scores
+from germane.cli.core.store import load_settings_for, open_store
 from germane.errors import UsageError
 
 if TYPE_CHECKING:

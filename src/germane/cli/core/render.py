@@ -1,8 +1,10 @@
-"""Comparisons of two windows as tables, text, JSON and exit codes."""
+"""Baselines, coverage and comparisons as text and JSON."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from germane import sanitize
@@ -10,11 +12,136 @@ from germane.cli.core.output import EXIT_NOT_ENOUGH_DATA, EXIT_THRESHOLD_VIOLATE
 
 if TYPE_CHECKING:
     from germane.annotation import Marker
-    from germane.storage import Comparison, Comparisons, Estimate
+    from germane.storage import (
+        BaselineVersion,
+        Comparison,
+        Comparisons,
+        Coverage,
+        Estimate,
+        OutstandingWork,
+        TrackingStore,
+    )
 
+MIN_BASELINE_SCORES: Final = 30
+"""Scores that a baseline needs."""
+NO_SCORER: Final = "before any scorer was known"
+"""In place of a scorer for exchanges dropped by processes that only capture."""
 MIN_SAMPLES: Final = 20
 """Scores needed to report a mean."""
 COMPARISON_HEADINGS: Final = ("route", "scorer", "before", "after", "difference", "95 % interval", "effect", "result")
+
+
+def find_baseline_mean(
+    store: TrackingStore, scorer: str | None, fingerprint: str, *, service: str | None, route: str | None
+) -> float | None:
+    """Return the active baseline's mean for a route, or for the service; None if there is not exactly one baseline."""
+    from germane.insights import baseline_level
+
+    baselines = [
+        version.baseline
+        for version in store.baselines.list_versions()
+        if version.status == "active" and version.baseline is not None and not version.key.scope
+        if (version.key.scorer, version.key.fingerprint) == (scorer, fingerprint)
+        if service in {None, version.key.service}
+    ]
+    if len(baselines) != 1:
+        return None
+    level = baseline_level(baselines[0], route)
+    return None if level is None else level[0]
+
+
+def describe_learning(version: BaselineVersion, now: datetime) -> str:
+    """Describe a baseline that is still being learned."""
+    new_routes = "new routes of " if version.reason == "route_joined" else ""
+    what = f"{new_routes}{sanitize.line(version.key.scorer, 40)} for {sanitize.line(version.key.service, 40)}"
+    until = f"{version.until:%Y-%m-%d %H:%M} UTC"
+    if version.until <= now:
+        return f"learning ended {until}, but no worker has evaluated {what} since; run a worker to detect drops"
+    return f"learning until {until}: {what}; drop detection starts then, with at least {MIN_BASELINE_SCORES} scores"
+
+
+def learning_as_dicts(versions: Sequence[BaselineVersion]) -> list[dict[str, Any]]:
+    """Return baselines that are being learned for JSON."""
+    return [
+        {**version.key._asdict(), "reason": version.reason, "since": version.since, "until": version.until}
+        for version in versions
+    ]
+
+
+def has_data(coverage: Coverage) -> bool:
+    """Return whether anything was seen. Routes that were only declared have no data."""
+    return bool(coverage.scorer or coverage.seen)
+
+
+def coverage_as_dict(coverage: Coverage) -> dict[str, Any]:
+    """Return coverage for JSON. The scorer is empty for exchanges dropped before a scorer was known."""
+    return {
+        "service": coverage.service,
+        "route": coverage.route,
+        "scorer": coverage.scorer,
+        "seen": coverage.seen,
+        "scored": coverage.scored,
+        "pending": coverage.pending,
+        "skipped": dict(coverage.skipped),
+        "failed": dict(coverage.failed),
+    }
+
+
+def describe_unscored(coverage: Coverage) -> str:
+    """List exchanges without a score by reason, such as "2 skipped (budget), 1 pending"."""
+    parts = [
+        f"{count} {state} ({reason})"
+        for state, reasons in (("skipped", coverage.skipped), ("failed", coverage.failed))
+        for reason, count in reasons.items()
+        if count
+    ]
+    return ", ".join([*parts, *([f"{coverage.pending} pending"] if coverage.pending else [])])
+
+
+def describe_coverage(coverage: Coverage) -> str:
+    """Summarize coverage, such as "9 seen, 6 scored, 2 skipped (budget), 1 pending"."""
+    return ", ".join(filter(None, (f"{coverage.seen} seen", f"{coverage.scored} scored", describe_unscored(coverage))))
+
+
+def describe_missing_scores(coverages: Iterable[Coverage], backlog: OutstandingWork) -> list[str]:
+    """Return one line per route and scorer with unscored exchanges, then the exchanges waiting to be sampled."""
+    lines = [
+        f"{sanitize.line(coverage.route, 40)}, {sanitize.line(coverage.scorer, 40) or NO_SCORER}: {unscored}"
+        for coverage in coverages
+        if (unscored := describe_unscored(coverage))
+    ]
+    if backlog.undecided:
+        lines.append(f"exchanges not yet sampled: {backlog.undecided}")
+    return [*lines, *describe_candidates(backlog)]
+
+
+def describe_candidates(backlog: OutstandingWork) -> list[str]:
+    """Return one line per scorer with exchanges that the budget may select."""
+    counts: Counter[str] = Counter()
+    for tasks in backlog.tasks:
+        counts[tasks.scorer] += tasks.candidates
+    return [
+        f"{sanitize.count_noun(count, 'candidate')} for {sanitize.line(scorer, 40)}: the budget selects some at the "
+        "end of the interval"
+        for scorer, count in counts.items()
+        if count
+    ]
+
+
+def backlog_as_dict(backlog: OutstandingWork) -> dict[str, Any]:
+    """Return the current backlog of all routes for JSON."""
+    tasks = [
+        {
+            "scorer": tasks.scorer,
+            "fingerprint": tasks.fingerprint,
+            "candidates": tasks.candidates,
+            "ready": tasks.ready,
+            "retrying": tasks.postponed,
+            "running": tasks.running,
+        }
+        for tasks in backlog.tasks
+    ]
+    return {"unsampled": backlog.undecided, "tasks": tasks}
 
 
 def comparison_exit_code(comparisons: Comparisons) -> int:

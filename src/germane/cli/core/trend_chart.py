@@ -10,8 +10,8 @@ from math import ceil
 from typing import TYPE_CHECKING, Final
 
 from germane import sanitize
-from germane.cli.core.terminal import Terminal, fit, wrap
-from germane.cli.render.comparison import MIN_SAMPLES
+from germane.cli.core.output import Terminal, fit, wrap
+from germane.cli.core.render import MIN_SAMPLES
 
 if TYPE_CHECKING:
     from germane.storage import Bucket
