@@ -101,11 +101,11 @@ def print_json(content: Mapping[str, Any]) -> None:
 
 def format_json(content: Mapping[str, Any]) -> str:
     """Return one JSON object on one line, with the schema version."""
-    return json.dumps({"schema_version": SCHEMA_VERSION, **content}, default=_to_json, allow_nan=False)
-
-
-def _to_json(value: Any) -> str:
-    return value.isoformat() if isinstance(value, datetime) else str(value)
+    return json.dumps(
+        {"schema_version": SCHEMA_VERSION, **content},
+        default=lambda value: value.isoformat() if isinstance(value, datetime) else str(value),
+        allow_nan=False,
+    )
 
 
 def print_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

@@ -163,7 +163,33 @@ def comparison_title(comparisons: Comparisons, marker: Marker | None) -> str:
 
 def comparison_rows(comparisons: Comparisons) -> list[tuple[str, ...]]:
     """Return the rows under :data:`COMPARISON_HEADINGS`. Names are sanitized for terminals only."""
-    return [_row(comparison, comparisons) for comparison in (*comparisons.services, *comparisons.routes)]
+    rows: list[tuple[str, ...]] = []
+    margin = f" by more than {comparisons.min_drop:g}" if comparisons.min_drop else ""
+    for comparison in (*comparisons.services, *comparisons.routes):
+        result = {
+            "dropped": "dropped",
+            "lower": f"lower, not significantly{margin}",
+            "higher": "higher",
+            "unclear": "no significant change",
+            "not_enough_data": f"not enough data (need {MIN_SAMPLES} in each window)",
+            "judge_changed": "judge changed: not comparable",
+        }[comparison.finding]
+        before, after = (
+            "-"
+            if estimate is None
+            else f"{estimate.mean:.3f} (n={estimate.n})"
+            if estimate.has_min_samples
+            else f"- (n={estimate.n})"
+            for estimate in (comparison.before, comparison.after)
+        )
+        names = _route_name(comparison, comparisons), _scorer_name(comparison, comparisons), before, after
+        if comparison.difference is None or comparison.interval is None:
+            rows.append((*names, "-", "-", "-", result))
+            continue
+        effect = "-" if comparison.effect is None else f"{comparison.effect:+.2f} {comparison.effect_name}"
+        low, high = map(_format_signed, comparison.interval)
+        rows.append((*names, _format_signed(comparison.difference), f"{low} to {high}", effect, result))
+    return rows
 
 
 def describe_result(comparisons: Comparisons) -> Iterator[str]:
@@ -203,32 +229,6 @@ def marker_as_dict(marker: Marker) -> dict[str, Any]:
         "at": marker.at,
         "attributes": dict(marker.attributes),
     }
-
-
-def _row(comparison: Comparison, comparisons: Comparisons) -> tuple[str, ...]:
-    margin = f" by more than {comparisons.min_drop:g}" if comparisons.min_drop else ""
-    result = {
-        "dropped": "dropped",
-        "lower": f"lower, not significantly{margin}",
-        "higher": "higher",
-        "unclear": "no significant change",
-        "not_enough_data": f"not enough data (need {MIN_SAMPLES} in each window)",
-        "judge_changed": "judge changed: not comparable",
-    }[comparison.finding]
-    before, after = (
-        "-"
-        if estimate is None
-        else f"{estimate.mean:.3f} (n={estimate.n})"
-        if estimate.has_min_samples
-        else f"- (n={estimate.n})"
-        for estimate in (comparison.before, comparison.after)
-    )
-    names = _route_name(comparison, comparisons), _scorer_name(comparison, comparisons), before, after
-    if comparison.difference is None or comparison.interval is None:
-        return *names, "-", "-", "-", result
-    effect = "-" if comparison.effect is None else f"{comparison.effect:+.2f} {comparison.effect_name}"
-    low, high = map(_format_signed, comparison.interval)
-    return *names, _format_signed(comparison.difference), f"{low} to {high}", effect, result
 
 
 def _format_signed(value: float) -> str:

@@ -14,7 +14,7 @@ from germane.cli.core.params import Duration
 from germane.cli.core.store import load_settings_for, open_store
 
 if TYPE_CHECKING:
-    from germane.alert import Alert, AlertEvent, Silence
+    from germane.alert import Alert, Silence
 
 ID_LENGTH: Final = 8
 """Characters of an id that are shown, and are enough to identify it."""
@@ -41,9 +41,28 @@ def show(
         alert = find_alert(store, alert_id)
         events = store.alerts.list_events(alert.id)
     if as_json:
-        print_json({"alert": alert.as_dict(), "events": list(map(_event_as_dict, events))})
-    else:
-        click.echo("\n".join([*format_alert(alert), *_format_details(alert), *map(_format_event, events)]))
+        listed = [
+            {
+                "id": event.id,
+                "at": event.at,
+                "type": event.type,
+                "before": event.before,
+                "after": event.after,
+                "detail": dict(event.detail),
+            }
+            for event in events
+        ]
+        print_json({"alert": alert.as_dict(), "events": listed})
+        return
+    click.echo("\n".join([*format_alert(alert), *_format_details(alert)]))
+    for event in events:
+        details = [
+            f"{sanitize.line(name, 20)} {f'{value:.3f}' if isinstance(value, float) else sanitize.line(str(value), 60)}"
+            for name, value in event.detail.items()
+            if value is not None
+        ]
+        shown = f" ({', '.join(details)})" if details else ""
+        click.echo(f"  {event.at:%Y-%m-%d %H:%M:%S} UTC  {event.type}{shown}")
 
 
 def format_alert(alert: Alert) -> list[str]:
@@ -97,27 +116,6 @@ def _format_details(alert: Alert) -> Iterator[str]:
         yield f"  {shift.dimension:<12} {sanitize.line(shift.name, 100)} {means}"
     for exchange_id in alert.exchange_ids:
         yield f"  exchange     {sanitize.line(exchange_id)}"
-
-
-def _format_event(event: AlertEvent) -> str:
-    details = [
-        f"{sanitize.line(name, 20)} " + (f"{value:.3f}" if isinstance(value, float) else sanitize.line(str(value), 60))
-        for name, value in event.detail.items()
-        if value is not None
-    ]
-    shown = f" ({', '.join(details)})" if details else ""
-    return f"  {event.at:%Y-%m-%d %H:%M:%S} UTC  {event.type}{shown}"
-
-
-def _event_as_dict(event: AlertEvent) -> dict[str, Any]:
-    return {
-        "id": event.id,
-        "at": event.at,
-        "type": event.type,
-        "before": event.before,
-        "after": event.after,
-        "detail": dict(event.detail),
-    }
 
 
 @click.command("ack")

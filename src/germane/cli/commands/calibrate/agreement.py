@@ -284,12 +284,14 @@ def measure_refusal_votes(answers: Sequence[LabeledAnswer]) -> RefusalVotes:
 
     Only the newest fingerprint counts, because other judges vote differently.
     """
-    votes = [
-        (answer, score, vote)
-        for answer in answers
-        for score in answer.scores
-        if (vote := _majority_vote(score)) is not None
-    ]
+    votes: list[tuple[LabeledAnswer, Score, bool]] = []
+    for answer in answers:
+        for score in answer.scores:
+            questions = score.details.get("questions") if score.scorer == "answer_relevancy" else None
+            given = [question.get("noncommittal") for question in questions or () if isinstance(question, Mapping)]
+            cast = [vote for vote in given if isinstance(vote, bool)]
+            if cast:  # a strict majority calls the answer a refusal
+                votes.append((answer, score, 2 * sum(cast) > len(cast)))
     if not votes:
         return RefusalVotes()
     newest = max(votes, key=lambda vote: vote[1].scored_at or datetime.min.replace(tzinfo=UTC))[1].fingerprint
@@ -302,11 +304,3 @@ def measure_refusal_votes(answers: Sequence[LabeledAnswer]) -> RefusalVotes:
         return RefusalVotes()
     false_rate = sum(vote for _, vote in good) / len(good)
     return RefusalVotes(len(good), count_units(answer for answer, _ in good), false_rate)
-
-
-def _majority_vote(score: Score) -> bool | None:
-    """Return whether a strict majority of the votes in a score's details calls it a refusal; None without votes."""
-    questions = score.details.get("questions") if score.scorer == "answer_relevancy" else None
-    given = [question.get("noncommittal") for question in questions or () if isinstance(question, Mapping)]
-    votes = [vote for vote in given if isinstance(vote, bool)]
-    return 2 * sum(votes) > len(votes) if votes else None

@@ -117,42 +117,35 @@ async def forecast_usage(
     Raises:
         SettingsError: A scorer is not built in, or its options are invalid.
     """
-    return [
-        await _forecast_scorer(name, settings, models, sample, exchanges_per_day, usages.get(name)) for name in names
-    ]
-
-
-async def _forecast_scorer(
-    name: str,
-    settings: Settings,
-    models: ModelPrices,
-    sample: Sequence[Exchange],
-    exchanges_per_day: float,
-    usage: ScorerUsage | None,
-) -> ScorerForecast:
     from germane.scorers import build_dry_run_scorer, run_scorer
 
-    scorer, estimate = build_dry_run_scorer(name, settings, judge=models.judge, embedder=models.embedder)
-    # Requests that a process sends once, to get to know its judge, are not part of the usage per exchange.
-    await run_scorer(scorer, TYPICAL_EXCHANGE)
-    initial, judged = replace(estimate), 0
-    for exchange in sample:
-        requests_before = estimate.requests
-        if exchange.status == "ok":  # incomplete answers are not scored
-            await run_scorer(scorer, exchange)
-        judged += estimate.requests > requests_before
-    estimate, factor = estimate.since(initial), exchanges_per_day / max(1, len(sample))
-    input_tokens, embedded_tokens = estimate.input_tokens * factor, estimate.embedded_tokens * factor
-    output_tokens = (estimate.output_tokens if usage is None else judged * usage.output_tokens) * factor
-    return ScorerForecast(
-        scorer=name,
-        requests=estimate.requests * factor,
-        input_tokens=input_tokens,
-        output_tokens=output_tokens,
-        embedded_tokens=embedded_tokens,
-        cost_usd=models.cost_usd(input_tokens, output_tokens, embedded_tokens),
-        output_tokens_source="assumed" if usage is None else "measured",
-    )
+    forecasts = []
+    for name in names:
+        usage = usages.get(name)
+        scorer, estimate = build_dry_run_scorer(name, settings, judge=models.judge, embedder=models.embedder)
+        # Requests that a process sends once, to get to know its judge, are not part of the usage per exchange.
+        await run_scorer(scorer, TYPICAL_EXCHANGE)
+        initial, judged = replace(estimate), 0
+        for exchange in sample:
+            requests_before = estimate.requests
+            if exchange.status == "ok":  # incomplete answers are not scored
+                await run_scorer(scorer, exchange)
+            judged += estimate.requests > requests_before
+        estimate, factor = estimate.since(initial), exchanges_per_day / max(1, len(sample))
+        input_tokens, embedded_tokens = estimate.input_tokens * factor, estimate.embedded_tokens * factor
+        output_tokens = (estimate.output_tokens if usage is None else judged * usage.output_tokens) * factor
+        forecasts.append(
+            ScorerForecast(
+                scorer=name,
+                requests=estimate.requests * factor,
+                input_tokens=input_tokens,
+                output_tokens=output_tokens,
+                embedded_tokens=embedded_tokens,
+                cost_usd=models.cost_usd(input_tokens, output_tokens, embedded_tokens),
+                output_tokens_source="assumed" if usage is None else "measured",
+            )
+        )
+    return forecasts
 
 
 def sum_forecasts(forecasts: Sequence[ScorerForecast]) -> ScorerForecast:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -130,6 +130,42 @@ def dashboard(link: str | None = None) -> dict[str, Any]:
         | {"multi": True, "includeAll": True, "current": {"text": ["All"], "value": ["$__all"]}},
         {**window, "current": {"text": "24h", "value": "24h", "selected": True}, "options": window_options},
     ]
+    links = []
+    if link is not None:
+        links.append({"title": "germane", "type": "link", "url": link, "targetBlank": True, "icon": "external link"})
+    return {
+        "uid": UID,
+        "id": None,
+        "title": "germane: answer quality",
+        "tags": ["germane", "rag"],
+        "schemaVersion": 39,
+        "version": 1,
+        "editable": True,
+        "timezone": "browser",
+        "refresh": "1m",
+        "time": {"from": "now-7d", "to": "now"},
+        "templating": {"list": variables},
+        "annotations": {"list": []},
+        "links": links,
+        "panels": _place_panels(link),
+    }
+
+
+def _variable(name: str, label: str, query: str) -> dict[str, Any]:
+    source = {"type": "query", "datasource": DATA_SOURCE, "definition": query}
+    return {
+        "name": name,
+        "label": label,
+        **source,
+        "query": {"query": query, "refId": name},
+        "refresh": 2,
+        "sort": 1,
+        "multi": False,
+    }
+
+
+def _place_panels(link: str | None) -> list[Panel]:
+    """Return the panels with ids and grid positions, row by row from the top."""
     reachable = {"0": {"text": "unreachable"}, "1": {"text": "reachable"}}
     database = {"mappings": [{"type": "value", "options": reachable}], **_thresholds(red=None, green=1)}
     low_description = f"Share of answers in the lowest band. {BY_ANSWER_TIME}"
@@ -164,38 +200,7 @@ def dashboard(link: str | None = None) -> dict[str, Any]:
             position = {"x": column * width, "y": top, "w": width, "h": panel.pop("height")}
             panels.append({"id": len(panels) + 1, **panel, "gridPos": position})
         top += panels[-len(row)]["gridPos"]["h"]
-    links = []
-    if link is not None:
-        links.append({"title": "germane", "type": "link", "url": link, "targetBlank": True, "icon": "external link"})
-    return {
-        "uid": UID,
-        "id": None,
-        "title": "germane: answer quality",
-        "tags": ["germane", "rag"],
-        "schemaVersion": 39,
-        "version": 1,
-        "editable": True,
-        "timezone": "browser",
-        "refresh": "1m",
-        "time": {"from": "now-7d", "to": "now"},
-        "templating": {"list": variables},
-        "annotations": {"list": []},
-        "links": links,
-        "panels": panels,
-    }
-
-
-def _variable(name: str, label: str, query: str) -> dict[str, Any]:
-    source = {"type": "query", "datasource": DATA_SOURCE, "definition": query}
-    return {
-        "name": name,
-        "label": label,
-        **source,
-        "query": {"query": query, "refId": name},
-        "refresh": 2,
-        "sort": 1,
-        "multi": False,
-    }
+    return panels
 
 
 def _mean_panel(link: str | None) -> Panel:
