@@ -41,7 +41,7 @@ from germane.monitor.sampling.eligibility import EligibilityChecker
 from germane.monitor.sampling.sampler import Sampler
 from germane.score import Score
 from germane.settings import load_settings
-from germane.settings.nested import Budget
+from germane.settings.types import Budget
 from germane.storage import ExchangeWriter, TrackingStore
 from germane.storage.db import mappers as rows
 from germane.storage.db.tables import exchange as table

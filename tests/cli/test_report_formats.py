@@ -16,8 +16,8 @@ from tests.cli.conftest import write
 
 from germane.annotation import Marker
 from germane.cli.commands.report import format_text
-from germane.cli.commands.report.data import load_report
-from germane.cli.core.terminal import Terminal, fit
+from germane.cli.commands.report.document import load_report
+from germane.cli.core.output import Terminal, fit
 from germane.storage import TrackingStore
 
 Call = Callable[..., Any]

@@ -19,8 +19,8 @@ from tests.cli.test_alerts import an_alert
 
 from germane.annotation import Marker
 from germane.baseline import Baseline, RouteBaseline
-from germane.cli.core.terminal import Terminal, fit, wrap
-from germane.cli.render.trend_chart import ChartAnnotation, ChartLayout, draw_groups, draw_trend, format_legend
+from germane.cli.core.output import Terminal, fit, wrap
+from germane.cli.core.trend_chart import ChartAnnotation, ChartLayout, draw_groups, draw_trend, format_legend
 from germane.storage import BaselineKey, Bucket, TrackingStore
 
 Call = Callable[..., Any]

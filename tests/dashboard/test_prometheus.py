@@ -18,7 +18,7 @@ from tests.dashboard.conftest import Week, now
 from tests.dashboard.seeding import SEARCH, SERVICE
 
 from germane.cli.commands.grafana import command as grafana
-from germane.cli.commands.grafana.dashboard import dashboard
+from germane.cli.commands.grafana import dashboard
 from germane.dashboard import create_app
 from germane.dashboard.server import DashboardServer
 from germane.settings import load_settings

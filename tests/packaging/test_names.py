@@ -15,9 +15,9 @@ import germane
 from germane.cli.app import group
 from germane.settings import Settings
 from germane.settings.channels import CHANNEL_TYPES
-from germane.settings.nested import Budget
 from germane.settings.retired import RETIRED_FIELDS, RETIRED_RULE_TYPES, RETIRED_SETTINGS
 from germane.settings.rules import RULE_TYPES
+from germane.settings.types import Budget
 from germane.storage.db.tables import metadata
 
 SOURCES = ROOT / "src" / "germane"

@@ -136,13 +136,13 @@ print(json.dumps(tracer.are_gauges_exported()))
 def test_forked_child_reports_its_own_state(run: Any) -> None:
     """The same instruments read the state of the child, and no lock stays locked."""
     code = """
-from germane.tracer.telemetry import counters
+from germane.tracer import telemetry
 use_own(); connect(lambda: TelemetryState(queued=os.getpid())); tracer.are_gauges_exported()
-counters._lock.acquire()
+telemetry._lock.acquire()
 child = os.fork()
 if not child:
-    assert counters._lock.acquire(timeout=10)
-    counters._lock.release()
+    assert telemetry._lock.acquire(timeout=10)
+    telemetry._lock.release()
     tracer.are_gauges_exported()
     print(json.dumps(shown()["germane.capture.queue.depth"][1] == [[{}, os.getpid()]]), flush=True)
     os._exit(0)

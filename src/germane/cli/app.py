@@ -23,8 +23,10 @@ SECTIONS: Final[HelpSections] = {
     "Configure": ("config", "grafana", "completion"),
 }
 """Commands by help heading."""
+_PATHS: Final = {"forget": "prune:forget", "import": "import_"}
+"""Paths of commands whose module has another name."""
 _COMMANDS: Final = {
-    name: f"germane.cli.commands.{'import_' if name == 'import' else name}"
+    name: f"germane.cli.commands.{_PATHS.get(name, name)}"
     for name in sorted(name for names in SECTIONS.values() for name in names)
 }
 

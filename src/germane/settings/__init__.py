@@ -6,7 +6,6 @@ that overrides ``[tool.germane]`` in ``pyproject.toml``.
 
 from __future__ import annotations
 
-from germane.settings.arguments import EvaluationSettingsArguments, SettingsArguments, signature_with_settings
 from germane.settings.channels import (
     BUILTIN_CHANNELS,
     AlertmanagerSettings,
@@ -18,7 +17,6 @@ from germane.settings.channels import (
     SlackSettings,
     WebhookSettings,
 )
-from germane.settings.nested import DAY, AlwaysScore, Budget, ExchangeFilter, Price, Retention
 from germane.settings.rules import (
     DEFAULT_RULES,
     RULE_TYPES,
@@ -39,11 +37,24 @@ from germane.settings.settings import (
     ENV_PREFIX,
     LOCAL,
     Capture,
+    EvaluationSettingsArguments,
     Settings,
+    SettingsArguments,
     load_settings,
+    signature_with_settings,
 )
 from germane.settings.sources import SettingValue, setting_values
-from germane.settings.types import parse_token, resolve_secret, resolve_url
+from germane.settings.types import (
+    DAY,
+    AlwaysScore,
+    Budget,
+    ExchangeFilter,
+    Price,
+    Retention,
+    parse_token,
+    resolve_secret,
+    resolve_url,
+)
 
 __all__ = [
     "BUILTIN_CHANNELS",

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
-from itertools import combinations
+from itertools import combinations, product
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, Tag
 
 from germane.alert import Severity
-from germane.settings.nested import DAY
-from germane.settings.types import Names
+from germane.settings.types import DAY, Names
 
 HOUR: Final = 3600
 DEFAULT_SCORER: Final = "answer_relevancy"
@@ -172,25 +171,22 @@ def _rule_type(value: Any) -> str:
 
 
 def _validate_distinct_names(rules: tuple[AnyRule, ...]) -> tuple[AnyRule, ...]:
-    for first, second in combinations(active_rules(rules), 2):
-        if first.name == second.name and _share_scores(first, second):
-            raise ValueError(f"two rules named {first.name!r} watch the same scores; give them different names")
-    return rules
-
-
-def _share_scores(first: Rule, second: Rule) -> bool:
-    same_scorer = first.scorer == second.scorer or None in {first.scorer, second.scorer}
-    if not (isinstance(first, WindowRule) and isinstance(second, WindowRule)):
-        return same_scorer  # only rules over a window raise one alert per route; other rules raise one in all
+    """Reject two rules of one name if both can raise an alert about the same scores."""
 
     def overlap(one: str, other: str) -> bool:
         # Two patterns that both contain wildcards are assumed to overlap.
         both_wild = all(any(sign in pattern for sign in "*?[") for pattern in (one, other))
         return both_wild or fnmatchcase(one, other) or fnmatchcase(other, one)
 
-    return same_scorer and any(
-        overlap(one, other) for one in first.routes or ("*",) for other in second.routes or ("*",)
-    )
+    for first, second in combinations(active_rules(rules), 2):
+        same_scorer = first.scorer == second.scorer or None in {first.scorer, second.scorer}
+        same_route = True  # only rules over a window raise one alert per route; other rules raise one in all
+        if isinstance(first, WindowRule) and isinstance(second, WindowRule):
+            pairs = product(first.routes or ("*",), second.routes or ("*",))
+            same_route = any(overlap(one, other) for one, other in pairs)
+        if first.name == second.name and same_scorer and same_route:
+            raise ValueError(f"two rules named {first.name!r} watch the same scores; give them different names")
+    return rules
 
 
 Rules = Annotated[

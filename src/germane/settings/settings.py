@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import difflib
+import inspect
 import os
 import re
 import sys
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict, get_type_hints
 from urllib.parse import unquote
 
 from pydantic import BaseModel, Field, SecretStr, ValidationError, field_serializer
@@ -24,10 +25,24 @@ from pydantic_settings import SettingsError as InvalidVariable
 
 from germane.errors import SettingsError
 from germane.settings.channels import CHANNEL_TYPES, Channels, ChannelSettings, URLTemplate
-from germane.settings.nested import DAY, AlwaysScore, Budget, ExchangeFilter, Price, Retention
 from germane.settings.retired import RETIRED_RULE_TYPES, current_name
 from germane.settings.rules import RULE_TYPES, AnyRule, Rule, Rules, active_rules
-from germane.settings.types import AllowedHosts, Breakdowns, DatabaseURL, Key, Names, SecretURL, Token, TraceURL
+from germane.settings.types import (
+    DAY,
+    AllowedHosts,
+    AlwaysScore,
+    Breakdowns,
+    Budget,
+    DatabaseURL,
+    ExchangeFilter,
+    Key,
+    Names,
+    Price,
+    Retention,
+    SecretURL,
+    Token,
+    TraceURL,
+)
 
 ENV_PREFIX = "GERMANE_"
 DEFAULT_JUDGE = "gpt-4o-mini"
@@ -179,6 +194,69 @@ class Settings(BaseSettings):
         return self.api_key is not None or self.base_url is not None
 
 
+class EvaluationSettingsArguments(TypedDict, total=False):
+    """Keyword arguments of :func:`germane.evaluate`: every setting except ``scorers``, which is its own argument."""
+
+    database: str
+    service: str
+    role: Literal["all", "capture"]
+    judge: str
+    embedder: str | None
+    api_key: str | SecretStr | None
+    base_url: str | SecretStr | None
+    local_judge_path: str | Path | None
+    judge_timeout: float
+    generated_questions: int
+    judge_detects_refusals: bool
+    scorer_options: Mapping[str, Mapping[str, Any]]
+    imports: Sequence[str]
+    requests_per_minute: float | None
+    tokens_per_minute: float | None
+    prices: Mapping[str, Price | Mapping[str, Any]]
+    sample_rate: float
+    budget: Budget | Mapping[str, Any] | None
+    always_score: Sequence[AlwaysScore | Mapping[str, Any]]
+    filters: Mapping[str, ExchangeFilter | Mapping[str, Any]]
+    proxy_cpu: float
+    poll_interval: float
+    concurrency: int
+    task_lease: float
+    retry_timeout: float
+    capture: Capture
+    queue_size: int
+    max_exchanges_per_minute: int
+    max_span_delay: float
+    max_text_length: int
+    retention: Retention | Mapping[str, Any]
+    erase_after_scoring: bool
+    breakdowns: Sequence[str]
+    rules: Sequence[AnyRule | Mapping[str, Any]]
+    channels: Mapping[str, ChannelSettings | Mapping[str, Any]] | None
+    alert_url: str | None
+    trace_url: str | None
+    dashboard_token: str | SecretStr | None
+    allowed_hosts: Sequence[str]
+
+
+class SettingsArguments(EvaluationSettingsArguments, total=False):
+    """Keyword arguments of :func:`germane.start`: every field of :class:`Settings`, in the forms that it accepts."""
+
+    scorers: Sequence[str] | None
+
+
+def signature_with_settings(function: Callable[..., Any], arguments: type) -> inspect.Signature:
+    """Return a function's signature with the settings as keywords instead of ``**``; ``...`` means "not given"."""
+    signature = inspect.signature(function)
+    parameters = [
+        parameter for parameter in signature.parameters.values() if parameter.kind is not parameter.VAR_KEYWORD
+    ]
+    parameters += [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=..., annotation=annotation)
+        for name, annotation in get_type_hints(arguments).items()
+    ]
+    return signature.replace(parameters=parameters)
+
+
 def load_settings(**arguments: Any) -> Settings:
     """Load the settings of this process. Arguments override environment variables, those override ``germane.toml``, and
     that overrides ``[tool.germane]`` in ``pyproject.toml``.
@@ -186,7 +264,19 @@ def load_settings(**arguments: Any) -> Settings:
     Raises:
         SettingsError: A setting is invalid or unknown. The message names the setting, its value and the fix.
     """
-    _reject_unknown_variables()
+    for variable in os.environ:
+        if not variable.startswith(ENV_PREFIX) or _KUBERNETES_VARIABLE.search(variable):
+            continue
+        name, nested, field = variable.removeprefix(ENV_PREFIX).lower().partition("__")
+        renamed = current_name([name, field] if nested else [name])
+        if renamed:
+            current = ENV_PREFIX + (f"{name}__{renamed}" if nested else renamed).upper()
+            raise SettingsError(f"unknown environment variable {variable}: it was renamed to {current}")
+        if name not in Settings.model_fields or (nested and name not in _NESTED):
+            written = variable.removeprefix(ENV_PREFIX).lower()  # without the prefix, which all names share
+            close = _closest(written, [*Settings.model_fields, *_FIELD_VARIABLES])
+            hint = f"did you mean {ENV_PREFIX}{close.upper()}? Correct or " if close else ""
+            raise SettingsError(f"unknown environment variable {variable}; {hint}unset it")
     try:
         return Settings(**arguments)
     except ValidationError as error:
@@ -250,22 +340,6 @@ def _explain(detail: Any) -> str:
         renamed = RETIRED_RULE_TYPES.get(detail["input"].get("type", ""))
         problem += f"; {detail['input']['type']!r} was renamed to {renamed!r}" if renamed else ""
     return f"setting {name}{shown}: {problem} (set it by argument, {variable} or germane.toml)"
-
-
-def _reject_unknown_variables() -> None:
-    for variable in os.environ:
-        if not variable.startswith(ENV_PREFIX) or _KUBERNETES_VARIABLE.search(variable):
-            continue
-        name, nested, field = variable.removeprefix(ENV_PREFIX).lower().partition("__")
-        renamed = current_name([name, field] if nested else [name])
-        if renamed:
-            current = ENV_PREFIX + (f"{name}__{renamed}" if nested else renamed).upper()
-            raise SettingsError(f"unknown environment variable {variable}: it was renamed to {current}")
-        if name not in Settings.model_fields or (nested and name not in _NESTED):
-            written = variable.removeprefix(ENV_PREFIX).lower()  # without the prefix, which all names share
-            close = _closest(written, [*Settings.model_fields, *_FIELD_VARIABLES])
-            hint = f"did you mean {ENV_PREFIX}{close.upper()}? Correct or " if close else ""
-            raise SettingsError(f"unknown environment variable {variable}; {hint}unset it")
 
 
 def _closest(name: str, known: Sequence[str]) -> str | None:

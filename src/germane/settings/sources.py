@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -59,40 +59,33 @@ def setting_values(settings: Settings, arguments: Mapping[str, Any]) -> list[Set
         settings: The result of :func:`load_settings`.
         arguments: The arguments it was called with.
     """
-    sources = list(_sources(arguments))
-    return [
-        SettingValue(".".join(path), value, _origin(path, sources))
-        for field in type(settings).model_fields
-        for path, value in _parts((field,), getattr(settings, field))
-    ]
-
-
-def _parts(path: tuple[str, ...], value: Any) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """Yield a setting, or each of its fields if they may come from different sources."""
-    parts: Mapping[str, Any] = {}
-    if path[0] in _SPLIT_BY_FIELD and isinstance(value, BaseModel):
-        parts = {name: getattr(value, name) for name in type(value).model_fields}
-    elif path[0] in _SPLIT_BY_FIELD:
-        parts = value or {}
-    for name, part in parts.items():
-        yield (*path, name), part
-    if not parts:
-        yield path, value
-
-
-def _sources(arguments: Mapping[str, Any]) -> Iterator[tuple[Source, Mapping[str, Any], Path | None]]:
-    """Yield the content of each source, highest precedence first."""
     toml, pyproject = TomlConfigSettingsSource(Settings), PyprojectTomlConfigSettingsSource(Settings)
-    yield "argument", arguments, None
-    yield "variable", EnvSettingsSource(Settings)(), None
-    yield "germane.toml", toml.toml_data, Path(str(Settings.model_config.get("toml_file"))).absolute()
-    yield "pyproject.toml", pyproject.toml_data, Path("pyproject.toml").absolute()
+    sources: list[tuple[Source, Mapping[str, Any], Path | None]] = [  # highest precedence first
+        ("argument", arguments, None),
+        ("variable", EnvSettingsSource(Settings)(), None),
+        ("germane.toml", toml.toml_data, Path(str(Settings.model_config.get("toml_file"))).absolute()),
+        ("pyproject.toml", pyproject.toml_data, Path("pyproject.toml").absolute()),
+    ]
+    values = []
+    for name in type(settings).model_fields:
+        value = getattr(settings, name)
+        fields: dict[str, Any] = dict(value or {}) if name in _SPLIT_BY_FIELD else {}
+        parts: dict[tuple[str, ...], Any] = {(name, field): part for field, part in fields.items()}
+        for path, part in (parts or {(name,): value}).items():
+            values.append(SettingValue(".".join(path), part, _origin(path, sources)))
+    return values
 
 
 def _origin(path: tuple[str, ...], sources: Sequence[tuple[Source, Mapping[str, Any], Path | None]]) -> Origin:
     for source, content, file in sources:
-        if _contains(content, path):
-            return _origin_in(source, path, file)
+        if not _contains(content, path):
+            continue
+        if source == "variable":
+            part, whole = (ENV_PREFIX + "__".join(path)).upper(), (ENV_PREFIX + path[0]).upper()
+            return Origin(source, variable=part if part in {name.upper() for name in os.environ} else whole)
+        head = "tool.germane" if source == "pyproject.toml" else ""
+        table = ".".join(filter(None, (head, *path[:-1])))
+        return Origin(source, file=file, table=table or None) if file else Origin(source)
     inherited = [variable for variable in _INHERITED.get(path[0], ()) if os.environ.get(variable)]
     return Origin("variable", variable=inherited[0]) if inherited else Origin("default")
 
@@ -104,14 +97,3 @@ def _contains(content: Any, path: Sequence[str]) -> bool:
             return False
         content = fields[name]
     return True
-
-
-def _origin_in(source: Source, path: tuple[str, ...], file: Path | None) -> Origin:
-    if source == "variable":
-        part, whole = (ENV_PREFIX + "__".join(path)).upper(), (ENV_PREFIX + path[0]).upper()
-        return Origin(source, variable=part if part in {name.upper() for name in os.environ} else whole)
-    if file is None:
-        return Origin(source)
-    head = "tool.germane" if source == "pyproject.toml" else ""
-    table = ".".join(filter(None, (head, *(path[:1] if len(path) > 1 else ()))))
-    return Origin(source, file=file, table=table or None)

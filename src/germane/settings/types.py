@@ -1,24 +1,24 @@
-"""Field types of settings: secrets, URLs and lists, with their validation."""
+"""Types of settings, with their validation: secrets, URLs and lists, and settings with fields of their own."""
 
 from __future__ import annotations
 
 import os
 import re
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BeforeValidator, SecretStr
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ByteSize, ConfigDict, Field, SecretStr, model_validator
 from pydantic_settings import NoDecode
 
 from germane.errors import SettingsError
 from germane.exchange import Status
 
+DAY = 86_400
+"""Seconds."""
 MIN_TOKEN_LENGTH = 16
 """Characters. Longer tokens cannot be guessed by brute force."""
 TRACE_URL_FIELDS = ("trace_id", "span_id")
-ROUTE = "route"
-DIMENSION = re.compile(r"route|model|prompt_version|attributes\.[A-Za-z0-9_][A-Za-z0-9_.:-]{0,99}")
 _REFERENCE_PREFIXES = ("env:", "file:")
 
 
@@ -80,6 +80,18 @@ def _dereference(value: str) -> str:
     return value
 
 
+def _full_match(pattern: str, error: str) -> AfterValidator:
+    """Return a validator that rejects texts and secrets that do not match a pattern."""
+
+    def validate(value: Any) -> Any:
+        text = value.get_secret_value() if isinstance(value, SecretStr) else value
+        if not re.fullmatch(pattern, text, re.DOTALL):
+            raise ValueError(error)
+        return value
+
+    return AfterValidator(validate)
+
+
 def _read_secret(value: Any) -> Any:
     """Follow ``env:NAME`` and ``file:/path``, and strip the trailing newline that files and secret stores add."""
     return _dereference(value).strip() if isinstance(value, str) else value
@@ -89,13 +101,6 @@ def _validate_reference(value: str) -> str:
     prefix = next((prefix for prefix in _REFERENCE_PREFIXES if value.startswith(prefix)), None)
     if prefix is None or not value.removeprefix(prefix) or not value.isprintable():
         raise ValueError("is a secret: write env:NAME or file:/path, not the secret itself")
-    return value
-
-
-def _validate_key(value: SecretStr) -> SecretStr:
-    key = value.get_secret_value()
-    if not (key and key.isascii() and key.isprintable()):
-        raise ValueError("must be one line of ASCII characters, because it is sent in an HTTP header")
     return value
 
 
@@ -140,12 +145,6 @@ def _validate_public_urls(values: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(map(_validate_public_url, values))
 
 
-def _validate_database(value: str) -> str:
-    if not value.startswith(("sqlite:", "postgresql:", "postgresql+psycopg:")):
-        raise ValueError("must be an SQLAlchemy URL of SQLite or PostgreSQL, such as sqlite:///germane.db")
-    return value
-
-
 def _validate_trace_url(value: str) -> str:
     """Accept only ids as placeholders, and only after the host, so that the link can never carry a user's text."""
     _validate_http_url(SecretStr(value))
@@ -157,26 +156,25 @@ def _validate_trace_url(value: str) -> str:
     return value
 
 
-def _validate_dimension(value: str) -> str:
-    if not DIMENSION.fullmatch(value):
-        raise ValueError(
-            "must be model, prompt_version or attributes.NAME, where NAME consists of letters, digits and _ . : -"
-        )
-    return value
-
-
 def _split_list(value: Any) -> Any:
     """Parse ``a,b`` as a list, because environment variables are text."""
     return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
 
 
-def _without_route(dimensions: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(dimension for dimension in dimensions if dimension != ROUTE)  # trends always break down by route
-
-
-Key = Annotated[SecretStr, BeforeValidator(_read_secret), AfterValidator(_validate_key)]
+Key = Annotated[
+    SecretStr,
+    BeforeValidator(_read_secret),
+    _full_match(r"[ -~]+", "must be one line of ASCII characters, because it is sent in an HTTP header"),
+]
 Token = Annotated[SecretStr, BeforeValidator(_read_secret), AfterValidator(_validate_token)]
-DatabaseURL = Annotated[str, BeforeValidator(_read_secret), AfterValidator(_validate_database)]
+DatabaseURL = Annotated[
+    str,
+    BeforeValidator(_read_secret),
+    _full_match(
+        r"(sqlite|postgresql|postgresql\+psycopg):.*",
+        "must be an SQLAlchemy URL of SQLite or PostgreSQL, such as sqlite:///germane.db",
+    ),
+]
 SecretURL = Annotated[SecretStr, BeforeValidator(_read_secret), AfterValidator(_validate_http_url)]
 TraceURL = Annotated[str, AfterValidator(_validate_trace_url)]
 PublicURL = Annotated[str, AfterValidator(_validate_public_url)]
@@ -186,9 +184,106 @@ AllowedHosts = Annotated[Names, AfterValidator(_validate_hosts)]
 Statuses = Annotated[tuple[Status, ...], NoDecode, BeforeValidator(_split_list)]
 SecretReference = Annotated[str, AfterValidator(_validate_reference)]
 """``env:NAME`` or ``file:/path``; :func:`resolve_secret` reads it at each use."""
+Dimension = Annotated[
+    str,
+    _full_match(
+        r"route|model|prompt_version|attributes\.[A-Za-z0-9_][A-Za-z0-9_.:-]{0,99}",
+        "must be model, prompt_version or attributes.NAME, where NAME consists of letters, digits and _ . : -",
+    ),
+]
 Breakdowns = Annotated[
-    tuple[Annotated[str, AfterValidator(_validate_dimension)], ...],
+    tuple[Dimension, ...],
     NoDecode,
     BeforeValidator(_split_list),
-    AfterValidator(_without_route),
+    AfterValidator(lambda dimensions: tuple(name for name in dimensions if name != "route")),  # always one
 ]
+
+
+def _validate_function_name(value: str) -> str:
+    module, _, name = value.partition(":")
+    if not all(part.isidentifier() for part in (*module.split("."), *name.split("."))):
+        raise ValueError("must name a module and a function in it, such as myapp.sampling:is_odd")
+    return value
+
+
+FunctionName = Annotated[str, AfterValidator(_validate_function_name)]
+
+
+class Price(BaseModel):
+    """The price of a model."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    input: float = Field(ge=0, allow_inf_nan=False)
+    """US dollars per million input tokens."""
+    output: float = Field(default=0.0, ge=0, allow_inf_nan=False)
+    """US dollars per million output tokens."""
+
+
+class Budget(BaseModel):
+    """Limits on judge usage, shared by all processes on one database. With a budget, germane picks the exchanges whose
+    scores are worth most, within the limits."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    requests_per_hour: int | None = Field(default=None, gt=0)
+    """Judge requests per hour. Requests that an hour does not use carry over to later hours of the same day (UTC)."""
+    requests_per_day: int | None = Field(default=None, gt=0)
+    """Judge requests per day (UTC)."""
+    tokens_per_hour: int | None = Field(default=None, gt=0)
+    """Input and output tokens of the judge per hour, with the same carry-over."""
+    tokens_per_day: int | None = Field(default=None, gt=0)
+    """Input and output tokens of the judge per day (UTC)."""
+    usd_per_hour: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    """US dollars per hour, with the same carry-over. Requires a price for the judge: see `prices`."""
+    usd_per_day: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    """US dollars per day (UTC). Requires a price for the judge: see `prices`."""
+
+    @model_validator(mode="after")
+    def _require_a_limit(self) -> Budget:
+        if all(value is None for value in self.model_dump().values()):
+            raise ValueError("must set at least one limit, such as requests_per_day")
+        return self
+
+
+class ExchangeFilter(BaseModel):
+    """A filter on exchanges. An exchange matches if it meets every condition that is set."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    routes: Names = ()
+    """Route patterns, such as `support-*`. One of them must match."""
+    status: Statuses = ()
+    """Handler statuses: `ok`, `error`, `cancelled`, `abandoned`. One of them must match."""
+    attributes: dict[str, str] = Field(default_factory=dict)
+    """Patterns of attribute values, by attribute name. All must match."""
+    predicate: FunctionName | None = None
+    """A function of yours that takes the exchange and returns whether it matches, such as `myapp.sampling:is_odd`."""
+
+    _no_condition_error: ClassVar[str] = "must set at least one condition, such as routes"
+
+    @model_validator(mode="after")
+    def _require_a_condition(self) -> ExchangeFilter:
+        if not any(getattr(self, name) not in (None, (), {}) for name in type(self).model_fields):
+            raise ValueError(self._no_condition_error)
+        return self
+
+
+class AlwaysScore(ExchangeFilter):
+    """A filter on exchanges that are scored whether or not sampling picks them."""
+
+    feedback_below: float | None = Field(default=None, gt=0, le=1)
+    """The exchange has a label under this score."""
+
+
+class Retention(BaseModel):
+    """How long captured data is kept. Text is erased before scores are deleted."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    text_days: float = Field(default=30, gt=0, le=36_500)
+    """Days after which questions, answers, contexts and quotes from them are erased."""
+    score_days: float = Field(default=400, gt=0, le=36_500)
+    """Days after which exchanges, scores and counts are deleted."""
+    max_size: ByteSize | None = Field(default=None, gt=0)
+    """Database size, such as `5GB`, above which the oldest text, and then the oldest exchanges, are deleted early."""

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from germane.tracer.annotation import feedback, mark, record_score
 from germane.tracer.attachment import attach_scores, suppress_tracing
+from germane.tracer.connection import BacklogState, TelemetryState
 from germane.tracer.current import CurrentExchange, add_contexts, current_exchange, set_attribute, set_question
 from germane.tracer.decorators import observe, observed_routes, retrieval
+from germane.tracer.exporters import expose_registry
 from germane.tracer.guard import strict
 from germane.tracer.lifecycle import connect, disconnect, flush
-from germane.tracer.prometheus import expose_registry
 from germane.tracer.score_processor import ScoreSpanProcessor
 from germane.tracer.selectors import Call, Selector
-from germane.tracer.telemetry.outcomes import are_gauges_exported, count_outcomes
-from germane.tracer.telemetry_state import BacklogState, TelemetryState
+from germane.tracer.telemetry import are_gauges_exported, count_outcomes
 
 __all__ = [
     "BacklogState",

@@ -50,7 +50,18 @@ def feedback(exchange_id: str | None, score: float, comment: str | None = None, 
     Raises:
         UsageError: An argument is invalid. Raised inside ``germane.testing.strict()`` only.
     """
-    _send("feedback", exchange_id, _feedback, score, comment, user)
+
+    def make(connection: Connection) -> Feedback:
+        return Feedback(
+            id=new_exchange_id(),
+            exchange_id=_identity(exchange_id),
+            score=_number("score", score, least=0.0),
+            comment=_screened(connection, "comment", comment),
+            user=None if user is None else clean(as_text(user), NAME_LIMIT),
+            created_at=datetime.now(UTC),
+        )
+
+    _send("feedback", make, has_exchange=exchange_id is not None)
 
 
 def record_score(
@@ -78,24 +89,22 @@ def record_score(
     Raises:
         UsageError: An argument is invalid. Raised inside ``germane.testing.strict()`` only.
     """
-    _send("record_score", exchange_id, _recorded, name, value, label, explanation, details)
 
+    def make(connection: Connection) -> RecordedScore:
+        identity, free_name = _identity(exchange_id), _name("score", name)
+        if free_name in BUILTIN_SCORER_NAMES or free_name in connection.scorers:
+            raise UsageError(f"{free_name:.100} is the name of a scorer: choose another name for the score")
+        return RecordedScore(
+            exchange_id=identity,
+            name=clean(free_name, NAME_LIMIT),
+            value=_number("value", value, least=-1.0),
+            label=None if label is None else clean(as_text(label), NAME_LIMIT),
+            explanation=_screened(connection, "explanation", explanation),
+            details=_copied("details", details, lambda text: _screened(connection, "details", text)),
+            recorded_at=datetime.now(UTC),
+        )
 
-def _send(what: str, exchange_id: str | None, make: Callable[..., Annotation], *given: Any) -> None:
-    if exchange_id is None and current_connection() is not None:
-        log_once(f"germane.{what}() was called without an exchange and has no effect")
-    else:
-        _hand(what, make, exchange_id, *given)
-
-
-def _hand(what: str, make: Callable[..., Annotation], *given: Any) -> None:
-    connection = current_connection()
-    if connection is None or connection.annotate is None:
-        log_once(f"germane.{what}() was called while germane is not running and has no effect")
-    elif (made := guarded(f"germane.{what}()", make, connection, *given, said=NOT_RECORDED)) is None:
-        connection.rejected_calls[what] += 1
-    else:
-        guarded(f"germane.{what}()", connection.annotate, made, said=NOT_RECORDED)
+    _send("record_score", make, has_exchange=exchange_id is not None)
 
 
 def mark(name: str, *, attributes: Mapping[str, Any] | None = None) -> None:
@@ -111,7 +120,17 @@ def mark(name: str, *, attributes: Mapping[str, Any] | None = None) -> None:
     Raises:
         UsageError: An argument is invalid. Raised inside ``germane.testing.strict()`` only.
     """
-    _hand("mark", _mark, name, attributes)
+
+    def make(connection: Connection) -> Marker:
+        return Marker(
+            id=new_exchange_id(),
+            name=clean(_name("marker", name).strip(), NAME_LIMIT),
+            service=connection.service,
+            at=datetime.now(UTC),
+            attributes=_copied("attributes", attributes, as_text),
+        )
+
+    _send("mark", make)
 
 
 def log_rejected_calls(connection: Connection | None) -> None:
@@ -121,41 +140,17 @@ def log_rejected_calls(connection: Connection | None) -> None:
             _logger.warning("germane.%s() was called %d times with invalid arguments, which were dropped", what, count)
 
 
-def _feedback(connection: Connection, exchange_id: Any, score: Any, comment: Any, user: Any) -> Feedback:
-    return Feedback(
-        id=new_exchange_id(),
-        exchange_id=_identity(exchange_id),
-        score=_number("score", score, least=0.0),
-        comment=_screened(connection, "comment", comment),
-        user=None if user is None else clean(as_text(user), NAME_LIMIT),
-        created_at=datetime.now(UTC),
-    )
-
-
-def _recorded(
-    connection: Connection, exchange_id: Any, name: Any, value: Any, label: Any, explanation: Any, details: Any
-) -> RecordedScore:
-    return RecordedScore(
-        exchange_id=_identity(exchange_id),
-        name=_free_name(connection, name),
-        value=_number("value", value, least=-1.0),
-        label=None if label is None else clean(as_text(label), NAME_LIMIT),
-        explanation=_screened(connection, "explanation", explanation),
-        details={} if details is None else _details(connection, details),
-        recorded_at=datetime.now(UTC),
-    )
-
-
-def _mark(connection: Connection, name: Any, attributes: Any) -> Marker:
-    if not isinstance(name, str) or not name.strip():
-        raise UsageError("name must be a non-empty text: the name of the marker")
-    return Marker(
-        id=new_exchange_id(),
-        name=clean(name.strip(), NAME_LIMIT),
-        service=connection.service,
-        at=datetime.now(UTC),
-        attributes={} if attributes is None else _copied("attributes", attributes, as_text),
-    )
+def _send(what: str, make: Callable[[Connection], Annotation], *, has_exchange: bool = True) -> None:
+    """Make an annotation and pass it on. Log why it is rejected or has no effect, under the public function's name."""
+    connection = current_connection()
+    if connection is not None and not has_exchange:
+        log_once(f"germane.{what}() was called without an exchange and has no effect")
+    elif connection is None or connection.annotate is None:
+        log_once(f"germane.{what}() was called while germane is not running and has no effect")
+    elif (made := guarded(f"germane.{what}()", make, connection, said=NOT_RECORDED)) is None:
+        connection.rejected_calls[what] += 1
+    else:
+        guarded(f"germane.{what}()", connection.annotate, made, said=NOT_RECORDED)
 
 
 def _identity(exchange_id: Any) -> str:
@@ -164,12 +159,10 @@ def _identity(exchange_id: Any) -> str:
     return clean(exchange_id, NAME_LIMIT)
 
 
-def _free_name(connection: Connection, name: Any) -> str:
+def _name(what: str, name: Any) -> str:
     if not isinstance(name, str) or not name.strip():
-        raise UsageError("name must be a non-empty text: the name of the score")
-    if name in BUILTIN_SCORER_NAMES or name in connection.scorers:
-        raise UsageError(f"{name:.100} is the name of a scorer: choose another name for the score")
-    return clean(name, NAME_LIMIT)
+        raise UsageError(f"name must be a non-empty text: the name of the {what}")
+    return name
 
 
 def _number(what: str, value: Any, *, least: float) -> float:
@@ -186,11 +179,9 @@ def _screened(connection: Connection, what: str, text: Any) -> str | None:
     return None if text is None else Privacy(connection).screen(what, as_text(text), [])
 
 
-def _details(connection: Connection, details: Any) -> dict[str, Any]:
-    return _copied("details", details, lambda text: _screened(connection, "details", text))
-
-
 def _copied(what: str, given: Any, screen: Callable[[Any], str | None]) -> dict[str, Any]:
+    if given is None:
+        return {}
     if not isinstance(given, Mapping):
         raise UsageError(f"{what} must be a mapping, not {type(given).__name__}")
     plain: dict[str, Any] = _JSONCopy(what, screen).copy(given)
@@ -220,7 +211,12 @@ class _JSONCopy:
             raise UsageError(f"{self._what} must be nested at most {MAX_NESTING} levels deep")
         self._count(1)
         if isinstance(value, Mapping):
-            return {self._key(key): self.copy(item, depth - 1) for key, item in value.items()}
+            copied = {}
+            for key, item in value.items():
+                name = clean(str(key), NAME_LIMIT)
+                self._count(len(name))
+                copied[name] = self.copy(item, depth - 1)
+            return copied
         if isinstance(value, list | tuple):
             return [self.copy(item, depth - 1) for item in value]
         if value is None or isinstance(value, bool | int):
@@ -230,11 +226,6 @@ class _JSONCopy:
         text = self._screen(value)
         self._count(len(text or ""))
         return text
-
-    def _key(self, key: Any) -> str:
-        name = clean(str(key), NAME_LIMIT)
-        self._count(len(name))
-        return name
 
     def _count(self, characters: int) -> None:
         self._left -= characters

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from opentelemetry.context import _SUPPRESS_INSTRUMENTATION_KEY, Context, detach, get_current, set_value
 from opentelemetry.context import attach as attach_context
@@ -18,20 +17,16 @@ from germane.tracer.connection import SPAN_TEXT_LIMIT, current_connection
 from germane.tracer.privacy import REDACTED_ROUTES, Privacy
 from germane.tracer.provider import carrier_tracer
 from germane.tracer.score_processor import SpanKey, score_processors, set_orphan_handler
+from germane.tracer.telemetry import emit_score
 from germane.tracer.text import clean, encode
 
 if TYPE_CHECKING:
-    from opentelemetry._logs import Logger
-
     from germane.exchange import Exchange
     from germane.score import Score
 
 
 Attachment = Literal["original", "carrier", "none"]
 """The span to which scores were attached. ``none`` if there was no value, or no exported span."""
-MAX_METRIC_LABELS: Final = 20
-"""Maximum number of distinct score labels per scorer in the metrics of one process."""
-_labels: dict[str, set[str]] = {}
 
 
 def attach_scores(exchange: Exchange, scores: Sequence[Score]) -> Attachment:
@@ -41,34 +36,25 @@ def attach_scores(exchange: Exchange, scores: Sequence[Score]) -> Attachment:
     carrier is exported for them alone, nor for a span that was never exported.
     """
     key = int(exchange.trace_id, 16), int(exchange.span_id, 16)
-    scores = [_screened(score, shows_explanation=_shows_explanations(exchange)) for score in scores]
-    shown = score_attributes([score for score in scores if score.state != "skipped"])
-    attachment: Attachment = "none"
-    if _attach_to_waiting_span(key, shown):
-        attachment = "original" if shown else "none"
-    elif exchange.traced and any(score.state == "scored" for score in scores) and export_carrier(key, shown):
-        attachment = "carrier"
-    for score in scores:
-        _emit_telemetry(exchange, key, score)
-    return attachment
-
-
-def _shows_explanations(exchange: Exchange) -> bool:
-    """Return whether explanations may be exported, because they may quote question and answer."""
     connection = current_connection()
-    shows = connection is None or Privacy(connection).shows_output
-    return shows and exchange.route not in REDACTED_ROUTES
-
-
-def _screened(score: Score, *, shows_explanation: bool) -> Score:
-    text = score.explanation
-    explanation = clean(text, SPAN_TEXT_LIMIT) if text is not None and shows_explanation else None
-    return score if explanation == text else dataclasses.replace(score, explanation=explanation)
-
-
-def _attach_to_waiting_span(key: SpanKey, shown: Mapping[str, Any]) -> bool:
+    shows_output = connection is None or Privacy(connection).shows_output
+    shows_explanation = shows_output and exchange.route not in REDACTED_ROUTES  # it may quote question and answer
+    exported = []
+    for score in scores:
+        text = score.explanation
+        explanation = clean(text, SPAN_TEXT_LIMIT) if text is not None and shows_explanation else None
+        exported.append(score if explanation == text else dataclasses.replace(score, explanation=explanation))
+    shown = score_attributes([score for score in exported if score.state != "skipped"])
+    attachment: Attachment = "none"
     outcomes = [processor.attach(key, shown) for processor in score_processors()]
-    return any(outcome != "gone" for outcome in outcomes)
+    if any(outcome != "gone" for outcome in outcomes):
+        attachment = "original" if shown else "none"
+    elif exchange.traced and any(score.state == "scored" for score in exported) and export_carrier(key, shown):
+        attachment = "carrier"
+    here = set_span_in_context(NonRecordingSpan(_span_context(key)), Context())
+    for score in exported:
+        emit_score(score, route=exchange.route, context=here)
+    return attachment
 
 
 def export_carrier(key: SpanKey, shown: Mapping[str, Any]) -> bool:
@@ -83,21 +69,17 @@ def export_carrier(key: SpanKey, shown: Mapping[str, Any]) -> bool:
     }
     links = [Link(_span_context(key))]
     span = carriers.start_span(conventions.EVALUATION_OPERATION, Context(), attributes=attributes, links=links)
-    span.add_event(conventions.EVALUATION_EVENT, _event_attributes(shown))
-    span.end()
-    return True
-
-
-def _event_attributes(shown: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the first score under the attribute names of the GenAI evaluation event."""
-    prefix = conventions.EVALUATION.format(0)
+    prefix = conventions.EVALUATION.format(0)  # the first score, under the attribute names of the GenAI event
     names = {
         "name": conventions.EVALUATION_NAME,
         "score": conventions.EVALUATION_SCORE_VALUE,
         "label": conventions.EVALUATION_SCORE_LABEL,
         "explanation": conventions.EVALUATION_EXPLANATION,
     }
-    return {ours: shown[prefix + theirs] for theirs, ours in names.items() if prefix + theirs in shown}
+    event = {ours: shown[prefix + theirs] for theirs, ours in names.items() if prefix + theirs in shown}
+    span.add_event(conventions.EVALUATION_EVENT, event)
+    span.end()
+    return True
 
 
 def score_attributes(scores: Sequence[Score]) -> dict[str, Any]:
@@ -105,6 +87,13 @@ def score_attributes(scores: Sequence[Score]) -> dict[str, Any]:
     shown: dict[str, Any] = {}
     for number, score in enumerate(scores):
         prefix = conventions.EVALUATION.format(number)
+        provenance = {
+            "fingerprint": score.fingerprint,
+            "judge": score.judge,
+            "embedder": score.embedder,
+            "requested": score.details.get("requested"),
+            "usable": score.details.get("usable"),
+        }
         fields = {
             "name": score.scorer,
             "score": score.value,
@@ -112,66 +101,12 @@ def score_attributes(scores: Sequence[Score]) -> dict[str, Any]:
             "explanation": score.explanation,
             "annotator_kind": "LLM" if score.judge else "CODE",
             "identifier": f"germane@{version('germane')}",
-            "metadata": encode(_provenance(score)),
+            "metadata": encode({name: value for name, value in provenance.items() if value is not None}),
         }
         shown.update({prefix + name: value for name, value in fields.items() if value is not None})
         if score.value is not None:
             shown[conventions.SCORE_ATTRIBUTE + score.scorer] = score.value
     return shown
-
-
-def _provenance(score: Score) -> dict[str, Any]:
-    known = {"fingerprint": score.fingerprint, "judge": score.judge, "embedder": score.embedder}
-    counts = {name: score.details[name] for name in ("requested", "usable") if name in score.details}
-    return {name: value for name, value in {**known, **counts}.items() if value is not None}
-
-
-def _emit_telemetry(exchange: Exchange, key: SpanKey, score: Score) -> None:
-    from germane.tracer.telemetry.counters import (  # importing the metrics and logs APIs takes time
-        event_logger,
-        instruments,
-    )
-
-    here = set_span_in_context(NonRecordingSpan(_span_context(key)), Context())
-    labels = {conventions.EVALUATION_NAME: score.scorer, conventions.WORKFLOW_NAME: exchange.route}
-    measured = instruments()
-    for direction, tokens in (("input", score.input_tokens), ("output", score.output_tokens)):
-        if tokens:
-            measured.tokens.add(tokens, {**labels, conventions.TOKEN_TYPE: direction}, context=here)
-    if score.cost:
-        measured.cost.add(score.cost, labels, context=here)
-    if score.state == "skipped":  # its requests count, even if the budget ended before the score
-        return
-    if score.latency is not None:
-        measured.duration.record(score.latency, labels, context=here)
-    if score.value is not None:
-        if score.label is not None and _is_label_exported(score.scorer, score.label):
-            labels = {**labels, conventions.EVALUATION_SCORE_LABEL: score.label}
-        # OpenTelemetry's histograms take no negative amounts, and drop them with a warning.
-        measured.score.record(max(0.0, score.value), labels, context=here)
-    logger = event_logger()
-    if logger is not None:
-        _emit_event(logger, here, score)
-
-
-def _is_label_exported(scorer: str, label: str) -> bool:
-    """Return whether a label may be exported. Each creates a permanent series, and custom scorers may use free text."""
-    known = _labels.setdefault(scorer, set())
-    if len(known) < MAX_METRIC_LABELS:
-        known.add(label)
-    return label in known
-
-
-def _emit_event(logger: Logger, here: Context, score: Score) -> None:
-    fields = {
-        conventions.EVALUATION_NAME: score.scorer,
-        conventions.EVALUATION_SCORE_VALUE: score.value,
-        conventions.EVALUATION_SCORE_LABEL: score.label,
-        conventions.EVALUATION_EXPLANATION: score.explanation,
-        conventions.ERROR_TYPE: None if score.reason is None else str(score.reason),
-    }
-    attributes = {name: value for name, value in fields.items() if value is not None}
-    logger.emit(timestamp=time.time_ns(), context=here, event_name=conventions.EVALUATION_EVENT, attributes=attributes)
 
 
 def _span_context(key: SpanKey) -> SpanContext:

@@ -1,10 +1,10 @@
-"""The connection between the tracer and the rest of germane: sinks for captured data, and settings."""
+"""The connection between the tracer and the rest of germane: sinks for captured data, settings, and gauge values."""
 
 from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 
     from germane.annotation import Annotation
     from germane.exchange import Exchange
-    from germane.tracer.telemetry_state import TelemetryState
 
 Capture = Literal["span+store", "store", "none"]
 Redact = Callable[[str], str]
@@ -27,6 +26,32 @@ def _shows(*switches: str) -> bool:
     shown = os.environ.get("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT") or "SPAN_ONLY"
     hidden = any(os.environ.get(f"OPENINFERENCE_HIDE_{switch}", "").lower() in {"true", "1"} for switch in switches)
     return shown.upper() in {"SPAN_ONLY", "SPAN_AND_EVENT", "TRUE"} and not hidden
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BacklogState:
+    """The backlog in the database, which one of all processes reads periodically."""
+
+    undecided: int
+    """Exchanges that are not sampled yet."""
+    exchanges: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    """Exchanges that wait for a score, by scorer and state: ``candidate``, ``ready``, ``postponed`` or ``running``."""
+    lag: float
+    """Age of the oldest waiting exchange in seconds."""
+    workers: int
+    """Number of worker processes."""
+    budget: Mapping[str, float] = field(default_factory=dict)
+    """Used share of the day's budget, in [0, 1] or slightly above, by limit: ``calls``, ``tokens``, ``usd``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TelemetryState:
+    """Values of the gauges."""
+
+    queued: int
+    """Exchanges in the memory of this process that are not stored yet."""
+    waiting: BacklogState | None = None
+    """None in processes that do not read it, and while the database is unreachable."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

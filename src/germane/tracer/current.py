@@ -15,6 +15,9 @@ from germane.tracer.provider import tracer
 from germane.tracer.recording import enclosing_recording
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from germane.tracer.recording import EnclosingRecording
     from germane.tracer.selectors import Selector
 
 
@@ -28,14 +31,12 @@ class CurrentExchange:
 
 def current_exchange() -> CurrentExchange:
     """Return a handle on the current exchange. Pass its id to your front end, which sends it back with feedback."""
-    return guarded("the current exchange", _current_exchange) or CurrentExchange()
 
+    def handle() -> CurrentExchange | None:
+        recording = enclosing_recording()
+        return None if recording is None else CurrentExchange(recording.root.exchange_id, recording.root.trace_id)
 
-def _current_exchange() -> CurrentExchange:
-    recording = enclosing_recording()
-    if recording is None:
-        return CurrentExchange()
-    return CurrentExchange(recording.root.exchange_id, recording.root.trace_id)
+    return guarded("the current exchange", handle) or CurrentExchange()
 
 
 def set_question(text: str) -> None:
@@ -43,15 +44,7 @@ def set_question(text: str) -> None:
 
     The text is redacted and truncated like a captured question.
     """
-    guarded("the question", _set_question, text)
-
-
-def _set_question(text: Any) -> None:
-    recording = enclosing_recording()
-    if recording is None:
-        log_once("germane.set_question() was called outside an observed handler and has no effect")
-    else:
-        recording.set_question(text)
+    guarded("the question", _change, "set_question", lambda recording: recording.set_question(text))
 
 
 def set_attribute(name: str, value: Any) -> None:
@@ -59,15 +52,7 @@ def set_attribute(name: str, value: Any) -> None:
 
     ``model``, ``prompt_version``, ``session`` and ``user`` have columns of their own.
     """
-    guarded("an attribute", _set_attribute, name, value)
-
-
-def _set_attribute(name: str, value: Any) -> None:
-    recording = enclosing_recording()
-    if recording is None:
-        log_once("germane.set_attribute() was called outside an observed handler and has no effect")
-    else:
-        recording.set_attribute(name, value)
+    guarded("an attribute", _change, "set_attribute", lambda recording: recording.set_attribute(name, value))
 
 
 def add_contexts(
@@ -85,17 +70,12 @@ def add_contexts(
         id: Where to find its id.
         score: Where to find the retriever's score.
     """
-    guarded("contexts", _add_contexts, contexts, content, id, score)
 
-
-def _add_contexts(contexts: Any, content: Selector | None, identity: Selector | None, score: Selector | None) -> None:
-    recording = enclosing_recording()
-    if recording is None:
-        log_once("germane.add_contexts() was called outside an observed handler and has no effect")
-        return
-    added = recording.add_contexts(ContextReader(content=content, id=identity, score=score).read_all(contexts))
-    source = tracer()
-    if source is not None:
+    def add(recording: EnclosingRecording) -> None:
+        added = recording.add_contexts(ContextReader(content=content, id=id, score=score).read_all(contexts))
+        source = tracer()
+        if source is None:
+            return
         route = recording.handler.route
         attributes: dict[str, Any] = {
             conventions.OPERATION_NAME: conventions.RETRIEVAL,
@@ -106,3 +86,14 @@ def _add_contexts(contexts: Any, content: Selector | None, identity: Selector | 
         attributes[conventions.SPAN_KIND] = conventions.RETRIEVER
         name = f"{conventions.RETRIEVAL} {route}"
         source.start_span(name, get_current(), kind=SpanKind.CLIENT, attributes=attributes).end()
+
+    guarded("contexts", _change, "add_contexts", add)
+
+
+def _change(function: str, change: Callable[[EnclosingRecording], object]) -> None:
+    """Change the current exchange, or log that a public function has no effect here."""
+    recording = enclosing_recording()
+    if recording is None:
+        log_once(f"germane.{function}() was called outside an observed handler and has no effect")
+    else:
+        change(recording)

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
-from functools import partial
+from functools import partial, wraps
 from typing import Any, TypeVar, overload
 
+from germane.errors import UsageError
 from germane.tracer.connection import Capture, Redact
+from germane.tracer.guard import guarded
 from germane.tracer.handler import Handler
 from germane.tracer.handler_recording import start_handler_recording
 from germane.tracer.privacy import REDACTED_ROUTES
 from germane.tracer.retrieval_recording import Retriever, start_retrieval_recording
 from germane.tracer.selectors import Selector
-from germane.tracer.wrapping import check_decorable, wrap
+from germane.tracer.streams import StartRecording, async_generator_function, deliver, record_generator
 
 F = TypeVar("F")
 _routes: dict[str, None] = {}
@@ -167,3 +170,52 @@ def retrieval(
         return wrap(function, partial(start_retrieval_recording, retriever))
 
     return decorate if function is None else decorate(function)
+
+
+def check_decorable(function: Any, decorator: str) -> None:
+    """Check that an object can be decorated.
+
+    Raises:
+        UsageError: The object is a class or not callable.
+    """
+    if isinstance(function, type) or not callable(function):
+        raise UsageError(f"@germane.{decorator} decorates functions and methods, not {function!r:.100}")
+
+
+def wrap(function: Callable[..., Any], start_recording: StartRecording) -> Callable[..., Any]:
+    """Wrap a function of any kind: plain, coroutine, generator or asynchronous generator. The kind is preserved."""
+
+    def recorded(*args: Any, **kwargs: Any) -> Any:
+        recording = guarded("the start of a call", start_recording, args, kwargs)
+        if recording is None:
+            return function(*args, **kwargs)
+        try:
+            with recording:
+                result = function(*args, **kwargs)
+        except BaseException as error:
+            recording.fail(error)
+            raise
+        return deliver(recording, result)
+
+    async def recorded_coroutine(*args: Any, **kwargs: Any) -> Any:
+        recording = guarded("the start of a call", start_recording, args, kwargs)
+        if recording is None:
+            return await function(*args, **kwargs)
+        try:
+            with recording:
+                result = await function(*args, **kwargs)
+        except BaseException as error:
+            recording.fail(error)
+            raise
+        return deliver(recording, result)
+
+    def recorded_generator(*args: Any, **kwargs: Any) -> Any:
+        body = function(*args, **kwargs)
+        recording = guarded("the start of a call", start_recording, args, kwargs)
+        return (yield from (body if recording is None else record_generator(recording, body)))
+
+    if inspect.isasyncgenfunction(function):
+        return wraps(function)(async_generator_function(function, start_recording))
+    if inspect.isgeneratorfunction(function):
+        return wraps(function)(recorded_generator)
+    return wraps(function)(recorded_coroutine if inspect.iscoroutinefunction(function) else recorded)

@@ -151,20 +151,20 @@ def read_history(value: Any) -> tuple[Message, ...]:
 
     Messages without text, such as those of an assistant that only calls a tool, are left out.
     """
-    return tuple(message for item in items_of(value) if (message := _read_message(item)) is not None)
+    messages = []
+    for item in items_of(value):
+        if isinstance(item, Message):
+            messages.append(item)
+        elif isinstance(item, str):
+            messages.append(Message("user", item))
+        elif isinstance(item, tuple | list) and len(item) == 2:
+            messages.append(Message(as_text(item[0]), as_text(item[1])))
+        elif (text := first_present(("content", "text"))(item)) is not None:
+            role = first_present(("role", "type"))(item)
+            messages.append(Message(as_text(role or "user"), as_text(text)))
+    return tuple(messages)
 
 
 def text_or_none(value: Any) -> str | None:
     """Convert the value that a selector found to text. None stays None."""
     return None if value is None else as_text(value)
-
-
-def _read_message(item: Any) -> Message | None:
-    if isinstance(item, Message):
-        return item
-    if isinstance(item, str):
-        return Message("user", item)
-    if isinstance(item, tuple | list) and len(item) == 2:
-        return Message(as_text(item[0]), as_text(item[1]))
-    role, text = first_present(("role", "type"))(item), first_present(("content", "text"))(item)
-    return None if text is None else Message(as_text(role or "user"), as_text(text))

@@ -18,7 +18,7 @@ from germane.tracer.provider import tracer
 from germane.tracer.recording import RECORDING_KEY, EnclosingRecording, Recording, recording_scope
 from germane.tracer.score_processor import score_processors
 from germane.tracer.selectors import Call
-from germane.tracer.sse import ChunkReader, EventReader, RawChunk, TextReader, looks_like_sse, may_become_sse
+from germane.tracer.sse import ChunkReader, EventReader, TextReader, looks_like_sse, may_become_sse
 from germane.tracer.text import NAME_LIMIT, as_attribute, as_text, clean, encode
 
 if TYPE_CHECKING:
@@ -171,17 +171,14 @@ class HandlerRecording(Recording):
             self._add_piece(chunk)
         elif chunk:
             self._stream_length += len(chunk)
-            if self._chunk_reader is None:
-                self._chunk_reader = self._reader_for(chunk)
+            if self._chunk_reader is None:  # the first chunk decides how the stream is read
+                handler = self.handler
+                if (self._expects_sse and may_become_sse(chunk)) or (handler.detects_sse and looks_like_sse(chunk)):
+                    self._chunk_reader = EventReader()
+                else:
+                    self._chunk_reader = TextReader() if handler.find_chunk is None else ChunkReader()
             for part in self._chunk_reader.feed(chunk):
                 self._add_piece(part)
-
-    def _reader_for(self, chunk: RawChunk) -> ChunkReader:
-        """Choose how to read a stream, by its first chunk."""
-        handler = self.handler
-        if (self._expects_sse and may_become_sse(chunk)) or (handler.detects_sse and looks_like_sse(chunk)):
-            return EventReader()
-        return TextReader() if handler.find_chunk is None else ChunkReader()
 
     def _add_piece(self, part: Any) -> None:
         text = self.handler.chunk(part)
@@ -189,25 +186,38 @@ class HandlerRecording(Recording):
             self._pieces.append(text)
             self._pieces_length += len(text)
 
-    def _read_remainder(self) -> None:
-        """Read what the chunk reader still buffers when a stream ends."""
-        for part in () if self._chunk_reader is None else self._chunk_reader.close():
-            self._add_piece(part)
-
     def _finish(self, status: Status, error: BaseException | None) -> None:
         seconds, exchange, handler = self.seconds, None, self.handler
         error_text = self._describe_error(status, error)
         try:
             if self._pieces or self._chunk_reader is not None:
-                if status == "ok":
-                    guarded(handler.on_chunk, self._read_remainder, problems=self.problems)
+                if status == "ok" and self._chunk_reader is not None:
+                    for part in guarded(handler.on_chunk, self._chunk_reader.close, problems=self.problems) or ():
+                        guarded(handler.on_chunk, self._add_piece, part, problems=self.problems)
                 if self._pieces:
                     self.answer = guarded(handler.on_answer, handler.joined, self._pieces, problems=self.problems)
             question = self.privacy.screen("question", self.question, self.problems)
             answer = self.privacy.screen("answer", self.answer, self.problems)
             if self.root is self:
                 exchange = self._create_exchange(question, answer, status, error_text, seconds)
-            self.span.set_attributes(self._span_attributes(question, answer))
+            attributes: dict[str, AttributeValue] = {}
+            for name, value in self.attributes.copy().items():
+                attributes.update(dict.fromkeys(_COLUMNS.get(name, (name,)), value))
+            if self.root is self:
+                attributes[conventions.EXCHANGE_ID] = self.exchange_id
+            attributes[conventions.SPAN_KIND] = conventions.CHAIN
+            # Question and answer come last, because a full span drops its oldest attributes.
+            if question is not None and self.privacy.shows_input:
+                text = question[:SPAN_TEXT_LIMIT]
+                attributes[conventions.INPUT_MESSAGES] = _USER_MESSAGE.format(encode(text))
+                attributes[conventions.INPUT_VALUE] = text
+                attributes[conventions.INPUT_MIME_TYPE] = conventions.TEXT_PLAIN
+            if answer is not None and self.privacy.shows_output:
+                text = answer[:SPAN_TEXT_LIMIT]
+                attributes[conventions.OUTPUT_MESSAGES] = _ASSISTANT_MESSAGE.format(encode(text))
+                attributes[conventions.OUTPUT_VALUE] = text
+                attributes[conventions.OUTPUT_MIME_TYPE] = conventions.TEXT_PLAIN
+            self.span.set_attributes(attributes)
         finally:
             guarded("the end of a span", self._end_sampled_span, exchange, status, error, error_text)
         if exchange is not None:
@@ -268,26 +278,6 @@ class HandlerRecording(Recording):
         self._end_span(status, error, error_text)
         for processor in processors:
             processor.withdraw(key)
-
-    def _span_attributes(self, question: str | None, answer: str | None) -> dict[str, AttributeValue]:
-        """Return the span's attributes. Question and answer come last, because a full span drops its oldest ones."""
-        attributes: dict[str, AttributeValue] = {}
-        for name, value in self.attributes.copy().items():
-            attributes.update(dict.fromkeys(_COLUMNS.get(name, (name,)), value))
-        if self.root is self:
-            attributes[conventions.EXCHANGE_ID] = self.exchange_id
-        attributes[conventions.SPAN_KIND] = conventions.CHAIN
-        if question is not None and self.privacy.shows_input:
-            text = question[:SPAN_TEXT_LIMIT]
-            attributes[conventions.INPUT_MESSAGES] = _USER_MESSAGE.format(encode(text))
-            attributes[conventions.INPUT_VALUE] = text
-            attributes[conventions.INPUT_MIME_TYPE] = conventions.TEXT_PLAIN
-        if answer is not None and self.privacy.shows_output:
-            text = answer[:SPAN_TEXT_LIMIT]
-            attributes[conventions.OUTPUT_MESSAGES] = _ASSISTANT_MESSAGE.format(encode(text))
-            attributes[conventions.OUTPUT_VALUE] = text
-            attributes[conventions.OUTPUT_MIME_TYPE] = conventions.TEXT_PLAIN
-        return attributes
 
 
 def start_handler_recording(

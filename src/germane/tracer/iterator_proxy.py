@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
@@ -23,7 +23,9 @@ def proxy_iterator(recording: Recording, body: Any, source: Any = None) -> Any:
     kind = type(body)
     if not (hasattr(kind, "__next__") or hasattr(kind, "__anext__") or hasattr(kind, "__aiter__")):
         return None
-    return _proxy_type(kind)(body, recording, source)
+    if kind not in _types:
+        _types[kind] = _make_type(kind)
+    return _types[kind](body, recording, source)
 
 
 class _IteratorProxy:
@@ -53,54 +55,80 @@ class _IteratorProxy:
         self._recording.finish("abandoned")
 
 
-def _next(self: Any) -> Any:
-    return _record_item(self._recording, lambda: next(self._body))
+class _Interception:
+    """The methods that a proxy does not forward unchanged. It has those that the original has."""
 
-
-def _record_item(recording: Recording, take: Callable[[], Any]) -> Any:
-    try:
-        token = recording.enter()
+    def __next__(self: Any) -> Any:
+        recording = self._recording
         try:
-            chunk = take()
-        finally:
-            recording.leave(token)
-    except StopIteration:
-        recording.finish()
-        raise
-    except BaseException as error:
-        recording.fail(error)
-        raise
-    recording.add_chunk(chunk)
-    return chunk
+            token = recording.enter()
+            try:
+                chunk = next(self._body)
+            finally:
+                recording.leave(token)
+        except StopIteration:
+            recording.finish()
+            raise
+        except BaseException as error:
+            recording.fail(error)
+            raise
+        recording.add_chunk(chunk)
+        return chunk
 
-
-async def _anext(self: Any) -> Any:
-    return await _record_async_item(self._recording, lambda: anext(self._body))
-
-
-async def _record_async_item(recording: Recording, take: Callable[[], Awaitable[Any]]) -> Any:
-    try:
-        token = recording.enter()
+    async def __anext__(self: Any) -> Any:
+        recording = self._recording
         try:
-            chunk = await take()
+            token = recording.enter()
+            try:
+                chunk = await anext(self._body)
+            finally:
+                recording.leave(token)
+        except StopAsyncIteration:
+            recording.finish()
+            raise
+        except BaseException as error:
+            recording.fail(error)
+            raise
+        recording.add_chunk(chunk)
+        return chunk
+
+    def __iter__(self: Any) -> Any:
+        return _proxy_of(self, iter(self._body))
+
+    def __aiter__(self: Any) -> Any:
+        return _proxy_of(self, aiter(self._body))
+
+    def __enter__(self: Any) -> Any:
+        entered = self._body.__enter__()
+        return self if entered is self._body else entered
+
+    def __exit__(self: Any, *error: object) -> Any:
+        try:
+            return self._body.__exit__(*error)
         finally:
-            recording.leave(token)
-    except StopAsyncIteration:
-        recording.finish()
-        raise
-    except BaseException as error:
-        recording.fail(error)
-        raise
-    recording.add_chunk(chunk)
-    return chunk
+            self._recording.finish("abandoned")
 
+    async def __aenter__(self: Any) -> Any:
+        entered = await self._body.__aenter__()
+        return self if entered is self._body else entered
 
-def _iter(self: Any) -> Any:
-    return _proxy_of(self, iter(self._body))
+    async def __aexit__(self: Any, *error: object) -> Any:
+        try:
+            return await self._body.__aexit__(*error)
+        finally:
+            self._recording.finish("abandoned")
 
+    def close(self: Any, *args: Any) -> Any:
+        try:
+            return self._body.close(*args)
+        finally:
+            self._recording.finish("abandoned")
 
-def _aiter(self: Any) -> Any:
-    return _proxy_of(self, aiter(self._body))
+    async def aclose(self: Any, *args: Any) -> Any:
+        try:
+            return await self._body.aclose(*args)
+        finally:
+            self._recording.finish("abandoned")
 
 
 def _proxy_of(self: Any, iterator: Any) -> Any:
@@ -108,56 +136,7 @@ def _proxy_of(self: Any, iterator: Any) -> Any:
     return self if iterator is self._body else proxy_iterator(self._recording, iterator, self)
 
 
-def _close(self: Any, *args: Any) -> Any:
-    try:
-        return self._body.close(*args)
-    finally:
-        self._recording.finish("abandoned")
-
-
-async def _aclose(self: Any, *args: Any) -> Any:
-    try:
-        return await self._body.aclose(*args)
-    finally:
-        self._recording.finish("abandoned")
-
-
-def _enter(self: Any) -> Any:
-    entered = self._body.__enter__()
-    return self if entered is self._body else entered
-
-
-def _exit(self: Any, *error: Any) -> Any:
-    try:
-        return self._body.__exit__(*error)
-    finally:
-        self._recording.finish("abandoned")
-
-
-async def _aenter(self: Any) -> Any:
-    entered = await self._body.__aenter__()
-    return self if entered is self._body else entered
-
-
-async def _aexit(self: Any, *error: Any) -> Any:
-    try:
-        return await self._body.__aexit__(*error)
-    finally:
-        self._recording.finish("abandoned")
-
-
-_INTERCEPTED: dict[str, Callable[..., Any]] = {
-    "__next__": _next,
-    "__anext__": _anext,
-    "__iter__": _iter,
-    "__aiter__": _aiter,
-    "__enter__": _enter,
-    "__exit__": _exit,
-    "__aenter__": _aenter,
-    "__aexit__": _aexit,
-    "close": _close,
-    "aclose": _aclose,
-}
+_INTERCEPTED = {name: method for name, method in vars(_Interception).items() if callable(method)}
 _NOT_FORWARDED = {
     "__class__",
     "__class_getitem__",
@@ -174,24 +153,15 @@ _NOT_FORWARDED = {
 """Special methods of the proxy itself. The others are forwarded explicitly: Python looks them up on the type."""
 
 
-def _proxy_type(kind: type) -> type[_IteratorProxy]:
-    if kind not in _types:
-        _types[kind] = _make_type(kind)
-    return _types[kind]
-
-
 def _make_type(kind: type) -> type[_IteratorProxy]:
     """Create the proxy type of a type, with exactly the special methods that the type has."""
+
+    def forward(name: str) -> Callable[..., Any]:
+        return lambda self, *args, **kwargs: getattr(self._body, name)(*args, **kwargs)
+
     special = (
         name for name in dir(kind) if name.startswith("__") and name.endswith("__") and name not in _NOT_FORWARDED
     )
-    methods: dict[str, Any] = {name: _forward(name) for name in special if callable(getattr(kind, name, None))}
+    methods: dict[str, Any] = {name: forward(name) for name in special if callable(getattr(kind, name, None))}
     methods.update({name: method for name, method in _INTERCEPTED.items() if hasattr(kind, name)})
     return type(kind.__name__, (_IteratorProxy,), {"__slots__": (), **methods})
-
-
-def _forward(name: str) -> Callable[..., Any]:
-    def forward(self: Any, *args: Any, **kwargs: Any) -> Any:
-        return getattr(self._body, name)(*args, **kwargs)
-
-    return forward

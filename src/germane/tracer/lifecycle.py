@@ -8,8 +8,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from germane.tracer import annotation, connection, provider
-from germane.tracer.telemetry import counters
+from germane.tracer import annotation, connection, provider, telemetry
 
 
 def connect(**settings: Any) -> None:
@@ -26,12 +25,12 @@ def disconnect(timeout: float = 10.0) -> bool:
     provider.release()
     annotation.log_rejected_calls(connection.current_connection())
     connection.set_connection(None)
-    return _finish_within(timeout, provider.close, counters.close)
+    return _finish_within(timeout, provider.close, telemetry.close)
 
 
 def flush(timeout: float) -> bool:
     """Export everything that is waiting. Return False if that took longer than ``timeout`` seconds."""
-    return _finish_within(timeout, partial(provider.flush, timeout), partial(counters.flush, timeout))
+    return _finish_within(timeout, partial(provider.flush, timeout), partial(telemetry.flush, timeout))
 
 
 def _finish_within(seconds: float, *calls: Callable[[], object]) -> bool:

@@ -14,7 +14,7 @@ from opentelemetry import trace
 
 from germane.tracer import conventions
 from germane.tracer.connection import Connection, current_connection
-from germane.tracer.otlp_environment import otlp_endpoint, uses_grpc
+from germane.tracer.exporters import otlp_endpoint, uses_grpc
 from germane.tracer.score_processor import ScoreSpanProcessor, forget_closed_processors, score_processors
 
 if TYPE_CHECKING:

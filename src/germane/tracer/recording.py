@@ -187,10 +187,12 @@ class Recording(ABC):
         """Return type and message of an error. The message is redacted like an answer, which it may quote."""
         if status != "error" or error is None:
             return None
-        name = guarded("the type of an error", _type_name, error, problems=self.problems) or "error"
+        name = guarded(
+            "the type of an error", lambda: clean(as_text(type(error).__name__), 200), problems=self.problems
+        )
         message = guarded("the message of an error", lambda: as_text(str(error)), problems=self.problems)
         message = self.privacy.screen("error", message, self.problems)
-        return f"{name}: {message}" if message else name
+        return f"{name or 'error'}: {message}" if message else name or "error"
 
     def _record_exception(self, error: BaseException, error_text: str) -> None:
         """Record an exception event, as OpenTelemetry does. Message and stack trace only where text is allowed."""
@@ -229,10 +231,6 @@ def enclosing_recording(context: OTelContext | None = None) -> EnclosingRecordin
     while recording is not None and not recording.active:
         recording = recording.outer
     return recording
-
-
-def _type_name(error: BaseException) -> str:
-    return clean(as_text(type(error).__name__), 200)
 
 
 def _qualified_type_name(error: BaseException) -> str:

@@ -180,34 +180,31 @@ class ScoreSpanProcessor(SpanProcessor):
         if not self._announced:  # read without the lock: the handler's own thread announced the span just before
             self.processor.on_end(span)
             return
-        for exported in self._hold(span):
-            self.processor.on_end(exported)
-
-    def _hold(self, span: ReadableSpan) -> list[ReadableSpan]:
-        """Hold a span if it was announced, and return the spans to export now."""
         context = span.context
         key = (context.trace_id, context.span_id) if context else (0, 0)
         with self._lock:
-            if self._announced.pop(key, self) is self:
-                return [span]
-            attributes = self._stash.pop(key, None)
+            is_announced = self._announced.pop(key, self) is None
+            attributes = self._stash.pop(key, None) if is_announced else None
+            ready = [span]
             if attributes is not None:
                 self._counts.scored += 1
-                return [ScoredSpan(span, attributes)]
-            if self.closed or self.max_delay <= 0:
-                return [span]
-            self._counts.held += 1
-            self._held[key] = (time.monotonic() + self.max_delay, span)
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._export_expired, name="germane-score-spans", daemon=True)
-                self._thread.start()
-            elif len(self._held) == 1:
-                self._wake.notify()
-            overflow = []
-            while len(self._held) > self.max_spans:
-                overflow.append(self._held.popitem(last=False)[1][1])
-            self._counts.overflow += len(overflow)
-            return overflow
+                ready = [ScoredSpan(span, attributes)]
+            elif is_announced and not self.closed and self.max_delay > 0:
+                self._counts.held += 1
+                self._held[key] = (time.monotonic() + self.max_delay, span)
+                if self._thread is None:
+                    self._thread = threading.Thread(
+                        target=self._export_expired, name="germane-score-spans", daemon=True
+                    )
+                    self._thread.start()
+                elif len(self._held) == 1:
+                    self._wake.notify()
+                ready = []
+                while len(self._held) > self.max_spans:
+                    ready.append(self._held.popitem(last=False)[1][1])
+                self._counts.overflow += len(ready)
+        for exported in ready:
+            self.processor.on_end(exported)
 
     def _export_expired(self) -> None:
         """Export spans whose delay is over, until the processor is shut down. Runs in a thread of its own."""

@@ -48,16 +48,33 @@ def value_reader(selector: Selector) -> ValueReader:
     Raises:
         UsageError: The selector is neither a path nor a callable.
     """
-    if isinstance(selector, str):
-        return _path_reader(selector)
-    if not callable(selector):
-        raise UsageError(f"a selector is a dotted path or a callable, not {type(selector).__name__}")
-    signature = signature_of(selector)
-    takes_a_value = signature is None or any(
-        parameter.kind not in {parameter.KEYWORD_ONLY, parameter.VAR_KEYWORD}
-        for parameter in signature.parameters.values()
-    )
-    return selector if takes_a_value else lambda _value: selector()
+    if not isinstance(selector, str):
+        if not callable(selector):
+            raise UsageError(f"a selector is a dotted path or a callable, not {type(selector).__name__}")
+        signature = signature_of(selector)
+        takes_a_value = signature is None or any(
+            parameter.kind not in {parameter.KEYWORD_ONLY, parameter.VAR_KEYWORD}
+            for parameter in signature.parameters.values()
+        )
+        return selector if takes_a_value else lambda _value: selector()
+    steps = selector.split(".")
+    if not all(steps):
+        raise UsageError(f"{selector!r} is not a valid dotted path: one of its parts is empty")
+
+    def read(value: Any) -> Any:
+        for step in steps:
+            try:
+                if isinstance(value, Mapping):
+                    value = value[step]
+                elif isinstance(value, Sequence) and step.lstrip("-").isdigit():
+                    value = value[int(step)]
+                else:
+                    value = getattr(value, step)
+            except (AttributeError, LookupError, TypeError):
+                raise UsageError(f"{selector!r} does not match: {type(value).__name__} has no {step!r}") from None
+        return value
+
+    return read
 
 
 def argument_reader(selector: Selector) -> ValueReader:
@@ -72,27 +89,3 @@ def chunk_reader(selector: Selector) -> ValueReader:
     if not isinstance(selector, str):
         return read
     return lambda chunk: read(json.loads(chunk) if isinstance(chunk, str | bytes) else chunk)
-
-
-def _path_reader(path: str) -> ValueReader:
-    steps = path.split(".")
-    if not all(steps):
-        raise UsageError(f"{path!r} is not a valid dotted path: one of its parts is empty")
-
-    def read(value: Any) -> Any:
-        for step in steps:
-            try:
-                value = _step_into(value, step)
-            except (AttributeError, LookupError, TypeError):
-                raise UsageError(f"{path!r} does not match: {type(value).__name__} has no {step!r}") from None
-        return value
-
-    return read
-
-
-def _step_into(value: Any, name: str) -> Any:
-    if isinstance(value, Mapping):
-        return value[name]
-    if isinstance(value, Sequence) and name.lstrip("-").isdigit():
-        return value[int(name)]
-    return getattr(value, name)

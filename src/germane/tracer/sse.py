@@ -62,17 +62,16 @@ class EventReader(TextReader):
     def feed(self, chunk: RawChunk) -> Sequence[str]:
         (text,) = super().feed(chunk)
         *lines, self._rest = (self._rest + text).replace("\r\n", "\n").split("\n")
-        return [data for line in lines if (data := self._read_line(line)) not in {None, END_OF_STREAM}]
-
-    def close(self) -> Sequence[str]:
-        return self.feed("\n\n")
-
-    def _read_line(self, line: str) -> str | None:
-        """Return the data of the event that an empty line ends."""
-        if line:
+        events = []
+        for line in lines:
             name, _, value = line.partition(":")
             if name == "data":
                 self._data.append(value.removeprefix(" "))
-            return None
-        data, self._data = "\n".join(self._data), []
-        return data or None
+            elif not line:  # ends the event
+                data, self._data = "\n".join(self._data), []
+                if data and data != END_OF_STREAM:
+                    events.append(data)
+        return events
+
+    def close(self) -> Sequence[str]:
+        return self.feed("\n\n")

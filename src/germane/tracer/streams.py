@@ -67,8 +67,10 @@ def record_stream(recording: Recording, result: Any) -> Any:
         return _named_like(result, recorded, recording)
     if hasattr(kind, "body_iterator") or "body_iterator" in getattr(result, "__dict__", ()):
         return _record_response(recording, result, "body_iterator", getattr(result, "media_type", None))
-    if hasattr(kind, "is_streamed"):
-        return _record_flask_response(recording, result)
+    if hasattr(kind, "is_streamed"):  # a Flask response
+        if not result.is_streamed or result.direct_passthrough:  # its body is complete already, or a file
+            return None
+        return _record_response(recording, result, "response", result.mimetype)
     if issubclass(kind, io.IOBase):  # an open file is iterable, but is not a stream of chunks
         return None
     return proxy_iterator(recording, result)
@@ -175,13 +177,6 @@ def _record_response(recording: Recording, response: Any, body: str, media_type:
     setattr(response, body, recorded)
     weakref.finalize(response, recording.finish, "abandoned").atexit = False
     return response
-
-
-def _record_flask_response(recording: Recording, response: Any) -> Any:
-    """Record a Flask response. Return None if its body is complete already, or a file."""
-    if not response.is_streamed or response.direct_passthrough:
-        return None
-    return _record_response(recording, response, "response", response.mimetype)
 
 
 def _status_after(value: object) -> Status:

@@ -16,8 +16,8 @@ import click
 from germane import sanitize
 from germane.cli.core.output import as_json, database, print_json, print_table
 from germane.cli.core.params import Since
+from germane.cli.core.render import describe_learning
 from germane.cli.core.store import load_settings_for, open_store
-from germane.cli.render.baseline import describe_learning
 from germane.errors import UsageError
 
 if TYPE_CHECKING:

@@ -67,8 +67,7 @@ def check(context: click.Context, quick: bool, hours: int, database: str | None,
     try:
         store.check()
         report, usage = store.integrity.check_integrity(quick=quick, hours=hours), store.integrity.measure_disk_usage()
-        findings = [*_check_tables(store.name, report), *_check_counts(report), *_check_rollups(report)]
-        findings.append(_check_disk_usage(usage))
+        findings = [*_check_integrity(store.name, report), _check_disk_usage(usage)]
         content = {"integrity": asdict(report), "disk_usage": asdict(usage)}
     except DatabaseNotMigrated as error:
         findings = [Finding("tables", "error", str(error), "germane db upgrade")]
@@ -119,7 +118,8 @@ def rollup(database: str | None, as_json: bool) -> None:  # noqa: FBT001 - click
         click.echo(f"Updated the rollups of {sanitize.count_noun(hours, 'hour')} in {name}.")
 
 
-def _check_tables(name: str, report: IntegrityReport) -> Iterator[Finding]:
+def _check_integrity(name: str, report: IntegrityReport) -> Iterator[Finding]:
+    """Report on the file, the tables, the counts and the rollups."""
     for damage in report.damage:
         fix = "stop all writers, keep a copy of the file, restore the last backup; or save the rows: germane export"
         yield Finding("database", "error", f"{name} is damaged: {damage}", fix)
@@ -129,9 +129,6 @@ def _check_tables(name: str, report: IntegrityReport) -> Iterator[Finding]:
         yield Finding("tables", "error", f"{missing} is missing", "restore a backup, or import into a new database")
     if not report.missing:
         yield Finding("tables", "ok", f"up to date, with {report.tables} tables and {report.indexes} indexes")
-
-
-def _check_counts(report: IntegrityReport) -> Iterator[Finding]:
     for tally in report.tally_mismatches:
         names = (sanitize.line(name, 40) for name in (tally.service, tally.route, tally.scorer) if name)
         message = f"{', '.join(names)}: {tally.seen} seen, but {tally.accounted} scored, skipped, failed or pending"
@@ -140,9 +137,6 @@ def _check_counts(report: IntegrityReport) -> Iterator[Finding]:
     if not report.tally_mismatches:
         message = f"seen = scored + skipped + failed + pending for all {report.counted} services, routes and scorers"
         yield Finding("counts", "ok", message)
-
-
-def _check_rollups(report: IntegrityReport) -> Iterator[Finding]:
     for hour in report.wrong_hours:
         message = f"the rollup of the hour from {hour:%Y-%m-%d %H:%M} UTC does not match its rows"
         fix = "another program may have written to the tables; report a bug otherwise"

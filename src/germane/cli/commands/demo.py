@@ -13,9 +13,8 @@ import click
 
 from germane import sanitize
 from germane.cli.commands.worst import describe_answer
-from germane.cli.core.output import as_json, print_json
+from germane.cli.core.output import as_json, open_in_browser, print_json
 from germane.cli.core.signals import handle_shutdown_signals
-from germane.cli.core.terminal import open_in_browser
 from germane.demo import BROKEN_ROUTE, DURATION, FAULT_TIME
 
 if TYPE_CHECKING:
@@ -57,7 +56,19 @@ def command(headless: bool, seconds: float, as_json: bool) -> None:  # noqa: FBT
             result = run_demo(callback, duration=seconds)
     click.echo("\n".join(describe_result(result)))
     if not headless and sys.stdout.isatty():
-        _serve_dashboard(result.database)
+        from germane.dashboard import DashboardServer, create_app
+        from germane.demo import RULE, SCORER
+        from germane.settings import load_settings
+
+        settings = load_settings(database=result.database, dashboard_token=None, rules=[{"scorer": SCORER, **RULE}])
+        with handle_shutdown_signals() as shutdown:
+            server = DashboardServer(create_app(settings), host="127.0.0.1", port=0)
+            with server.running():
+                url = f"{server.address}/?window=24h"
+                click.echo(f"\nDashboard: {url}\nPress Ctrl-C to stop.")
+                open_in_browser(url)
+                while server.is_serving and not shutdown.wait(1.0):
+                    pass
 
 
 def describe_result(result: DemoResult) -> list[str]:
@@ -139,23 +150,6 @@ def _show_progress() -> Iterator[ProgressCallback]:
                     bar.console.print(event, markup=False, highlight=False)
 
         yield update
-
-
-def _serve_dashboard(database: str) -> None:
-    """Serve the dashboard for the captured data until a shutdown signal arrives."""
-    from germane.dashboard import DashboardServer, create_app
-    from germane.demo import RULE, SCORER
-    from germane.settings import load_settings
-
-    settings = load_settings(database=database, dashboard_token=None, rules=[{"scorer": SCORER, **RULE}])
-    with handle_shutdown_signals() as shutdown:
-        server = DashboardServer(create_app(settings), host="127.0.0.1", port=0)
-        with server.running():
-            url = f"{server.address}/?window=24h"
-            click.echo(f"\nDashboard: {url}\nPress Ctrl-C to stop.")
-            open_in_browser(url)
-            while server.is_serving and not shutdown.wait(1.0):
-                pass
 
 
 def _wrap(text: str) -> str:

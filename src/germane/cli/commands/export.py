@@ -69,17 +69,31 @@ def command(
     Writes to FILE or standard output. JSONL contains everything, and `germane import` restores it. CSV and Parquet
     contain one row per exchange and scorer, for spreadsheets and notebooks.
     """
-    from germane.storage import ExportSelection
+    from germane.storage import ExportSelection, dump_line
 
     format_ = format_ or _FORMATS.get(file.suffix.lower()) or ("jsonl" if file == STDOUT else None)
     if format_ is None:
         raise click.UsageError(f"cannot tell the format of {file}; add --format, or use .jsonl, .csv or .parquet")
     selection = ExportSelection(since=since, until=until, route=route, scorer=scorer)
     with open_store(database) as store, _open_output(file) as target:
+        exchange_count = row_count = 0
         if format_ == "jsonl":
-            written = _write_jsonl(store, selection, target)
+            for page in iter_pages(store, selection):
+                target.write("".join(f"{dump_line(record)}\n" for record in page).encode())
+                exchange_count += len(page)
+            markers = store.trends.list_markers(since=selection.since, until=selection.until, limit=None)
+            lines = [dump_line(item) for item in store.transfer.load_dropped(selection)]
+            lines += [dump_line(marker) for marker in markers]
+            target.write("".join(f"{line}\n" for line in lines).encode())
+            written = sanitize.count_noun(exchange_count, "exchange")
         else:
-            written = _write_flat(store, selection, CsvWriter(target) if format_ == "csv" else ParquetWriter(target))
+            with CsvWriter(target) if format_ == "csv" else ParquetWriter(target) as writer:
+                for page in iter_pages(store, selection):
+                    rows = [row for record in page for row in flatten(record)]
+                    writer.write(rows)
+                    exchange_count, row_count = exchange_count + len(page), row_count + len(rows)
+            exchanges = sanitize.count_noun(exchange_count, "exchange")
+            written = f"{sanitize.count_noun(row_count, 'row')} of {exchanges}"
     if file != STDOUT:
         click.echo(f"Wrote {written} to {file}.", err=True)
 
@@ -118,30 +132,6 @@ def iter_pages(store: TrackingStore, selection: ExportSelection) -> Iterator[lis
     while page:
         yield page
         page = store.transfer.load_records(selection, after=page[-1], limit=PAGE_SIZE)
-
-
-def _write_jsonl(store: TrackingStore, selection: ExportSelection, target: IO[bytes]) -> str:
-    from germane.storage import dump_line
-
-    count = 0
-    for page in iter_pages(store, selection):
-        target.write("".join(f"{dump_line(record)}\n" for record in page).encode())
-        count += len(page)
-    markers = store.trends.list_markers(since=selection.since, until=selection.until, limit=None)
-    lines = [dump_line(item) for item in store.transfer.load_dropped(selection)]
-    lines += [dump_line(marker) for marker in markers]
-    target.write("".join(f"{line}\n" for line in lines).encode())
-    return sanitize.count_noun(count, "exchange")
-
-
-def _write_flat(store: TrackingStore, selection: ExportSelection, writer: CsvWriter | ParquetWriter) -> str:
-    exchange_count = row_count = 0
-    with writer:
-        for page in iter_pages(store, selection):
-            rows = [row for record in page for row in flatten(record)]
-            writer.write(rows)
-            exchange_count, row_count = exchange_count + len(page), row_count + len(rows)
-    return f"{sanitize.count_noun(row_count, 'row')} of {sanitize.count_noun(exchange_count, 'exchange')}"
 
 
 def flatten(record: ExchangeRecord) -> Iterator[FlatRow]:

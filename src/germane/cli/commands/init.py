@@ -5,9 +5,10 @@ from __future__ import annotations
 import importlib.util
 import os
 import tomllib
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 from urllib.parse import urlsplit
 
 import click
@@ -98,7 +99,11 @@ def detect_environment(directory: Path) -> DetectedEnvironment:
     keys = [name for name in ("GERMANE_API_KEY", "OPENAI_API_KEY") if os.environ.get(name, "").strip()]
     model = os.environ.get("GERMANE_JUDGE") or os.environ.get("OPENAI_MODEL")
     url = os.environ.get("GERMANE_BASE_URL") or os.environ.get("OPENAI_BASE_URL")
-    name = _read_project_name(directory / "pyproject.toml") or directory.resolve().name
+    name, project = directory.resolve().name, None
+    with suppress(OSError, UnicodeDecodeError, tomllib.TOMLDecodeError):
+        project = tomllib.loads((directory / "pyproject.toml").read_text(encoding="utf-8")).get("project")
+    if isinstance(project, dict) and isinstance(project.get("name"), str):
+        name = project["name"] or name
     return DetectedEnvironment(
         service=sanitize.line(name, MAX_TEXT_LENGTH).strip() or "app",
         key_variable=keys[0] if keys else None,
@@ -114,16 +119,6 @@ def detect_environment(directory: Path) -> DetectedEnvironment:
         has_embedder=_are_installed(*_EMBEDDER_MODULES),
         has_local_judge=_are_installed(*_LOCAL_JUDGE_MODULES),
     )
-
-
-def _read_project_name(file: Path) -> str | None:
-    try:
-        content: dict[str, Any] = tomllib.loads(file.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError):
-        return None
-    project = content.get("project")
-    name = project.get("name") if isinstance(project, dict) else None
-    return name if isinstance(name, str) else None
 
 
 def _strip_url(url: str) -> str | None:
@@ -144,11 +139,6 @@ def _are_installed(*modules: str) -> bool:
 
 def render_settings(detected: DetectedEnvironment) -> str:
     """Return the content of the file."""
-    service = f"service = {_quote(detected.service)}"
-    return "\n\n".join([_HEAD, service, _render_database(detected), _render_judge(detected), _REST]) + "\n"
-
-
-def _render_database(detected: DetectedEnvironment) -> str:
     lines = [
         "# Where to store answers and scores: an SQLite file, or PostgreSQL for more than one machine.",
         '# database = "sqlite:///germane.db"',
@@ -159,7 +149,8 @@ def _render_database(detected: DetectedEnvironment) -> str:
         lines.append(f"# {variable} contains a PostgreSQL URL. germane creates its own tables there, such as exchange.")
         lines += [] if detected.has_postgresql_driver else ["# It requires a driver: pip install 'germane[postgres]'"]
         lines.append(f'# database = "env:{variable}"')
-    return "\n".join(lines)
+    service, database = f"service = {_quote(detected.service)}", "\n".join(lines)
+    return "\n\n".join([_HEAD, service, database, _render_judge(detected), _REST]) + "\n"
 
 
 def _render_judge(detected: DetectedEnvironment) -> str:

@@ -11,8 +11,8 @@ from germane import sanitize
 from germane.annotation import Marker
 from germane.cli.core.output import as_json, database, print_json
 from germane.cli.core.params import NameValue, PastTime
+from germane.cli.core.render import marker_as_dict
 from germane.cli.core.store import load_settings_for, open_store
-from germane.cli.render.comparison import marker_as_dict
 from germane.exchange import new_exchange_id
 
 MAX_NAME_LENGTH: Final = 500

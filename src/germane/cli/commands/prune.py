@@ -1,16 +1,26 @@
-"""``germane prune``: apply retention limits now."""
+"""``germane prune`` and ``germane forget``: apply retention limits now, and delete all data of one person."""
 
 from __future__ import annotations
 
+import sys
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from germane.cli.core.output import as_json, database, print_json
-from germane.cli.core.params import Age, ByteSizeType
+from germane import sanitize
+from germane.cli.core.output import EXIT_ERROR, as_json, database, print_json
+from germane.cli.core.params import Age, ByteSizeType, NameValue
 from germane.cli.core.store import load_settings_for, open_store
+
+if TYPE_CHECKING:
+    from germane.storage import PruneResult
+
+REMAINING_DATA: Final = """\
+Not deleted: counts, which identify nobody; exported spans, sent alerts and exported files; backups; and, for some time,
+bytes in the database's log, which 'germane db vacuum' empties on SQLite. Exchanges that a process has captured but not
+yet written arrive within seconds: run this command again then."""
 
 
 @click.command("prune")
@@ -60,3 +70,63 @@ def command(
         )
         excess = f", over the limit of {limit / 1e6:.1f} MB: {reason}"
     click.echo(f"  size: {size / 1e6:.1f} MB{excess}")
+
+
+@click.command("forget")
+@click.option("--user", help="User id of the exchanges. Also deletes the labels that this user gave.")
+@click.option("--session", help="Session id of the exchanges.")
+@click.option(
+    "--attribute", type=NameValue(), help="Attribute of the exchanges, such as tenant=acme. Flags are true or false."
+)
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
+@click.option("--dry-run", is_flag=True, help="Only show what would be deleted.")
+@database
+@as_json
+@click.pass_context
+def forget(
+    context: click.Context,
+    user: str | None,
+    session: str | None,
+    attribute: tuple[str, str] | None,
+    yes: bool,  # noqa: FBT001 - click passes it by name
+    dry_run: bool,  # noqa: FBT001
+    database: str | None,
+    as_json: bool,  # noqa: FBT001
+) -> None:
+    """Delete all exchanges of a user, a session or an attribute.
+
+    Their scores and labels are deleted too.
+    """
+    selector: dict[str, Any] = {"user": user, "session": session, "attribute": attribute}
+    given = {name: value for name, value in selector.items() if value is not None}
+    if len(given) != 1 or not all(given.values()):
+        raise click.UsageError("give exactly one of --user, --session and --attribute")
+    must_confirm = not (yes or dry_run)
+    if must_confirm and (as_json or not sys.stdin.isatty()):
+        raise click.UsageError("no terminal to confirm on; pass --yes, or --dry-run to preview")
+    ((kind, value),) = given.items()
+    who = f"{kind} {sanitize.line(value if isinstance(value, str) else '='.join(value), 80)}"
+    with open_store(database) as store:
+        if must_confirm and (preview := store.retention.forget(**selector, dry_run=True)):
+            click.echo(f"{store.name} contains for {who}: {_format_counts(preview)}")
+            if not click.confirm("Delete permanently?"):
+                click.echo("Nothing was deleted.")
+                context.exit(EXIT_ERROR)
+        removed, name = store.retention.forget(**selector, dry_run=dry_run), store.name
+    if as_json:
+        print_json({"database": name, "dry_run": dry_run, "removed": asdict(removed)})
+    elif not removed:
+        click.echo(f"{name} contains nothing for {who}.")
+    else:
+        action = "Would delete" if dry_run else "Deleted"
+        click.echo(f"{action} from {name}: {_format_counts(removed)}.\n{REMAINING_DATA}")
+
+
+def _format_counts(removed: PruneResult) -> str:
+    counts = {
+        "exchange": removed.exchanges,
+        "score": removed.scores,
+        "label": removed.feedback,
+        "pending task": removed.expired,
+    }
+    return ", ".join(sanitize.count_noun(count, noun) for noun, count in counts.items() if count)

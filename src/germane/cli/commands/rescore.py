@@ -22,7 +22,7 @@ from germane.score import UnscoredReason
 if TYPE_CHECKING:
     from germane.cli.commands.estimate.forecast import ScorerForecast
     from germane.settings import Settings
-    from germane.storage import AnswerFilter, RescoreResult, TrackingStore
+    from germane.storage import AnswerFilter, TrackingStore
 
 ANSWERS_PER_TRANSACTION: Final = 500
 SAMPLE_SIZE: Final = 20
@@ -101,7 +101,24 @@ def command(
                 pairs = plan.pairs[start : start + ANSWERS_PER_TRANSACTION]
                 outcome += store.queue.rescore(pairs, plan.fingerprints, budgeted=settings.budget is not None)
     if as_json:
-        print_json(_as_dict(plan, forecasts, outcome))
+        by_scorer = {forecast.scorer: forecast for forecast in forecasts}
+        content: dict[str, Any] = {
+            "dry_run": outcome is None,
+            "answers": len(plan.pairs),
+            "is_limited": plan.is_limited,
+            "scorers": [
+                {
+                    "scorer": name,
+                    "fingerprint": plan.fingerprints[name],
+                    "answers": count,
+                    "requests": by_scorer[name].requests if name in by_scorer else None,
+                    "cost_usd": by_scorer[name].cost_usd if name in by_scorer else None,
+                }
+                for name, count in plan.counts.items()
+            ],
+            "outcome": None if outcome is None else asdict(outcome),
+        }
+        print_json(content)
     elif outcome is not None:
         for name, count in asdict(outcome).items():
             if count:
@@ -215,23 +232,3 @@ def _print_plan(plan: RescorePlan, forecasts: Sequence[ScorerForecast], *, is_se
             "note: rescoring only low scores raises the mean slightly, because some scores rise by chance (regression "
             "to the mean)"
         )
-
-
-def _as_dict(plan: RescorePlan, forecasts: Sequence[ScorerForecast], outcome: RescoreResult | None) -> dict[str, Any]:
-    by_scorer = {forecast.scorer: forecast for forecast in forecasts}
-    return {
-        "dry_run": outcome is None,
-        "answers": len(plan.pairs),
-        "is_limited": plan.is_limited,
-        "scorers": [
-            {
-                "scorer": name,
-                "fingerprint": plan.fingerprints[name],
-                "answers": count,
-                "requests": by_scorer[name].requests if name in by_scorer else None,
-                "cost_usd": by_scorer[name].cost_usd if name in by_scorer else None,
-            }
-            for name, count in plan.counts.items()
-        ],
-        "outcome": None if outcome is None else asdict(outcome),
-    }

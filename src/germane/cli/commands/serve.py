@@ -11,9 +11,8 @@ from typing import Any, Final
 
 import click
 
-from germane.cli.core.output import EXIT_ERROR, database
+from germane.cli.core.output import EXIT_ERROR, database, open_in_browser
 from germane.cli.core.signals import handle_shutdown_signals
-from germane.cli.core.terminal import open_in_browser
 
 DEFAULT_PORT: Final = 8642
 WORKER_SHUTDOWN_TIMEOUT: Final = 30.0

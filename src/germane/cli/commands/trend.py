@@ -10,14 +10,11 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from germane import sanitize
-from germane.cli.core.output import as_json, database, print_json
+from germane.cli.core import trend_chart
+from germane.cli.core.output import as_json, database, detect_terminal, print_json
 from germane.cli.core.params import Duration, PastTime
+from germane.cli.core.render import MIN_SAMPLES, coverage_as_dict, find_baseline_mean, marker_as_dict
 from germane.cli.core.store import open_store
-from germane.cli.core.terminal import detect_terminal
-from germane.cli.render import trend_chart
-from germane.cli.render.baseline import find_baseline_mean
-from germane.cli.render.comparison import MIN_SAMPLES, marker_as_dict
-from germane.cli.render.coverage import coverage_as_dict
 
 if TYPE_CHECKING:
     from germane.alert import Alert
@@ -71,7 +68,7 @@ def command(
         query = ScoreTrendQuery(scorer, since, end, bucket, service, route, by)
         trend = load_score_trend(store, query)
     if as_json:
-        print_json(_as_dict(trend))
+        print_json(trend.as_dict())
     else:
         click.echo("\n".join(_format_lines(trend)))
 
@@ -100,6 +97,40 @@ class ScoreTrend:
     baseline: float | None
     markers: list[Marker]
     alerts: list[Alert]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the trend for JSON."""
+        query = self.query
+        return {
+            "scorer": query.scorer,
+            "service": query.service,
+            "route": query.route,
+            "by": query.by,
+            "since": query.since,
+            "until": query.until,
+            "bucket_seconds": query.bucket.total_seconds(),
+            "min_samples": MIN_SAMPLES,
+            "baseline": self.baseline,
+            "buckets": [
+                {
+                    "start": bucket.start,
+                    "group": bucket.group,
+                    "fingerprint": bucket.fingerprint,
+                    "begins": bucket.judge_changed,
+                    "n": bucket.n,
+                    "has_min_samples": bucket.has_min_samples,
+                    "mean": bucket.mean,
+                    "interval": bucket.interval,
+                    "low_share": bucket.low_share,
+                    "noncommittal_share": bucket.noncommittal_share,
+                    "correlation": bucket.correlation,
+                    "coverage": None if bucket.coverage is None else coverage_as_dict(bucket.coverage),
+                }
+                for bucket in self.buckets
+            ],
+            "markers": list(map(marker_as_dict, self.markers)),
+            "alerts": [{name: getattr(alert, name) for name in _ALERT_FIELDS} for alert in self.alerts],
+        }
 
 
 def load_score_trend(store: TrackingStore, query: ScoreTrendQuery) -> ScoreTrend:
@@ -156,7 +187,16 @@ def _format_lines(trend: ScoreTrend) -> Iterator[str]:
     if query.by is not None:
         yield from trend_chart.draw_groups(picture, buckets)
     else:
-        yield from trend_chart.draw_trend(picture, buckets, _annotations(trend))
+        annotations = [
+            trend_chart.ChartAnnotation(marker.at, f"marker {sanitize.line(marker.name, 60)}")
+            for marker in trend.markers
+        ]
+        for alert in trend.alerts:  # placed at its onset, or at the start of the window if that is later
+            onset, since = alert.onset or alert.starts_at, query.since
+            earlier = f" since {onset:%b %d %H:%M}" if onset < since else ""
+            text = f"alert{earlier}: {sanitize.line(alert.message or alert.rule, 120)}"
+            annotations.append(trend_chart.ChartAnnotation(max(onset, since), text))
+        yield from trend_chart.draw_trend(picture, buckets, annotations)
     yield ""
     if corrected := sum(bucket.correlation is not None for bucket in buckets):
         yield f"{corrected} of {len(buckets)} means are corrected by a free local score of all answers."
@@ -174,51 +214,3 @@ def _format_duration(duration: timedelta) -> str:
         if count and not rest:
             return unit if count == 1 else f"{count} {unit}s"
     return str(duration)
-
-
-def _annotations(trend: ScoreTrend) -> list[trend_chart.ChartAnnotation]:
-    """Return markers and alerts. An alert is placed at its onset, or at the start of the window if that is later."""
-    annotations = [
-        trend_chart.ChartAnnotation(marker.at, f"marker {sanitize.line(marker.name, 60)}") for marker in trend.markers
-    ]
-    for alert in trend.alerts:
-        onset, since = alert.onset or alert.starts_at, trend.query.since
-        earlier = f" since {onset:%b %d %H:%M}" if onset < since else ""
-        text = f"alert{earlier}: {sanitize.line(alert.message or alert.rule, 120)}"
-        annotations.append(trend_chart.ChartAnnotation(max(onset, since), text))
-    return annotations
-
-
-def _as_dict(trend: ScoreTrend) -> dict[str, Any]:
-    query = trend.query
-    return {
-        "scorer": query.scorer,
-        "service": query.service,
-        "route": query.route,
-        "by": query.by,
-        "since": query.since,
-        "until": query.until,
-        "bucket_seconds": query.bucket.total_seconds(),
-        "min_samples": MIN_SAMPLES,
-        "baseline": trend.baseline,
-        "buckets": list(map(_bucket_as_dict, trend.buckets)),
-        "markers": list(map(marker_as_dict, trend.markers)),
-        "alerts": [{name: getattr(alert, name) for name in _ALERT_FIELDS} for alert in trend.alerts],
-    }
-
-
-def _bucket_as_dict(bucket: Bucket) -> dict[str, Any]:
-    return {
-        "start": bucket.start,
-        "group": bucket.group,
-        "fingerprint": bucket.fingerprint,
-        "begins": bucket.judge_changed,
-        "n": bucket.n,
-        "has_min_samples": bucket.has_min_samples,
-        "mean": bucket.mean,
-        "interval": bucket.interval,
-        "low_share": bucket.low_share,
-        "noncommittal_share": bucket.noncommittal_share,
-        "correlation": bucket.correlation,
-        "coverage": None if bucket.coverage is None else coverage_as_dict(bucket.coverage),
-    }

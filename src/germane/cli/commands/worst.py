@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from germane import sanitize
-from germane.cli.core.output import as_json, database, print_json
+from germane.cli.core.output import as_json, database, detect_terminal, print_json
 from germane.cli.core.params import Since
 from germane.cli.core.store import open_store
-from germane.cli.core.terminal import detect_terminal
 
 if TYPE_CHECKING:
     from germane.storage import ScoredExchange
@@ -39,7 +38,24 @@ def command(
     with open_store(database) as store:
         answers = store.answers.worst(since=since, route=route, scorer=scorer, limit=limit)
     if as_json:
-        print_json({"since": since, "answers": [_as_dict(answer) for answer in answers]})
+        listed = [
+            {
+                "exchange_id": answer.exchange.id,
+                "trace_id": answer.exchange.trace_id,
+                "service": answer.exchange.service,
+                "route": answer.exchange.route,
+                "started_at": answer.exchange.started_at,
+                "question": answer.exchange.question,
+                "answer": answer.exchange.answer,
+                "scorer": answer.score.scorer,
+                "fingerprint": answer.score.fingerprint,
+                "value": answer.score.value,
+                "label": answer.score.label,
+                "details": dict(answer.score.details),
+            }
+            for answer in answers
+        ]
+        print_json({"since": since, "answers": listed})
         return
     if not answers:
         filters = f", scorer {sanitize.line(scorer, 60)}" if scorer else ""
@@ -73,21 +89,3 @@ def describe_answer(answer: ScoredExchange) -> list[str]:
 
 def _format_text(captured: Any) -> str:
     return "(erased or not stored)" if captured is None else sanitize.line(str(captured))
-
-
-def _as_dict(answer: ScoredExchange) -> dict[str, Any]:
-    exchange, score = answer.exchange, answer.score
-    return {
-        "exchange_id": exchange.id,
-        "trace_id": exchange.trace_id,
-        "service": exchange.service,
-        "route": exchange.route,
-        "started_at": exchange.started_at,
-        "question": exchange.question,
-        "answer": exchange.answer,
-        "scorer": score.scorer,
-        "fingerprint": score.fingerprint,
-        "value": score.value,
-        "label": score.label,
-        "details": dict(score.details),
-    }

@@ -1,16 +1,23 @@
-"""Command output: exit codes, common options, JSON and tables."""
+"""Command output: exit codes, common options, JSON, tables, and fitting text to the terminal."""
 
 from __future__ import annotations
 
 import json
+import os
+import shutil
+import sys
+import textwrap
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
 import click
 
-from germane.cli.core.terminal import Terminal, detect_terminal
-
+DEFAULT_WIDTH: Final = 80
+"""Columns if standard output is not a terminal."""
+MIN_WIDTH: Final = 60
+MAX_WIDTH: Final = 120
 EXIT_ERROR: Final = 1
 EXIT_THRESHOLD_VIOLATED: Final = 3
 EXIT_CHECK_FAILED: Final = 4
@@ -26,6 +33,67 @@ as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON o
 database = click.option("--database", metavar="URL", help="Database URL. Defaults to the `database` setting.")
 
 
+@dataclass(frozen=True, slots=True)
+class Terminal:
+    """How text is displayed."""
+
+    width: int = DEFAULT_WIDTH
+    """Columns."""
+    has_unicode: bool = False
+    """Whether to use colors and Unicode drawing characters instead of plain ASCII."""
+    is_interactive: bool = False
+    """Whether output goes to a terminal: wrap long lines and fit tables to the width."""
+
+    def style(self, text: str, **style: Any) -> str:
+        """Style text with :func:`click.style` if the terminal supports it."""
+        return click.style(text, **style) if self.has_unicode else text
+
+    def wrap_line(self, line: str, indent: int) -> str:
+        """Wrap a line to the width of an interactive terminal, indenting continuation lines by ``indent`` columns."""
+        return "\n".join(wrap(line, self.width, " " * indent)) if self.is_interactive else line
+
+    def symbol(self, unicode: str, ascii: str) -> str:  # noqa: A002 - names the alternative
+        """Return the Unicode symbol if the terminal supports it, otherwise the ASCII one."""
+        return unicode if self.has_unicode else ascii
+
+
+def detect_terminal() -> Terminal:
+    """Detect what standard output supports. Honors ``NO_COLOR`` (no-color.org) and ``TERM=dumb``."""
+    if not sys.stdout.isatty():
+        return Terminal()
+    width = min(max(shutil.get_terminal_size().columns, MIN_WIDTH), MAX_WIDTH)
+    encoding = (sys.stdout.encoding or "").lower().replace("-", "")
+    is_plain = bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
+    return Terminal(width, has_unicode=encoding == "utf8" and not is_plain, is_interactive=True)
+
+
+def fit(text: str, width: int) -> str:
+    """Truncate or pad text to exactly ``width`` columns. Some characters take two columns, others none."""
+    from rich.cells import cell_len, set_cell_size
+
+    if cell_len(text) <= width or width <= 3:
+        return set_cell_size(text, width)
+    return set_cell_size(text, width - 3) + "..."
+
+
+def wrap(text: str, width: int, indent: str = "") -> list[str]:
+    """Wrap text to lines of at most ``width`` columns, with ``indent`` before all lines but the first."""
+    from rich.cells import chop_cells
+
+    lines = textwrap.wrap(text, width, subsequent_indent=indent, break_on_hyphens=False)
+    return [part for line in lines for part in chop_cells(line, width)] or [""]
+
+
+def open_in_browser(url: str) -> bool:
+    """Open a URL in a graphical browser, if there is one. Text browsers would take over the terminal."""
+    has_display = os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
+    if sys.platform not in {"darwin", "win32"} and not has_display:
+        return False
+    import webbrowser
+
+    return webbrowser.open(url)
+
+
 def print_json(content: Mapping[str, Any]) -> None:
     """Print one JSON object on one line, with the schema version."""
     click.echo(format_json(content))
@@ -33,11 +101,11 @@ def print_json(content: Mapping[str, Any]) -> None:
 
 def format_json(content: Mapping[str, Any]) -> str:
     """Return one JSON object on one line, with the schema version."""
-    return json.dumps({"schema_version": SCHEMA_VERSION, **content}, default=_to_json, allow_nan=False)
-
-
-def _to_json(value: Any) -> str:
-    return value.isoformat() if isinstance(value, datetime) else str(value)
+    return json.dumps(
+        {"schema_version": SCHEMA_VERSION, **content},
+        default=lambda value: value.isoformat() if isinstance(value, datetime) else str(value),
+        allow_nan=False,
+    )
 
 
 def print_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

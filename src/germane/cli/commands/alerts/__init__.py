@@ -16,7 +16,7 @@ _COMMANDS: Final = {
     "resend": "germane.cli.commands.alerts.notifications:resend",
     "resolve": "germane.cli.commands.alerts.actions:resolve",
     "sensitivity": "germane.cli.commands.alerts.sensitivity",
-    "show": "germane.cli.commands.alerts.show",
+    "show": "germane.cli.commands.alerts.actions:show",
     "silence": "germane.cli.commands.alerts.actions:silence",
     "test": "germane.cli.commands.alerts.notifications:test",
     "undelivered": "germane.cli.commands.alerts.notifications:undelivered",
@@ -48,9 +48,9 @@ def command(
     """
     if context.invoked_subcommand is not None:
         return
-    from germane.cli.commands.alerts.show import format_alert, format_silence, silence_as_dict
+    from germane.cli.commands.alerts.actions import format_alert, format_silence, silence_as_dict
+    from germane.cli.core.output import detect_terminal
     from germane.cli.core.store import open_store
-    from germane.cli.core.terminal import detect_terminal
 
     with open_store(database) as store:
         alerts = store.alerts.search(limit=MAX_ALERTS) if include_resolved else store.alerts.list_open()

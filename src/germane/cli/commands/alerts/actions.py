@@ -1,21 +1,121 @@
-"""``germane alerts ack``, ``resolve``, ``silence`` and ``unsilence``."""
+"""``germane alerts show``, ``ack``, ``resolve``, ``silence`` and ``unsilence``."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from germane.cli.commands.alerts.show import ID_LENGTH, format_alert, format_silence, silence_as_dict
+from germane import sanitize
 from germane.cli.core.output import as_json, database, print_json
 from germane.cli.core.params import Duration
 from germane.cli.core.store import load_settings_for, open_store
 
 if TYPE_CHECKING:
-    from germane.alert import Alert
+    from germane.alert import Alert, Silence
 
+ID_LENGTH: Final = 8
+"""Characters of an id that are shown, and are enough to identify it."""
+MAX_MESSAGE_LENGTH: Final = 600
 _by = click.option("--by", metavar="NAME", help="Your name.")
+
+
+@click.command("show")
+@click.argument("alert_id", metavar="ID")
+@database
+@as_json
+def show(
+    alert_id: str,
+    database: str | None,
+    as_json: bool,  # noqa: FBT001 - click passes it by name
+) -> None:
+    """Show an alert and its history.
+
+    ID is the alert's id or the beginning of it.
+    """
+    from germane.alerting import find_alert
+
+    with open_store(database) as store:
+        alert = find_alert(store, alert_id)
+        events = store.alerts.list_events(alert.id)
+    if as_json:
+        listed = [
+            {
+                "id": event.id,
+                "at": event.at,
+                "type": event.type,
+                "before": event.before,
+                "after": event.after,
+                "detail": dict(event.detail),
+            }
+            for event in events
+        ]
+        print_json({"alert": alert.as_dict(), "events": listed})
+        return
+    click.echo("\n".join([*format_alert(alert), *_format_details(alert)]))
+    for event in events:
+        details = [
+            f"{sanitize.line(name, 20)} {f'{value:.3f}' if isinstance(value, float) else sanitize.line(str(value), 60)}"
+            for name, value in event.detail.items()
+            if value is not None
+        ]
+        shown = f" ({', '.join(details)})" if details else ""
+        click.echo(f"  {event.at:%Y-%m-%d %H:%M:%S} UTC  {event.type}{shown}")
+
+
+def format_alert(alert: Alert) -> list[str]:
+    """Return the lines of an alert in a list."""
+    state: str = alert.state
+    if alert.acknowledged_at and alert.is_open:
+        by = f" by {sanitize.line(alert.acknowledged_by, 40)}" if alert.acknowledged_by else ""
+        state += f", acknowledged{by}"
+    since = f"{alert.fired_at or alert.starts_at:%Y-%m-%d %H:%M}"
+    time = f"since {since}" if alert.resolved_at is None else f"from {since} to {alert.resolved_at:%Y-%m-%d %H:%M}"
+    head = f"{alert.id[:ID_LENGTH]}  {sanitize.line(alert.rule, 40)}  {alert.severity}  {state}  {time} UTC"
+    return [head, f"  {sanitize.line(alert.message, MAX_MESSAGE_LENGTH)}"]
+
+
+def format_silence(silence: Silence) -> str:
+    """Return one line that describes a silence."""
+    matchers = ", ".join(
+        f"{sanitize.line(name, 40)} {sanitize.line(pattern, 80)}" for name, pattern in sorted(silence.matchers.items())
+    )
+    comment = f": {sanitize.line(silence.comment, 200)}" if silence.comment else ""
+    until = f"{silence.ends_at:%Y-%m-%d %H:%M} UTC"
+    return f"silence {silence.id[:ID_LENGTH]} for {matchers or 'all alerts'} until {until}{comment}"
+
+
+def silence_as_dict(silence: Silence) -> dict[str, Any]:
+    """Return a silence for JSON."""
+    return {
+        "id": silence.id,
+        "matchers": dict(silence.matchers),
+        "starts_at": silence.starts_at,
+        "ends_at": silence.ends_at,
+        "created_by": silence.created_by,
+        "comment": silence.comment,
+    }
+
+
+def _format_details(alert: Alert) -> Iterator[str]:
+    yield f"  id           {alert.id}"
+    for name, value in alert.labels.items():
+        yield f"  {sanitize.line(name, 12):<12} {sanitize.line(value, 100)}"
+    if alert.cause is not None:
+        yield f"  likely cause {alert.cause.replace('_', ' ')}"
+    for name, level in (("now", alert.current), ("before", alert.baseline)):
+        if level is not None:
+            interval = ""
+            if level.interval is not None:
+                interval = f", 95 % interval {level.interval[0]:.3f} to {level.interval[1]:.3f}"
+            yield f"  {name:<12} {level.mean:.3f} (n = {level.n}{interval})"
+    for shift in alert.shifts:
+        means = f"{shift.before.mean:.3f} -> {shift.since.mean:.3f} (n = {shift.before.n}, {shift.since.n})"
+        yield f"  {shift.dimension:<12} {sanitize.line(shift.name, 100)} {means}"
+    for exchange_id in alert.exchange_ids:
+        yield f"  exchange     {sanitize.line(exchange_id)}"
 
 
 @click.command("ack")

@@ -18,7 +18,7 @@ from germane.cli.core.store import load_settings_for, open_store
 from germane.settings import DEFAULT_RULES, RULE_TYPES, AnyRule, Rule, Settings
 
 if TYPE_CHECKING:
-    from germane.alerting import AlertEpisode, BacktestReport, RuleBacktest
+    from germane.alerting import BacktestReport
 
 ALL_RULES: Final = "all"
 MAX_MESSAGE_LENGTH: Final = 600
@@ -153,36 +153,34 @@ def _print(report: BacktestReport) -> None:
     window = f"{report.since:%Y-%m-%d %H:%M} to {report.until:%Y-%m-%d %H:%M} UTC"
     click.echo(f"Backtest from {window} over {sanitize.count_noun(report.scores, 'score')}{each}.\n")
     for backtest in report.rules:
-        _print_rule(backtest)
+        types = [
+            f"{backtest.notifications[each]} {each}" for each in _NOTIFICATION_TYPES if backtest.notifications[each]
+        ]
+        notifications = sanitize.count_noun(backtest.notifications.total(), "notification")
+        notifications += f" ({', '.join(types)})" if types else ""
+        click.echo(
+            f"{_rule_name(backtest.rule)}: fired {_format_times(len(backtest.episodes))}, "
+            f"resolved {_format_times(backtest.resolved)}; {notifications}"
+            + (f"; {backtest.unfired} pending alerts ended before firing" if backtest.unfired else "")
+        )
+        for episode in backtest.episodes:
+            end = "still firing"
+            if episode.last.resolved_at:
+                end = f"resolved {episode.until:%Y-%m-%d %H:%M}, {episode.last.resolve_reason}"
+            severity = episode.last.details.get("peak", episode.fired.severity)
+            fired_at = "-" if episode.fired.fired_at is None else f"{episode.fired.fired_at:%Y-%m-%d %H:%M}"
+            click.echo(f"  {fired_at} {severity}, for {_format_duration(episode.seconds)}: {end}")
+            click.echo(f"    {sanitize.line(episode.fired.message, MAX_MESSAGE_LENGTH)}")
+        for note in backtest.notes:
+            click.echo(f"  - {note}")
+        step = _format_duration(backtest.step.total_seconds()).removeprefix("1 ")
+        click.echo(f"  - evaluated every {step}, which limits the precision of the times\n")
     for skipped in report.skipped:
         click.echo(f"{_rule_name(skipped.rule)}: cannot be replayed: {skipped.reason}.\n")
     if report.rules:
         count = sanitize.count_noun(report.notifications, "notification")
         click.echo(f"A channel for all of these rules would have received {count}.")
         click.echo("Silences, acknowledgments and manual resolutions are not replayed.")
-
-
-def _print_rule(backtest: RuleBacktest) -> None:
-    types = [f"{backtest.notifications[each]} {each}" for each in _NOTIFICATION_TYPES if backtest.notifications[each]]
-    notifications = sanitize.count_noun(backtest.notifications.total(), "notification")
-    notifications += f" ({', '.join(types)})" if types else ""
-    click.echo(
-        f"{_rule_name(backtest.rule)}: fired {_format_times(len(backtest.episodes))}, "
-        f"resolved {_format_times(backtest.resolved)}; {notifications}"
-        + (f"; {backtest.unfired} pending alerts ended before firing" if backtest.unfired else "")
-    )
-    for episode in backtest.episodes:
-        end = "still firing"
-        if episode.last.resolved_at:
-            end = f"resolved {episode.until:%Y-%m-%d %H:%M}, {episode.last.resolve_reason}"
-        severity = episode.last.details.get("peak", episode.fired.severity)
-        fired_at = "-" if episode.fired.fired_at is None else f"{episode.fired.fired_at:%Y-%m-%d %H:%M}"
-        click.echo(f"  {fired_at} {severity}, for {_format_duration(episode.seconds)}: {end}")
-        click.echo(f"    {sanitize.line(episode.fired.message, MAX_MESSAGE_LENGTH)}")
-    for note in backtest.notes:
-        click.echo(f"  - {note}")
-    step = _format_duration(backtest.step.total_seconds()).removeprefix("1 ")
-    click.echo(f"  - evaluated every {step}, which limits the precision of the times\n")
 
 
 def _rule_name(rule: AnyRule) -> str:
@@ -209,38 +207,36 @@ def _as_dict(report: BacktestReport) -> Mapping[str, Any]:
         "until": report.until,
         "scores": report.scores,
         "notifications": report.notifications,
-        "rules": list(map(_rule_as_dict, report.rules)),
+        "rules": [
+            {
+                "name": backtest.rule.name,
+                "type": backtest.rule.type,
+                "settings": backtest.rule.model_dump(mode="json"),
+                "step_seconds": backtest.step.total_seconds(),
+                "fired": len(backtest.episodes),
+                "resolved": backtest.resolved,
+                "unfired": backtest.unfired,
+                "notifications": {each: backtest.notifications[each] for each in _NOTIFICATION_TYPES},
+                "alerts": [
+                    {
+                        **episode.fired.as_dict(),
+                        "state": episode.last.state,
+                        "resolved_at": episode.last.resolved_at,
+                        "resolve_reason": episode.last.resolve_reason,
+                        "seconds": episode.seconds,
+                        "events": [
+                            {"at": event.at, "type": event.type, "before": event.before, "after": event.after}
+                            for event in episode.events
+                        ],
+                    }
+                    for episode in backtest.episodes
+                ],
+                "notes": list(backtest.notes),
+            }
+            for backtest in report.rules
+        ],
         "skipped": [
             {"name": skipped.rule.name, "type": skipped.rule.type, "reason": skipped.reason}
             for skipped in report.skipped
-        ],
-    }
-
-
-def _rule_as_dict(backtest: RuleBacktest) -> Mapping[str, Any]:
-    return {
-        "name": backtest.rule.name,
-        "type": backtest.rule.type,
-        "settings": backtest.rule.model_dump(mode="json"),
-        "step_seconds": backtest.step.total_seconds(),
-        "fired": len(backtest.episodes),
-        "resolved": backtest.resolved,
-        "unfired": backtest.unfired,
-        "notifications": {each: backtest.notifications[each] for each in _NOTIFICATION_TYPES},
-        "alerts": list(map(_episode_as_dict, backtest.episodes)),
-        "notes": list(backtest.notes),
-    }
-
-
-def _episode_as_dict(episode: AlertEpisode) -> Mapping[str, Any]:
-    return {
-        **episode.fired.as_dict(),
-        "state": episode.last.state,
-        "resolved_at": episode.last.resolved_at,
-        "resolve_reason": episode.last.resolve_reason,
-        "seconds": episode.seconds,
-        "events": [
-            {"at": event.at, "type": event.type, "before": event.before, "after": event.after}
-            for event in episode.events
         ],
     }

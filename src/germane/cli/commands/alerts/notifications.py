@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from germane import sanitize
-from germane.cli.commands.alerts.show import ID_LENGTH
+from germane.cli.commands.alerts.actions import ID_LENGTH
 from germane.cli.core.output import EXIT_ERROR, as_json, database, print_json, print_table
 from germane.cli.core.store import load_settings_for, open_store
 from germane.errors import SettingsError, UsageError
 
 if TYPE_CHECKING:
     from germane.alerting import Channel
-    from germane.storage import NotificationRecord
 
 MAX_NOTIFICATIONS: Final = 100
 HEADINGS: Final = ("id", "channel", "created (UTC)", "notification", "attempts", "error")
@@ -81,11 +80,40 @@ def undelivered(
     The receiver rejected them, or could not be reached for a day.
     """
     with open_store(database) as store:
-        notifications = store.notifications.search(status="undelivered", channel=channel, limit=MAX_NOTIFICATIONS)
+        records = store.notifications.search(status="undelivered", channel=channel, limit=MAX_NOTIFICATIONS)
+    listed, rows = [], []
+    for record in records:
+        notification = record.notification
+        listed.append(
+            {
+                "id": notification.id,
+                "channel": notification.channel,
+                "type": notification.type,
+                "created_at": notification.created_at,
+                "failed_at": record.settled_at,
+                "attempts": notification.attempt,
+                "http_status": record.http_status,
+                "error": record.error,
+                "alerts": [
+                    {"id": alert.id, "rule": alert.rule, "labels": dict(alert.labels)} for alert in notification.alerts
+                ],
+            }
+        )
+        rules = ", ".join(sorted({alert.rule for alert in notification.alerts}))
+        rows.append(
+            (
+                notification.id[:ID_LENGTH],
+                sanitize.line(notification.channel, 40),
+                f"{notification.created_at:%Y-%m-%d %H:%M}",
+                sanitize.line(f"{notification.type}: {rules}", 60),
+                str(notification.attempt),
+                sanitize.line(record.error, 80),
+            )
+        )
     if as_json:
-        print_json({"undelivered": list(map(_as_dict, notifications))})
-    elif notifications:
-        print_table(HEADINGS, list(map(_row, notifications)))
+        print_json({"undelivered": listed})
+    elif rows:
+        print_table(HEADINGS, rows)
     else:
         click.echo("No undelivered notifications.")
 
@@ -113,7 +141,14 @@ def resend(
     with open_store(database) as store:
         found = store.notifications.search(status="undelivered", channel=channel, limit=MAX_NOTIFICATIONS)
         known = [each.notification.id for each in found]
-        chosen = [_complete_id(prefix, known) for prefix in ids]
+        chosen = []
+        for prefix in ids:
+            matches = [full_id for full_id in known if prefix and full_id.startswith(prefix)]
+            if len(matches) != 1:
+                which = f"{'more than one' if matches else 'no'} undelivered notification has"
+                shown = sanitize.line(prefix, 40)
+                raise UsageError(f"{which} an id that begins with {shown!r}; run 'germane alerts undelivered'")
+            chosen += matches
         count = store.notifications.resend(channel=channel, ids=chosen)
     if as_json:
         print_json({"resent": count})
@@ -121,40 +156,3 @@ def resend(
         superseded = max(0, len(set(chosen)) - count)
         note = f"; {superseded} superseded by later notifications" if superseded else ""
         click.echo(f"{sanitize.count_noun(count, 'notification')} will be sent again{note}.")
-
-
-def _complete_id(prefix: str, known: list[str]) -> str:
-    matches = [notification_id for notification_id in known if prefix and notification_id.startswith(prefix)]
-    if len(matches) != 1:
-        which = "no undelivered notification has" if not matches else "more than one undelivered notification has"
-        shown = sanitize.line(prefix, 40)
-        raise UsageError(f"{which} an id that begins with {shown!r}; run 'germane alerts undelivered'")
-    return matches[0]
-
-
-def _row(posted: NotificationRecord) -> tuple[str, ...]:
-    notification = posted.notification
-    rules = ", ".join(sorted({alert.rule for alert in notification.alerts}))
-    return (
-        notification.id[:ID_LENGTH],
-        sanitize.line(notification.channel, 40),
-        f"{notification.created_at:%Y-%m-%d %H:%M}",
-        sanitize.line(f"{notification.type}: {rules}", 60),
-        str(notification.attempt),
-        sanitize.line(posted.error, 80),
-    )
-
-
-def _as_dict(posted: NotificationRecord) -> dict[str, Any]:
-    notification = posted.notification
-    return {
-        "id": notification.id,
-        "channel": notification.channel,
-        "type": notification.type,
-        "created_at": notification.created_at,
-        "failed_at": posted.settled_at,
-        "attempts": notification.attempt,
-        "http_status": posted.http_status,
-        "error": posted.error,
-        "alerts": [{"id": alert.id, "rule": alert.rule, "labels": dict(alert.labels)} for alert in notification.alerts],
-    }

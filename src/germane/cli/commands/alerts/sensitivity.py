@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -66,12 +66,29 @@ def command(
         )
     standard_error = float((TARGET_PROBABILITY * (1 - TARGET_PROBABILITY) / runs) ** 0.5)
     if as_json:
+        streams = [
+            {
+                "rule": result.rule,
+                "service": result.service,
+                "scorer": result.scorer,
+                "scores_per_day": result.scores_per_day,
+                "smallest_drops": [
+                    {"days": days, "drop": result.smallest_drop(days, TARGET_PROBABILITY)} for days in result.days
+                ],
+                "probabilities": [
+                    {"drop": drop, "within": dict(zip(map(str, result.days), probabilities, strict=True))}
+                    for drop, probabilities in zip(result.drops, result.probabilities, strict=True)
+                ],
+                "tolerance": {"mean": result.tolerance, "refusals": result.zero_tolerance},
+            }
+            for result in results
+        ]
         print_json(
             {
                 "target_probability": TARGET_PROBABILITY,
                 "runs": runs,
                 "standard_error": standard_error,
-                "streams": list(map(_as_dict, results)),
+                "streams": streams,
             }
         )
     elif results:
@@ -129,20 +146,3 @@ def _print_result(result: DropSensitivity, *, shows_rule: bool) -> None:
 
 def _format_days(days: float) -> str:
     return {1.0: "within a day", 7.0: "within a week"}.get(days, f"within {days:g} days")
-
-
-def _as_dict(result: DropSensitivity) -> Mapping[str, Any]:
-    return {
-        "rule": result.rule,
-        "service": result.service,
-        "scorer": result.scorer,
-        "scores_per_day": result.scores_per_day,
-        "smallest_drops": [
-            {"days": days, "drop": result.smallest_drop(days, TARGET_PROBABILITY)} for days in result.days
-        ],
-        "probabilities": [
-            {"drop": drop, "within": dict(zip(map(str, result.days), probabilities, strict=True))}
-            for drop, probabilities in zip(result.drops, result.probabilities, strict=True)
-        ],
-        "tolerance": {"mean": result.tolerance, "refusals": result.zero_tolerance},
-    }

@@ -18,10 +18,12 @@ from germane.cli.commands.calibrate.agreement import (
     MIN_QUESTIONS,
     MetricAgreement,
     RefusalVotes,
+    load_feedback_labels,
+    load_file_labels,
     measure_agreement,
     measure_refusal_votes,
+    score_labeled_file,
 )
-from germane.cli.commands.calibrate.labels import load_feedback_labels, load_file_labels, score_labeled_file
 from germane.cli.core.output import EXIT_NOT_ENOUGH_DATA, as_json, database, print_json, print_table
 from germane.cli.core.params import ColumnNames, Since
 from germane.cli.core.store import load_settings_for, open_store
@@ -73,7 +75,7 @@ def command(
     different questions; with fewer, the command exits with 5. The comparison shows how well each metric agrees with
     people's labels, from feedback or from a file.
     """
-    from germane.scorers import distinct_exchanges
+    from germane.scorers import MIN_CALIBRATION_EXCHANGES, distinct_exchanges
 
     if file is not None and labels is not None:
         raise click.UsageError("--labels names exchanges of the database and cannot be combined with --file")
@@ -95,7 +97,19 @@ def command(
             store.labels.add_calibrations([measured.calibration for measured in calibrations])
     agreements, votes = measure_agreement(answers), measure_refusal_votes(answers)
     if as_json:
-        print_json(_as_dict(len(exchanges), calibrations, agreements, votes, is_saved=is_saved))
+        content: dict[str, Any] = {
+            "exchanges": len(exchanges),
+            "min_exchanges": MIN_CALIBRATION_EXCHANGES,
+            "floors": [
+                {**asdict(measured.calibration), "pairs": measured.pairs, "interval": asdict(measured.interval)}
+                for measured in calibrations
+            ],
+            "saved": is_saved,
+            "labeled": agreements[0].labeled if agreements else 0,
+            "agreement": list(map(asdict, agreements)),
+            "refusal_votes": votes.as_dict(),
+        }
+        print_json(content)
     else:
         _print_calibrations(len(exchanges), calibrations, is_saved=is_saved)
         click.echo()
@@ -183,12 +197,12 @@ def _print_agreements(agreements: Sequence[MetricAgreement]) -> None:
             rows.append((name, str(agreement.n), reason, "-", "-"))
         else:
             intervals = (agreement.spearman, agreement.auc, agreement.pairs)
-            rows.append((name, str(agreement.n), *map(_format_interval, intervals)))
+            cells = (
+                "-" if interval is None else f"{interval.value:.2f} [{interval.low:.2f}, {interval.high:.2f}]"
+                for interval in intervals
+            )
+            rows.append((name, str(agreement.n), *cells))
     print_table(AGREEMENT_HEADINGS, rows)
-
-
-def _format_interval(interval: BootstrapInterval | None) -> str:
-    return "-" if interval is None else f"{interval.value:.2f} [{interval.low:.2f}, {interval.high:.2f}]"
 
 
 def _describe_votes(votes: RefusalVotes) -> str:
@@ -211,27 +225,3 @@ def _describe_votes(votes: RefusalVotes) -> str:
         f"Refusals detected by the judge: not enough data. So far, {rate}, {limit}. Without further false votes, "
         f"{votes.needed_questions} questions are enough."
     )
-
-
-def _as_dict(
-    n: int,
-    calibrations: Sequence[MeasuredCalibration],
-    agreements: Sequence[MetricAgreement],
-    votes: RefusalVotes,
-    *,
-    is_saved: bool,
-) -> dict[str, Any]:
-    from germane.scorers import MIN_CALIBRATION_EXCHANGES
-
-    return {
-        "exchanges": n,
-        "min_exchanges": MIN_CALIBRATION_EXCHANGES,
-        "floors": [
-            {**asdict(measured.calibration), "pairs": measured.pairs, "interval": asdict(measured.interval)}
-            for measured in calibrations
-        ],
-        "saved": is_saved,
-        "labeled": agreements[0].labeled if agreements else 0,
-        "agreement": list(map(asdict, agreements)),
-        "refusal_votes": votes.as_dict(),
-    }

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from germane import sanitize
 from germane.cli.commands.doctor.finding import Finding
-from germane.cli.render.baseline import describe_learning
+from germane.cli.core.render import describe_learning
 from germane.settings import BUILTIN_CHANNELS
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from germane import sanitize
 from germane.cli.commands.doctor.finding import Finding
-from germane.cli.render.coverage import NO_SCORER, coverage_as_dict, describe_candidates, describe_coverage, has_data
+from germane.cli.core.render import NO_SCORER, coverage_as_dict, describe_candidates, describe_coverage, has_data
 from germane.errors import GermaneError, ScoringError, SettingsError, StorageError
 from germane.score import UnscoredReason
 from germane.settings import LOCAL, Settings
@@ -43,6 +43,7 @@ FIXES: Final[Mapping[str, str]] = {
 
 def check_scorers(settings: Settings, *, offline: bool) -> Iterator[Finding]:
     """Check the scorers' configuration, and whether judge and embedder respond."""
+    from germane.monitor import EligibilityChecker
     from germane.scorers import build_scorers, find_name_conflicts
 
     try:
@@ -56,20 +57,7 @@ def check_scorers(settings: Settings, *, offline: bool) -> Iterator[Finding]:
         yield Finding("judge", "error", "no judge is configured", scorer_set.unavailable_reason)
         return
     yield Finding("scorers", "ok", ", ".join(scorer.name for scorer in scorer_set.scorers))
-    yield from _check_filters(settings, scorer_set)
-    yield from _check_calibration(settings, scorer_set)
-    if scorer_set.judge is None and settings.scorers is None:  # configured scorers may need no judge on purpose
-        message = "no judge is configured: answer_relevancy is not scored"
-        yield Finding("judge", "warning", message, "set OPENAI_API_KEY, or OPENAI_BASE_URL for your own server")
-    if not offline:
-        yield from asyncio.run(_check_models(scorer_set))
-
-
-def _check_filters(settings: Settings, scorer_set: ScorerSet) -> Iterator[Finding]:
-    """Check that predicates can be imported, and that filters name scorers that run."""
-    from germane.monitor import EligibilityChecker
-
-    try:
+    try:  # predicates are imported
         EligibilityChecker(scorer_set.scorers, filters=settings.filters, always_score=settings.always_score)
     except SettingsError as error:
         fix = "correct the name; its module is imported from the current directory"
@@ -78,6 +66,12 @@ def _check_filters(settings: Settings, scorer_set: ScorerSet) -> Iterator[Findin
     for name in settings.filters.keys() - names:
         message = f"filters exchanges for a scorer that does not run; running: {', '.join(sorted(names))}"
         yield Finding(f"filters.{name}", "warning", message, "correct the name, or run that scorer")
+    yield from _check_calibration(settings, scorer_set)
+    if scorer_set.judge is None and settings.scorers is None:  # configured scorers may need no judge on purpose
+        message = "no judge is configured: answer_relevancy is not scored"
+        yield Finding("judge", "warning", message, "set OPENAI_API_KEY, or OPENAI_BASE_URL for your own server")
+    if not offline:
+        yield from asyncio.run(_check_models(scorer_set))
 
 
 def _check_calibration(settings: Settings, scorer_set: ScorerSet) -> Iterator[Finding]:
@@ -179,13 +173,17 @@ def check_scoring(store: TrackingStore, settings: Settings) -> Iterator[Finding]
     oldest = counts.oldest_pending_at
     is_late = oldest is not None and now - oldest > STALLED_AFTER
     is_limited = any(limit.delay is not None and limit.age < RECENT_WAIT for limit in limits)
+    is_newest_old = any(
+        now - newest.started_at > STALLED_AFTER
+        for newest in (store.answers.list_exchanges(limit=1) if counts.undecided else ())
+    )
     is_retrying = any(now - retry.last_retry_at < STALLED_AFTER for retry in retries)
     if waiting and is_late and is_limited:
         age = f"{(now - (oldest or now)) / timedelta(minutes=1):.0f} minutes"
         message = f"{backlog}, the oldest for {age}: a rate limit is below the incoming traffic"
         fix = "raise the limit if the judge's server allows it, or lower `sample_rate`"
         yield Finding("scoring", "warning", message, fix)
-    elif waiting and ((is_late and not is_retrying) or (counts.undecided and _is_newest_old(store, now))):
+    elif waiting and ((is_late and not is_retrying) or is_newest_old):
         fix = "run 'germane worker' with a judge on this database, or an application with germane.start(role='all')"
         yield Finding("scoring", "error", f"{backlog}, but no process scores", fix)
     else:
@@ -228,11 +226,6 @@ def _check_budget(store: TrackingStore, settings: Settings, now: datetime) -> It
     else:
         message = f"{usage}; exhausted until {until:%Y-%m-%d %H:%M} UTC, and exchanges are skipped until then"
         yield Finding("budget", "warning", message, "raise the budget if you want more scores")
-
-
-def _is_newest_old(store: TrackingStore, now: datetime) -> bool:
-    newest = store.answers.list_exchanges(limit=1)
-    return bool(newest) and now - newest[0].started_at > STALLED_AFTER
 
 
 def _check_coverage(coverages: Sequence[Coverage]) -> Iterator[Finding]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from germane import sanitize
-from germane.cli.commands.estimate.sample import SAMPLE_SIZE, EstimateBasis, load_basis
+from germane.cli.commands.estimate.forecast import SAMPLE_SIZE, EstimateBasis, load_basis
 from germane.cli.core.output import EXIT_NOT_ENOUGH_DATA, as_json, database, print_json, print_table
 from germane.cli.core.params import ColumnNames, FiniteRange
 from germane.settings import LOCAL, Price, Settings, load_settings
@@ -96,7 +96,7 @@ def command(
         notes.append(f"custom scorers are not included: {', '.join(map(sanitize.line, custom))}")
     estimate = CostEstimate(sample_rate=share, basis=basis, models=models, scorers=forecasts, total=total, notes=notes)
     if as_json:
-        print_json(_as_dict(estimate))
+        print_json(estimate.as_dict())
     else:
         _print(estimate)
 
@@ -111,6 +111,28 @@ class CostEstimate:
     scorers: Sequence[ScorerForecast]
     total: ScorerForecast
     notes: Sequence[str]
+
+    def as_dict(self) -> Mapping[str, Any]:
+        """Return the estimate for JSON."""
+        from germane.scorers import price_list_date
+
+        basis, models = self.basis, self.models
+        return {
+            "exchanges_per_day": basis.exchanges_per_day,
+            "sample_rate": self.sample_rate,
+            "scored_per_day": basis.exchanges_per_day * self.sample_rate,
+            "traffic_source": basis.traffic_source,
+            "sample": {"source": basis.sample_source, "exchanges": len(basis.sample), "max_exchanges": SAMPLE_SIZE},
+            "judge": {"model": models.judge, "price": models.judge_price and models.judge_price.model_dump()},
+            "embedder": {
+                "model": models.embedder,
+                "price": models.embedder_price and models.embedder_price.model_dump(),
+            },
+            "price_list_date": price_list_date().isoformat(),
+            "scorers": list(map(asdict, self.scorers)),
+            "total": {name: value for name, value in asdict(self.total).items() if name != "scorer"},
+            "notes": list(self.notes),
+        }
 
 
 def _select_scorers(settings: Settings, *, has_server: bool) -> tuple[list[str], list[str]]:
@@ -149,7 +171,14 @@ def _print(estimate: CostEstimate) -> None:
     scored = f"{basis.exchanges_per_day * estimate.sample_rate:,.0f} scored (sample rate {estimate.sample_rate:g})"
     click.echo(f"{basis.exchanges_per_day:,.0f} exchanges per day ({basis.traffic_source}), {scored}.")
     click.echo(f"Based on {basis.sample_description}. Nothing was sent.\n")
-    print_table(HEADINGS, [_row(forecast) for forecast in (*estimate.scorers, estimate.total)])
+    rows = []
+    for forecast in (*estimate.scorers, estimate.total):
+        counts = (forecast.requests, forecast.input_tokens, forecast.output_tokens, forecast.embedded_tokens)
+        cost = "unknown"
+        if forecast.cost_usd is not None:
+            cost = f"{forecast.cost_usd:.4f}" if 0 < forecast.cost_usd < 0.1 else f"{forecast.cost_usd:,.2f}"
+        rows.append((sanitize.line(forecast.scorer, 40), *(f"{count:,.0f}" for count in counts), cost))
+    print_table(HEADINGS, rows)
     click.echo(f"\njudge      {_format_price(models.judge, models.judge_price)}")
     click.echo(f"embedder   {_format_price(models.embedder, models.embedder_price)}\n")
     click.echo(f"Input tokens are estimated as bytes / {BYTES_PER_TOKEN}. List prices as of {price_list_date()}.")
@@ -169,14 +198,6 @@ def _print(estimate: CostEstimate) -> None:
         click.echo(f"note: {note}")
 
 
-def _row(forecast: ScorerForecast) -> tuple[str, ...]:
-    counts = (forecast.requests, forecast.input_tokens, forecast.output_tokens, forecast.embedded_tokens)
-    cost = "unknown"
-    if forecast.cost_usd is not None:
-        cost = f"{forecast.cost_usd:.4f}" if 0 < forecast.cost_usd < 0.1 else f"{forecast.cost_usd:,.2f}"
-    return sanitize.line(forecast.scorer, 40), *(f"{count:,.0f}" for count in counts), cost
-
-
 def _format_price(model: str, price: Price | None) -> str:
     name = sanitize.line(model)
     if price is None:
@@ -184,22 +205,3 @@ def _format_price(model: str, price: Price | None) -> str:
     if model.startswith(f"{LOCAL}:"):
         return f"{name}: free"
     return f"{name}: ${price.input:g} input, ${price.output:g} output per million tokens"
-
-
-def _as_dict(estimate: CostEstimate) -> Mapping[str, Any]:
-    from germane.scorers import price_list_date
-
-    basis, models = estimate.basis, estimate.models
-    return {
-        "exchanges_per_day": basis.exchanges_per_day,
-        "sample_rate": estimate.sample_rate,
-        "scored_per_day": basis.exchanges_per_day * estimate.sample_rate,
-        "traffic_source": basis.traffic_source,
-        "sample": {"source": basis.sample_source, "exchanges": len(basis.sample), "max_exchanges": SAMPLE_SIZE},
-        "judge": {"model": models.judge, "price": models.judge_price and models.judge_price.model_dump()},
-        "embedder": {"model": models.embedder, "price": models.embedder_price and models.embedder_price.model_dump()},
-        "price_list_date": price_list_date().isoformat(),
-        "scorers": list(map(asdict, estimate.scorers)),
-        "total": {name: value for name, value in asdict(estimate.total).items() if name != "scorer"},
-        "notes": list(estimate.notes),
-    }

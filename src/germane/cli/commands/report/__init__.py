@@ -5,38 +5,35 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import click
 
 from germane import sanitize
-from germane.cli.commands.report.data import HEADINGS, ReportData, load_report
+from germane.cli.commands.report.document import HEADINGS, ReportData, create_document, load_report, load_style
 from germane.cli.core.output import (
     EXIT_NOT_ENOUGH_DATA,
     EXIT_THRESHOLD_VIOLATED,
+    Terminal,
     as_json,
     database,
+    detect_terminal,
     format_json,
     format_table,
 )
 from germane.cli.core.params import Duration, MarkerName, PastTime, SinceMarker, resolve_since
-from germane.cli.core.store import load_settings_for, open_store
-from germane.cli.core.terminal import Terminal, detect_terminal
-from germane.cli.render.baseline import describe_learning
-from germane.cli.render.comparison import (
+from germane.cli.core.render import (
     COMPARISON_HEADINGS,
     MIN_SAMPLES,
     comparison_exit_code,
     comparison_rows,
     comparison_title,
+    describe_learning,
+    describe_missing_scores,
     describe_result,
 )
-from germane.cli.render.coverage import describe_missing_scores
+from germane.cli.core.store import load_settings_for, open_store
 from germane.errors import UsageError
-
-if TYPE_CHECKING:
-    from germane.settings import Settings
-    from germane.storage import TrackingStore
 
 _DOCUMENT_FORMATS: Final = ("markdown", "html")
 
@@ -108,7 +105,12 @@ def command(
         if format_ == "json":
             text = format_json(report.as_dict()) + "\n"
         elif format_ in _DOCUMENT_FORMATS:
-            text = _format_document(format_, store, load_settings_for(database), report)
+            from germane.insights import to_html, to_markdown
+
+            document = create_document(store, load_settings_for(database), report)
+            # Charts escape what they show, but may contain control characters; the output may be printed.
+            html = format_ == "html"
+            text = sanitize.text(to_html(document, style=load_style())) if html else to_markdown(document)
         else:
             text = format_text(report, detect_terminal() if output is None else Terminal())
     if output is None or str(output) == "-":
@@ -150,15 +152,6 @@ def format_text(report: ReportData, terminal: Terminal) -> str:
             lines += [*format_table(COMPARISON_HEADINGS, rows, terminal), ""]
         lines += describe_result(report.comparisons)
     return "\n".join(lines) + "\n"
-
-
-def _format_document(format_: str, store: TrackingStore, settings: Settings, report: ReportData) -> str:
-    from germane.cli.commands.report.document import create_document, load_style
-    from germane.insights import to_html, to_markdown
-
-    document = create_document(store, settings, report)
-    # Charts escape what they show, but may contain control characters; the output may be printed.
-    return to_markdown(document) if format_ == "markdown" else sanitize.text(to_html(document, style=load_style()))
 
 
 def _threshold_exit_code(report: ReportData, fail_under: float) -> int:

@@ -1,21 +1,33 @@
-"""A report as a document for Markdown and HTML, with the dashboard's verdict, charts and worst answers."""
+"""The data of a report as JSON and table rows, and as a document with verdict, charts and worst answers."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
-from datetime import timedelta
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime, timedelta
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final
 
 from germane import sanitize
-from germane.cli.commands.report.data import HEADINGS, ReportData
-from germane.cli.render.baseline import describe_learning, find_baseline_mean
-from germane.cli.render.comparison import COMPARISON_HEADINGS, comparison_rows, comparison_title, describe_result
-from germane.cli.render.coverage import describe_missing_scores
+from germane.cli.core.render import (
+    COMPARISON_HEADINGS,
+    MIN_SAMPLES,
+    backlog_as_dict,
+    comparison_as_dict,
+    comparison_rows,
+    comparison_title,
+    coverage_as_dict,
+    describe_learning,
+    describe_missing_scores,
+    describe_result,
+    find_baseline_mean,
+    has_data,
+    learning_as_dicts,
+)
 from germane.insights import (
     DEFAULT_WINDOW,
     MAX_REFUSALS,
+    MEAN_HEADINGS,
     NONCOMMITTAL,
     WINDOWS,
     Document,
@@ -24,7 +36,6 @@ from germane.insights import (
     Section,
     TrendChart,
     ViewParams,
-    WorstAnswer,
     alert_concerns_route,
     as_worst_answers,
     chart_markers,
@@ -33,15 +44,30 @@ from germane.insights import (
     choose_service,
     humanize,
     load_overview,
+    mean_cells,
     trend_figure,
 )
 from germane.score import LOWEST_BAND
 
 if TYPE_CHECKING:
-    from germane.insights import Verdict
+    from germane.annotation import Marker
+    from germane.calibration import Calibration
     from germane.settings import Settings
-    from germane.storage import RouteSummary, ScoredExchange, TrackingStore
+    from germane.storage import (
+        BaselineVersion,
+        Comparisons,
+        Coverage,
+        OutstandingWork,
+        RouteSummary,
+        ScoredExchange,
+        TrackingStore,
+    )
 
+HEADINGS: Final = ("route", "scorer", *MEAN_HEADINGS, "scored")
+CORRECTION_NOTE: Final = (
+    "corrected: adjusted by a free local score of all answers, which correlates with the scores by r. "
+    "The SQL view answers contains the scores without this correction."
+)
 MAX_WORST_ANSWERS: Final = 10
 MAX_CHARTS: Final = 8
 MAX_EVENTS: Final = 50
@@ -49,6 +75,134 @@ MAX_EVENTS: Final = 50
 MAX_TEXT_LENGTH: Final = 400
 """Characters of a question or an answer."""
 MIN_CHART_WINDOW: Final = timedelta(hours=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportData:
+    """What a report shows."""
+
+    service: str | None
+    """None for all services."""
+    route: str | None
+    """None for all routes."""
+    since: datetime
+    until: datetime
+    """The window is since <= time of the answer < until."""
+    loaded_at: datetime
+    summaries: list[RouteSummary]
+    coverages: list[Coverage]
+    calibrations: list[Calibration]
+    """Calibrations of the embedder of the newest scores, by which low answers and labels are determined."""
+    backlog: OutstandingWork
+    learning: list[BaselineVersion]
+    comparisons: Comparisons | None = None
+    """Comparison with the window before, if requested."""
+    marker: Marker | None = None
+    """Marker at which the comparison splits."""
+
+    @property
+    def window(self) -> str:
+        """The window, such as "since 2026-11-19 10:30 UTC", with its end if that is not now."""
+        end = "" if self.until == self.loaded_at else f" and before {self.until:%Y-%m-%d %H:%M} UTC"
+        return f"since {self.since:%Y-%m-%d %H:%M} UTC{end}"
+
+    @property
+    def notes(self) -> list[str]:
+        """How to read the means."""
+        notes = [CORRECTION_NOTE] if any(summary.correlation is not None for summary in self.summaries) else []
+        return notes + [
+            f"Labels and low answers of {sanitize.line(calibration.scorer, 40)} are calibrated: {calibration}. "
+            "Means are of raw values."
+            for calibration in self.calibrations
+        ]
+
+    @property
+    def rows(self) -> list[tuple[str, ...]]:
+        """Rows under :data:`HEADINGS`. Names are sanitized for terminals only."""
+        rows = []
+        for summary in self.summaries:
+            same_route = [other for other in self.summaries if other.route == summary.route]
+            has_services = len({other.service for other in same_route}) > 1
+            service = f" ({sanitize.line(summary.service, 40)})" if has_services else ""
+            key = (summary.service, summary.scorer)
+            has_fingerprints = sum((other.service, other.scorer) == key for other in same_route) > 1
+            newest = " (newest)" if summary.newest else ""
+            fingerprint = f" {sanitize.line(summary.fingerprint)}{newest}" if has_fingerprints else ""
+            rows.append(
+                (
+                    sanitize.line(summary.route, 40) + service,
+                    sanitize.line(summary.scorer, 40) + fingerprint,
+                    *mean_cells(summary),
+                    f"{summary.coverage.scored} of {summary.coverage.seen}",
+                )
+            )
+        return rows
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the report for JSON."""
+        comparison = {} if self.comparisons is None else comparison_as_dict(self.comparisons, self.marker)
+        return {
+            "since": self.since,
+            "until": self.until,
+            "min_samples": MIN_SAMPLES,
+            "routes": [
+                {
+                    "service": summary.service,
+                    "route": summary.route,
+                    "scorer": summary.scorer,
+                    "fingerprint": summary.fingerprint,
+                    "newest": summary.newest,
+                    "n": summary.n,
+                    "has_min_samples": summary.has_min_samples,
+                    "mean": summary.mean,
+                    "interval": summary.interval,
+                    "correlation": summary.correlation,
+                    "low_share": summary.low_share,
+                    "noncommittal_share": summary.noncommittal_share,
+                    "coverage": coverage_as_dict(summary.coverage),
+                }
+                for summary in self.summaries
+            ],
+            "coverage": list(map(coverage_as_dict, self.coverages)),
+            "calibrations": list(map(asdict, self.calibrations)),
+            "backlog": backlog_as_dict(self.backlog),
+            "learning": learning_as_dicts(self.learning),
+            **({"comparison": comparison} if comparison else {}),
+        }
+
+
+def load_report(
+    store: TrackingStore, since: datetime, until: datetime | None = None, *, service: str | None, route: str | None
+) -> ReportData:
+    """Load everything but the comparison."""
+
+    def matches(row: Coverage | RouteSummary) -> bool:
+        return service in {None, row.service} and route in {None, row.route}
+
+    window: dict[str, Any] = {"since": since, "until": until}
+    now = store.now()
+    summaries = [summary for summary in store.trends.summary(**window, histograms=False) if matches(summary)]
+    calibrations = {(each.embedder, each.scorer): each for each in store.labels.list_calibrations()}
+    used: dict[str, Calibration] = {}
+    for summary in summaries if calibrations else ():
+        if summary.newest:
+            scored = store.answers.worst(scorer=summary.scorer, fingerprint=summary.fingerprint, since=since, limit=1)
+            known = [calibrations.get((each.score.embedder or "", summary.scorer)) for each in scored]
+            used |= {calibration.scorer: calibration for calibration in known if calibration}
+    return ReportData(
+        service=service,
+        route=route,
+        since=since,
+        until=until or now,
+        loaded_at=now,
+        summaries=summaries,
+        coverages=[
+            coverage for coverage in store.trends.coverage(**window) if matches(coverage) and has_data(coverage)
+        ],
+        calibrations=list(used.values()),
+        backlog=store.queue.load_outstanding(),
+        learning=[version for version in store.baselines.list_learning() if service in {None, version.key.service}],
+    )
 
 
 def create_document(store: TrackingStore, settings: Settings, report: ReportData) -> Document:
@@ -61,48 +215,46 @@ def create_document(store: TrackingStore, settings: Settings, report: ReportData
     context = InsightContext(store=store, settings=settings, now=lambda: report.until, read_only=True)
     # The overview's default window, so that the report and the page give the same verdict.
     verdict = load_overview(context, replace(view, since=report.until - WINDOWS[DEFAULT_WINDOW])).verdict
+    # Links lead nowhere in a file.
+    sentence = "".join(piece.text for piece in verdict.pieces if piece.kind != "link").removesuffix(" or ").strip()
+    sections = [
+        Section(title="Routes", table=DocumentTable(headings=HEADINGS, rows=report.rows), items=report.notes)
+        if report.summaries
+        else Section(title="Routes", paragraphs=["No scores."])
+    ]
+    if report.comparisons is not None:
+        rows = comparison_rows(report.comparisons)
+        comparison = Section(
+            title="Before and after",
+            paragraphs=[comparison_title(report.comparisons, report.marker)],
+            table=DocumentTable(headings=COMPARISON_HEADINGS, rows=rows) if rows else None,
+            items=list(describe_result(report.comparisons)),
+        )
+        sections.append(comparison)
+    sections += _trend_sections(store, report, view, newest)
+    sections += _worst_sections(store, report, newest, scorer)
+    alerts = [
+        f"{alert.severity}, {alert.state}, since {alert.starts_at:%Y-%m-%d %H:%M} UTC: "
+        f"{sanitize.line(alert.message or alert.rule, 600)}"
+        for alert in store.alerts.list_open()
+        if report.service in {None, alert.service}
+    ]
+    missing = describe_missing_scores(report.coverages, report.backlog)
+    learning = [describe_learning(version, report.loaded_at) for version in report.learning]
+    lists = {"Open alerts": alerts, "Without a score": missing, "Learning baselines": learning}
+    sections += [Section(title=title, items=items) for title, items in lists.items() if items]
     return Document(
         title="germane report",
-        summary=_verdict_sentence(verdict),
+        summary=sentence,
         tone=verdict.tone,
         paragraphs=[f"Answers given {report.window}, as of {report.loaded_at:%Y-%m-%d %H:%M} UTC."],
-        sections=[
-            _routes_section(report),
-            *_comparison_sections(report),
-            *_trend_sections(store, report, view, newest),
-            *_worst_sections(store, report, newest, scorer),
-            *_alert_sections(store, report),
-            *_unscored_sections(report),
-        ],
+        sections=sections,
     )
 
 
 def load_style() -> str:
     """Return the dashboard's style sheet, which also styles charts."""
     return (files("germane.dashboard") / "static" / "style.css").read_text(encoding="utf-8")
-
-
-def _verdict_sentence(verdict: Verdict) -> str:
-    """Return the verdict without its links, which lead nowhere in a file."""
-    return "".join(piece.text for piece in verdict.pieces if piece.kind != "link").removesuffix(" or ").strip()
-
-
-def _routes_section(report: ReportData) -> Section:
-    if not report.summaries:
-        return Section(title="Routes", paragraphs=["No scores."])
-    return Section(title="Routes", table=DocumentTable(headings=HEADINGS, rows=report.rows), items=report.notes)
-
-
-def _comparison_sections(report: ReportData) -> Iterator[Section]:
-    comparisons = report.comparisons
-    if comparisons is not None:
-        rows = comparison_rows(comparisons)
-        yield Section(
-            title="Before and after",
-            paragraphs=[comparison_title(comparisons, report.marker)],
-            table=DocumentTable(headings=COMPARISON_HEADINGS, rows=rows) if rows else None,
-            items=list(describe_result(comparisons)),
-        )
 
 
 def _trend_sections(
@@ -144,17 +296,7 @@ def _trend_sections(
 def _worst_sections(
     store: TrackingStore, report: ReportData, newest: Sequence[RouteSummary], scorer: str | None
 ) -> Iterator[Section]:
-    answers = _load_worst(store, report, newest, scorer)
-    if answers:
-        headings = ("score", "question", "answer", "reads like, or why", "route", "given (UTC)", "exchange")
-        table = DocumentTable(headings=headings, rows=list(map(_answer_row, answers)))
-        yield Section(title=f"Worst answers by {sanitize.line(scorer, 60)}", table=table)
-
-
-def _load_worst(
-    store: TrackingStore, report: ReportData, newest: Sequence[RouteSummary], scorer: str | None
-) -> list[WorstAnswer]:
-    """Return the lowest scores of the newest fingerprints.
+    """Yield the lowest scores of the newest fingerprints, if there are any.
 
     Refusals all score 0 and would fill the list; only a few are shown if there are other low answers.
     """
@@ -174,41 +316,25 @@ def _load_worst(
     refusals = [answer for answer in lowest if answer.score.label == NONCOMMITTAL][:MAX_REFUSALS]
     others = [answer for answer in lowest if answer.score.label != NONCOMMITTAL] or load_lowest(LOWEST_BAND)
     shown = [*refusals, *others[: MAX_WORST_ANSWERS - len(refusals)]]
-    return as_worst_answers(sorted(shown, key=lambda answer: answer.score.value or 0.0))
-
-
-def _answer_row(answer: WorstAnswer) -> tuple[str, ...]:
-    exchange, score = answer.exchange, answer.score
-    question, text = (
-        "(erased or not stored)" if captured is None else sanitize.line(captured, MAX_TEXT_LENGTH)
-        for captured in (exchange.question, exchange.answer)
-    )
-    return (
-        "refusal" if score.label == NONCOMMITTAL else f"{score.value:.2f}",
-        question,
-        text,
-        sanitize.line(answer.reads_like, MAX_TEXT_LENGTH) or "-",
-        sanitize.line(exchange.route, 80),
-        f"{exchange.started_at:%Y-%m-%d %H:%M}",
-        exchange.id,
-    )
-
-
-def _alert_sections(store: TrackingStore, report: ReportData) -> Iterator[Section]:
-    alerts = [alert for alert in store.alerts.list_open() if report.service in {None, alert.service}]
-    if alerts:
-        items = [
-            f"{alert.severity}, {alert.state}, since {alert.starts_at:%Y-%m-%d %H:%M} UTC: "
-            f"{sanitize.line(alert.message or alert.rule, 600)}"
-            for alert in alerts
-        ]
-        yield Section(title="Open alerts", items=items)
-
-
-def _unscored_sections(report: ReportData) -> Iterator[Section]:
-    missing = describe_missing_scores(report.coverages, report.backlog)
-    if missing:
-        yield Section(title="Without a score", items=missing)
-    if report.learning:
-        learning = [describe_learning(version, report.loaded_at) for version in report.learning]
-        yield Section(title="Learning baselines", items=learning)
+    rows = []
+    for answer in as_worst_answers(sorted(shown, key=lambda answer: answer.score.value or 0.0)):
+        exchange, score = answer.exchange, answer.score
+        question, text = (
+            "(erased or not stored)" if captured is None else sanitize.line(captured, MAX_TEXT_LENGTH)
+            for captured in (exchange.question, exchange.answer)
+        )
+        rows.append(
+            (
+                "refusal" if score.label == NONCOMMITTAL else f"{score.value:.2f}",
+                question,
+                text,
+                sanitize.line(answer.reads_like, MAX_TEXT_LENGTH) or "-",
+                sanitize.line(exchange.route, 80),
+                f"{exchange.started_at:%Y-%m-%d %H:%M}",
+                exchange.id,
+            )
+        )
+    if rows:
+        headings = ("score", "question", "answer", "reads like, or why", "route", "given (UTC)", "exchange")
+        table = DocumentTable(headings=headings, rows=rows)
+        yield Section(title=f"Worst answers by {sanitize.line(scorer, 60)}", table=table)

@@ -10,8 +10,8 @@ from math import ceil
 from typing import TYPE_CHECKING, Final
 
 from germane import sanitize
-from germane.cli.core.terminal import Terminal, fit, wrap
-from germane.cli.render.comparison import MIN_SAMPLES
+from germane.cli.core.output import Terminal, fit, wrap
+from germane.cli.core.render import MIN_SAMPLES
 
 if TYPE_CHECKING:
     from germane.storage import Bucket
@@ -77,7 +77,11 @@ def draw_trend(layout: ChartLayout, buckets: Sequence[Bucket], annotations: Iter
     """Draw the axis, and one line per bucket followed by the events in it."""
     by_start = {start: list(group) for start, group in groupby(buckets, key=lambda bucket: bucket.start)}
     pending = sorted(annotations, key=lambda annotation: annotation.at)
-    yield f"{' ' * len(layout.label(layout.since))}  {_draw_axis(layout)}"
+    axis = [" "] * (layout.plot_width + 2)
+    for value, text in ((0.0, "0"), (0.25, ".25"), (0.5, ".5"), (0.75, ".75"), (1.0, "1")):
+        start = max(layout.column(value) - len(text) // 2, 0)
+        axis[start : start + len(text)] = text
+    yield f"{' ' * len(layout.label(layout.since))}  {''.join(axis).rstrip()}"
     for has_scores, group in groupby(layout.bucket_starts(), key=lambda start: start in by_start):
         starts = list(group)
         parts = _draw_buckets(layout, starts, by_start) if has_scores else _draw_gap(layout, starts)
@@ -156,15 +160,6 @@ def _draw_annotation(layout: ChartLayout, annotation: ChartAnnotation) -> Iterat
     for text in wrap(annotation.text, layout.terminal.width - len(label) - 4):
         yield f"{label}  {layout.terminal.style(f'{symbol} {text}', fg='cyan')}"
         label, symbol = " " * len(label), " "
-
-
-def _draw_axis(layout: ChartLayout) -> str:
-    """Draw the scale, with each number at its column."""
-    cells = [" "] * (layout.plot_width + 2)
-    for value, text in ((0.0, "0"), (0.25, ".25"), (0.5, ".5"), (0.75, ".75"), (1.0, "1")):
-        start = max(layout.column(value) - len(text) // 2, 0)
-        cells[start : start + len(text)] = text
-    return "".join(cells).rstrip()
 
 
 def draw_groups(layout: ChartLayout, buckets: Sequence[Bucket]) -> Iterator[str]:

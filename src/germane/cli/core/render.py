@@ -1,0 +1,284 @@
+"""Baselines, coverage and comparisons as text and JSON."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Final
+
+from germane import sanitize
+from germane.cli.core.output import EXIT_NOT_ENOUGH_DATA, EXIT_THRESHOLD_VIOLATED
+
+if TYPE_CHECKING:
+    from germane.annotation import Marker
+    from germane.storage import (
+        BaselineVersion,
+        Comparison,
+        Comparisons,
+        Coverage,
+        Estimate,
+        OutstandingWork,
+        TrackingStore,
+    )
+
+MIN_BASELINE_SCORES: Final = 30
+"""Scores that a baseline needs."""
+NO_SCORER: Final = "before any scorer was known"
+"""In place of a scorer for exchanges dropped by processes that only capture."""
+MIN_SAMPLES: Final = 20
+"""Scores needed to report a mean."""
+COMPARISON_HEADINGS: Final = ("route", "scorer", "before", "after", "difference", "95 % interval", "effect", "result")
+
+
+def find_baseline_mean(
+    store: TrackingStore, scorer: str | None, fingerprint: str, *, service: str | None, route: str | None
+) -> float | None:
+    """Return the active baseline's mean for a route, or for the service; None if there is not exactly one baseline."""
+    from germane.insights import baseline_level
+
+    baselines = [
+        version.baseline
+        for version in store.baselines.list_versions()
+        if version.status == "active" and version.baseline is not None and not version.key.scope
+        if (version.key.scorer, version.key.fingerprint) == (scorer, fingerprint)
+        if service in {None, version.key.service}
+    ]
+    if len(baselines) != 1:
+        return None
+    level = baseline_level(baselines[0], route)
+    return None if level is None else level[0]
+
+
+def describe_learning(version: BaselineVersion, now: datetime) -> str:
+    """Describe a baseline that is still being learned."""
+    new_routes = "new routes of " if version.reason == "route_joined" else ""
+    what = f"{new_routes}{sanitize.line(version.key.scorer, 40)} for {sanitize.line(version.key.service, 40)}"
+    until = f"{version.until:%Y-%m-%d %H:%M} UTC"
+    if version.until <= now:
+        return f"learning ended {until}, but no worker has evaluated {what} since; run a worker to detect drops"
+    return f"learning until {until}: {what}; drop detection starts then, with at least {MIN_BASELINE_SCORES} scores"
+
+
+def learning_as_dicts(versions: Sequence[BaselineVersion]) -> list[dict[str, Any]]:
+    """Return baselines that are being learned for JSON."""
+    return [
+        {**version.key._asdict(), "reason": version.reason, "since": version.since, "until": version.until}
+        for version in versions
+    ]
+
+
+def has_data(coverage: Coverage) -> bool:
+    """Return whether anything was seen. Routes that were only declared have no data."""
+    return bool(coverage.scorer or coverage.seen)
+
+
+def coverage_as_dict(coverage: Coverage) -> dict[str, Any]:
+    """Return coverage for JSON. The scorer is empty for exchanges dropped before a scorer was known."""
+    return {
+        "service": coverage.service,
+        "route": coverage.route,
+        "scorer": coverage.scorer,
+        "seen": coverage.seen,
+        "scored": coverage.scored,
+        "pending": coverage.pending,
+        "skipped": dict(coverage.skipped),
+        "failed": dict(coverage.failed),
+    }
+
+
+def describe_unscored(coverage: Coverage) -> str:
+    """List exchanges without a score by reason, such as "2 skipped (budget), 1 pending"."""
+    parts = [
+        f"{count} {state} ({reason})"
+        for state, reasons in (("skipped", coverage.skipped), ("failed", coverage.failed))
+        for reason, count in reasons.items()
+        if count
+    ]
+    return ", ".join([*parts, *([f"{coverage.pending} pending"] if coverage.pending else [])])
+
+
+def describe_coverage(coverage: Coverage) -> str:
+    """Summarize coverage, such as "9 seen, 6 scored, 2 skipped (budget), 1 pending"."""
+    return ", ".join(filter(None, (f"{coverage.seen} seen", f"{coverage.scored} scored", describe_unscored(coverage))))
+
+
+def describe_missing_scores(coverages: Iterable[Coverage], backlog: OutstandingWork) -> list[str]:
+    """Return one line per route and scorer with unscored exchanges, then the exchanges waiting to be sampled."""
+    lines = [
+        f"{sanitize.line(coverage.route, 40)}, {sanitize.line(coverage.scorer, 40) or NO_SCORER}: {unscored}"
+        for coverage in coverages
+        if (unscored := describe_unscored(coverage))
+    ]
+    if backlog.undecided:
+        lines.append(f"exchanges not yet sampled: {backlog.undecided}")
+    return [*lines, *describe_candidates(backlog)]
+
+
+def describe_candidates(backlog: OutstandingWork) -> list[str]:
+    """Return one line per scorer with exchanges that the budget may select."""
+    counts: Counter[str] = Counter()
+    for tasks in backlog.tasks:
+        counts[tasks.scorer] += tasks.candidates
+    return [
+        f"{sanitize.count_noun(count, 'candidate')} for {sanitize.line(scorer, 40)}: the budget selects some at the "
+        "end of the interval"
+        for scorer, count in counts.items()
+        if count
+    ]
+
+
+def backlog_as_dict(backlog: OutstandingWork) -> dict[str, Any]:
+    """Return the current backlog of all routes for JSON."""
+    tasks = [
+        {
+            "scorer": tasks.scorer,
+            "fingerprint": tasks.fingerprint,
+            "candidates": tasks.candidates,
+            "ready": tasks.ready,
+            "retrying": tasks.postponed,
+            "running": tasks.running,
+        }
+        for tasks in backlog.tasks
+    ]
+    return {"unsampled": backlog.undecided, "tasks": tasks}
+
+
+def comparison_exit_code(comparisons: Comparisons) -> int:
+    """Return 3 after a significant drop, 5 if nothing could be compared, otherwise 0."""
+    if comparisons.dropped:
+        return EXIT_THRESHOLD_VIOLATED
+    return 0 if comparisons.is_comparable else EXIT_NOT_ENOUGH_DATA
+
+
+def comparison_title(comparisons: Comparisons, marker: Marker | None) -> str:
+    """Name the two windows."""
+    before, after = (
+        f"{window[0]:%Y-%m-%d %H:%M} to {window[1]:%Y-%m-%d %H:%M} UTC"
+        for window in (comparisons.before, comparisons.after)
+    )
+    marked = f" (marker {sanitize.line(marker.name, 60)!r})" if marker is not None else ""
+    return f"Before: {before}; after: {after}{marked}"
+
+
+def comparison_rows(comparisons: Comparisons) -> list[tuple[str, ...]]:
+    """Return the rows under :data:`COMPARISON_HEADINGS`. Names are sanitized for terminals only."""
+    rows: list[tuple[str, ...]] = []
+    margin = f" by more than {comparisons.min_drop:g}" if comparisons.min_drop else ""
+    for comparison in (*comparisons.services, *comparisons.routes):
+        result = {
+            "dropped": "dropped",
+            "lower": f"lower, not significantly{margin}",
+            "higher": "higher",
+            "unclear": "no significant change",
+            "not_enough_data": f"not enough data (need {MIN_SAMPLES} in each window)",
+            "judge_changed": "judge changed: not comparable",
+        }[comparison.finding]
+        before, after = (
+            "-"
+            if estimate is None
+            else f"{estimate.mean:.3f} (n={estimate.n})"
+            if estimate.has_min_samples
+            else f"- (n={estimate.n})"
+            for estimate in (comparison.before, comparison.after)
+        )
+        names = _route_name(comparison, comparisons), _scorer_name(comparison, comparisons), before, after
+        if comparison.difference is None or comparison.interval is None:
+            rows.append((*names, "-", "-", "-", result))
+            continue
+        effect = "-" if comparison.effect is None else f"{comparison.effect:+.2f} {comparison.effect_name}"
+        low, high = map(_format_signed, comparison.interval)
+        rows.append((*names, _format_signed(comparison.difference), f"{low} to {high}", effect, result))
+    return rows
+
+
+def describe_result(comparisons: Comparisons) -> Iterator[str]:
+    """Describe each significant drop, or that there is none."""
+    margin = f" by more than {comparisons.min_drop:g}" if comparisons.min_drop else ""
+    for drop in comparisons.dropped:
+        low, high = drop.interval or (0.0, 0.0)
+        effect = "" if drop.effect_name is None else f", a {drop.effect_name} effect"
+        names = f"{_route_name(drop, comparisons)}, {_scorer_name(drop, comparisons)}"
+        yield f"Significant drop: {names} by {-(drop.difference or 0):.3f} ({-high:.3f} to {-low:.3f}){effect}"
+    if not comparisons.is_comparable:
+        yield f"Not enough data: no route has {MIN_SAMPLES} scores of the same fingerprint in both windows."
+    elif not comparisons.dropped:
+        yield f"No significant drop{margin}."
+
+
+def comparison_as_dict(comparisons: Comparisons, marker: Marker | None) -> dict[str, Any]:
+    """Return a comparison for JSON."""
+    return {
+        "marker": None if marker is None else marker_as_dict(marker),
+        "before": {"since": comparisons.before[0], "until": comparisons.before[1]},
+        "after": {"since": comparisons.after[0], "until": comparisons.after[1]},
+        "min_drop": comparisons.min_drop,
+        "compared": comparisons.is_comparable,
+        "dropped": bool(comparisons.dropped),
+        "services": list(map(_comparison_as_dict, comparisons.services)),
+        "routes": list(map(_comparison_as_dict, comparisons.routes)),
+    }
+
+
+def marker_as_dict(marker: Marker) -> dict[str, Any]:
+    """Return a marker for JSON."""
+    return {
+        "id": marker.id,
+        "name": marker.name,
+        "service": marker.service,
+        "at": marker.at,
+        "attributes": dict(marker.attributes),
+    }
+
+
+def _format_signed(value: float) -> str:
+    return f"{round(value, 3) + 0.0:+.3f}"  # adding 0.0 turns -0.0 into 0.0
+
+
+def _route_name(comparison: Comparison, comparisons: Comparisons) -> str:
+    """Return the route, with its service if there are several. A service states how much of its traffic is compared."""
+    has_services = len({route.service for route in comparisons.routes}) > 1
+    service = f" ({sanitize.line(comparison.service, 40)})" if has_services else ""
+    if comparison.route is not None:
+        return sanitize.line(comparison.route, 40) + service
+    is_partial = comparison.share is not None and comparison.share <= 0.995
+    share = f", {comparison.share:.0%} of traffic" if is_partial else ""
+    return f"all routes, weighted by traffic before{share}{service}"
+
+
+def _scorer_name(comparison: Comparison, comparisons: Comparisons) -> str:
+    """Return the scorer, with its fingerprint if there are several."""
+    fingerprints = {route.fingerprint for route in comparisons.routes if route.scorer == comparison.scorer}
+    fingerprint = f" {sanitize.line(comparison.fingerprint, 40)}" if len(fingerprints) > 1 else ""
+    return sanitize.line(comparison.scorer, 40) + fingerprint
+
+
+def _comparison_as_dict(comparison: Comparison) -> dict[str, Any]:
+    return {
+        "service": comparison.service,
+        "route": comparison.route,
+        "scorer": comparison.scorer,
+        "fingerprint": comparison.fingerprint,
+        "finding": comparison.finding,
+        "difference": comparison.difference,
+        "interval": comparison.interval,
+        "effect_size": comparison.effect,
+        "effect_name": comparison.effect_name,
+        "share": comparison.share,
+        "before": _estimate_as_dict(comparison.before),
+        "after": _estimate_as_dict(comparison.after),
+    }
+
+
+def _estimate_as_dict(estimate: Estimate | None) -> dict[str, Any] | None:
+    if estimate is None:
+        return None
+    return {
+        "n": estimate.n,
+        "has_min_samples": estimate.has_min_samples,
+        "mean": estimate.mean,
+        "interval": estimate.interval,
+        "deviation": estimate.deviation,
+        "low_share": estimate.low_share,
+        "noncommittal_share": estimate.noncommittal_share,
+    }

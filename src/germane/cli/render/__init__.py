@@ -1,3 +1,0 @@
-"""Read models as text and JSON."""
-
-from __future__ import annotations

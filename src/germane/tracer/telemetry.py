@@ -1,0 +1,314 @@
+"""Metrics and events of exchanges and scores, through the application's providers or private ones.
+
+As for spans, a private provider is created only if an OTLP endpoint is configured and no global provider is set. A
+private meter provider is also created if Prometheus scrapes this process.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from opentelemetry import metrics
+from opentelemetry._logs import get_logger_provider
+from opentelemetry._logs._internal import ProxyLoggerProvider
+from opentelemetry.metrics import NoOpMeterProvider, Observation
+from opentelemetry.metrics._internal import _ProxyMeterProvider
+
+from germane.tracer import conventions
+from germane.tracer.connection import TelemetryState, current_connection
+from germane.tracer.exporters import exposed_registry, otlp_endpoint, uses_grpc
+from germane.tracer.guard import guarded
+from germane.tracer.provider import resource
+
+if TYPE_CHECKING:
+    from opentelemetry._logs import Logger, LoggerProvider
+    from opentelemetry.context import Context
+    from opentelemetry.metrics import Meter, MeterProvider
+
+    from germane.score import Score
+
+MAX_METRIC_LABELS: Final = 20
+"""Maximum number of distinct score labels per scorer in the metrics of one process."""
+Reading = tuple[float, Mapping[str, str]]
+"""A value with its labels."""
+OutcomeKey = tuple[str, str, str, str]
+"""Route, scorer, outcome and reason. The scorer is empty for captured exchanges and set for finished scorings."""
+_FAILED = "metrics are not recorded, {} (nothing else is affected)"
+_labels: dict[str, set[str]] = {}
+_lock = threading.Lock()
+_private: dict[str, Any] = {}
+_instruments: tuple[MeterProvider, Instruments] | None = None
+
+
+class Gauge(NamedTuple):
+    """An observable gauge."""
+
+    name: str
+    unit: str
+    description: str
+    read: Callable[[TelemetryState], Iterable[Reading]]
+
+
+def _read_backlog(state: TelemetryState) -> Iterable[Reading]:
+    if state.waiting is not None:
+        yield state.waiting.undecided, {conventions.STATE: "undecided"}
+        for (scorer, name), number in state.waiting.exchanges.items():
+            yield number, {conventions.EVALUATION_NAME: scorer, conventions.STATE: name}
+
+
+GAUGES = (
+    Gauge(
+        conventions.CAPTURE_DEPTH,
+        "{exchange}",
+        "Exchanges in the memory of this process that are not stored yet",
+        lambda state: [(state.queued, {})],
+    ),
+    Gauge(conventions.QUEUE_DEPTH, "{exchange}", "Stored exchanges that wait for a score", _read_backlog),
+    Gauge(
+        conventions.LAG,
+        "s",
+        "Age of the oldest exchange that waits for a score",
+        lambda state: [(state.waiting.lag, {})] if state.waiting else [],
+    ),
+    Gauge(
+        conventions.WORKERS,
+        "{process}",
+        "Worker processes",
+        lambda state: [(state.waiting.workers, {})] if state.waiting else [],
+    ),
+    Gauge(
+        conventions.BUDGET,
+        "1",
+        "Used share of the day's budget",
+        lambda state: [
+            (share, {conventions.LIMIT: limit})
+            for limit, share in (state.waiting.budget if state.waiting else {}).items()
+        ],
+    ),
+)
+
+
+class Instruments:
+    """All instruments of germane.
+
+    Args:
+        meter: Creates the instruments.
+        private: Whether the meter belongs to the private provider.
+    """
+
+    def __init__(self, meter: Meter, *, private: bool) -> None:
+        self.score = meter.create_histogram(
+            conventions.SCORE_HISTOGRAM,
+            unit="1",
+            description="Scores, recorded when they are computed, not when the answer is given",
+            explicit_bucket_boundaries_advisory=conventions.SCORE_BUCKETS,
+        )
+        self.duration = meter.create_histogram(
+            conventions.DURATION_HISTOGRAM,
+            unit="s",
+            description="Time to compute a score",
+            explicit_bucket_boundaries_advisory=conventions.DURATION_BUCKETS,
+        )
+        self.runs = meter.create_counter(conventions.RUNS_COUNTER, unit="{run}", description="Scorings by outcome")
+        self.captured = meter.create_counter(
+            conventions.CAPTURE_COUNTER, unit="{exchange}", description="Captured exchanges, stored or dropped"
+        )
+        self.tokens = meter.create_counter(
+            conventions.TOKENS_COUNTER, unit="{token}", description="Input and output tokens of scores"
+        )
+        self.cost = meter.create_counter(
+            conventions.COST_COUNTER, unit="USD", description="Cost of scores, if prices are known"
+        )
+        for gauge in GAUGES:
+            callbacks = [partial(_observe, gauge, private)]
+            meter.create_observable_gauge(gauge.name, callbacks, unit=gauge.unit, description=gauge.description)
+
+
+def _observe(gauge: Gauge, private: bool, _options: object) -> Iterable[Observation]:  # noqa: FBT001 - bound by position
+    """Read a gauge from memory for its exporter, on the exporter's thread.
+
+    Only the current provider reports values; others have the instrument, too. Without a connection, there are none.
+    """
+    connection = current_connection()
+    if connection is None or connection.state is None or private != _has_no_global_provider():
+        return []
+    return [Observation(value, labels) for value, labels in gauge.read(connection.state())]
+
+
+def _has_no_global_provider() -> bool:
+    return isinstance(metrics.get_meter_provider(), _ProxyMeterProvider)
+
+
+def instruments() -> Instruments:
+    """Return the instruments of the current meter provider."""
+    global _instruments
+    ours = _private_provider("metrics", _meter_provider) if _has_no_global_provider() else None
+    provider = ours or metrics.get_meter_provider()
+    known = _instruments
+    if known is None or known[0] is not provider:
+        known = provider, Instruments(provider.get_meter(conventions.SCOPE), private=ours is not None)
+        _instruments = known
+    return known[1]
+
+
+def event_logger() -> Logger | None:
+    """Return the logger for evaluation events, or None if logs are not configured."""
+    provider = get_logger_provider()
+    if not isinstance(provider, ProxyLoggerProvider):
+        return provider.get_logger(conventions.SCOPE)
+    private: LoggerProvider | None = _private_provider("logs", _logger_provider)
+    return None if private is None else private.get_logger(conventions.SCOPE)
+
+
+def count_outcomes(outcomes: Mapping[OutcomeKey, int]) -> None:
+    """Count outcomes. Never raises. Without a connection, nothing is counted."""
+
+    def count() -> None:
+        current = instruments()
+        for (route, scorer, outcome, reason), number in outcomes.items():
+            labels = {conventions.WORKFLOW_NAME: route, conventions.OUTCOME: outcome}
+            if reason:
+                labels[conventions.ERROR_TYPE if outcome == "failed" else conventions.REASON] = reason
+            if scorer:
+                current.runs.add(number, {conventions.EVALUATION_NAME: scorer, **labels})
+            else:
+                current.captured.add(number, labels)
+
+    if current_connection() is not None:
+        guarded("the counters", count, said=_FAILED)
+
+
+def are_gauges_exported() -> bool:
+    """Return whether gauges are exported: the application has a meter provider, or an OTLP endpoint is configured."""
+
+    def has_meter_provider() -> bool:
+        instruments()  # creates a private provider if one is needed
+        provider = metrics.get_meter_provider()
+        return "metrics" in _private if _has_no_global_provider() else not isinstance(provider, NoOpMeterProvider)
+
+    return current_connection() is not None and bool(guarded("the gauges", has_meter_provider, said=_FAILED))
+
+
+def emit_score(score: Score, *, route: str, context: Context) -> None:
+    """Record metrics and an event of a score, in the context of the span that it belongs to."""
+    labels = {conventions.EVALUATION_NAME: score.scorer, conventions.WORKFLOW_NAME: route}
+    measured = instruments()
+    for direction, tokens in (("input", score.input_tokens), ("output", score.output_tokens)):
+        if tokens:
+            measured.tokens.add(tokens, {**labels, conventions.TOKEN_TYPE: direction}, context=context)
+    if score.cost:
+        measured.cost.add(score.cost, labels, context=context)
+    if score.state == "skipped":  # its requests count, even if the budget ended before the score
+        return
+    if score.latency is not None:
+        measured.duration.record(score.latency, labels, context=context)
+    if score.value is not None:
+        if score.label is not None:
+            # Each label creates a permanent series, and custom scorers may use free text.
+            known = _labels.setdefault(score.scorer, set())
+            if len(known) < MAX_METRIC_LABELS:
+                known.add(score.label)
+            if score.label in known:
+                labels = {**labels, conventions.EVALUATION_SCORE_LABEL: score.label}
+        # OpenTelemetry's histograms take no negative amounts, and drop them with a warning.
+        measured.score.record(max(0.0, score.value), labels, context=context)
+    logger = event_logger()
+    if logger is None:
+        return
+    fields = {
+        conventions.EVALUATION_NAME: score.scorer,
+        conventions.EVALUATION_SCORE_VALUE: score.value,
+        conventions.EVALUATION_SCORE_LABEL: score.label,
+        conventions.EVALUATION_EXPLANATION: score.explanation,
+        conventions.ERROR_TYPE: None if score.reason is None else str(score.reason),
+    }
+    attributes = {name: value for name, value in fields.items() if value is not None}
+    logger.emit(
+        timestamp=time.time_ns(), context=context, event_name=conventions.EVALUATION_EVENT, attributes=attributes
+    )
+
+
+def flush(timeout: float) -> bool:
+    """Flush the private providers."""
+    flushed = [provider.force_flush(int(timeout * 1000)) for provider in list(_private.values())]
+    return all(flushed)
+
+
+def close() -> None:
+    """Shut the private providers down."""
+    global _instruments
+    with _lock:
+        providers, _instruments = list(_private.values()), None
+        _private.clear()
+    for provider in providers:
+        provider.shutdown()
+
+
+def _after_fork() -> None:
+    """Count from 0 in a forked child, because the parent exports what was counted before."""
+    global _lock
+    _lock = threading.Lock()
+    _private.pop("metrics", None)
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+def _private_provider(signal: str, make: Any) -> Any:
+    if not otlp_endpoint(signal) and not (signal == "metrics" and exposed_registry()):
+        return None
+    with _lock:
+        if signal not in _private:
+            _private[signal] = make()
+        return _private[signal]
+
+
+def _meter_provider() -> MeterProvider:
+    from opentelemetry.sdk.metrics import MeterProvider as SDKMeterProvider
+    from opentelemetry.sdk.metrics.export import MetricReader, PeriodicExportingMetricReader
+
+    readers: list[MetricReader] = []
+    if otlp_endpoint("metrics"):
+        if uses_grpc("metrics"):
+            from opentelemetry.exporter.otlp.proto.grpc.metric_exporter import OTLPMetricExporter
+        else:
+            from opentelemetry.exporter.otlp.proto.http.metric_exporter import (  # type: ignore[assignment]  # same name, other protocol
+                OTLPMetricExporter,
+            )
+
+        class Reader(PeriodicExportingMetricReader):
+            """Exports nothing in a forked child, where every periodic reader keeps running."""
+
+            process = os.getpid()
+
+            def _receive_metrics(self, metrics_data: Any, timeout_millis: float = 10_000, **others: Any) -> None:
+                if self.process == os.getpid():
+                    super()._receive_metrics(metrics_data, timeout_millis, **others)
+
+        readers.append(Reader(OTLPMetricExporter()))
+    if (registry := exposed_registry()) is not None:
+        from opentelemetry.exporter.prometheus import PrometheusMetricReader
+
+        readers.append(PrometheusMetricReader(registry=registry))
+    return SDKMeterProvider(readers, resource=resource(), shutdown_on_exit=False)
+
+
+def _logger_provider() -> LoggerProvider:
+    from opentelemetry.sdk._logs import LoggerProvider as SDKLoggerProvider
+    from opentelemetry.sdk._logs.export import BatchLogRecordProcessor
+
+    if uses_grpc("logs"):
+        from opentelemetry.exporter.otlp.proto.grpc._log_exporter import OTLPLogExporter
+    else:
+        from opentelemetry.exporter.otlp.proto.http._log_exporter import (  # type: ignore[assignment]  # same name, other protocol
+            OTLPLogExporter,
+        )
+    provider = SDKLoggerProvider(resource=resource(), shutdown_on_exit=False)
+    provider.add_log_record_processor(BatchLogRecordProcessor(OTLPLogExporter()))
+    return provider

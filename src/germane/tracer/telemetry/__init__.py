@@ -1,3 +1,0 @@
-"""OpenTelemetry metrics of germane: meters, counters and gauges."""
-
-from __future__ import annotations
