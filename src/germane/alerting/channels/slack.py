@@ -9,18 +9,18 @@ from typing import Any, Final
 
 from germane import sanitize
 from germane.alert import Alert
-from germane.alerting.channels.channel import config_error_of
-from germane.alerting.channels.http import JsonPoster, build_poster, redact_reference
-from germane.alerting.channels.message import (
+from germane.alerting.channels.channel import (
     ChannelMessage,
     alert_facts,
     alert_title,
+    config_error_of,
     headline,
     message_line,
     quote_line,
     status_label,
     worst_exchange_ids,
 )
+from germane.alerting.channels.http import JsonPoster, build_poster, redact_reference
 from germane.settings import SlackSettings, resolve_url
 
 MAX_BLOCKS: Final = 48

@@ -10,8 +10,7 @@ from typing import Any, Final, NamedTuple
 
 from germane.alert import ResolveReason
 from germane.alerting.detector import Contributor, Detector, is_sampled
-from germane.alerting.drop.history import to_batch
-from germane.alerting.drop.scope import attribute_scope, matches_scope, restrict_to_routes
+from germane.alerting.drop.scope import attribute_scope, matches_scope, restrict_to_routes, to_batch
 from germane.baseline import Baseline
 from germane.settings import Drop
 from germane.storage import BaselineKey, BaselineVersion, DetectorScore, DetectorState
@@ -151,7 +150,11 @@ class DetectorSession:
     @property
     def firing(self) -> FiringDrop | None:
         """The drop that fires now."""
-        return _firing_drop(self._detector.state()) if self._detector and self._detector.firing else None
+        if self._detector is None or not self._detector.firing:
+            return None
+        firing = self._detector.state()["firing"]
+        contributors = tuple(Contributor(**contributor) for contributor in firing["contributors"])
+        return FiringDrop(firing["evidence"], datetime.fromtimestamp(firing["onset"], UTC), contributors)
 
     def process(self, arrivals: Sequence[DetectorScore]) -> None:
         """Process scores of the service and scorer in order of arrival."""
@@ -225,11 +228,3 @@ class DetectorSession:
             if transition.state == "firing":
                 onset = datetime.fromtimestamp(transition.onset, UTC)
                 self.fired = FiringDrop(transition.evidence, onset, transition.contributors)
-
-
-def _firing_drop(state: dict[str, Any]) -> FiringDrop | None:
-    firing = state["firing"]
-    if not firing:
-        return None
-    contributors = tuple(Contributor(**contributor) for contributor in firing["contributors"])
-    return FiringDrop(firing["evidence"], datetime.fromtimestamp(firing["onset"], UTC), contributors)

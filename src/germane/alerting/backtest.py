@@ -11,11 +11,10 @@ from typing import Final
 
 from germane import sanitize
 from germane.alert import Alert, AlertEvent
-from germane.alerting.backtest.baseline_history import BaselineHistory
-from germane.alerting.backtest.historical_store import HistoricalAlerts, HistoricalInputs, Stream
+from germane.alerting.backtest_history import BaselineHistory, HistoricalAlerts, HistoricalInputs, Stream
 from germane.alerting.evaluator import AlertEvaluator
 from germane.settings import DEFAULT_RULES, AnyRule, Drop, NoData, Settings
-from germane.storage import MAX_SCORING_DELAY, BaselineVersion, TrackingStore
+from germane.storage import MAX_SCORING_DELAY, TrackingStore
 
 HOUR: Final = timedelta(hours=1)
 STEPS_PER_WINDOW: Final = 12
@@ -216,22 +215,24 @@ def _run_rule(
 def _notes(rule: AnyRule, history: BaselineHistory) -> tuple[str, ...]:
     if not isinstance(rule, Drop):
         return _NOTES.get(rule.type, (_SCORE_TIME_NOTE,))
-    return tuple(
-        _baseline_note(version, learned=version.id in history.learned_ids)
-        for version in history.list_all()
-        if rule.scorer in {None, version.key.scorer} and (version.baseline is not None or version.status == "learning")
-    )
-
-
-def _baseline_note(version: BaselineVersion, *, learned: bool) -> str:
-    key = version.key
-    stream = (
-        f"{sanitize.line(key.scorer, 40)} of {sanitize.line(key.service, 40)} ({sanitize.line(key.fingerprint, 12)})"
-    )
-    if version.baseline is None:
-        return f"{stream}: no baseline yet, it would be learned until {version.until:%Y-%m-%d %H:%M} UTC"
-    window = f"learned from {version.since:%Y-%m-%d %H:%M} to {version.until:%Y-%m-%d %H:%M} UTC"
-    if learned:
-        return f"{stream}: baseline {window} in this backtest, because none was active"
-    active_from = max(version.until, version.created_at)
-    return f"{stream}: baseline version {version.number}, {window}, active from {active_from:%Y-%m-%d %H:%M} UTC"
+    notes = []
+    for version in history.list_all():
+        key = version.key
+        if rule.scorer not in {None, key.scorer}:
+            continue
+        scorer, service, fingerprint = (
+            sanitize.line(name, width) for name, width in ((key.scorer, 40), (key.service, 40), (key.fingerprint, 12))
+        )
+        stream = f"{scorer} of {service} ({fingerprint})"
+        window = f"learned from {version.since:%Y-%m-%d %H:%M} to {version.until:%Y-%m-%d %H:%M} UTC"
+        active_from = max(version.until, version.created_at)
+        if version.baseline is None:
+            if version.status == "learning":
+                until = f"{version.until:%Y-%m-%d %H:%M} UTC"
+                notes.append(f"{stream}: no baseline yet, it would be learned until {until}")
+        elif version.id in history.learned_ids:
+            notes.append(f"{stream}: baseline {window} in this backtest, because none was active")
+        else:
+            active = f"active from {active_from:%Y-%m-%d %H:%M} UTC"
+            notes.append(f"{stream}: baseline version {version.number}, {window}, {active}")
+    return tuple(notes)

@@ -1,15 +1,35 @@
-"""Alerts to a Python function."""
+"""Channels inside the process: the log, and Python functions."""
 
 from __future__ import annotations
 
 import inspect
+import logging
 from collections.abc import Awaitable, Callable
 
 from germane.alert import Alert
-from germane.alerting.channels.channel import DeliveryError
-from germane.alerting.channels.message import ChannelMessage
+from germane.alerting.channels.channel import ChannelMessage, DeliveryError, message_line
 from germane.daemon_pool import DaemonThreadPool
 from germane.errors import error_location
+
+logger = logging.getLogger("germane.alerting")
+
+
+class Log:
+    """Logs one warning per alert to ``germane.alerting``, on one line whatever the names contain."""
+
+    include_text = False
+    config_error: str | None = None
+    destination = "log germane.alerting"
+
+    def __repr__(self) -> str:
+        return "Log()"
+
+    async def send(self, message: ChannelMessage) -> None:
+        """Log the alerts' messages."""
+        for alert in message.alerts:
+            state = "resolved" if alert.state == "resolved" else message.notification.type
+            severity = " (critical)" if alert.severity == "critical" else ""
+            logger.warning("alert %s%s: %s", state, severity, message_line(alert))
 
 
 class Callback:
