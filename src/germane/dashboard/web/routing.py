@@ -1,11 +1,12 @@
-"""URLs relative to the prefix under which the dashboard is mounted, and routes of pages."""
+"""Routes of pages, URLs relative to the prefix under which the dashboard is mounted, and HTTP errors."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -40,3 +41,15 @@ def page_route(path: str, handler: PageHandler, *, methods: Sequence[str] = ("GE
         return handler(request, request.app.state.context)
 
     return Route(path, endpoint, methods=list(methods), name=name or handler.__name__)
+
+
+def http_error(status: int, cause: str, next_step: str, *, headers: Mapping[str, str] | None = None) -> HTTPException:
+    """Return an exception for the error page.
+
+    Args:
+        status: The HTTP status.
+        cause: A sentence without anything that the client sent.
+        next_step: A sentence that says what to do.
+        headers: Headers of the response.
+    """
+    return HTTPException(status, f"{cause}\n{next_step}", headers=dict(headers or {}))
