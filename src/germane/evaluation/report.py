@@ -12,7 +12,6 @@ from germane.errors import UsageError
 from germane.evaluation.progress import RunUsage
 from germane.evaluation.serialize import score_to_dict
 from germane.evaluation.summary import (
-    MIN_SAMPLES,
     RowScores,
     ScorerSummary,
     ScoringProblem,
@@ -20,6 +19,7 @@ from germane.evaluation.summary import (
     summarize,
 )
 from germane.insights import MEAN_HEADINGS, Document, DocumentTable, Section, mean_cells, to_html, to_markdown
+from germane.score import MIN_SAMPLES
 
 SCHEMA_VERSION = 1
 MAX_PROBLEMS_SHOWN = 20

@@ -10,13 +10,11 @@ from typing import TYPE_CHECKING
 
 from germane.errors import UsageError
 from germane.exchange import Exchange
-from germane.score import LOW_SCORE, NONCOMMITTAL, Score
+from germane.score import LOW_SCORE, MIN_SAMPLES, NONCOMMITTAL, Score
 
 if TYPE_CHECKING:
     from germane.storage import Estimate
 
-MIN_SAMPLES = 20
-"""With fewer scores, means are neither shown nor checked."""
 ROUNDING_TOLERANCE = 1e-9
 """A mean this far below a threshold is attributed to rounding."""
 

@@ -16,8 +16,9 @@ from germane.cli.core.store import open_store
 from germane.cli.core.terminal import detect_terminal
 from germane.cli.render import trend_chart
 from germane.cli.render.baseline import find_baseline_mean
-from germane.cli.render.comparison import MIN_SAMPLES, marker_as_dict
+from germane.cli.render.comparison import marker_as_dict
 from germane.cli.render.coverage import coverage_as_dict
+from germane.score import MIN_SAMPLES
 
 if TYPE_CHECKING:
     from germane.alert import Alert

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from germane import sanitize
 from germane.cli.core.output import EXIT_NOT_ENOUGH_DATA, EXIT_THRESHOLD_VIOLATED
+from germane.score import MIN_SAMPLES
 
 if TYPE_CHECKING:
     from germane.annotation import Marker
     from germane.storage import Comparison, Comparisons, Estimate
 
-MIN_SAMPLES: Final = 20
-"""Scores needed to report a mean."""
 COMPARISON_HEADINGS: Final = ("route", "scorer", "before", "after", "difference", "95 % interval", "effect", "result")
 
 

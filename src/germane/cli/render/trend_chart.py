@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from germane import sanitize
 from germane.cli.core.terminal import Terminal, fit, wrap
-from germane.cli.render.comparison import MIN_SAMPLES
+from germane.score import MIN_SAMPLES
 
 if TYPE_CHECKING:
     from germane.storage import Bucket

@@ -144,12 +144,10 @@ class CandidatePool:
         """Run one transaction: select, or skip a batch of unselected candidates; return the number of candidates."""
         text = self._store.sampling.load_cursor(self.lease_holder[0])
         cursor = PoolCursor.from_json(text) if text else None
-        if cursor is not None and cursor.unselected is not None:
-            return self._skip_batch(cursor, cursor.unselected)
-        return self._sample_at_rate(cursor) if self._budget is None else self._select_if_due(cursor, self._budget)
-
-    def _skip_batch(self, cursor: PoolCursor, unselected: UnselectedCandidates) -> int:
-        """Skip some unselected candidates; if none is left, finish the interval."""
+        if cursor is None or cursor.unselected is None:
+            return self._sample_at_rate(cursor) if self._budget is None else self._select_if_due(cursor, self._budget)
+        # Skip some unselected candidates; if none is left, finish the interval.
+        unselected = cursor.unselected
         candidates = self._store.sampling.list_candidates(MAX_SKIPPED_PER_TRANSACTION)
         if not candidates:
             self._store.sampling.save_cursor(self._step(replace(cursor, unselected=None)))

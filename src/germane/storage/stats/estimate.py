@@ -9,12 +9,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
+from germane.score import MIN_SAMPLES
 from germane.storage.stats.histogram import Histogram
 
 Z = 1.959964
 """Two-sided 95 % quantile of the normal distribution."""
-MIN_SAMPLES = 20
-"""Minimum number of scores for a verdict. With fewer there is not enough data."""
 Interval = tuple[float, float]
 
 

@@ -25,7 +25,6 @@ from germane.cli.core.terminal import Terminal, detect_terminal
 from germane.cli.render.baseline import describe_learning
 from germane.cli.render.comparison import (
     COMPARISON_HEADINGS,
-    MIN_SAMPLES,
     comparison_exit_code,
     comparison_rows,
     comparison_title,
@@ -33,6 +32,7 @@ from germane.cli.render.comparison import (
 )
 from germane.cli.render.coverage import describe_missing_scores
 from germane.errors import UsageError
+from germane.score import MIN_SAMPLES
 
 if TYPE_CHECKING:
     from germane.settings import Settings

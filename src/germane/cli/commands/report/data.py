@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from germane import sanitize
 from germane.cli.render.baseline import learning_as_dicts
-from germane.cli.render.comparison import MIN_SAMPLES, comparison_as_dict
+from germane.cli.render.comparison import comparison_as_dict
 from germane.cli.render.coverage import backlog_as_dict, coverage_as_dict, has_data
 from germane.insights import MEAN_HEADINGS, mean_cells
+from germane.score import MIN_SAMPLES
 
 if TYPE_CHECKING:
     from germane.annotation import Marker
