@@ -155,7 +155,13 @@ def check_thresholds(
     results = []
     for summary in summaries:
         mean_message, mean_failed = _check_mean(summary, min_mean)
-        coverage_message, coverage_failed = _check_coverage(summary, min_coverage)
+        coverage_message = f"{summary.scored} of {summary.rows} rows scored"
+        coverage_failed = min_coverage is not None and summary.rows > 0 and summary.coverage < min_coverage
+        if min_coverage is not None:
+            coverage_message += f", {'below' if coverage_failed else 'at least'} {min_coverage:.1%}"
+        if summary.reasons:
+            reasons = ", ".join(f"{count} {reason}" for reason, count in summary.reasons.items())
+            coverage_message += f" ({reasons})"
         is_only_one = fingerprints[summary.scorer] == 1
         name = summary.scorer if is_only_one else f"{summary.scorer} (fingerprint {summary.fingerprint})"
         results.append(
@@ -180,16 +186,6 @@ def _check_mean(summary: ScorerSummary, minimum: float | None) -> tuple[str, boo
     failed = estimate.mean < minimum - ROUNDING_TOLERANCE
     uncertain = ", which is inside the interval" if low <= minimum <= high else ""
     return f"{message} is {'below' if failed else 'at least'} {minimum:g}{uncertain}", failed
-
-
-def _check_coverage(summary: ScorerSummary, minimum: float | None) -> tuple[str, bool]:
-    message = f"{summary.scored} of {summary.rows} rows scored"
-    failed = minimum is not None and summary.rows > 0 and summary.coverage < minimum
-    if minimum is not None:
-        message += f", {'below' if failed else 'at least'} {minimum:.1%}"
-    if summary.reasons:
-        message += f" ({', '.join(f'{count} {reason}' for reason, count in summary.reasons.items())})"
-    return message, failed
 
 
 def _estimate(scores: Sequence[Score]) -> Estimate:
