@@ -1,17 +1,22 @@
-"""Batching of texts from many exchanges into few embedding requests."""
+"""Embedder for servers that speak the OpenAI protocol, and batching of the texts that callers embed at once."""
 
 from __future__ import annotations
 
 import asyncio
+import base64
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from functools import partial
+from typing import Any, Literal
 
 import numpy as np
 
 from germane.errors import ScoringError
+from germane.score import UnscoredReason
 from germane.scorers.base.protocols import Embedder, Vectors
 from germane.scorers.base.vectors import normalize_rows
+from germane.scorers.judge.client import ClientPool, ModelServer, post_json
+from germane.scorers.judge.prices import UsageMeter
 
 MIN_CALLERS = 16
 """With fewer callers, a request waits a while for others to join."""
@@ -21,10 +26,11 @@ MAX_WAIT_SECONDS = 2.0
 """Longest time that callers wait behind a request in flight."""
 MAX_REQUEST_BYTES = 800_000
 """Texts of one request: about 200,000 tokens. Servers accept 300,000 and more."""
-
 Vector = Vectors
 """One vector of length 1."""
 _Call = tuple[Sequence[str], asyncio.Future[dict[str, Vector]]]
+_SINGLE_REQUEST_ERRORS = ("HTTP 400", "HTTP 422")
+"""Prefixes of rejections that concern one request rather than all of them."""
 
 
 class EmbeddingBatcher:
@@ -192,3 +198,86 @@ def _split_batches(texts: Sequence[str], max_texts: int) -> Iterator[list[str]]:
         batch.append(text)
         size += length
     yield batch
+
+
+class OpenAIEmbedder:
+    """Requests vectors from a server, base64-encoded if the server supports it, because that parses much faster."""
+
+    def __init__(self, model: str, server: ModelServer, *, meter: UsageMeter | None = None) -> None:
+        self.model = model
+        self.server = server
+        self.meter = meter or UsageMeter()
+        self._clients = ClientPool(server)
+        self._encoding: Literal["base64", "float"] = "base64"
+        self._is_encoding_proven = False
+
+    def __repr__(self) -> str:
+        return f"OpenAIEmbedder({self.model!r})"
+
+    async def embed(self, texts: Sequence[str]) -> Vectors:
+        """Return one row of length 1 per text, in one request.
+
+        Raises:
+            ScoringError: ``embedder_error``. It has ``retry_after`` (0 if the server named no time) if the server was
+                unreachable, slow or busy, or rejected the key, model or quota; in the latter cases ``rejected`` is
+                true. Errors that concern these texts or the reply have neither.
+        """
+        try:
+            async with self.server.guard_request():
+                reply = await self._request(list(texts))
+        except ScoringError as error:
+            rejected = error.reason is UnscoredReason.JUDGE_REJECTED and not str(error).startswith(
+                _SINGLE_REQUEST_ERRORS
+            )
+            pause = error.retry_after or 0.0 if rejected or error.reason.is_transient else None
+            raise ScoringError(
+                UnscoredReason.EMBEDDER_ERROR, f"embedder: {error}", retry_after=pause, rejected=rejected
+            ) from None
+        tokens = getattr(getattr(reply, "usage", None), "prompt_tokens", None)
+        self.meter.embedding_tokens += max(tokens, 0) if isinstance(tokens, int) else 0
+        return normalize_rows(_parse_vectors(reply), len(texts))
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._clients.aclose()
+
+    async def _request(self, texts: list[str]) -> Any:
+        """Send a request. If the server rejects the first one, it may not support base64: try again with floats."""
+        import openai
+
+        try:
+            return await self._send(texts, self._encoding)
+        except (openai.BadRequestError, openai.UnprocessableEntityError):
+            if self._is_encoding_proven or self._encoding == "float":
+                raise
+        reply = await self._send(texts, "float")
+        self._encoding = "float"
+        return reply
+
+    async def _send(self, texts: list[str], encoding: Literal["base64", "float"]) -> Any:
+        self.meter.embedding_requests += 1
+        body = {"model": self.model, "input": texts, "encoding_format": encoding}
+        reply = await post_json(self._clients.client_for(0), "/embeddings", body)
+        self._is_encoding_proven = True
+        return reply
+
+
+def decode_vector(vector: Any) -> Any:
+    """Decode a base64 vector of little-endian 32-bit floats. Return anything else unchanged."""
+    if not isinstance(vector, str):
+        return vector
+    try:
+        return np.frombuffer(base64.b64decode(vector, validate=True), dtype="<f4")
+    except ValueError:
+        raise ScoringError(UnscoredReason.EMBEDDER_ERROR, "the embedder's reply holds an invalid vector") from None
+
+
+def _parse_vectors(reply: Any) -> list[Any]:
+    """Return the vectors in the order of the texts. The reply may be any JSON."""
+    data = getattr(reply, "data", None)
+    if not isinstance(data, list):
+        raise ScoringError(UnscoredReason.EMBEDDER_ERROR, "the embedder's reply holds no vectors")
+    indexes = [getattr(item, "index", None) for item in data]
+    if sorted(index for index in indexes if isinstance(index, int)) == list(range(len(data))):
+        data = sorted(data, key=lambda item: item.index)
+    return [decode_vector(getattr(item, "embedding", None)) for item in data]
