@@ -114,7 +114,12 @@ class AlertEvaluator:
         for change in machine.apply(alerts, results, has_rule=self._has_rule):
             alert, event = change.alert, change.event
             if event is not None and event.type in ENRICHED_EVENTS:
-                alert = self._evidence.add_to(alert, self._scope_of(alert))
+                matching = (
+                    RuleScope(routes=rule.routes, attributes=getattr(rule, "attributes", {}))
+                    for rule in self._rules
+                    if rule.name == alert.rule and (alert.route is None or rule.matches_route(alert.route))
+                )
+                alert = self._evidence.add_to(alert, next(matching, UNRESTRICTED))
             changes.append(replace(change, alert=replace(alert, message=alert_message(alert))))
         changes, notifications = self._notify(changes, alerts, machine, now)
         return AlertTransaction(
@@ -144,12 +149,6 @@ class AlertEvaluator:
         repeated = {alert.id: replace(machine.repeat(alert), before=before[alert.id]) for alert in due}
         others = [change for change in changes if change.alert.id not in repeated]
         return notifier.notify([*others, *repeated.values()], open_alerts)
-
-    def _scope_of(self, alert: Alert) -> RuleScope:
-        for rule in self._rules:
-            if rule.name == alert.rule and (alert.route is None or rule.matches_route(alert.route)):
-                return RuleScope(routes=rule.routes, attributes=getattr(rule, "attributes", {}))
-        return UNRESTRICTED
 
     def _has_rule(self, alert: Alert) -> bool:
         """Return whether an active rule still evaluates an alert."""

@@ -192,21 +192,12 @@ def _estimate(scores: Sequence[Score]) -> Estimate:
     from germane.storage import WeightedSums, estimate_mean
 
     values = [score.value or 0.0 for score in scores]
-    n, zeros = len(values), values.count(0.0)
-    total, squares = sum(values), sum(value * value for value in values)
-    return estimate_mean(
-        WeightedSums(
-            n=n,
-            n_zero=zeros,
-            sum_w=n,
-            sum_w_zero=zeros,
-            sum_w2=n,
-            sum_w2_zero=zeros,
-            sum_wy=total,
-            sum_wy2=squares,
-            sum_w2y=total,
-            sum_w2y2=squares,
-            sum_w_low=sum(score.is_low for score in scores),
-            sum_w_noncommittal=sum(score.label == NONCOMMITTAL for score in scores),
-        )
+    sums = WeightedSums.of_equal_weights(
+        n=len(values),
+        n_zero=values.count(0.0),
+        total=sum(values),
+        squares=sum(value * value for value in values),
+        low=sum(score.is_low for score in scores),
+        noncommittal=sum(score.label == NONCOMMITTAL for score in scores),
     )
+    return estimate_mean(sums)

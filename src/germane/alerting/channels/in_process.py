@@ -54,20 +54,17 @@ class Callback:
         problems = []
         for alert in message.alerts:
             try:
-                await self._call(alert)
+                if inspect.iscoroutinefunction(self._function):
+                    await self._function(alert)
+                    continue
+                threads = DaemonThreadPool(1, name="germane-callback")
+                try:
+                    result = await threads.run(self._function, alert)
+                finally:
+                    threads.close()
+                if inspect.isawaitable(result):
+                    await result
             except Exception as error:  # noqa: BLE001 - user code must not break the monitor
                 problems.append(error_location(error))
         if problems:
             raise DeliveryError(problems[0], retryable=False)
-
-    async def _call(self, alert: Alert) -> None:
-        if inspect.iscoroutinefunction(self._function):
-            await self._function(alert)
-            return
-        threads = DaemonThreadPool(1, name="germane-callback")
-        try:
-            result = await threads.run(self._function, alert)
-        finally:
-            threads.close()
-        if inspect.isawaitable(result):
-            await result

@@ -158,10 +158,25 @@ class DetectorSession:
 
     def process(self, arrivals: Sequence[DetectorScore]) -> None:
         """Process scores of the service and scorer in order of arrival."""
+        scope = attribute_scope(self.rule.attributes)
         while arrivals:
             before = self._active.fingerprint
             count = self._active.count_votes(arrivals)
-            self._run_detector([arrival for arrival in arrivals[:count] if arrival.fingerprint == before])
+            if self._detector is not None and (baseline := self.baseline):
+                scores = [
+                    arrival
+                    for arrival in arrivals[:count]
+                    if arrival.fingerprint == before
+                    and arrival.arrived_at >= baseline.until  # earlier scores are part of the baseline
+                    and is_sampled(arrival.exchange_id, baseline.sampling_rate)
+                    and self.rule.matches_route(arrival.route)
+                    and matches_scope(scope, arrival.attributes)
+                ]
+                for transition in self._detector.process(to_batch(scores)):
+                    if transition.state == "firing":
+                        onset = datetime.fromtimestamp(transition.onset, UTC)
+                        self.fired = FiringDrop(transition.evidence, onset, transition.contributors)
+                self.processed += len(scores)
             self._seen_at = arrivals[count - 1].arrived_at
             if self._active.fingerprint == before:
                 return
@@ -210,21 +225,3 @@ class DetectorSession:
             )
         if was_firing and not self.ended and not (self._detector and self._detector.firing):
             self.ended = "new_baseline"
-
-    def _run_detector(self, arrivals: Sequence[DetectorScore]) -> None:
-        if self._detector is None or not (baseline := self.baseline):
-            return
-        scores = [
-            arrival
-            for arrival in arrivals
-            if arrival.arrived_at >= baseline.until  # earlier scores are part of the baseline
-            and is_sampled(arrival.exchange_id, baseline.sampling_rate)
-            and self.rule.matches_route(arrival.route)
-            and matches_scope(self.key.scope, arrival.attributes)
-        ]
-        transitions = self._detector.process(to_batch(scores))
-        self.processed += len(scores)
-        for transition in transitions:
-            if transition.state == "firing":
-                onset = datetime.fromtimestamp(transition.onset, UTC)
-                self.fired = FiringDrop(transition.evidence, onset, transition.contributors)

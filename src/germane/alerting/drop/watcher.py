@@ -162,7 +162,7 @@ class DropWatcher:
                 progress = states.get((rule.name, *names))
                 if rule.scorer not in {None, names[1]} or not (scores or progress):
                     continue
-                key = alert_key(rule.name, _labels(*names))
+                key = alert_key(rule.name, {"service": names[0], "scorer": names[1]})
                 fires = progress is not None and bool((progress.state["detector"] or {}).get("firing"))
                 has_alert = open_alerts is None or key in open_alerts
                 is_unchanged = (
@@ -188,7 +188,7 @@ class DropWatcher:
         result = RuleResult(
             rule=session.rule.name,
             type=session.rule.type,
-            labels=_labels(session.service, session.scorer),
+            labels={"service": session.service, "scorer": session.scorer},
             state="good",
             pending=session.rule.pending,
             severity=session.rule.severity,
@@ -265,10 +265,6 @@ class DropWatcher:
         until = max(now, since) + _CLOCK_MARGIN
         scores = load_sampled_scores(self._store, session.key, since, until, rate)
         return [score for score in scores if score.route in routes and session.rule.matches_route(score.route)]
-
-
-def _labels(service: str, scorer: str) -> dict[str, str]:
-    return {"service": service, "scorer": scorer}
 
 
 def _watches(rule: Drop, arrival: DetectorScore) -> bool:
