@@ -34,7 +34,7 @@ from sqlalchemy import insert
 
 from germane.daemon_pool import DaemonThreadPool
 from germane.exchange import Context, Exchange, new_exchange_id, sampling_key_for
-from germane.monitor.loop.leader import LeaderLease
+from germane.monitor.loop.leases import LeaderLease
 from germane.monitor.sampling.budget_allocation import ExchangeCost
 from germane.monitor.sampling.candidate_pool import CandidatePool
 from germane.monitor.sampling.eligibility import EligibilityChecker

@@ -12,7 +12,7 @@ from germane.errors import SettingsError
 from germane.registry import BUILTIN_SCORER_NAMES
 from germane.score import Score
 from germane.scorers import EmbeddingBatcher, Scorer, run_scorer
-from germane.scorers.factory.factory import ScorerFactory
+from germane.scorers.factory.scorer_set import ScorerFactory
 from germane.settings import Settings
 from labelled.judge import Forecast, KeptEmbedder, KeptJudge, Usage, counted
 from labelled.rows import Row, exchange

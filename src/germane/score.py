@@ -14,6 +14,9 @@ State = Literal["scored", "skipped", "failed"]
 LOW_SCORE = 0.5
 """Scores below this value are low. It is the upper edge of the lowest band."""
 
+MIN_SAMPLES = 20
+"""With fewer scores, means are neither shown nor compared: there is not enough data."""
+
 BANDS = ((0.9, "relevant"), (0.7, "mostly_relevant"), (LOW_SCORE, "partly_relevant"), (-math.inf, "irrelevant"))
 """Lower edge and label of each band, from the best to the worst."""
 LOWEST_BAND = BANDS[-1][1]

@@ -21,12 +21,8 @@ from germane.alerting.intervals import (
     share_lower_limit,
     wilson_interval,
 )
-from germane.alerting.rules.budget_exhausted import evaluate_budget_exhausted
-from germane.alerting.rules.low_score_rate import evaluate_low_score_rate
-from germane.alerting.rules.mean_threshold import evaluate_mean_threshold
-from germane.alerting.rules.no_data import evaluate_no_data
-from germane.alerting.rules.noncommittal_rate import evaluate_noncommittal_rate
-from germane.alerting.rules.scorer_error import evaluate_scorer_error
+from germane.alerting.rules.scoring_health import evaluate_budget_exhausted, evaluate_no_data, evaluate_scorer_error
+from germane.alerting.rules.window import evaluate_low_score_rate, evaluate_mean_threshold, evaluate_noncommittal_rate
 from germane.settings import Budget, BudgetExhausted, LowScoreRate, MeanThreshold, NoData, NoncommittalRate, ScorerError
 from germane.storage import BudgetDay, RouteMean, ScoringFlow
 

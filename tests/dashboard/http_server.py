@@ -13,7 +13,7 @@ from starlette.testclient import TestClient
 
 from germane.dashboard import create_app
 from germane.dashboard.web.forms import csrf, form
-from germane.dashboard.web.urls import page_route
+from germane.dashboard.web.routing import page_route
 from germane.insights.context import InsightContext
 from germane.settings import load_settings
 from germane.storage import TrackingStore

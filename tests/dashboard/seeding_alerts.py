@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from germane.alert import Alert, AlertChange, AlertEvent, AlertEventType, alert_key
-from germane.alerting.drop.history import learn_from_store
+from germane.alerting.drop.scope import learn_from_store
 from germane.alerting.evaluator import AlertEvaluator
 from germane.alerting.messages import alert_message
 from germane.annotation import Feedback, Marker

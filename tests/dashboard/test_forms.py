@@ -20,8 +20,8 @@ from tests.conftest import migrated_file
 from tests.dashboard.form_helpers import csrf_token_of, submit_form
 from tests.dashboard.http_server import PAGE, TOKEN, client_for, create_dashboard
 
+from germane.dashboard.auth.limits import MAX_CONCURRENT, ConcurrencyLimit
 from germane.dashboard.server import DashboardServer
-from germane.dashboard.web.concurrency_limit import MAX_CONCURRENT, ConcurrencyLimit
 from germane.dashboard.web.forms import LoginSession
 from germane.insights.context import InsightContext
 from germane.storage import TrackingStore

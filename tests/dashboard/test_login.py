@@ -15,10 +15,10 @@ from tests.dashboard.form_helpers import submit_form
 from tests.dashboard.http_server import NOW, PAGE, TOKEN, client_for, create_dashboard
 
 import germane.dashboard.auth.signing as module
-from germane.dashboard.auth.login_throttle import MAX_FAILURES, MAX_FAILURES_PER_ADDRESS, LoginThrottle
+from germane.dashboard.auth.limits import MAX_FAILURES, MAX_FAILURES_PER_ADDRESS, LoginThrottle
 from germane.dashboard.auth.middleware import AccessRules
 from germane.dashboard.auth.signing import Signer
-from germane.dashboard.web.urls import is_local_path
+from germane.dashboard.web.routing import is_local_path
 from germane.settings import load_settings
 from germane.storage import TrackingStore
 from germane.testing import Clock

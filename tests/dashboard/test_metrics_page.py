@@ -21,7 +21,7 @@ from tests.dashboard.scrape import MetricSamples, parse_metrics
 from tests.dashboard.seeding import NOW, SEARCH, SERVICE
 
 from germane.dashboard import create_app
-from germane.dashboard.metrics.collector import MAX_AGE, WINDOWS, DatabaseCollector
+from germane.dashboard.metrics.exposition import MAX_AGE, WINDOWS, DatabaseCollector
 from germane.dashboard.metrics.families import MAX_ROUTE_SCORERS, MAX_ROUTES, MAX_SCORERS
 from germane.score import Score, UnscoredReason
 from germane.settings import Budget, Settings, load_settings

@@ -16,8 +16,7 @@ from tests.dashboard.seeding import FINGERPRINTS, NOW
 
 from germane.dashboard import create_app
 from germane.insights.formatting import format_bytes, format_run_time
-from germane.insights.sampling import describe_limits, describe_sampling_outcomes, describe_sampling_settings
-from germane.insights.worker import JobHistory
+from germane.insights.worker import JobHistory, describe_limits, describe_sampling_outcomes, describe_sampling_settings
 from germane.settings import Budget, load_settings
 from germane.storage import (
     JobRun,

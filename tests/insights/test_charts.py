@@ -15,10 +15,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from germane.insights.charts.axes import axis_ticks, place_labels, text_width
 from germane.insights.charts.figure import TrendChart, histogram_figure, trend_figure
 from germane.insights.charts.histogram import bar_shares, histogram_svg
 from germane.insights.charts.point import ChartMarker, Point, chart_points, split_at_gaps, split_by_fingerprint
+from germane.insights.charts.svg import axis_ticks, place_labels, text_width
 from germane.insights.charts.trend import sparkline_svg, trend_svg
 from germane.storage import Bucket
 

@@ -8,8 +8,8 @@ import pytest
 
 from germane.alert import Alert, ScoreLevel, ScoreShift
 from germane.annotation import Marker
-from germane.insights.sampling import describe_sampling
 from germane.insights.situation import affected_routes, alert_concerns_route, chart_markers
+from germane.insights.worker import describe_sampling
 from germane.insights.worst_answers import reads_like
 from germane.score import Score
 from germane.settings import Budget, load_settings

@@ -23,7 +23,7 @@ from germane.errors import DatabaseUnreachable, ScoringError, SettingsError
 from germane.exchange import Context, Message
 from germane.monitor.loop.backoff import Backoff
 from germane.monitor.quota.limiter import SharedRateLimiter, shared_rate_limiter
-from germane.monitor.scoring.circuit_breaker import MAX_OUTAGES, CircuitBreaker
+from germane.monitor.scoring.failures import MAX_OUTAGES, CircuitBreaker
 from germane.score import Score, UnscoredReason
 from germane.scorers import Judge, RequestReservation, ScorerSet, build_scorers
 from germane.settings import Budget, load_settings

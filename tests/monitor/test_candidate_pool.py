@@ -14,7 +14,7 @@ import pytest
 from sqlalchemy import text
 
 from germane.daemon_pool import DaemonThreadPool
-from germane.monitor.loop.leader import LeaderLease
+from germane.monitor.loop.leases import LeaderLease
 from germane.monitor.sampling import candidate_pool as pools
 from germane.monitor.sampling.budget_allocation import ExchangeCost
 from germane.monitor.sampling.candidate_pool import CandidatePool, PoolCursor

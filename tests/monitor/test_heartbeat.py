@@ -16,8 +16,8 @@ from sqlalchemy import select, update
 from germane.errors import DatabaseUnreachable
 from germane.exchange import Exchange
 from germane.monitor import Monitor
-from germane.monitor.loop.heartbeat import Heartbeat
 from germane.monitor.loop.job import Job
+from germane.monitor.loop.leases import Heartbeat
 from germane.settings import Settings
 from germane.storage import TrackingStore
 from germane.storage.db import tables

@@ -13,8 +13,7 @@ import pytest
 from germane.errors import DatabaseNotMigrated, DatabaseUnreachable
 from germane.exchange import Exchange
 from germane.monitor import Monitor
-from germane.monitor.loop.job import Job
-from germane.monitor.loop.outage_log import OutageLog
+from germane.monitor.loop.job import Job, OutageLog
 from germane.monitor.scoring.result_writer import FailureLog
 from germane.score import Score, UnscoredReason
 from germane.settings import Settings

@@ -12,7 +12,7 @@ import pytest
 
 from germane.daemon_pool import DaemonThreadPool
 from germane.monitor.jobs.queue_metrics import QueueMetricsJob
-from germane.monitor.loop.leader import LeaderLease
+from germane.monitor.loop.leases import LeaderLease
 from germane.settings import Budget, Settings
 from germane.storage import RequestUsage, SamplingDecision, TrackingStore
 from germane.tracer import BacklogState

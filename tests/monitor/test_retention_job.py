@@ -13,7 +13,7 @@ import pytest
 
 from germane.exchange import Exchange
 from germane.monitor import Monitor
-from germane.monitor.jobs.retention import RetentionJob, RetentionSchedule
+from germane.monitor.jobs.maintenance import RetentionJob, RetentionSchedule
 from germane.settings import Retention
 from germane.storage import SamplingDecision, TrackingStore, WorkerHeartbeat
 from germane.testing import Clock

@@ -7,9 +7,8 @@ from datetime import timedelta
 import pytest
 
 from germane.monitor.loop.backoff import Backoff
-from germane.monitor.scoring import retry_policy
-from germane.monitor.scoring.circuit_breaker import MAX_REJECTIONS, CircuitBreaker
-from germane.monitor.scoring.retry_policy import RetryPolicy
+from germane.monitor.scoring import failures
+from germane.monitor.scoring.failures import MAX_REJECTIONS, CircuitBreaker, RetryPolicy
 from germane.score import Score, UnscoredReason
 from germane.testing import Clock
 
@@ -88,7 +87,7 @@ def test_a_success_resets_the_retry_timeout(clock: Clock) -> None:
 def test_states_of_finished_tasks_are_dropped(clock: Clock) -> None:
     """Memory is bounded by the tasks that are failing now."""
     policy = RetryPolicy(timedelta(hours=1), backoff=Backoff(), clock=clock)
-    for task in range(retry_policy.MIN_CLEANUP_SIZE):
+    for task in range(failures.MIN_CLEANUP_SIZE):
         policy.next_retry_at(task)
     clock.advance(121 * MINUTE)
     policy.next_retry_at("one more")

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from germane.daemon_pool import DaemonThreadPool
-from germane.monitor.jobs.rollups import RollupJob
-from germane.monitor.loop.leader import LeaderLease
+from germane.monitor.jobs.maintenance import RollupJob
+from germane.monitor.loop.leases import LeaderLease
 from germane.storage import TrackingStore
 
 NOON = datetime(2026, 3, 1, 12, 30, tzinfo=UTC)

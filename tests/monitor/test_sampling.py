@@ -10,7 +10,7 @@ import pytest
 
 from germane.exchange import Context
 from germane.monitor import Monitor
-from germane.monitor.loop.leader import LeaderLease
+from germane.monitor.loop.leases import LeaderLease
 from germane.monitor.sampling.eligibility import EligibilityChecker
 from germane.monitor.sampling.sampler import decide_sampling as decide_on
 from germane.score import UnscoredReason

@@ -12,7 +12,7 @@ from germane.exchange import Message
 from germane.scorers.base.fingerprint import fingerprint
 from germane.scorers.base.text import is_blank, shorten, strip_control_characters, truncate_utf8
 from germane.scorers.base.vectors import mean_pairwise_cosine, normalize_rows
-from germane.scorers.prompting.template import Prompt, load_prompt
+from germane.scorers.prompting.prompt import Prompt, load_prompt
 
 
 def test_fingerprints_are_stable() -> None:

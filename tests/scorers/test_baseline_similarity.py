@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from germane.exchange import Exchange
-from germane.scorers.calibration.baseline_similarity import UnrelatedPairs, distinct_exchanges, measure_unrelated_pairs
+from germane.scorers.calibration import UnrelatedPairs, distinct_exchanges, measure_unrelated_pairs
 from germane.testing import FakeEmbedder
 
 NOW = datetime(2026, 11, 20, tzinfo=UTC)

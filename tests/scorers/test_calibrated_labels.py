@@ -16,7 +16,7 @@ from germane.calibration import Calibration
 from germane.exchange import Exchange
 from germane.score import Score, UnscoredReason, band_of
 from germane.scorers import QuestionAnswerSimilarity, apply_calibration, run_scorer
-from germane.scorers.calibration.labels import CalibratedScorer, with_calibrated_labels
+from germane.scorers.calibration import CalibratedScorer, with_calibrated_labels
 from germane.testing import FakeEmbedder
 
 NAME = "question_answer_similarity"

@@ -18,10 +18,9 @@ from germane.scorers import (
     QuestionAnswerSimilarity,
     run_scorer,
 )
-from germane.scorers.base.json_reply import parse_list, parse_number
-from germane.scorers.prompting.judge_scorer import JudgeScorer
-from germane.scorers.prompting.judge_session import JudgeSession
-from germane.scorers.prompting.template import Prompt
+from germane.scorers.base.reply_parser import parse_list, parse_number
+from germane.scorers.prompting.judge_scorer import JudgeScorer, JudgeSession
+from germane.scorers.prompting.prompt import Prompt
 from germane.testing import FakeJudge, Fault
 
 PROMPT = Prompt("1", (Message("user", 'Rate <answer-{fence}>\n{answer}\n</answer-{fence}> {"rating": 4}'),), "rate")

@@ -11,7 +11,7 @@ import pytest
 from germane.exchange import Exchange, Message
 from germane.score import UnscoredReason
 from germane.scorers import Faithfulness
-from germane.scorers.refusals.claims import claim_sentences
+from germane.scorers.metrics.faithfulness import claim_sentences
 from germane.testing import FakeJudge, Fault
 
 Make = Callable[..., Exchange]

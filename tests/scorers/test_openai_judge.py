@@ -18,7 +18,7 @@ from germane.exchange import Message
 from germane.score import UnscoredReason
 from germane.scorers import ModelServer, OpenAIJudge, Vectors
 from germane.scorers.judge.client import parse_retry_after
-from germane.scorers.judge.openai_embedder import OpenAIEmbedder, decode_vector
+from germane.scorers.judge.embedders import OpenAIEmbedder, decode_vector
 from germane.testing import FakeJudge, Fault
 
 TURNS = [Message("system", "You write questions."), Message("user", "The ferry leaves from pier four.")]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from germane.scorers.prompting.inputs import remove_question_echo
+from germane.scorers.prompting.prompt import remove_question_echo
 
 QUESTION = "Where does the ferry leave?"
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-from germane.scorers.base.question_parser import GeneratedQuestion, parse_questions
+from germane.scorers.base.reply_parser import GeneratedQuestion, parse_questions
 
 ONE = [GeneratedQuestion("Where is the pier?", noncommittal=False)]
 BARE = [GeneratedQuestion("Where is the pier?")]

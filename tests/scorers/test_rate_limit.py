@@ -15,8 +15,8 @@ from germane.exchange import Message
 from germane.score import UnscoredReason
 from germane.scorers import ModelServer, OpenAIJudge, PriceList, RequestReservation
 from germane.scorers.base.protocols import Reply
+from germane.scorers.judge.openai_protocol import parse_reply
 from germane.scorers.judge.rate_limit import INITIAL_OUTPUT_TOKENS, RateLimitGuard, RateSlot, count_request
-from germane.scorers.judge.response_parser import parse_reply
 from germane.settings import Price
 from germane.testing import FakeJudge, Fault
 

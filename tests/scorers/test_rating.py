@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from germane.errors import ScoringError
 from germane.score import UnscoredReason
-from germane.scorers.base.json_reply import UnreadableReply
+from germane.scorers.base.reply_parser import UnreadableReply
 from germane.scorers.prompting.rating import Rating, expected_rating, parse_rating
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from germane.scorers.refusals.phrases import DOES_NOT_KNOW, PHRASES_TEXT, compile_any, load_sections
+from germane.scorers.refusals.rules import DOES_NOT_KNOW, PHRASES_TEXT, compile_any, load_sections
 
 PHRASES = load_sections(PHRASES_TEXT)["does not know"]
 PLAIN_ALTERNATION = re.compile("|".join(PHRASES))

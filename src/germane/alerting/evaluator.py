@@ -10,7 +10,7 @@ from uuid import uuid4
 
 from germane.alert import Alert, AlertChange, Notification, Silence
 from germane.alerting.drop import DropEvaluation, DropWatcher
-from germane.alerting.drop.learner import BaselineVersions
+from germane.alerting.drop.baselines import BaselineVersions
 from germane.alerting.drop.watcher import DetectorInputs
 from germane.alerting.evidence import UNRESTRICTED, EvidenceCollector, RuleScope
 from germane.alerting.messages import alert_message
@@ -110,7 +110,17 @@ class AlertEvaluator:
         now = self._clock()
         machine = AlertStateMachine(now, self._new_id)
         results = [*drops.results, *self._schedule.evaluate(now)]
-        changes = [self._enrich(change) for change in machine.apply(alerts, results, has_rule=self._has_rule)]
+        changes = []
+        for change in machine.apply(alerts, results, has_rule=self._has_rule):
+            alert, event = change.alert, change.event
+            if event is not None and event.type in ENRICHED_EVENTS:
+                matching = (
+                    RuleScope(routes=rule.routes, attributes=getattr(rule, "attributes", {}))
+                    for rule in self._rules
+                    if rule.name == alert.rule and (alert.route is None or rule.matches_route(alert.route))
+                )
+                alert = self._evidence.add_to(alert, next(matching, UNRESTRICTED))
+            changes.append(replace(change, alert=replace(alert, message=alert_message(alert))))
         changes, notifications = self._notify(changes, alerts, machine, now)
         return AlertTransaction(
             holder=self._holder,
@@ -128,28 +138,17 @@ class AlertEvaluator:
         after = before | {change.alert.id: change.alert for change in changes}
         if not after:
             return [], []
+
+        def repeat_interval(alert: Alert) -> float:
+            return next((rule.repeat_interval for rule in self._rules if rule.name == alert.rule), float(DAY))
+
         open_alerts = [alert for alert in after.values() if alert.is_open]
         notifier = Notifier(self._channels, self._alerts.list_silences(), now, self._new_id)
         changed = {change.alert.id for change in changes if change.event is not None}
-        due = [
-            alert for alert in notifier.due_for_repeat(open_alerts, self._repeat_interval) if alert.id not in changed
-        ]
+        due = [alert for alert in notifier.due_for_repeat(open_alerts, repeat_interval) if alert.id not in changed]
         repeated = {alert.id: replace(machine.repeat(alert), before=before[alert.id]) for alert in due}
         others = [change for change in changes if change.alert.id not in repeated]
         return notifier.notify([*others, *repeated.values()], open_alerts)
-
-    def _enrich(self, change: AlertChange) -> AlertChange:
-        """Return a change with evidence and message."""
-        alert, event = change.alert, change.event
-        if event is not None and event.type in ENRICHED_EVENTS:
-            alert = self._evidence.add_to(alert, self._scope_of(alert))
-        return replace(change, alert=replace(alert, message=alert_message(alert)))
-
-    def _scope_of(self, alert: Alert) -> RuleScope:
-        for rule in self._rules:
-            if rule.name == alert.rule and (alert.route is None or rule.matches_route(alert.route)):
-                return RuleScope(routes=rule.routes, attributes=getattr(rule, "attributes", {}))
-        return UNRESTRICTED
 
     def _has_rule(self, alert: Alert) -> bool:
         """Return whether an active rule still evaluates an alert."""
@@ -159,6 +158,3 @@ class AlertEvaluator:
             and (alert.scorer is None or rule.scorer in {None, alert.scorer})
             for rule in self._rules
         )
-
-    def _repeat_interval(self, alert: Alert) -> float:
-        return next((rule.repeat_interval for rule in self._rules if rule.name == alert.rule), float(DAY))

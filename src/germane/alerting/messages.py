@@ -39,7 +39,10 @@ MIN_REFUSAL_INCREASE: Final = 0.02
 
 def alert_message(alert: Alert) -> str:
     """Return the message of an alert. Names in it are sanitized."""
-    text = _MESSAGES.get(alert.type, _other)(alert)
+    if alert.type in _MESSAGES:
+        text = _MESSAGES[alert.type](alert)
+    else:
+        text = f"{sanitize.line(alert.rule, MAX_NAME_LENGTH)} of {_place(alert)}"
     if alert.resolve_reason is not None:
         return f"Resolved ({RESOLVE_REASONS[alert.resolve_reason]}): {text}."
     return f"{'T' + text[1:] if text.startswith('the ') else text}."
@@ -67,15 +70,11 @@ def _mean_threshold(alert: Alert) -> str:
     return "; ".join([text, *_before(alert, _score), *_shifts(alert)])
 
 
-def _low_score_rate(alert: Alert) -> str:
-    return _rate(alert, f"the share of low {_scorer(alert)} scores of {_place(alert)}")
-
-
-def _noncommittal_rate(alert: Alert) -> str:
-    return _rate(alert, f"the share of noncommittal answers of {_place(alert)} (by {_scorer(alert)})")
-
-
-def _rate(alert: Alert, subject: str) -> str:
+def _rate(alert: Alert) -> str:
+    if alert.type == "low_score_rate":
+        subject = f"the share of low {_scorer(alert)} scores of {_place(alert)}"
+    else:
+        subject = f"the share of noncommittal answers of {_place(alert)} (by {_scorer(alert)})"
     is_above = alert.value is not None and alert.threshold is not None and alert.value > alert.threshold
     state = "above" if is_above else "no longer above"
     share = "" if alert.current is None else f": {_level(alert.current, _percent)}{_window(alert)}"
@@ -91,7 +90,14 @@ def _no_data(alert: Alert) -> str:
     unscored = sanitize.count_noun(waiting, "answer")
     text = f"{_scorer(alert)} has scored no answer of {_place(alert)}{since}; {unscored} unscored"
     usual = alert.details.get("usual")
-    return text if usual is None else f"{text}; the next score usually follows within {_duration(usual)}"
+    if usual is None:
+        return text
+    # Rounded up: "1 hour" or "12 minutes", at least a minute.
+    minutes = max(1, math.ceil(usual / 60))
+    duration = sanitize.count_noun(minutes, "minute")
+    if minutes >= 120:
+        duration = sanitize.count_noun(math.ceil(minutes / 60), "hour")
+    return f"{text}; the next score usually follows within {duration}"
 
 
 def _scorer_error(alert: Alert) -> str:
@@ -112,15 +118,11 @@ def _budget_exhausted(alert: Alert) -> str:
     return f"the budget is exhausted until {_moment(datetime.fromisoformat(until))}{usage}; answers are not scored"
 
 
-def _other(alert: Alert) -> str:
-    return f"{sanitize.line(alert.rule, MAX_NAME_LENGTH)} of {_place(alert)}"
-
-
 _MESSAGES: Final[Mapping[str, Callable[[Alert], str]]] = {
     "drop": _drop,
     "mean_threshold": _mean_threshold,
-    "low_score_rate": _low_score_rate,
-    "noncommittal_rate": _noncommittal_rate,
+    "low_score_rate": _rate,
+    "noncommittal_rate": _rate,
     "no_data": _no_data,
     "scorer_error": _scorer_error,
     "budget_exhausted": _budget_exhausted,
@@ -190,11 +192,3 @@ def _percent(share: float) -> str:
 
 def _moment(moment: datetime) -> str:
     return f"{moment.astimezone(UTC):%a %Y-%m-%d %H:%M} UTC"
-
-
-def _duration(seconds: float) -> str:
-    """Return ``1 hour`` or ``12 minutes``: rounded up, at least a minute."""
-    minutes = max(1, math.ceil(seconds / 60))
-    if minutes < 120:
-        return sanitize.count_noun(minutes, "minute")
-    return sanitize.count_noun(math.ceil(minutes / 60), "hour")

@@ -70,7 +70,33 @@ class Notifier:
         by_service: dict[str, list[PendingNotification]] = {}
         for one in pending:
             by_service.setdefault(one.alert.service, []).append(one)
-        return written, [one for group in by_service.values() for one in self._notifications(group)]
+        # One notification per channel about the alerts of one service.
+        notifications = []
+        for group in by_service.values():
+            group.sort(key=lambda one: (_TYPE_ORDER.index(one.type), -SEVERITIES.index(one.alert.severity)))
+            for channel, accepts in self._channels.items():
+                selected = [
+                    one
+                    for one in group
+                    if accepts(
+                        replace(one.alert, severity=peak_severity(one.alert)) if one.type == "resolved" else one.alert
+                    )
+                ]
+                if not selected:
+                    continue
+                event_ids = tuple(one.event_id for one in selected)
+                notifications.append(
+                    Notification(
+                        id=self._new_id(),
+                        channel=channel,
+                        idempotency_key=sha256("\n".join((channel, *sorted(event_ids))).encode()).hexdigest()[:32],
+                        type=selected[0].type,
+                        alerts=tuple(one.alert for one in selected),
+                        event_ids=event_ids,
+                        created_at=self._now,
+                    )
+                )
+        return written, notifications
 
     def due_for_repeat(self, alerts: Iterable[Alert], repeat_interval: Callable[[Alert], float]) -> list[Alert]:
         """Return the alerts that people are reminded of, or notified of because nothing suppresses them any more.
@@ -79,21 +105,17 @@ class Notifier:
             alerts: All open alerts.
             repeat_interval: Seconds between two reminders, by alert.
         """
-        open_alerts = list(alerts)
-        return [
-            alert
-            for alert in open_alerts
-            if self._is_due(alert, repeat_interval(alert)) and not self._is_suppressed(alert, open_alerts)
-        ]
-
-    def _is_due(self, alert: Alert, repeat_interval: float) -> bool:
-        if alert.state != "firing":
-            return False
-        if alert.notified_at is not None and is_worse_than_notified(alert):
-            return True  # an acknowledgement does not cover a higher severity
-        if alert.acknowledged_at is not None:
-            return False
-        return alert.notified_at is None or self._now - alert.notified_at >= timedelta(seconds=repeat_interval)
+        open_alerts, due = list(alerts), []
+        for alert in open_alerts:
+            if alert.state != "firing":
+                continue
+            notified_at, interval = alert.notified_at, timedelta(seconds=repeat_interval(alert))
+            is_due = alert.acknowledged_at is None and (notified_at is None or self._now - notified_at >= interval)
+            # An acknowledgement does not cover a higher severity.
+            is_due = is_due or (notified_at is not None and is_worse_than_notified(alert))
+            if is_due and not self._is_suppressed(alert, open_alerts):
+                due.append(alert)
+        return due
 
     def _is_suppressed(self, alert: Alert, alerts: Sequence[Alert]) -> bool:
         audible = [other for other in alerts if not self._is_silenced(other)]
@@ -119,30 +141,6 @@ class Notifier:
         peak = max(peak_severity(alert), alert.severity, key=SEVERITIES.index)
         notified = replace(alert, notified_at=self._now, details={**alert.details, PEAK_SEVERITY: peak})
         return PendingNotification(notification_type, notified, event.id)
-
-    def _notifications(self, group: Sequence[PendingNotification]) -> Iterable[Notification]:
-        """Yield one notification per channel about the alerts of one service."""
-        ordered = sorted(group, key=lambda one: (_TYPE_ORDER.index(one.type), -SEVERITIES.index(one.alert.severity)))
-        for channel, accepts in self._channels.items():
-            selected = [
-                one
-                for one in ordered
-                if accepts(
-                    replace(one.alert, severity=peak_severity(one.alert)) if one.type == "resolved" else one.alert
-                )
-            ]
-            if not selected:
-                continue
-            event_ids = tuple(one.event_id for one in selected)
-            yield Notification(
-                id=self._new_id(),
-                channel=channel,
-                idempotency_key=sha256("\n".join((channel, *sorted(event_ids))).encode()).hexdigest()[:32],
-                type=selected[0].type,
-                alerts=tuple(one.alert for one in selected),
-                event_ids=event_ids,
-                created_at=self._now,
-            )
 
 
 def is_inhibited(alert: Alert, alerts: Iterable[Alert]) -> bool:

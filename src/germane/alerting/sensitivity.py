@@ -117,7 +117,22 @@ def simulate_drops(
     Arguments as for :func:`list_sensitivities`; ``drops`` are sorted, smallest first.
     """
     if scores_per_day is not None:
-        baseline = _at_rate(baseline, min(scores_per_day, MAX_SCORES_PER_DAY))
+        # As it would have been learned from another number of scores per day.
+        scores_per_day = min(scores_per_day, MAX_SCORES_PER_DAY)
+        factor = scores_per_day / baseline.scores_per_day
+        baseline = replace(
+            baseline,
+            scores_per_day=scores_per_day,
+            committed_per_day=baseline.committed_per_day * factor,
+            routes={
+                name: replace(
+                    route,
+                    scores_per_day=route.scores_per_day * factor,
+                    committed_per_day=route.committed_per_day * factor,
+                )
+                for name, route in baseline.routes.items()
+            },
+        )
     random = np.random.default_rng(seed)
     delays = np.array([_detection_delays(baseline, rule, drops, max(days), random) for _ in range(runs)])
     committed, zero = tolerance(baseline, min_drop=rule.min_drop)
@@ -133,22 +148,6 @@ def simulate_drops(
         ),
         tolerance=committed,
         zero_tolerance=zero,
-    )
-
-
-def _at_rate(baseline: Baseline, scores_per_day: float) -> Baseline:
-    """Return a baseline as it would have been learned from another number of scores per day."""
-    factor = scores_per_day / baseline.scores_per_day
-
-    def scaled(name: str) -> dict[str, float]:
-        route = baseline.routes[name]
-        return {field: getattr(route, field) * factor for field in ("scores_per_day", "committed_per_day")}
-
-    return replace(
-        baseline,
-        scores_per_day=scores_per_day,
-        committed_per_day=baseline.committed_per_day * factor,
-        routes={name: replace(route, **scaled(name)) for name, route in baseline.routes.items()},  # type: ignore[arg-type]  # two floats
     )
 
 

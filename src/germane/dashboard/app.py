@@ -18,13 +18,13 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from germane.dashboard import metrics
 from germane.dashboard.auth.hosts import ANY_HOST
-from germane.dashboard.auth.login_throttle import LoginThrottle
+from germane.dashboard.auth.limits import LoginThrottle
 from germane.dashboard.auth.middleware import AccessMiddleware, AccessRules
 from germane.dashboard.auth.signing import Signer
-from germane.dashboard.pages import alerts, answers, login, overview, route, worker
+from germane.dashboard.pages import alerts, answers, login, overview, worker
 from germane.dashboard.web import preferences
 from germane.dashboard.web.error_pages import EXCEPTION_HANDLERS
-from germane.dashboard.web.static_files import VersionedStaticFiles
+from germane.dashboard.web.templates import VersionedStaticFiles
 from germane.insights import InsightContext
 
 if TYPE_CHECKING:
@@ -55,7 +55,6 @@ PAGE_ROUTES: Final[tuple[BaseRoute, ...]] = (
     *alerts.ROUTES,
     *worker.ROUTES,
     *answers.ROUTES,
-    *route.ROUTES,
     *metrics.ROUTES,
     *preferences.ROUTES,
     *login.ROUTES,

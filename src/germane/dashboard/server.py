@@ -53,7 +53,9 @@ class DashboardServer:
             timeout_graceful_shutdown=SHUTDOWN_TIMEOUT,
         )
         self._server = _SignalingServer(config)
-        self._thread = threading.Thread(target=self._serve, name="germane-serving", daemon=True)
+        self._thread = threading.Thread(
+            target=self._server.run, kwargs={"sockets": [self._socket]}, name="germane-serving", daemon=True
+        )
 
     @property
     def address(self) -> str:
@@ -81,9 +83,6 @@ class DashboardServer:
             self._thread.join(SHUTDOWN_TIMEOUT + 2.0)
             self._socket.close()
             _LOGGER.removeFilter(_REDACT_EXCEPTIONS)
-
-    def _serve(self) -> None:
-        self._server.run(sockets=[self._socket])
 
 
 class _SignalingServer(uvicorn.Server):

@@ -163,14 +163,28 @@ class _DemoRun:
         """Start the application, generate the traffic, and collect the result."""
         from germane.scorers import MiniLM, build_scorers
 
+        settings: dict[str, Any] = {  # these override the user's: their channels must not get the demo's alert
+            "database": self._database,
+            "service": "germane-demo",
+            "role": "all",
+            "capture": "span+store",
+            "channels": None,
+            "sample_rate": SAMPLE_RATE,
+            "poll_interval": 0.5,
+            "concurrency": CONCURRENCY,
+            "max_span_delay": MAX_SPAN_DELAY,
+            "rules": [{"scorer": SCORER, **RULE}],
+            "scorers": [SCORER],
+            **judge_settings(),
+        }
         corpus, embedder, store = load_corpus(), MiniLM(), germane.Store(self._database)
         application = await Documentation.open(corpus, embedder.embed)
-        scorer_set = build_scorers(load_settings(**self._settings()))
+        scorer_set = build_scorers(load_settings(**settings))
         try:
             await scorer_set.check_judge()  # fail now, not after the last visit
         finally:
             await scorer_set.aclose()
-        await asyncio.to_thread(germane.start, on_alert=self._receive_alert, **self._settings())
+        await asyncio.to_thread(germane.start, on_alert=self._receive_alert, **settings)
         self._started_at = datetime.now(UTC)
         visits = plan_visits(corpus, duration=self._duration)
         reporting = asyncio.create_task(self._report_progress(store, len(visits)))
@@ -188,23 +202,6 @@ class _DemoRun:
             return self._collect_result(store)
         finally:
             store.close()
-
-    def _settings(self) -> dict[str, Any]:
-        """Return the demo's settings, which override the user's: their channels must not get the demo's alert."""
-        return {
-            "database": self._database,
-            "service": "germane-demo",
-            "role": "all",
-            "capture": "span+store",
-            "channels": None,
-            "sample_rate": SAMPLE_RATE,
-            "poll_interval": 0.5,
-            "concurrency": CONCURRENCY,
-            "max_span_delay": MAX_SPAN_DELAY,
-            "rules": [{"scorer": SCORER, **RULE}],
-            "scorers": [SCORER],
-            **judge_settings(),
-        }
 
     @property
     def _elapsed(self) -> float:

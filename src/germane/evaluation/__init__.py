@@ -11,13 +11,13 @@ from germane.evaluation.result import Evaluation
 from germane.evaluation.rows import Row, read_rows
 from germane.evaluation.run import aevaluate, evaluate
 from germane.evaluation.summary import (
-    MIN_SAMPLES,
     EvaluationCheck,
     RowScores,
     ScorerSummary,
     ScoringProblem,
     ThresholdResult,
 )
+from germane.score import MIN_SAMPLES
 
 if TYPE_CHECKING:
     from germane.evaluation.report import (

@@ -12,7 +12,6 @@ from germane.errors import UsageError
 from germane.evaluation.progress import RunUsage
 from germane.evaluation.serialize import score_to_dict
 from germane.evaluation.summary import (
-    MIN_SAMPLES,
     RowScores,
     ScorerSummary,
     ScoringProblem,
@@ -20,6 +19,7 @@ from germane.evaluation.summary import (
     summarize,
 )
 from germane.insights import MEAN_HEADINGS, Document, DocumentTable, Section, mean_cells, to_html, to_markdown
+from germane.score import MIN_SAMPLES
 
 SCHEMA_VERSION = 1
 MAX_PROBLEMS_SHOWN = 20
@@ -40,26 +40,38 @@ def render_report(rows: Sequence[RowScores], usage: RunUsage, report_format: Rep
         return _render_json(rows, usage)
     summaries, problems = summarize(rows), find_problems(rows)
     shown = group_problems(problems)[:MAX_PROBLEMS_SHOWN]
-    tables = [
+    problem_rows: list[tuple[str, ...]] = []
+    for problem, similar in shown:
+        score, row = problem.score, problem.row
+        cells = (
+            str(score.reason) if score.value is None else f"{score.value:.2f}",
+            score.scorer,
+            f"{row.location}; {similar_rows(similar)}" if similar else row.location,
+            row.exchange.question or "",
+            row.exchange.answer or "",
+            score.explanation or score.label or "",
+        )
+        problem_rows.append(cells)
+    tables: list[tuple[str, tuple[str, ...], Sequence[tuple[str, ...]]]] = [
         ("Scores", SUMMARY_HEADINGS, [summary_cells(summary, summaries) for summary in summaries]),
         (
             "Without a score",
             ("scorer", "rows", "reason", "most frequent explanation"),
-            [tuple(map(str, cells)) for cells in unscored_rows(rows)],
+            [tuple(map(str, unscored)) for unscored in unscored_rows(rows)],
         ),
         (
             problems_heading(shown, problems),
             ("score", "scorer", "row", "question", "answer", "why"),
-            [_problem_cells(problem, similar) for problem, similar in shown],
+            problem_rows,
         ),
     ]
     document = Document(
         title="Evaluation",
         paragraphs=[usage_sentence(len(rows), usage)],
         sections=[
-            Section(title=title, table=DocumentTable(headings=headings, rows=cells))
-            for title, headings, cells in tables
-            if cells
+            Section(title=title, table=DocumentTable(headings=headings, rows=table_rows))
+            for title, headings, table_rows in tables
+            if table_rows
         ],
     )
     return to_html(document) if report_format == "html" else to_markdown(document)
@@ -165,18 +177,6 @@ def _render_json(rows: Sequence[RowScores], usage: RunUsage) -> str:
 def _row_texts(row: RowScores) -> dict[str, Any]:
     exchange = row.exchange
     return {"location": row.location, "id": exchange.id, "question": exchange.question, "answer": exchange.answer}
-
-
-def _problem_cells(problem: ScoringProblem, similar: int) -> tuple[str, ...]:
-    score, row = problem.score, problem.row
-    return (
-        str(score.reason) if score.value is None else f"{score.value:.2f}",
-        score.scorer,
-        f"{row.location}; {similar_rows(similar)}" if similar else row.location,
-        row.exchange.question or "",
-        row.exchange.answer or "",
-        score.explanation or score.label or "",
-    )
 
 
 def _count(number: int, noun: str) -> str:

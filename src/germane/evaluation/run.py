@@ -18,7 +18,11 @@ from germane.evaluation.result import Evaluation
 from germane.evaluation.rows import read_rows
 from germane.evaluation.scoring import DatasetScorer, is_builtin
 from germane.evaluation.summary import RowScores
+from germane.logging_filters import suppressed_loggers
+from germane.monitor import local_rate_limiter
+from germane.scorers import apply_calibration, build_scorers, exchange_concurrency
 from germane.settings import EvaluationSettingsArguments, load_settings, signature_with_settings
+from germane.tracer import suppress_tracing
 
 if TYPE_CHECKING:
     from germane.calibration import Calibration
@@ -101,47 +105,29 @@ async def aevaluate(
             All rows are read before the first one is scored.
         SettingsError: a setting is invalid or unknown, or nothing can be scored with the settings.
     """
-    from germane.logging_filters import suppressed_loggers
-    from germane.scorers import apply_calibration, build_scorers, exchange_concurrency
-    from germane.tracer import suppress_tracing
-
     loaded = load_settings(**settings)
+    patience = loaded.retry_timeout if "retry_timeout" in settings else min(MAX_JUDGE_WAIT, loaded.retry_timeout)
     read = list(islice(read_rows(rows, columns), limit))
     given: Sequence[object] | None = None
     if scorers is not None:
         given = scorers if isinstance(scorers, Sequence) and not isinstance(scorers, str) else [scorers]
-    rate_limiter = None
-    if loaded.requests_per_minute is not None or loaded.tokens_per_minute is not None:
-        from germane.monitor import local_rate_limiter
-
-        rate_limiter = local_rate_limiter(loaded)
-    patience = loaded.retry_timeout
-    if "retry_timeout" not in settings:
-        patience = min(MAX_JUDGE_WAIT, patience)
 
     with suppress_tracing(), suppressed_loggers(), nullcontext() if cache is None else ScoreCache(cache) as score_cache:
-        scorer_set = build_scorers(loaded, given, rate_limiter=rate_limiter)
+        scorer_set = build_scorers(loaded, given, rate_limiter=local_rate_limiter(loaded))
         try:
             names = [scorer.name for scorer in scorer_set.scorers]
             if not names:
                 raise SettingsError(scorer_set.unavailable_reason or "name at least one scorer")
             if len(set(names)) < len(names):
                 raise UsageError(f"each scorer needs a unique name: {', '.join(names)}")
+            # Scorer objects that the caller passed have a judge and embedder of their own.
+            own = {id(scorer) for scorer in given or ()}
+            metered = [scorer for scorer in scorer_set.scorers if is_builtin(scorer) and id(scorer) not in own]
             dataset_scorer = DatasetScorer(
-                scorer_set.scorers,
-                meter=scorer_set.meter,
-                # Scorer objects that the caller passed have a judge and embedder of their own.
-                metered=[
-                    scorer
-                    for scorer in scorer_set.scorers
-                    if is_builtin(scorer) and not any(scorer is each for each in given or ())
-                ],
-                cache=score_cache,
-                patience=patience,
+                scorer_set.scorers, meter=scorer_set.meter, metered=metered, cache=score_cache, patience=patience
             )
-            # The judge limits its own requests.
             concurrency = loaded.concurrency
-            if scorer_set.judge is not None:
+            if scorer_set.judge is not None:  # which limits its own requests
                 concurrency = exchange_concurrency(concurrency)
             started = time.perf_counter()
             with show_progress(progress, len(read)) as report_progress:
@@ -154,17 +140,11 @@ async def aevaluate(
 
     # At the end, so that cached scores do not depend on calibrations.
     calibrations = {(each.embedder, each.scorer): each for each in calibration}
-    return Evaluation(
-        tuple(
-            RowScores(
-                row.exchange,
-                {name: apply_calibration(score, calibrations) for name, score in row_scores.items()},
-                row.location,
-            )
-            for row, row_scores in zip(read, scores, strict=True)
-        ),
-        usage,
+    calibrated = [{name: apply_calibration(score, calibrations) for name, score in one.items()} for one in scores]
+    evaluated = (
+        RowScores(row.exchange, row_scores, row.location) for row, row_scores in zip(read, calibrated, strict=True)
     )
+    return Evaluation(tuple(evaluated), usage)
 
 
 # Type checkers read Unpack[EvaluationSettingsArguments]; inspect, and tools that use it, read __signature__.

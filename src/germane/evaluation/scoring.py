@@ -67,7 +67,15 @@ class RetryingScorer:
         """Return the score, or the final failure."""
         failing_since, attempts = None, 0
         while True:
-            score = await self._attempt(exchange)
+            async with self._probe_lock:
+                if self._breaker.is_rejecting and not self._final_failure:
+                    await asyncio.sleep(self._breaker.retry_delay().total_seconds())
+                if self._final_failure:
+                    return self._final_failure
+                if (admission := self._breaker.admit()) == "probe":
+                    score = await self._run(exchange, admission)
+            if admission != "probe":
+                score = await self._run(exchange, admission)
             if self._final_failure or not _may_retry(score):
                 return score
             attempts, failing_since = attempts + 1, failing_since or self._clock()
@@ -77,16 +85,6 @@ class RetryingScorer:
             if self._clock() + wait - failing_since >= patience:
                 return score
             await asyncio.sleep(wait.total_seconds())
-
-    async def _attempt(self, exchange: Exchange) -> Score:
-        async with self._probe_lock:
-            if self._breaker.is_rejecting and not self._final_failure:
-                await asyncio.sleep(self._breaker.retry_delay().total_seconds())
-            if self._final_failure:
-                return self._final_failure
-            if (admission := self._breaker.admit()) == "probe":
-                return await self._run(exchange, admission)
-        return await self._run(exchange, admission)
 
     async def _run(self, exchange: Exchange, admission: Admission) -> Score:
         score = await run_scorer(self._scorer, exchange)

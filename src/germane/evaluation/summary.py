@@ -10,13 +10,11 @@ from typing import TYPE_CHECKING
 
 from germane.errors import UsageError
 from germane.exchange import Exchange
-from germane.score import LOW_SCORE, NONCOMMITTAL, Score
+from germane.score import LOW_SCORE, MIN_SAMPLES, NONCOMMITTAL, Score
 
 if TYPE_CHECKING:
     from germane.storage import Estimate
 
-MIN_SAMPLES = 20
-"""With fewer scores, means are neither shown nor checked."""
 ROUNDING_TOLERANCE = 1e-9
 """A mean this far below a threshold is attributed to rounding."""
 
@@ -157,7 +155,13 @@ def check_thresholds(
     results = []
     for summary in summaries:
         mean_message, mean_failed = _check_mean(summary, min_mean)
-        coverage_message, coverage_failed = _check_coverage(summary, min_coverage)
+        coverage_message = f"{summary.scored} of {summary.rows} rows scored"
+        coverage_failed = min_coverage is not None and summary.rows > 0 and summary.coverage < min_coverage
+        if min_coverage is not None:
+            coverage_message += f", {'below' if coverage_failed else 'at least'} {min_coverage:.1%}"
+        if summary.reasons:
+            reasons = ", ".join(f"{count} {reason}" for reason, count in summary.reasons.items())
+            coverage_message += f" ({reasons})"
         is_only_one = fingerprints[summary.scorer] == 1
         name = summary.scorer if is_only_one else f"{summary.scorer} (fingerprint {summary.fingerprint})"
         results.append(
@@ -184,35 +188,16 @@ def _check_mean(summary: ScorerSummary, minimum: float | None) -> tuple[str, boo
     return f"{message} is {'below' if failed else 'at least'} {minimum:g}{uncertain}", failed
 
 
-def _check_coverage(summary: ScorerSummary, minimum: float | None) -> tuple[str, bool]:
-    message = f"{summary.scored} of {summary.rows} rows scored"
-    failed = minimum is not None and summary.rows > 0 and summary.coverage < minimum
-    if minimum is not None:
-        message += f", {'below' if failed else 'at least'} {minimum:.1%}"
-    if summary.reasons:
-        message += f" ({', '.join(f'{count} {reason}' for reason, count in summary.reasons.items())})"
-    return message, failed
-
-
 def _estimate(scores: Sequence[Score]) -> Estimate:
     from germane.storage import WeightedSums, estimate_mean
 
     values = [score.value or 0.0 for score in scores]
-    n, zeros = len(values), values.count(0.0)
-    total, squares = sum(values), sum(value * value for value in values)
-    return estimate_mean(
-        WeightedSums(
-            n=n,
-            n_zero=zeros,
-            sum_w=n,
-            sum_w_zero=zeros,
-            sum_w2=n,
-            sum_w2_zero=zeros,
-            sum_wy=total,
-            sum_wy2=squares,
-            sum_w2y=total,
-            sum_w2y2=squares,
-            sum_w_low=sum(score.is_low for score in scores),
-            sum_w_noncommittal=sum(score.label == NONCOMMITTAL for score in scores),
-        )
+    sums = WeightedSums.of_equal_weights(
+        n=len(values),
+        n_zero=values.count(0.0),
+        total=sum(values),
+        squares=sum(value * value for value in values),
+        low=sum(score.is_low for score in scores),
+        noncommittal=sum(score.label == NONCOMMITTAL for score in scores),
     )
+    return estimate_mean(sums)

@@ -5,15 +5,15 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
+from germane.score import NONCOMMITTAL
+
 if TYPE_CHECKING:
+    from germane.insights.alert_detail import AlertDetail, can_accept_baseline, load_alert_detail
     from germane.insights.alerts import (
-        AlertDetail,
         AlertFilter,
         AlertList,
         AlertSummary,
-        can_accept_baseline,
         format_level,
-        load_alert_detail,
         load_alert_list,
     )
     from germane.insights.answers import (
@@ -45,7 +45,6 @@ if TYPE_CHECKING:
         to_html,
         to_markdown,
     )
-    from germane.insights.explanation import NONCOMMITTAL
     from germane.insights.formatting import (
         FILTERS,
         format_bytes,
@@ -61,9 +60,16 @@ if TYPE_CHECKING:
         route_path,
         scorer_title,
     )
-    from germane.insights.health import HealthSummary, StatusBar, load_health, load_status_bar
+    from germane.insights.health import (
+        HealthSummary,
+        Onboarding,
+        StatusBar,
+        has_exchanges,
+        load_health,
+        load_onboarding,
+        load_status_bar,
+    )
     from germane.insights.last_day import baseline_level
-    from germane.insights.onboarding import Onboarding, has_exchanges, load_onboarding
     from germane.insights.overview import Overview, RouteCard, load_overview
     from germane.insights.route import RouteInsight, list_routes, load_route
     from germane.insights.rule_diagnosis import (
@@ -74,16 +80,16 @@ if TYPE_CHECKING:
         diagnose_rules,
         run_rule_backtest,
     )
-    from germane.insights.sampling import (
+    from germane.insights.situation import alert_concerns_route, chart_markers, describe_period
+    from germane.insights.verdict import Verdict
+    from germane.insights.worker import (
+        WorkerInsight,
         describe_limits,
         describe_sampling,
         describe_sampling_outcomes,
         describe_sampling_settings,
+        load_worker,
     )
-    from germane.insights.sentences import describe_period
-    from germane.insights.situation import alert_concerns_route, chart_markers
-    from germane.insights.verdict import Verdict
-    from germane.insights.worker import WorkerInsight, load_worker
     from germane.insights.worst_answers import MAX_REFUSALS, MAX_WORST_ANSWERS, WorstAnswer, as_worst_answers
 
 __all__ = [
@@ -173,14 +179,16 @@ __all__ = [
 ]
 
 _MODULES: Final = {
-    "alerts": (
+    "alert_detail": (
         "AlertDetail",
+        "can_accept_baseline",
+        "load_alert_detail",
+    ),
+    "alerts": (
         "AlertFilter",
         "AlertList",
         "AlertSummary",
-        "can_accept_baseline",
         "format_level",
-        "load_alert_detail",
         "load_alert_list",
     ),
     "answers": (
@@ -218,7 +226,6 @@ _MODULES: Final = {
         "to_html",
         "to_markdown",
     ),
-    "explanation": ("NONCOMMITTAL",),
     "formatting": (
         "FILTERS",
         "format_bytes",
@@ -236,16 +243,14 @@ _MODULES: Final = {
     ),
     "health": (
         "HealthSummary",
+        "Onboarding",
         "StatusBar",
+        "has_exchanges",
         "load_health",
+        "load_onboarding",
         "load_status_bar",
     ),
     "last_day": ("baseline_level",),
-    "onboarding": (
-        "Onboarding",
-        "has_exchanges",
-        "load_onboarding",
-    ),
     "overview": (
         "Overview",
         "RouteCard",
@@ -264,20 +269,18 @@ _MODULES: Final = {
         "diagnose_rules",
         "run_rule_backtest",
     ),
-    "sampling": (
-        "describe_limits",
-        "describe_sampling",
-        "describe_sampling_outcomes",
-        "describe_sampling_settings",
-    ),
-    "sentences": ("describe_period",),
     "situation": (
         "alert_concerns_route",
         "chart_markers",
+        "describe_period",
     ),
     "verdict": ("Verdict",),
     "worker": (
         "WorkerInsight",
+        "describe_limits",
+        "describe_sampling",
+        "describe_sampling_outcomes",
+        "describe_sampling_settings",
         "load_worker",
     ),
     "worst_answers": (

@@ -1,33 +1,24 @@
-"""Alerts with their notifications, silences, charts and worst answers, and the baselines of drop rules."""
+"""Lists of alerts with their notifications and silences, and the baselines of drop rules."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Final, Literal
-from zoneinfo import ZoneInfo
+from typing import Final, Literal
 
-from markupsafe import Markup
-
-from germane.alert import Alert, AlertEvent, Interval, ScoreLevel, Severity, Silence
-from germane.baseline import POOLED_ROUTE
-from germane.exchange import Exchange
-from germane.insights.charts import ChartMarker, TrendChart, chart_points, trend_figure
-from germane.insights.context import InsightContext, ViewParams
+from germane.alert import Alert, ScoreLevel, Severity, Silence
+from germane.insights.context import InsightContext
 from germane.insights.formatting import (
     DASH,
     format_interval,
     format_number,
     format_percent,
     format_seconds,
-    humanize,
 )
-from germane.insights.sentences import not_enough_data
-from germane.score import Score
 from germane.settings import AnyRule
-from germane.storage import MIN_SAMPLES, BaselineVersion, NotificationRecord, TrackingStore
+from germane.storage import BaselineVersion, NotificationRecord, TrackingStore
 
 MAX_NOTIFICATIONS: Final = 1_000
 """Notifications that are searched."""
@@ -36,43 +27,9 @@ NOTIFIED_WITHIN: Final = timedelta(days=1)
 RESOLVED_PER_PAGE: Final = 25
 MAX_OPEN_ALERTS: Final = 100
 """Newest open alerts that are listed; only the number of older ones is shown."""
-MAX_WORST_ANSWERS: Final = 10
-CHART_BEFORE: Final = timedelta(days=3)
-"""The shortest time before an alert that its chart shows."""
-CHART_AFTER: Final = timedelta(hours=12)
-"""The shortest time after its end."""
-MAX_CHART_LENGTH: Final = timedelta(days=90)
-MAX_MARKERS: Final = 12
 SHARE_RULES: Final = frozenset({"low_score_rate", "noncommittal_rate", "scorer_error"})
 """Types of rules whose value is a share, not a mean."""
 Tone = Literal["bad", "warn", "good", ""]
-_EVENTS: Final[Mapping[str, str]] = {
-    "pending": "pending",
-    "fired": "fired",
-    "escalated": "escalated to critical",
-    "eased": "lowered to warning",
-    "recovering": "started to recover",
-    "relapsed": "relapsed",
-    "resolved": "resolved",
-    "repeated": "sent again",
-    "acknowledged": "acknowledged",
-}
-_RESOLVE_REASONS: Final[Mapping[str, str]] = {
-    "recovered": "it recovered",
-    "passed": "it passed before notifications were sent",
-    "judge_changed": "the judge changed",
-    "by_hand": "someone resolved it",
-    "new_baseline": "this level was accepted as the new baseline",
-    "rule_removed": "its rule was removed",
-}
-_CAUSES: Final[Mapping[str, str]] = {
-    "answers_drifting": "answers drift away from their questions",
-    "refusals_rising": "more answers are refusals",
-    "retrieval_worse": "retrieval finds fewer relevant texts",
-    "judge_broken": "the judge is broken, which says nothing about the answers",
-    "no_data": "no scores arrive",
-    "budget": "the budget is exhausted",
-}
 _BASELINE_REASONS: Final[Mapping[str, str]] = {
     "first": "first baseline of this judge",
     "judge_changed": "judge changed",
@@ -151,14 +108,13 @@ def format_rule_value(rule_type: str, value: float) -> str:
 
 def format_level(rule_type: str, level: ScoreLevel) -> str:
     """Return "0.52 (95 % interval 0.48-0.56, n=40)"."""
-    interval = "" if level.interval is None else f"95 % interval {_format_ends(rule_type, level.interval)}, "
+    interval = ""
+    if level.interval is not None:
+        ends = format_interval(level.interval)
+        if rule_type in SHARE_RULES:
+            ends = f"{format_percent(level.interval[0])} to {format_percent(level.interval[1])}"
+        interval = f"95 % interval {ends}, "
     return f"{format_rule_value(rule_type, level.mean)} ({interval}n={level.n:,})"
-
-
-def _format_ends(rule_type: str, interval: Interval) -> str:
-    if rule_type in SHARE_RULES:
-        return f"{format_percent(interval[0])} to {format_percent(interval[1])}"
-    return format_interval(interval)
 
 
 def summarize_alerts(
@@ -171,7 +127,7 @@ def summarize_alerts(
         until = max((alert.resolved_at or now) for alert in alerts) + NOTIFIED_WITHIN
         for posted in store.notifications.search(since=since, until=until, limit=MAX_NOTIFICATIONS):
             for alert in posted.notification.alerts:
-                latest.setdefault(alert.id, {}).setdefault(posted.notification.channel, _notification_status(posted))
+                latest.setdefault(alert.id, {}).setdefault(posted.notification.channel, notification_status(posted))
     silences, summaries = list(silences), []
     for alert in alerts:
         covering = [silence for silence in silences if alert.is_open and silence.covers(alert, now)]
@@ -186,7 +142,8 @@ def summarize_alerts(
     return summaries
 
 
-def _notification_status(posted: NotificationRecord) -> NotificationStatus:
+def notification_status(posted: NotificationRecord) -> NotificationStatus:
+    """Return the status of a notification on its channel."""
     return NotificationStatus(
         channel=posted.notification.channel,
         type=posted.notification.type,
@@ -327,198 +284,3 @@ def load_alert_list(context: InsightContext, wanted: AlertFilter) -> AlertList:
         rules=list(settings.active_rules),
         disabled_rules=[rule for rule in settings.rules if rule not in settings.active_rules],
     )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TimelineEntry:
-    """One event of an alert."""
-
-    event: AlertEvent
-    words: str
-    detail: str
-    """More about it; empty if nothing is known."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Contributor:
-    """A route, attribute or scorer that contributes to a drop."""
-
-    dimension: str
-    name: str
-    before: str
-    since: str
-    change: float | None
-    """None with too few scores."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AlertChart:
-    """A trend around an alert."""
-
-    subject: str
-    """A route, or all routes of a service."""
-    figure: Markup
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AlertDetail:
-    """Everything that the page of one alert shows."""
-
-    summary: AlertSummary
-    notifications: Sequence[NotificationStatus]
-    """Newest first."""
-    timeline: Sequence[TimelineEntry]
-    """Oldest first."""
-    worst: Sequence[tuple[Exchange, Score | None]]
-    """Worst first."""
-    worst_deleted: int
-    """The number of the worst answers that are no longer stored."""
-    contributors: Sequence[Contributor]
-    """Largest first."""
-    can_accept: bool
-    """Whether it can be accepted as the new baseline: an open drop whose baseline is active."""
-    charts: Sequence[AlertChart]
-    """The alert's scorer, and the route that contributes most; empty if the alert has no scorer."""
-
-    @property
-    def alert(self) -> Alert:
-        """The alert itself."""
-        return self.summary.alert
-
-    @property
-    def cause(self) -> str | None:
-        """The likely cause, in words."""
-        return None if self.alert.cause is None else _CAUSES.get(self.alert.cause, self.alert.cause)
-
-    @property
-    def resolve_reason(self) -> str | None:
-        """Why it is resolved, in words."""
-        reason = self.alert.resolve_reason
-        return None if reason is None else _RESOLVE_REASONS.get(reason, reason)
-
-    @property
-    def release_changes(self) -> Sequence[tuple[str, str, str]]:
-        """What changed in the application since the baseline was learned: name, before, now."""
-        changes: Mapping[str, Any] = self.alert.details.get("release") or {}
-        return [(name, str(pair[0] or "unknown"), str(pair[1])) for name, pair in changes.items()]
-
-
-def load_alert_detail(context: InsightContext, alert: Alert, view: ViewParams, root: str) -> AlertDetail:
-    """Load everything about an alert."""
-    store, now = context.store, context.store.now()
-    (summary,) = summarize_alerts(store, [alert], store.alerts.list_silences(), now)
-    until = (alert.resolved_at or now) + NOTIFIED_WITHIN
-    posted = store.notifications.search(since=alert.starts_at, until=until, limit=MAX_NOTIFICATIONS)
-    ids = alert.exchange_ids[:MAX_WORST_ANSWERS]
-    exchanges, scores = store.answers.get_exchanges(ids), store.answers.get_scores(ids)
-    worst = [(exchanges[id_], _score_of_alert(scores.get(id_, ()), alert)) for id_ in ids if id_ in exchanges]
-    return AlertDetail(
-        summary=summary,
-        notifications=[
-            _notification_status(one) for one in posted if alert.id in {each.id for each in one.notification.alerts}
-        ],
-        timeline=[_timeline_entry(event, alert) for event in store.alerts.list_events(alert.id)],
-        worst=worst,
-        worst_deleted=len(ids) - len(worst),
-        contributors=[
-            Contributor(
-                dimension=shift.dimension,
-                name=shift.name,
-                before=_format_contribution(shift.before),
-                since=_format_contribution(shift.since),
-                change=shift.since.mean - shift.before.mean
-                if min(shift.before.n, shift.since.n) >= MIN_SAMPLES
-                else None,
-            )
-            for shift in alert.shifts
-        ],
-        can_accept=can_accept_baseline(context, alert),
-        charts=list(_load_charts(store, alert, now, view.zone, root)),
-    )
-
-
-def can_accept_baseline(context: InsightContext, alert: Alert) -> bool:
-    """Whether an alert can be accepted as the new baseline: an open drop whose baseline is still active."""
-    from germane import alerting
-
-    return alert.type == "drop" and alert.is_open and alerting.active_baseline_for(context.store, alert) is not None
-
-
-def _format_contribution(level: ScoreLevel) -> str:
-    return format_level("drop", level) if level.n >= MIN_SAMPLES else not_enough_data(level)
-
-
-def _score_of_alert(scores: Sequence[Score], alert: Alert) -> Score | None:
-    """Return the score by the alert's fingerprint, or the newest one of its scorer."""
-    of_scorer = [score for score in scores if score.scorer == alert.scorer]
-    same = [score for score in of_scorer if score.fingerprint == alert.fingerprint]
-    return next(reversed(same or of_scorer), None)
-
-
-def _timeline_entry(event: AlertEvent, alert: Alert) -> TimelineEntry:
-    detail, words = event.detail, []
-    if detail.get("by"):
-        words.append(f"by {detail['by']}")
-    if detail.get("reason"):
-        words.append(_RESOLVE_REASONS.get(str(detail["reason"]), str(detail["reason"])))
-    if isinstance(detail.get("value"), (int, float)):
-        words.append(f"at {format_rule_value(alert.type, detail['value'])}")
-    if event.type in {"fired", "escalated"} and detail.get("severity"):
-        words.append(str(detail["severity"]))
-    return TimelineEntry(event=event, words=_EVENTS.get(event.type, event.type), detail=", ".join(words))
-
-
-def chart_window(alert: Alert, now: datetime) -> tuple[datetime, datetime]:
-    """Return the window of an alert's charts: as long before its onset as it lasted, and some time after its end."""
-    first, last = alert.onset or alert.starts_at, alert.resolved_at or now
-    until = min(now, last + max(CHART_AFTER, (last - first) / 4))
-    since = first - max(CHART_BEFORE, last - first)
-    return max(since, until - MAX_CHART_LENGTH), until
-
-
-def _load_charts(
-    store: TrackingStore, alert: Alert, now: datetime, zone: ZoneInfo | None, root: str
-) -> Iterator[AlertChart]:
-    """Yield the trend of the alert's scorer, and of the route that contributes most to a drop."""
-    if alert.scorer is None:
-        return
-    level, level_name = None, ""
-    if alert.type == "mean_threshold":
-        level, level_name = alert.threshold, "threshold"
-    elif alert.type == "drop" and alert.baseline is not None:
-        version = (alert.details.get("baseline") or {}).get("version")
-        level, level_name = alert.baseline.mean, "baseline" if version is None else f"baseline {version}"
-    subjects = [(alert.route, level, level_name, "around")]
-    largest = next((shift for shift in alert.shifts if shift.dimension == "route" and shift.name != POOLED_ROUTE), None)
-    if alert.route is None and largest is not None:
-        subjects.append((largest.name, largest.before.mean, "baseline", "where"))
-    since, until = chart_window(alert, now)
-    bucket = ViewParams(window="", since=since, until=until).bucket
-    moments = {"onset": alert.onset, "fired": alert.fired_at, "resolved": alert.resolved_at}
-    flags = [ChartMarker(at, name, "alert") for name, at in moments.items() if at is not None]
-    markers = store.trends.list_markers(since=since, until=until, service=alert.service or None, limit=MAX_MARKERS)
-    flags += [ChartMarker(marker.at, marker.name, "deploy") for marker in markers]
-    for route, baseline, baseline_name, name in subjects:
-        buckets = store.trends.over_time(
-            scorer=alert.scorer,
-            bucket=bucket,
-            since=since,
-            until=until,
-            route=route,
-            service=alert.service or None,
-            histograms=False,
-        )
-        chart = TrendChart(
-            points=chart_points(buckets),
-            since=since,
-            until=until,
-            bucket=bucket,
-            title=f"{humanize(alert.scorer)} of {route or alert.service}",
-            name=name,
-            zone=zone,
-            baseline=baseline,
-            baseline_name=baseline_name,
-            markers=flags,
-            root=root,
-        )
-        yield AlertChart(subject=route or f"all routes of {alert.service}", figure=trend_figure(chart))

@@ -406,13 +406,11 @@ def rescore_answer(context: InsightContext, detail: AnswerDetail, scorer: str | 
     else:
         pairs = [(detail.exchange.id, name) for name in names]
         budgeted = context.settings.budget is not None
-        result = _outcome(context.store.queue.rescore(pairs, fingerprints, budgeted=budgeted))
+        rescored = context.store.queue.rescore(pairs, fingerprints, budgeted=budgeted)
+        outcomes = ("ready", "waiting", "erased", "not_sampled")
+        result = next((name for name in outcomes if getattr(rescored, name)), "unknown")
     has_worker = bool(context.store.workers.list_workers(within=RECENTLY_SEEN))
     return "no_worker" if result == "ready" and not has_worker else result
-
-
-def _outcome(rescored: RescoreResult) -> str:
-    return next((name for name in ("ready", "waiting", "erased", "not_sampled") if getattr(rescored, name)), "unknown")
 
 
 def rescore_matching(

@@ -5,7 +5,7 @@ All texts of a document are plain and may be captured from users: the renderers 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Final
@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING, Final
 from markupsafe import Markup
 
 from germane import sanitize
+from germane.score import MIN_SAMPLES
 
 if TYPE_CHECKING:
     from germane.storage import Estimate
 
-MIN_SAMPLES: Final = 20
-"""Scores needed to show a mean."""
 MAX_TEXT_LENGTH: Final = 1_000
 """Characters shown of a paragraph, list item or cell."""
 
@@ -74,26 +73,23 @@ def mean_cells(estimate: Estimate | None) -> tuple[str, ...]:
 
 def to_markdown(document: Document) -> str:
     """Render a document as Markdown, in which captured text has no markup."""
-    return "\n\n".join(_markdown_blocks(document)) + "\n"
-
-
-def _markdown_blocks(document: Document) -> Iterator[str]:
-    yield f"# {document.title}"
+    blocks = [f"# {document.title}"]
     if document.summary:
-        yield f"**{_escape_markdown(document.summary)}**"
-    yield from map(_escape_markdown, document.paragraphs)
+        blocks.append(f"**{_escape_markdown(document.summary)}**")
+    blocks += map(_escape_markdown, document.paragraphs)
     for section in document.sections:
         if not (section.paragraphs or section.table or section.items):
             continue
-        yield f"## {_escape_markdown(section.title)}"
-        yield from map(_escape_markdown, section.paragraphs)
+        blocks.append(f"## {_escape_markdown(section.title)}")
+        blocks += map(_escape_markdown, section.paragraphs)
         if section.table is not None:
             headings = section.table.headings
             lines = [headings, ["---"] * len(headings)]
             lines += [list(map(_escape_markdown, row)) for row in section.table.rows]
-            yield "\n".join(f"| {' | '.join(line)} |" for line in lines)
+            blocks.append("\n".join(f"| {' | '.join(line)} |" for line in lines))
         if section.items:
-            yield "\n".join(f"- {_escape_markdown(item)}" for item in section.items)
+            blocks.append("\n".join(f"- {_escape_markdown(item)}" for item in section.items))
+    return "\n\n".join(blocks) + "\n"
 
 
 def _escape_markdown(text: str) -> str:
@@ -136,32 +132,28 @@ def to_html(document: Document, *, style: str = "") -> str:
         style: CSS to use instead of the default style, such as that of figures.
     """
     title = escape(document.title)
-    body = "\n".join([f"<h1>{title}</h1>", *_html_blocks(document)])
-    return _PAGE.format(title=title, style=style or _STYLE, body=body)
-
-
-def _html_blocks(document: Document) -> Iterator[str]:
+    blocks = [f"<h1>{title}</h1>"]
     if document.summary:
-        yield f'<div class="verdict {escape(document.tone)}"><p><b>{_escape_html(document.summary)}</b></p></div>'
-    for paragraph in document.paragraphs:
-        yield f'<p class="note">{_escape_html(paragraph)}</p>'
+        summary = _escape_html(document.summary)
+        blocks.append(f'<div class="verdict {escape(document.tone)}"><p><b>{summary}</b></p></div>')
+    blocks += [f'<p class="note">{_escape_html(paragraph)}</p>' for paragraph in document.paragraphs]
     for section in document.sections:
-        yield f'<section class="panel">\n<header><h2>{_escape_html(section.title)}</h2></header>'
-        for paragraph in section.paragraphs:
-            yield f'<p dir="auto">{_escape_html(paragraph)}</p>'
+        blocks.append(f'<section class="panel">\n<header><h2>{_escape_html(section.title)}</h2></header>')
+        blocks += [f'<p dir="auto">{_escape_html(paragraph)}</p>' for paragraph in section.paragraphs]
         if section.table is not None:
             head = "".join(f'<th scope="col">{escape(heading)}</th>' for heading in section.table.headings)
-            yield f'<div class="scroll"><table>\n<thead><tr>{head}</tr></thead>\n<tbody>'
+            blocks.append(f'<div class="scroll"><table>\n<thead><tr>{head}</tr></thead>\n<tbody>')
             for row in section.table.rows:
                 cells = "".join(f'<td dir="auto">{_escape_html(cell)}</td>' for cell in row)
-                yield f"<tr>{cells}</tr>"
-            yield "</tbody>\n</table></div>"
+                blocks.append(f"<tr>{cells}</tr>")
+            blocks.append("</tbody>\n</table></div>")
         if section.figure is not None:
-            yield str(section.figure)
+            blocks.append(str(section.figure))
         if section.items:
             items = "".join(f'<li dir="auto">{_escape_html(item)}</li>' for item in section.items)
-            yield f'<ul class="plain">{items}</ul>'
-        yield "</section>"
+            blocks.append(f'<ul class="plain">{items}</ul>')
+        blocks.append("</section>")
+    return _PAGE.format(title=title, style=style or _STYLE, body="\n".join(blocks))
 
 
 def _escape_html(text: str) -> str:

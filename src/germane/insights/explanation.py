@@ -11,9 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from germane.score import LOW_SCORE, Score
+from germane.score import LOW_SCORE, NONCOMMITTAL, Score
 
-NONCOMMITTAL: Final = "noncommittal"
 MAX_ROWS: Final = 50
 MAX_FACTS: Final = 20
 MAX_RAW_LENGTH: Final = 4_000
@@ -63,7 +62,19 @@ class Explanation:
 def explain_score(score: Score) -> Explanation:
     """Return the explanation of a score that has a value."""
     if is_refusal(score):
-        return _explain_refusal(score)
+        match = _mapping(score.details.get(NONCOMMITTAL)) or score.details
+        rule, quote = _text(match.get("rule")), _text(match.get("text"))
+        if not rule:
+            votes = [question.get(NONCOMMITTAL) for question in map(_mapping, _list(score.details, "questions"))]
+            cast = [vote for vote in votes if isinstance(vote, bool)]
+            facts = [("Votes", f"{sum(cast)} of {len(cast)} for a refusal")] if cast else []
+            return Explanation(lead="The judge considers the answer a refusal, so it scores 0.", facts=facts)
+        lead = "The answer does not address the question. A rule found this without the judge."
+        if score.scorer == "answer_relevancy":
+            lead = (
+                "The answer does not address the question and scores 0. A rule found this before the judge was asked."
+            )
+        return Explanation(lead=lead, quote=quote or None, facts=[("Rule", rule)])
     explanation = _EXPLAINERS.get(score.scorer, _explain_unknown)(score)
     truncated = []
     for name, sizes in list(_mapping(score.details.get("cut")).items())[:5]:
@@ -92,22 +103,6 @@ def finite_number(value: object) -> float | None:
     except OverflowError:
         return None
     return number if math.isfinite(number) else None
-
-
-def _explain_refusal(score: Score) -> Explanation:
-    match = _mapping(score.details.get(NONCOMMITTAL)) or score.details
-    rule, quote = _text(match.get("rule")), _text(match.get("text"))
-    if rule:
-        lead = "The answer does not address the question. A rule found this without the judge."
-        if score.scorer == "answer_relevancy":
-            lead = (
-                "The answer does not address the question and scores 0. A rule found this before the judge was asked."
-            )
-        return Explanation(lead=lead, quote=quote or None, facts=[("Rule", rule)])
-    votes = [question.get(NONCOMMITTAL) for question in map(_mapping, _list(score.details, "questions"))]
-    cast = [vote for vote in votes if isinstance(vote, bool)]
-    facts = [("Votes", f"{sum(cast)} of {len(cast)} for a refusal")] if cast else []
-    return Explanation(lead="The judge considers the answer a refusal, so it scores 0.", facts=facts)
 
 
 def _explain_relevancy(score: Score) -> Explanation:

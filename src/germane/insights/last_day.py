@@ -218,20 +218,7 @@ def _at_level(summary: _Summary, level: Baseline | RouteBaseline, zeros: int) ->
         return summary
     n, total = level.n, level.n * level.mean
     squares = (n - 1) * level.deviation**2 + n * level.mean**2
-    sums = WeightedSums(  # every score weighs 1
-        n=n,
-        n_zero=zeros,
-        sum_w=n,
-        sum_w_zero=zeros,
-        sum_w2=n,
-        sum_w2_zero=zeros,
-        sum_wy=total,
-        sum_wy2=squares,
-        sum_w2y=total,
-        sum_w2y2=squares,
-        sum_w_low=0,
-        sum_w_noncommittal=0,
-    )
+    sums = WeightedSums.of_equal_weights(n=n, n_zero=zeros, total=total, squares=squares)
     interval = mean_interval(sums, level.mean)
     if interval[0] > summary.interval[1] or summary.interval[0] > interval[1]:
         return summary

@@ -10,7 +10,6 @@ from typing import Any, Final
 from germane.alert import Alert
 from germane.insights.charts import ChartMarker
 from germane.insights.context import InsightContext, ViewParams
-from germane.insights.explanation import NONCOMMITTAL
 from germane.insights.health import StatusBar, load_health
 from germane.insights.last_day import LastDay, find_drop_rule, load_last_day
 from germane.insights.situation import (
@@ -26,6 +25,7 @@ from germane.insights.situation import (
 )
 from germane.insights.verdict import Verdict, build_verdict
 from germane.insights.worst_answers import WorstAnswer, load_disagreement, load_worst_answers
+from germane.score import NONCOMMITTAL
 from germane.storage import Bucket, Comparison, Coverage, Disagreement, RouteSummary
 
 MAX_CARDS: Final = 12
@@ -142,6 +142,16 @@ def load_overview(context: InsightContext, view: ViewParams) -> Overview:
     situation = _situation(context, view, last_day, status, alerts, by_route)
     verdict = build_verdict(situation)
     cards = _cards(last_day, situation, verdict, by_route)
+    # Deploys, and alerts about answers that began in the view's window
+    window: dict[str, Any] = {"since": view.since, "until": view.until}
+    markers = store.trends.list_markers(**window, service=last_day.service, limit=_MAX_MARKERS)
+    marked_alerts = [
+        alert
+        for alert in store.alerts.search(since=view.since - DAY, limit=_MAX_MARKERS)
+        if alert.service == last_day.service and alert.scorer in {None, last_day.scorer}
+        if alert.type in MEAN_RULES | SHARE_RULES and alert.fired_at is not None
+        if view.since <= alert_began_at(alert) < view.until
+    ]
     return Overview(
         now=now,
         last_day=last_day,
@@ -151,7 +161,7 @@ def load_overview(context: InsightContext, view: ViewParams) -> Overview:
         buckets=buckets,
         cards=cards[:MAX_CARDS],
         routes_without_card=[card.route for card in cards[MAX_CARDS:]],
-        markers=_load_markers(context, view, last_day),
+        markers=chart_markers(marked_alerts, markers),
         worst=[] if current is None else load_worst_answers(store, current, now - DAY, now),
         disagreement=None if current is None else load_disagreement(store, current, view.since, view.until),
         status=status,
@@ -222,17 +232,3 @@ def _cards(
         return position, 3.0 if card.difference is None else card.difference, -n
 
     return sorted(cards, key=rank)
-
-
-def _load_markers(context: InsightContext, view: ViewParams, last_day: LastDay) -> Sequence[ChartMarker]:
-    """Return deploys, and alerts about answers that began in the view's window."""
-    window: dict[str, Any] = {"since": view.since, "until": view.until}
-    markers = context.store.trends.list_markers(**window, service=last_day.service, limit=_MAX_MARKERS)
-    alerts = [
-        alert
-        for alert in context.store.alerts.search(since=view.since - DAY, limit=_MAX_MARKERS)
-        if alert.service == last_day.service and alert.scorer in {None, last_day.scorer}
-        if alert.type in MEAN_RULES | SHARE_RULES and alert.fired_at is not None
-        if view.since <= alert_began_at(alert) < view.until
-    ]
-    return chart_markers(alerts, markers)

@@ -15,8 +15,13 @@ from germane.insights.charts import ChartMarker, TrendChart, chart_points, histo
 from germane.insights.context import InsightContext, ViewParams, choose_scorer, choose_service, existing_or_none
 from germane.insights.formatting import humanize
 from germane.insights.last_day import baseline_level, find_active_baseline
-from germane.insights.sentences import describe_period
-from germane.insights.situation import ComparisonPeriod, alert_began_at, alert_concerns_route, chart_markers
+from germane.insights.situation import (
+    ComparisonPeriod,
+    alert_began_at,
+    alert_concerns_route,
+    chart_markers,
+    describe_period,
+)
 from germane.insights.worst_answers import WorstAnswer, load_disagreement, load_worst_answers
 from germane.storage import BaselineVersion, Coverage, Disagreement, RouteMean, RouteSummary
 
@@ -128,6 +133,10 @@ def load_route(context: InsightContext, view: ViewParams, route: str, root: str 
     alerts = _load_alerts(context, view, service, route)
     markers = context.store.trends.list_markers(since=view.since, until=view.until, service=service)
     lines = _load_lines(context, view, of_service, scorer, chart_markers(alerts, markers, route=route), root)
+    # The counts of the service, those of the selected scorer first. An empty scorer counts exchanges that were dropped
+    # before any scorer was known.
+    counted = [counts for counts in coverage if service in {None, counts.service} and counts.seen]
+    counted = [counts for counts in counted if counts.scorer] or counted
     insight = RouteInsight(
         route=route,
         service=service,
@@ -135,7 +144,7 @@ def load_route(context: InsightContext, view: ViewParams, route: str, root: str 
         scorer=scorer,
         scorers=sorted({group.scorer for group in of_service}),
         lines=lines,
-        coverage=_sort_coverage(coverage, service, scorer),
+        coverage=sorted(counted, key=lambda counts: (counts.scorer != scorer, counts.scorer)),
         alerts=alerts,
         markers=markers,
         other_routes=sorted({counts.route for counts in overall.coverage} - {route}),
@@ -155,14 +164,6 @@ def load_route(context: InsightContext, view: ViewParams, route: str, root: str 
 def list_routes(context: InsightContext, limit: int = 100) -> list[str]:
     """Return the names of all routes that were ever declared or seen."""
     return sorted({counts.route for counts in context.store.trends.coverage()})[:limit]
-
-
-def _sort_coverage(coverage: Iterable[Coverage], service: str | None, scorer: str | None) -> list[Coverage]:
-    """Return the counts of a service, those of the selected scorer first."""
-    of_service = [counts for counts in coverage if service in {None, counts.service} and counts.seen]
-    # An empty scorer counts exchanges that were dropped before any scorer was known.
-    with_scorer = [counts for counts in of_service if counts.scorer] or of_service
-    return sorted(with_scorer, key=lambda counts: (counts.scorer != scorer, counts.scorer))
 
 
 def _load_alerts(context: InsightContext, view: ViewParams, service: str | None, route: str) -> list[Alert]:

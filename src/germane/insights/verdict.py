@@ -5,22 +5,26 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Final, Literal
 
 from germane.alert import Alert, ScoreLevel
 from germane.insights.formatting import DateFormatter, format_whole_hours, quote_segment, scorer_title
-from germane.insights.sentences import (
+from germane.insights.situation import (
+    DAY,
+    MEAN_RULES,
+    SHARE_RULES,
     Piece,
+    Situation,
+    affected_routes,
     describe_mean,
     describe_reference,
+    find_rises,
     link,
     more_routes,
     not_enough_data,
     route_or_service,
     strong,
 )
-from germane.insights.situation import DAY, MEAN_RULES, SHARE_RULES, Situation, affected_routes, find_rises
 from germane.score import UnscoredReason
 from germane.storage import Comparison, Estimate
 
@@ -139,7 +143,13 @@ def build_verdict(situation: Situation) -> Verdict:
     if situation.answered_at is None:
         return _plain("empty", situation, strong("No answer has been captured yet."), Piece(" "), link(*_START))
     if situation.now - situation.answered_at > DAY:
-        return _stale(situation, situation.answered_at)
+        since = DateFormatter(situation.now, situation.zone).date_time(situation.answered_at)
+        age = strong(f"The newest answer is {format_whole_hours(situation.now - situation.answered_at)} old.")
+        text = (
+            f" No answer has arrived since {since}. Check that the application runs and writes to this database: "
+            "run germane doctor. "
+        )
+        return _plain("stale", situation, age, Piece(text), link("See the worker", "/worker"))
     if situation.current is None:
         return _plain("unscored", situation, *_unscored(situation))
     if situation.comparisons is None or not any(line.is_comparable for line in situation.routes):
@@ -179,12 +189,33 @@ def _worse(situation: Situation, declines: Sequence[_Decline]) -> Verdict:
     subject = f"{scorer_title(situation.scorer)} fell on"
     if first.alert is not None:
         subject = _SHARE_SUBJECTS.get(first.alert.type, subject)
-    pieces = [strong(subject), Piece(" "), route_or_service(first.route), *_extent(situation, first)]
+    pieces = [strong(subject), Piece(" "), route_or_service(first.route)]
+    # How far it fell, and since when
+    if first.alert is not None and first.is_about_share:
+        pieces.append(Piece(f": {first.alert.message.rstrip('.')}"))
+    else:
+        dates = DateFormatter(situation.now, situation.zone)
+        before, after = first.levels
+        if after is not None:
+            period = "Last 24 h" if isinstance(after, Estimate) else "Since then"
+            pieces.append(Piece(f". {period}: {describe_mean(after)}"))
+        if before is not None:
+            reference_period = situation.reference_period if isinstance(before, Estimate) else None
+            pieces.append(Piece(f", compared with {describe_reference(before, reference_period, dates)}"))
+        if first.alert is not None and first.alert.onset is not None:
+            pieces.append(Piece(f", since about {dates.date_time(first.alert.onset)}"))
+        elif (onset := situation.onsets.get(first.route or "")) is not None:
+            date = dates.date(onset) if situation.onset_step >= DAY else dates.date_time(onset)
+            pieces.append(Piece(f", since about {date}"))
     pieces += [Piece(f"; also on {more_routes(len(more))}")] if more else []
     pieces += [Piece("; the alert is still open, recovering")] if recovering else []
+    query = "" if first.route is None else f"&route={quote_segment(first.route)}"
+    pieces += [Piece(". "), link("See the worst answers", f"/answers?window=24h&sort=lowest{query}")]
+    for alert_id in dict.fromkeys(decline.alert.id for decline in declines if decline.alert is not None):
+        pieces += [Piece(" or "), link("the alert", f"/alerts/{quote_segment(alert_id)}")]
     return Verdict(
         state="recovering" if recovering else "worse",
-        pieces=(*pieces, Piece(". "), *_links(declines)),
+        pieces=tuple(pieces),
         routes=tuple(decline.route for decline in declines if decline.route is not None),
         other_alerts=tuple(alert for alert in situation.alerts if alert.id not in mentioned),
     )
@@ -198,33 +229,6 @@ def _is_recovering(decline: _Decline, situation: Situation) -> bool:
     is_lower = line is not None and line.finding in {"dropped", "lower"} and _is_large_enough(line, situation)
     is_back = line is not None and line.is_comparable and not is_lower
     return decline.alert.state == "recovering" or (is_back and not decline.is_about_share)
-
-
-def _extent(situation: Situation, decline: _Decline) -> Iterator[Piece]:
-    """Yield how far it fell, and since when."""
-    if decline.alert is not None and decline.is_about_share:
-        yield Piece(f": {decline.alert.message.rstrip('.')}")
-        return
-    dates = DateFormatter(situation.now, situation.zone)
-    before, after = decline.levels
-    if after is not None:
-        yield Piece(f". {'Last 24 h' if isinstance(after, Estimate) else 'Since then'}: {describe_mean(after)}")
-    if before is not None:
-        period = situation.reference_period if isinstance(before, Estimate) else None
-        yield Piece(f", compared with {describe_reference(before, period, dates)}")
-    if decline.alert is not None and decline.alert.onset is not None:
-        yield Piece(f", since about {dates.date_time(decline.alert.onset)}")
-    elif (onset := situation.onsets.get(decline.route or "")) is not None:
-        yield Piece(f", since about {dates.date(onset) if situation.onset_step >= DAY else dates.date_time(onset)}")
-
-
-def _links(declines: Sequence[_Decline]) -> Iterator[Piece]:
-    route = declines[0].route
-    query = "" if route is None else f"&route={quote_segment(route)}"
-    yield link("See the worst answers", f"/answers?window=24h&sort=lowest{query}")
-    for alert_id in dict.fromkeys(decline.alert.id for decline in declines if decline.alert is not None):
-        yield Piece(" or ")
-        yield link("the alert", f"/alerts/{quote_segment(alert_id)}")
 
 
 def _better(situation: Situation, rises: Sequence[Comparison]) -> Verdict:
@@ -271,16 +275,6 @@ def _without_comparison(situation: Situation, current: Estimate) -> Verdict:
     earlier = "" if reference is None or reference.has_min_samples else f": {not_enough_data(reference)} before"
     text = f" {describe_mean(current)} in the last 24 h; there is nothing to compare it with yet{earlier}."
     return _plain("new", situation, strong(f"{scorer_title(situation.scorer)} is"), Piece(text))
-
-
-def _stale(situation: Situation, newest: datetime) -> Verdict:
-    since = DateFormatter(situation.now, situation.zone).date_time(newest)
-    age = strong(f"The newest answer is {format_whole_hours(situation.now - newest)} old.")
-    text = (
-        f" No answer has arrived since {since}. Check that the application runs and writes to this database: "
-        "run germane doctor. "
-    )
-    return _plain("stale", situation, age, Piece(text), link("See the worker", "/worker"))
 
 
 def _unscored(situation: Situation) -> Iterator[Piece]:

@@ -1,14 +1,15 @@
-"""Workers, backlog, judge usage, failures and storage."""
+"""Workers, backlog, judge usage, sampling, failures and storage."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from germane.insights.context import InsightContext, ViewParams
-from germane.insights.formatting import highlight_redactions
+from germane.insights.formatting import format_percent, highlight_redactions
 from germane.insights.health import HealthSummary, load_health
+from germane.settings import Budget, Settings
 from germane.storage import (
     AnswerFilter,
     BudgetDay,
@@ -35,6 +36,17 @@ REDACTION_TEXT_LENGTH: Final = 20_000
 """Characters searched of each."""
 BAR_WIDTH: Final = 4
 BAR_HEIGHT: Final = 18
+_REASONS: Final[Mapping[str, str]] = {
+    "sampled": "sampled",
+    "not_sampled": "not sampled",
+    "candidate": "in the candidate pool of the budget",
+    "uniform": "picked uniformly",
+    "route_floor": "picked to cover their route",
+    "suspicion": "picked for a low local score",
+    "always": "required by a rule or a label",
+    "passed_over": "left out by the budget",
+    "": "not decided yet",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,15 +159,30 @@ def load_worker(context: InsightContext, view: ViewParams, process_id: str | Non
         for reason, count in counts.failed.items():
             failures[counts.scorer, reason] = failures.get((counts.scorer, reason), 0) + count
     common = sorted(failures, key=lambda names: (-failures[names], names))
+    failure_groups = []
+    for scorer, reason in common[:MAX_FAILURES]:
+        chosen = AnswerFilter(since=view.since, until=view.until, scorer=scorer, state="failed", reason=reason)
+        newest = next(iter(store.answers.search(chosen, sort="newest", limit=1).answers), None)
+        error = None if newest is None or newest.task is None else newest.task.error
+        exchange_id = None if newest is None else newest.exchange.id
+        count = failures[scorer, reason]
+        failure_groups.append(FailureGroup(scorer=scorer, reason=reason, n=count, error=error, exchange_id=exchange_id))
+    days, budget = store.quota.load_usage_by_day(USAGE_DAYS), context.settings.budget
+    peak = max((day.requests for day in days), default=0)
+    usage = []
+    for day in reversed(days):
+        of_limits = {} if budget is None else budget_shares(day.usage, budget)
+        share = max(of_limits.values(), default=day.requests / peak if peak else 0.0)
+        usage.append(DailyUsage(spent=day, share=share))
     return WorkerInsight(
         health=health,
         process=process,
         jobs=[] if process is None else [JobHistory(job=job) for job in store.workers.list_job_runs(process.id)],
         queue=health.scoring.queue,
         retries=store.queue.list_retries(),
-        failures=[_load_failure(context, view, *names, failures[names]) for names in common[:MAX_FAILURES]],
+        failures=failure_groups,
         failures_hidden=max(0, len(common) - MAX_FAILURES),
-        days=_load_days(context),
+        days=usage,
         limits=store.quota.load_rate_limit_usage(),
         coverage=sorted(coverage, key=lambda counts: -counts.seen)[:MAX_COVERAGE_ROWS],
         coverage_hidden=max(0, len(coverage) - MAX_COVERAGE_ROWS),
@@ -163,25 +190,6 @@ def load_worker(context: InsightContext, view: ViewParams, process_id: str | Non
         undelivered=store.notifications.search(status="undelivered", limit=MAX_UNDELIVERED),
         storage=_load_storage(context),
     )
-
-
-def _load_failure(context: InsightContext, view: ViewParams, scorer: str, reason: str, count: int) -> FailureGroup:
-    chosen = AnswerFilter(since=view.since, until=view.until, scorer=scorer, state="failed", reason=reason)
-    newest = next(iter(context.store.answers.search(chosen, sort="newest", limit=1).answers), None)
-    error = None if newest is None or newest.task is None else newest.task.error
-    exchange_id = None if newest is None else newest.exchange.id
-    return FailureGroup(scorer=scorer, reason=reason, n=count, error=error, exchange_id=exchange_id)
-
-
-def _load_days(context: InsightContext) -> list[DailyUsage]:
-    days, budget = context.store.quota.load_usage_by_day(USAGE_DAYS), context.settings.budget
-    peak = max((day.requests for day in days), default=0)
-    usage = []
-    for day in reversed(days):
-        of_limits = {} if budget is None else budget_shares(day.usage, budget)
-        share = max(of_limits.values(), default=day.requests / peak if peak else 0.0)
-        usage.append(DailyUsage(spent=day, share=share))
-    return usage
 
 
 def _load_storage(context: InsightContext) -> StorageSummary:
@@ -196,3 +204,52 @@ def _load_storage(context: InsightContext) -> StorageSummary:
         redacted=sum('class="redacted"' in highlight_redactions(text) for text in texts),
         searched=len(texts),
     )
+
+
+def describe_sampling(settings: Settings, coverage: Coverage | None = None) -> str:
+    """Return the sampling in a few words: "all sampled", "80 % sampled", or how a budget picks.
+
+    Args:
+        settings: Those of this process. Workers may have others, so counted outcomes take precedence.
+        coverage: Outcomes of the answers that a mean is about.
+    """
+    skipped = {} if coverage is None else coverage.skipped
+    if settings.budget is not None or "budget" in skipped:
+        limits = "a budget" if settings.budget is None else f"the budget: {', '.join(describe_limits(settings.budget))}"
+        words = f"picked by expected information, within {limits}"
+    elif "not_sampled" in skipped and coverage is not None:
+        words = f"{format_percent(1 - skipped['not_sampled'] / coverage.seen)} sampled"
+    elif settings.sample_rate < 1 and not (coverage and coverage.seen):
+        words = f"{format_percent(settings.sample_rate)} sampled"
+    else:
+        words = "all sampled"
+    return f"{words}, after filters" if "filtered" in skipped else words
+
+
+def describe_sampling_settings(settings: Settings) -> str:
+    """Return the sampling as a sentence with the settings it comes from."""
+    rate = "" if settings.budget is not None else f" (sample_rate = {settings.sample_rate:g})"
+    always = " Answers that match always_score are scored regardless." if settings.always_score else ""
+    rule = describe_sampling(settings)
+    return f"{rule[0].upper()}{rule[1:]}{rate}.{always}"
+
+
+def describe_limits(budget: Budget) -> Iterator[str]:
+    """Yield each limit of a budget, such as "5,000 requests per day"."""
+    for name, words in (("requests", "{:,} requests"), ("tokens", "{:,} tokens"), ("usd", "${:,.2f}")):
+        for period in ("hour", "day"):
+            value = getattr(budget, f"{name}_per_{period}")
+            if value is not None:
+                yield f"{words.format(value)} per {period}"
+
+
+def describe_sampling_outcomes(summary: SamplingSummary) -> list[str]:
+    """Return, for each reason, the number of the newest answers and the range of their probabilities."""
+    lines = []
+    for group in summary.reasons:
+        words = f"{group.n:,} {_REASONS.get(group.reason, group.reason.replace('_', ' '))}"
+        if group.min_probability is not None and group.max_probability is not None:
+            low, high = f"{group.min_probability:.2g}", f"{group.max_probability:.2g}"
+            words += f" (with probability {low})" if low == high else f" (with probability {low} to {high})"
+        lines.append(words)
+    return lines

@@ -8,8 +8,8 @@ from datetime import datetime
 from typing import Final
 
 from germane.exchange import Exchange
-from germane.insights.explanation import NONCOMMITTAL, finite_number
-from germane.score import LOWEST_BAND, Score
+from germane.insights.explanation import finite_number
+from germane.score import LOWEST_BAND, NONCOMMITTAL, Score
 from germane.storage import Disagreement, RouteMean, ScoredExchange, ServiceSummary, TrackingStore
 
 MAX_WORST_ANSWERS: Final = 10

@@ -6,9 +6,9 @@ from germane.alert import Alert
 from germane.alerting import Callback, Channel
 from germane.monitor.loop.backoff import Backoff
 from germane.monitor.quota.limiter import local_rate_limiter, rate_limits, shared_rate_limiter
-from germane.monitor.quota.usage import check_judge_price
+from germane.monitor.quota.reservations import check_judge_price
 from germane.monitor.sampling.eligibility import EligibilityChecker
-from germane.monitor.scoring.circuit_breaker import Admission, CircuitBreaker, retry_after
+from germane.monitor.scoring.failures import Admission, CircuitBreaker, retry_after
 from germane.monitor.service import Monitor
 from germane.monitor.supervisor import MonitorStatus
 

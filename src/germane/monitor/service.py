@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime
 
 from germane import alerting
 from germane.alerting import Channel, Log, build_channels
-from germane.monitor.jobs.retention import RetentionSchedule
+from germane.monitor.jobs.maintenance import RetentionSchedule
 from germane.monitor.loop.backoff import Backoff
 from germane.monitor.loop.scheduler import Scheduler
 from germane.monitor.sampling.eligibility import EligibilityChecker, warn_unused_filters
@@ -17,10 +18,6 @@ from germane.scorers import Scorer
 from germane.settings import Settings
 from germane.storage import TrackingStore
 from germane.tracer import BacklogState
-
-
-async def _close_nothing() -> None:
-    """The default of ``close``."""
 
 
 class Monitor:
@@ -52,7 +49,7 @@ class Monitor:
         suppressed: SuppressTelemetry = contextlib.nullcontext,
         channels: Mapping[str, Channel] | None = None,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
-        close: Callable[[], Awaitable[None]] = _close_nothing,
+        close: Callable[[], Awaitable[None]] = lambda: asyncio.sleep(0),
         cancel_judge_requests: Callable[[], object] = lambda: None,
         budget_exhausted_until: Callable[[], datetime | None] = lambda: None,
         backoff: Backoff | None = None,

@@ -18,24 +18,20 @@ from germane.alert import Alert
 from germane.alerting import AlertEvaluator, Channel, channel_filters
 from germane.daemon_pool import DaemonThreadPool
 from germane.exchange import Exchange
-from germane.monitor.jobs.delivery import DeliveryContext, DeliveryFactories, NotificationDispatcher
+from germane.monitor.jobs.delivery import DeliveryContext, NotificationDispatcher
+from germane.monitor.jobs.maintenance import RetentionJob, RetentionSchedule, RollupJob
 from germane.monitor.jobs.queue_metrics import QueueMetricsJob
-from germane.monitor.jobs.retention import RetentionJob, RetentionSchedule
-from germane.monitor.jobs.rollups import RollupJob
 from germane.monitor.loop.backoff import Backoff
-from germane.monitor.loop.heartbeat import Heartbeat
-from germane.monitor.loop.job import Job, JobStatus
-from germane.monitor.loop.leader import LeaderLease
-from germane.monitor.loop.outage_log import OutageLog
+from germane.monitor.loop.job import Job, JobStatus, OutageLog
+from germane.monitor.loop.leases import Heartbeat, LeaderLease
 from germane.monitor.loop.scheduler import PeriodicJob
 from germane.monitor.quota.limiter import max_concurrency, max_queue_wait
-from germane.monitor.quota.usage import exhausted_message
+from germane.monitor.quota.reservations import exhausted_message
 from germane.monitor.sampling.budget_allocation import default_cost
 from germane.monitor.sampling.candidate_pool import CandidatePool
 from germane.monitor.sampling.eligibility import EligibilityChecker
-from germane.monitor.sampling.feedback_requeue import FeedbackRequeue
 from germane.monitor.sampling.proxy_scores import build_proxy_scorer
-from germane.monitor.sampling.sampler import Sampler
+from germane.monitor.sampling.sampler import FeedbackRequeue, Sampler
 from germane.monitor.scoring.result_writer import FailureLog, ResultWriter
 from germane.monitor.scoring.worker import ScoringLimits, ScoringWorker
 from germane.score import Score
@@ -109,24 +105,27 @@ class Supervisor:
     """One run of the background jobs. It lives on the event loop of the background thread."""
 
     def __init__(self, config: SupervisorConfig) -> None:
-        store, settings = config.store, config.settings
+        store, settings, clock = config.store, config.settings, config.clock
         self._config = config
         self._owner = f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
         self._outage_log, self._failure_log = OutageLog(), FailureLog()
         self._open_alerts: tuple[Alert, ...] = ()
-        self._last_wake_up = config.clock()
+        self._last_wake_up = clock()
         self._reported_runs: dict[str, Sequence[JobRun]] = {}
         self._lease = timedelta(seconds=settings.task_lease)
-        self._thread_pool = DaemonThreadPool(STORE_THREADS, name="germane-monitor-store")
+        pool = self._thread_pool = DaemonThreadPool(STORE_THREADS, name="germane-monitor-store")
         self._sampler_lease, self._evaluator_lease = self._new_lease(SAMPLER_LEASE), self._new_lease(EVALUATOR_LEASE)
-        self._results = ResultWriter(store, owner=self._owner, thread_pool=self._thread_pool, attach=self._attach)
+
+        # Sampling and scoring
+        fingerprints = {scorer.name: scorer.fingerprint for scorer in config.scorers}
+        self._results = ResultWriter(store, owner=self._owner, thread_pool=pool, attach=self._attach)
         self._sampler = self._new_sampler()
         self._feedback_requeue = FeedbackRequeue(
             store,
             config.eligibility,
-            {scorer.name: scorer.fingerprint for scorer in config.scorers},
+            fingerprints,
             leader=self._sampler_lease,
-            thread_pool=self._thread_pool,
+            thread_pool=pool,
             lease_holder=None if settings.budget is None else (SAMPLER_LEASE, self._owner),
         )
         self._scoring = ScoringWorker(
@@ -139,59 +138,44 @@ class Supervisor:
             retry_timeout=timedelta(seconds=settings.retry_timeout),
             backoff=config.backoff,
             owner=self._owner,
-            thread_pool=self._thread_pool,
-            clock=config.clock,
+            thread_pool=pool,
+            clock=clock,
         )
+
+        # Alerts
         filters = channel_filters(settings, config.channels)
+        holder = (EVALUATOR_LEASE, self._owner)
         self._evaluator = AlertEvaluator(
-            store,
-            settings,
-            holder=(EVALUATOR_LEASE, self._owner),
-            scorers=[scorer.name for scorer in config.scorers],
-            channels=filters,
-            clock=config.clock,
+            store, settings, holder=holder, scorers=list(fingerprints), channels=filters, clock=clock
         )
         context = DeliveryContext(
-            store=store,
-            owner=self._owner,
-            threads=self._thread_pool,
-            clock=config.clock,
-            lease=self._lease,
-            alert_url=settings.alert_url,
+            store=store, owner=self._owner, threads=pool, clock=clock, lease=self._lease, alert_url=settings.alert_url
         )
-        factories = DeliveryFactories(job=self._new_job, lease=self._new_lease)
-        self._dispatcher = NotificationDispatcher(context, config.channels, filters, factories)
-        self._queue_metrics = QueueMetricsJob(
-            store, settings, leader=self._sampler_lease, thread_pool=self._thread_pool
+        self._dispatcher = NotificationDispatcher(
+            context, config.channels, filters, new_job=self._new_job, new_lease=self._new_lease
         )
+
+        # Maintenance
+        self._queue_metrics = QueueMetricsJob(store, settings, leader=self._sampler_lease, thread_pool=pool)
         self._rollups = RollupJob(
-            store,
-            settings.breakdowns,
-            leader=self._new_lease("roller"),
-            thread_pool=self._thread_pool,
-            clock=config.clock,
+            store, settings.breakdowns, leader=self._new_lease("roller"), thread_pool=pool, clock=clock
         )
-        schedule = config.retention_schedule
         self._retention = RetentionJob(
-            store, settings.retention, owner=self._owner, schedule=schedule, clock=config.clock
+            store, settings.retention, owner=self._owner, schedule=config.retention_schedule, clock=clock
         )
-        self._sample = self._new_job("sample", self._run_sampling)
-        self._score = self._new_job("score", self._scoring.claim_tasks)
-        self._save = self._new_job("save", self._results.save)
-        self._evaluate = self._new_job("evaluate", self._run_evaluation)
-        self._deliver = self._new_job("deliver", self._dispatcher.wake_due_channels)
-        self._rollup = self._new_job("rollup", self._rollups.run)
-        self._retain = self._new_job(RETENTION_JOB, self._retention.run)
+
+        work = {
+            "sample": self._run_sampling,
+            "score": self._scoring.claim_tasks,
+            "save": self._results.save,
+            "evaluate": self._run_evaluation,
+            "deliver": self._dispatcher.wake_due_channels,
+            "rollup": self._rollups.run,
+            RETENTION_JOB: self._retention.run,
+        }
+        self._jobs = {name: self._new_job(name, run) for name, run in work.items()}
+        """By name, the jobs whose runs are reported."""
         self._measure = self._new_job("measure", self._queue_metrics.run)
-        self._reported_jobs = (
-            self._sample,
-            self._score,
-            self._save,
-            self._evaluate,
-            self._deliver,
-            self._rollup,
-            self._retain,
-        )
 
         async def deregister() -> None:
             store.workers.deregister_worker(self._owner)
@@ -202,9 +186,9 @@ class Supervisor:
             lease=self._lease,
         )
         self._loops = (
-            asyncio.create_task(_run_when_woken(self._scoring.wait_for_tasks, self._score)),
-            asyncio.create_task(_run_when_woken(self._results.wait_for_results, self._save)),
-            asyncio.create_task(self._retention.run_forever(self._retain)),
+            asyncio.create_task(self._jobs["score"].run_whenever(self._scoring.wait_for_tasks)),
+            asyncio.create_task(self._jobs["save"].run_whenever(self._results.wait_for_results)),
+            asyncio.create_task(self._retention.run_forever(self._jobs[RETENTION_JOB])),
         )
         if config.scorers:
             self._heartbeat.start()
@@ -215,14 +199,10 @@ class Supervisor:
         Without a scorer nothing is sampled, because a later start may have one. Rules are evaluated even if there are
         none: otherwise the scores on their way to the detectors would pile up.
         """
-        always: dict[str, PeriodicJob] = {
-            "evaluate": self._evaluate.run,
-            "deliver": self._deliver.run,
-            "rollup": self._rollup.run,
-        }
+        always: dict[str, PeriodicJob] = {name: self._jobs[name].run for name in ("evaluate", "deliver", "rollup")}
         if not self._config.scorers:
             return always
-        return {"sample": self._sample.run, "score": self._wake_up, "measure": self._measure.run} | always
+        return {"sample": self._jobs["sample"].run, "score": self._wake_up, "measure": self._measure.run} | always
 
     @property
     def queue_metrics(self) -> BacklogState | None:
@@ -255,7 +235,7 @@ class Supervisor:
         heartbeat = {"heartbeat": self._heartbeat.status()} if self._config.scorers else {}
         return MonitorStatus(
             running=True,
-            jobs={job.name: job.status() for job in self._reported_jobs} | heartbeat,
+            jobs={name: job.status() for name, job in self._jobs.items()} | heartbeat,
             in_flight=self._scoring.in_flight,
             unsaved=len(self._results),
             judge_problem=self._scoring.problem,
@@ -280,17 +260,18 @@ class Supervisor:
         releasing_leases = self._new_job("release leases", release_leases)
         closing, draining = self._new_job("close", self._config.close), self._new_job("drain", self._dispatcher.drain)
         # First what other processes wait for: a predicate that never returns delays only what follows.
-        await self._score.wait_until_idle()
-        await self._save.run()
+        await self._jobs["score"].wait_until_idle()
+        await self._jobs["save"].run()
         await releasing_tasks.run()
-        for job in (self._sample, self._evaluate, self._retain, self._measure, self._deliver, self._rollup):
-            await job.wait_until_idle()
+        for name in ("sample", "evaluate", RETENTION_JOB, "deliver", "rollup"):
+            await self._jobs[name].wait_until_idle()
+        await self._measure.wait_until_idle()
         await asyncio.gather(releasing_leases.run(), closing.run(), draining.run())
         return not (len(self._results) or releasing_tasks.problem or releasing_leases.problem or closing.problem)
 
     async def _send_heartbeat(self) -> None:
         config, settings = self._config, self._config.settings
-        runs = {job.name: job.status().runs for job in self._reported_jobs}
+        runs = {name: job.status().runs for name, job in self._jobs.items()}
         new_runs = {name: of_job for name, of_job in runs.items() if of_job and of_job != self._reported_runs.get(name)}
         intervals = dict.fromkeys(POLLED_JOBS, settings.poll_interval)
         intervals[RETENTION_JOB] = config.retention_schedule.interval.total_seconds()
@@ -340,7 +321,7 @@ class Supervisor:
             return has_notifications
 
         if await self._thread_pool.run(evaluate):
-            await self._deliver.run()
+            await self._jobs["deliver"].run()
 
     def _attach(self, exchange: Exchange, scores: Sequence[Score]) -> None:
         for score in scores:
@@ -378,9 +359,3 @@ class Supervisor:
             attach=self._attach,
             clock=config.clock,
         )
-
-
-async def _run_when_woken(wait: Callable[[], Awaitable[None]], job: Job) -> None:
-    while True:
-        await wait()
-        await job.run()

@@ -12,19 +12,19 @@ from germane.scorers.base.protocols import Embedder, Judge, Reply, Scorer, Token
 from germane.scorers.base.run import is_rejected, is_retryable, lacks_input, run_scorer
 from germane.scorers.base.text import normalize_for_comparison
 from germane.scorers.base.vectors import normalize_rows
-from germane.scorers.calibration.baseline_similarity import (
+from germane.scorers.calibration import (
+    COSINE_SCORERS,
     MIN_CALIBRATION_EXCHANGES,
     UnrelatedPairs,
+    apply_calibration,
     distinct_exchanges,
     measure_unrelated_pairs,
 )
-from germane.scorers.calibration.labels import COSINE_SCORERS, apply_calibration
 from germane.scorers.factory.dry_run import EXTRA_OUTPUT_TOKENS, OUTPUT_TOKEN_FACTOR, build_dry_run_scorer
 from germane.scorers.factory.scorer_set import ScorerSet, build_scorers, default_scorer_names
 from germane.scorers.judge.client import ModelServer
 from germane.scorers.judge.coalescing import CoalescingJudge, uses_coalescing_judge
-from germane.scorers.judge.embedding_batcher import EmbeddingBatcher
-from germane.scorers.judge.openai_embedder import OpenAIEmbedder
+from germane.scorers.judge.embedders import EmbeddingBatcher, OpenAIEmbedder
 from germane.scorers.judge.openai_judge import OpenAIJudge, exchange_concurrency
 from germane.scorers.judge.prices import PriceList, UsageMeter, price_list_date
 from germane.scorers.judge.rate_limit import BYTES_PER_TOKEN, RateLimiter, RequestReservation

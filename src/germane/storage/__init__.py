@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from germane.score import MIN_SAMPLES
 from germane.storage.alerting.alerts import AlertReader, AlertStore, AlertTransaction, ConditionalWrite
 from germane.storage.alerting.baselines import (
     BaselineKey,
@@ -64,7 +65,7 @@ from germane.storage.quota.store_quota import QuotaStore
 from germane.storage.quota.traffic_forecast import HourCount, ScorerUsage, Traffic
 from germane.storage.retention.integrity_check import DiskUsage, IntegrityChecker, IntegrityReport, TallyMismatch
 from germane.storage.retention.store_retention import RetentionStore
-from germane.storage.stats.estimate import MIN_SAMPLES, Estimate, WeightedSums, estimate_mean, mean_interval, t_quantile
+from germane.storage.stats.estimate import Estimate, WeightedSums, estimate_mean, mean_interval, t_quantile
 from germane.storage.stats.histogram import Histogram
 from germane.storage.stats.models import Bucket, CoverageBucket, RouteMean, RouteSummary, ServiceSummary, WindowSummary
 from germane.storage.stats.two_sample import (

@@ -24,10 +24,10 @@ from germane.alerting.channels.alertmanager import EXPIRY_INTERVALS
 from germane.daemon_pool import DaemonThreadPool
 from germane.errors import StorageError
 from germane.monitor import Callback, Monitor
-from germane.monitor.jobs.delivery import ChannelWorker, DeliveryContext, DeliveryFactories, NotificationDispatcher
+from germane.monitor.jobs.delivery import ChannelWorker, DeliveryContext, NotificationDispatcher
 from germane.monitor.loop.backoff import Backoff
 from germane.monitor.loop.job import Job
-from germane.monitor.loop.leader import LeaderLease
+from germane.monitor.loop.leases import LeaderLease
 from germane.settings import Settings
 from germane.settings import channels as settings_of
 from germane.storage import AlertTransaction, TrackingStore
@@ -95,12 +95,14 @@ def delivered(desk: DeliveryContext, channels: Mapping[str, Any], work: Callable
     """Run a dispatcher on an event loop while the work runs."""
 
     async def run() -> Any:
-        makers = DeliveryFactories(
-            job=lambda name, do: Job(name, do, clock=desk.clock, suppressed=ExitStack),
-            lease=lambda name, term: LeaderLease(desk.store, name, desk.owner, ttl=term, clock=desk.clock),
-        )
         takes = {name: (lambda _: True) for name in channels}
-        delivery = NotificationDispatcher(desk, channels, takes, makers)
+        delivery = NotificationDispatcher(
+            desk,
+            channels,
+            takes,
+            new_job=lambda name, do: Job(name, do, clock=desk.clock, suppressed=ExitStack),
+            new_lease=lambda name, term: LeaderLease(desk.store, name, desk.owner, ttl=term, clock=desk.clock),
+        )
         try:
             async with asyncio.timeout(30):
                 return await work(delivery)
@@ -407,10 +409,14 @@ def test_successor_resends_before_alerts_expire(store: TrackingStore, desk: Deli
             terms.append(term)
             return LeaderLease(desk.store, name, desk.owner, ttl=term, clock=desk.clock)
 
-        makers = DeliveryFactories(
-            job=lambda name, do: Job(name, do, clock=desk.clock, suppressed=ExitStack), lease=office
+        dispatcher = NotificationDispatcher(
+            desk,
+            {"hook": Forgets()},
+            {"hook": lambda _: True},
+            new_job=lambda name, do: Job(name, do, clock=desk.clock, suppressed=ExitStack),
+            new_lease=office,
         )
-        await NotificationDispatcher(desk, {"hook": Forgets()}, {"hook": lambda _: True}, makers).close()
+        await dispatcher.close()
 
     asyncio.run(work())
 

@@ -19,12 +19,13 @@ from hypothesis import strategies as st
 from tests.alerting.channels.conftest import Answer, Receiver, a_message
 
 from germane.alerting.channels import DeliveryError, Webhook
-from germane.alerting.channels.http import JsonPoster, build_poster
-from germane.alerting.channels.network_guard import (
+from germane.alerting.channels.http import (
     BLOCKED_NETWORKS,
     METADATA_ADDRESSES,
     GuardedTransport,
+    JsonPoster,
     NetworkGuard,
+    build_poster,
     is_blocked,
 )
 from germane.settings import channels as settings

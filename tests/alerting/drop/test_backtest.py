@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 from sqlalchemy import func, select
 
-from germane.alerting.backtest import BacktestReport, RuleBacktest, run_backtest
-from germane.alerting.backtest.backtest import default_step
-from germane.alerting.backtest.historical_store import HistoricalInputs
+from germane.alerting.backtest import BacktestReport, RuleBacktest, default_step, run_backtest
+from germane.alerting.backtest_history import HistoricalInputs
 from germane.alerting.detector import is_sampled, sampling_rate
 from germane.score import Score, UnscoredReason
 from germane.settings import Budget, BudgetExhausted, MeanThreshold, NoData, ScorerError, load_settings

@@ -14,7 +14,7 @@ import pytest
 from tests.alerting.drop.conftest import START, Simulation
 
 from germane.alerting.detector import Detector
-from germane.alerting.drop.history import load_sampled_scores, to_batch
+from germane.alerting.drop.scope import load_sampled_scores, to_batch
 
 ROOT = Path(__file__).parents[3]
 DAY = timedelta(days=1)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from germane.alerting.detector import Contributor, ScoreBatch, learn_baseline
-from germane.alerting.drop.baseline_updates import BaselineExample, learn_from_examples
+from germane.alerting.drop.baselines import BaselineExample, learn_from_examples
 from germane.alerting.drop.scope import add_routes, attribute_scope, matches_scope, restrict_to_routes
 from germane.alerting.drop.score_levels import baseline_level, contributor_change, score_level, trailing_drop
 from germane.alerting.drop.session import SCORES_TO_SWITCH, ActiveFingerprint

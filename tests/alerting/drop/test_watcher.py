@@ -11,7 +11,7 @@ from tests.alerting.drop.conftest import step_of
 
 from germane.alert import AlertChange, AlertEvent
 from germane.alerting.detector import Detector, is_sampled
-from germane.alerting.drop.history import load_sampled_scores, to_batch
+from germane.alerting.drop.scope import load_sampled_scores, to_batch
 from germane.settings.rules import Drop
 from germane.storage import AlertTransaction, TrackingStore
 

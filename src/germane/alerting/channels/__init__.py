@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from germane.alerting.channels.alertmanager import Alertmanager
-from germane.alerting.channels.callback import Callback
-from germane.alerting.channels.channel import Channel, DeliveryError, ResendingChannel
+from germane.alerting.channels.channel import Channel, ChannelMessage, DeliveryError, ExchangeQuote, ResendingChannel
 from germane.alerting.channels.email import Email
 from germane.alerting.channels.factory import build_channel, build_channels, build_test_message, channel_filters
-from germane.alerting.channels.log import Log
-from germane.alerting.channels.message import ChannelMessage, ExchangeQuote
+from germane.alerting.channels.in_process import Callback, Log
 from germane.alerting.channels.pagerduty import PagerDuty
 from germane.alerting.channels.slack import Slack
 from germane.alerting.channels.webhook import Webhook

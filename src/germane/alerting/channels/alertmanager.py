@@ -11,16 +11,17 @@ from typing import Any, Final
 
 from germane import sanitize
 from germane.alert import SEVERITIES, Alert, Notification, Severity
-from germane.alerting.channels.channel import DeliveryError, config_error_of
-from germane.alerting.channels.http import JsonPoster, build_poster, redact_url
-from germane.alerting.channels.message import (
+from germane.alerting.channels.channel import (
     ChannelMessage,
+    DeliveryError,
     alert_facts,
     alert_title,
+    config_error_of,
     message_line,
     quote_line,
     worst_exchange_ids,
 )
+from germane.alerting.channels.http import JsonPoster, build_poster, redact_url
 from germane.settings import AlertmanagerSettings, resolve_secret
 
 MIN_RESEND_INTERVAL: Final = 60.0
@@ -28,10 +29,6 @@ MIN_RESEND_INTERVAL: Final = 60.0
 EXPIRY_INTERVALS: Final = 4
 """Alertmanager resolves an alert after this many resend intervals without an update."""
 _NOT_IN_LABEL_NAME: Final = re.compile(r"[^a-zA-Z0-9_]|^(?=[0-9])")
-
-
-def _utc_now() -> datetime:
-    return datetime.now(UTC)
 
 
 class Alertmanager:
@@ -47,7 +44,7 @@ class Alertmanager:
         *,
         resend_interval: float = MIN_RESEND_INTERVAL,
         poster: JsonPoster | None = None,
-        clock: Callable[[], datetime] = _utc_now,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._settings = settings
         self._poster = poster or build_poster(settings)

@@ -15,11 +15,12 @@ from typing import Final
 
 from germane import sanitize
 from germane.alert import Alert
-from germane.alerting.channels.channel import DeliveryError, config_error_of
-from germane.alerting.channels.message import (
+from germane.alerting.channels.channel import (
     ChannelMessage,
+    DeliveryError,
     alert_facts,
     alert_title,
+    config_error_of,
     headline,
     message_line,
     quote_line,
@@ -138,7 +139,14 @@ def build_email(message: ChannelMessage, sender: str, recipients: tuple[str, ...
     email["Message-ID"] = f"<{notification.idempotency_key}.germane@{sender.rpartition('@')[2]}>"
     email["Auto-Submitted"] = "auto-generated"
     email.set_content("\n\n".join("\n".join(_lines(message, alert)) for alert in message.alerts) + "\n")
-    email.add_alternative("".join(_html(message, alert) for alert in message.alerts), subtype="html")
+    html = ""
+    for alert in message.alerts:
+        title, text, *rest = map(escape, _lines(message, alert))
+        url = escape(message.url_for(alert) or "")
+        items = "".join(f"<li>{line}</li>" for line in rest if line != url)
+        link = f'<p><a href="{url}">{url}</a></p>' if url else ""
+        html += f"<h3>{title}</h3><p>{text}</p><ul>{items}</ul>{link}\n"
+    email.add_alternative(html, subtype="html")
     return email
 
 
@@ -160,11 +168,3 @@ def _lines(message: ChannelMessage, alert: Alert) -> Iterator[str]:
     url = message.url_for(alert)
     if url is not None:
         yield url
-
-
-def _html(message: ChannelMessage, alert: Alert) -> str:
-    title, text, *rest = _lines(message, alert)
-    url = message.url_for(alert)
-    items = "".join(f"<li>{escape(line)}</li>" for line in rest if line != url)
-    link = "" if url is None else f'<p><a href="{escape(url)}">{escape(url)}</a></p>'
-    return f"<h3>{escape(title)}</h3><p>{escape(text)}</p><ul>{items}</ul>{link}\n"

@@ -9,9 +9,8 @@ from uuid import uuid4
 
 from germane.alert import Alert, Notification, alert_key
 from germane.alerting.channels.alertmanager import Alertmanager
-from germane.alerting.channels.channel import Channel
+from germane.alerting.channels.channel import Channel, ChannelMessage
 from germane.alerting.channels.email import Email
-from germane.alerting.channels.message import ChannelMessage
 from germane.alerting.channels.pagerduty import PagerDuty
 from germane.alerting.channels.slack import Slack
 from germane.alerting.channels.webhook import Webhook

@@ -1,25 +1,182 @@
-"""HTTP requests of channels: one attempt, no redirects, and error texts without any part of the URL."""
+"""HTTP requests of channels: one attempt, no redirects, and error texts without any part of the URL.
+
+With a guard, requests cannot reach private networks and cloud metadata services (SSRF). A host name is resolved and
+checked right before the connection, and the connection goes to the checked address. A name that resolves differently a
+moment later (DNS rebinding) has no effect."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+import socket
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Final
 from urllib.parse import urlsplit
 
 import httpx2
 
 from germane.alerting.channels.channel import DeliveryError
-from germane.alerting.channels.network_guard import GuardedTransport, NetworkGuard
 from germane.errors import SettingsError
 from germane.logging_filters import suppressed_loggers
 from germane.settings import HTTPChannel, resolve_url
 
+Address = IPv4Address | IPv6Address
+Network = IPv4Network | IPv6Network
+Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
+"""Resolves a host name and a port to addresses. Raises OSError."""
+ALLOWED_PORTS: Final = (80, 443)
+METADATA_ADDRESSES: Final[frozenset[Address]] = frozenset(
+    map(
+        ip_address,
+        (
+            "169.254.169.254",  # most clouds
+            "169.254.170.2",  # tasks of Amazon ECS
+            "169.254.170.23",  # pods of Amazon EKS
+            "fd00:ec2::254",  # Amazon EC2
+            "fd00:ec2::23",  # pods of Amazon EKS
+            "fd20:ce::254",  # Google Cloud
+            "100.100.100.200",  # Alibaba Cloud
+            "168.63.129.16",  # Azure
+        ),
+    )
+)
+"""Cloud metadata services. They are blocked even if their network is allowed."""
+BLOCKED_NETWORKS: Final[Sequence[Network]] = tuple(
+    map(
+        ip_network,
+        (
+            "0.0.0.0/8",  # this network, unspecified
+            "10.0.0.0/8",  # private
+            "100.64.0.0/10",  # shared by a provider's customers (CGNAT)
+            "127.0.0.0/8",  # loopback
+            "169.254.0.0/16",  # link-local
+            "172.16.0.0/12",  # private
+            "192.0.0.0/24",  # protocol assignments
+            "192.0.2.0/24",  # documentation
+            "192.88.99.0/24",  # relays of 6to4
+            "192.168.0.0/16",  # private
+            "198.18.0.0/15",  # benchmarks
+            "198.51.100.0/24",  # documentation
+            "203.0.113.0/24",  # documentation
+            "224.0.0.0/4",  # multicast
+            "240.0.0.0/4",  # reserved, broadcast
+            "::/96",  # unspecified, loopback, IPv4-compatible
+            "::ffff:0:0/96",  # IPv4-mapped
+            "::ffff:0:0:0/96",  # IPv4-translated
+            "64:ff9b::/96",  # NAT64
+            "64:ff9b:1::/48",  # NAT64, local
+            "100::/64",  # discarded
+            "2001::/23",  # protocol assignments, Teredo, ORCHID
+            "2001:db8::/32",  # documentation
+            "2002::/16",  # 6to4
+            "3fff::/20",  # documentation
+            "5f00::/16",  # segment routing
+            "fc00::/7",  # private
+            "fe80::/10",  # link-local
+            "fec0::/10",  # site-local
+            "ff00::/8",  # multicast
+        ),
+    )
+)
+_EMBEDDED_IPV4: Final = tuple(map(IPv6Network, ("::/96", "::ffff:0:0:0/96", "64:ff9b::/96", "64:ff9b:1::/48")))
+"""IPv6 networks whose addresses embed an IPv4 address in their last 32 bits."""
 TIMEOUT: Final = 10.0
 """Seconds that a receiver may take for each step of a response; the whole response may take twice as long."""
 _HEADERS: Final = {"Content-Type": "application/json", "User-Agent": "germane"}
+
+
+async def resolve(host: str, port: int) -> list[str]:
+    """Resolve a host name with the system's resolver."""
+    infos = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return [str(address[0]) for *_, address in infos]
+
+
+class NetworkGuard:
+    """Allows requests to public addresses over https on ports 80 and 443.
+
+    Args:
+        allowed_networks: Private networks that are allowed as well, with any scheme and port.
+        resolve: Resolves host names.
+    """
+
+    def __init__(self, allowed_networks: Iterable[str] = (), *, resolve: Resolve = resolve) -> None:
+        self._allowed_networks = tuple(map(ip_network, allowed_networks))
+        self._resolve = resolve
+
+    async def resolve_allowed(self, url: httpx2.URL) -> list[str]:
+        """Return the addresses to connect to, all of them checked.
+
+        Raises:
+            DeliveryError: An address is blocked, the host does not resolve, or the scheme or port is not allowed.
+        """
+        port = url.port or {"http": 80, "https": 443}.get(url.scheme, 0)
+        try:
+            addresses = [ip_address(address) for address in await self._resolve(url.raw_host.decode(), port)]
+        except (OSError, UnicodeError, ValueError):
+            raise DeliveryError("the host name cannot be resolved") from None
+        if not addresses:
+            raise DeliveryError("the host name has no address")
+        if all(map(self._is_allowed, addresses)):
+            return list(map(str, addresses))
+        if any(map(is_blocked, addresses)):
+            raise DeliveryError(
+                "the host is in a private network, which allow_private_networks = false blocks", retryable=False
+            )
+        if url.scheme != "https" or port not in ALLOWED_PORTS:
+            raise DeliveryError(
+                "with allow_private_networks = false the URL must use https:// and port 443 or 80", retryable=False
+            )
+        return list(map(str, addresses))
+
+    def _is_allowed(self, address: Address) -> bool:
+        equivalents: set[Address | None] = {address}
+        if isinstance(address, IPv6Address):  # and the IPv4 addresses that a gateway would translate it to
+            plain = IPv6Address(int(address))  # without a zone
+            equivalents = {plain, plain.ipv4_mapped, plain.sixtofour}
+            if any(plain in network for network in _EMBEDDED_IPV4):
+                equivalents.add(IPv4Address(int(plain) & 0xFFFF_FFFF))
+        return METADATA_ADDRESSES.isdisjoint(equivalents) and any(
+            address in network for network in self._allowed_networks
+        )
+
+
+def is_blocked(address: Address) -> bool:
+    """Return whether an address is not public."""
+    return (
+        any(address in network for network in BLOCKED_NETWORKS)
+        or address in METADATA_ADDRESSES
+        or address.is_multicast
+        or not address.is_global
+    )
+
+
+class GuardedTransport(httpx2.AsyncBaseTransport):
+    """Connects to checked addresses, with the original host name in TLS and the Host header. It ignores proxies."""
+
+    def __init__(self, guard: NetworkGuard, transport: httpx2.AsyncBaseTransport | None = None) -> None:
+        self._guard = guard
+        self._transport = transport or httpx2.AsyncHTTPTransport(trust_env=False)
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        """Send a request to the first of the host's addresses that accepts a connection."""
+        url = request.url
+        addresses = await self._guard.resolve_allowed(url)
+        # The certificate is checked against this name; the Host header has been set from it already.
+        request.extensions = {**request.extensions, "sni_hostname": url.raw_host.decode()}
+        for address in addresses[:-1]:
+            request.url = url.copy_with(host=address)
+            try:
+                return await self._transport.handle_async_request(request)
+            except (httpx2.ConnectError, httpx2.ConnectTimeout):
+                continue
+        request.url = url.copy_with(host=addresses[-1])
+        return await self._transport.handle_async_request(request)
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._transport.aclose()
 
 
 class JsonPoster:

@@ -7,16 +7,17 @@ from typing import Any, Final
 
 from germane import sanitize
 from germane.alert import Alert
-from germane.alerting.channels.channel import DeliveryError, config_error_of
-from germane.alerting.channels.http import JsonPoster, build_poster, redact_url
-from germane.alerting.channels.message import (
+from germane.alerting.channels.channel import (
     ChannelMessage,
+    DeliveryError,
     alert_facts,
     alert_title,
+    config_error_of,
     message_line,
     quote_line,
     worst_exchange_ids,
 )
+from germane.alerting.channels.http import JsonPoster, build_poster, redact_url
 from germane.settings import PagerDutySettings, resolve_secret
 
 MAX_SUMMARY_LENGTH: Final = 1024

@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from typing import Any, Final
 
 from germane import sanitize
-from germane.alert import Alert
-from germane.alerting.channels.channel import config_error_of
-from germane.alerting.channels.http import JsonPoster, build_poster, redact_reference
-from germane.alerting.channels.message import (
+from germane.alerting.channels.channel import (
     ChannelMessage,
     alert_facts,
     alert_title,
+    config_error_of,
     headline,
     message_line,
     quote_line,
     status_label,
     worst_exchange_ids,
 )
+from germane.alerting.channels.http import JsonPoster, build_poster, redact_reference
 from germane.settings import SlackSettings, resolve_url
 
 MAX_BLOCKS: Final = 48
@@ -64,7 +62,21 @@ def slack_payload(message: ChannelMessage) -> dict[str, Any]:
     title = headline(message.notification)
     blocks: list[Block] = [{"type": "header", "text": _plain_text(title)}]
     for index, alert in enumerate(message.alerts):
-        more = list(_alert_blocks(message, alert))
+        url = message.url_for(alert)
+        link = "" if url is None else f"\n<{escape_mrkdwn(url).replace('|', '%7C')}|Open>"
+        link = link if len(link) <= MAX_LINK_LENGTH else ""
+        name, text = _escape_and_cut(alert_title(alert), 700), _escape_and_cut(message_line(alert), 1200)
+        more: list[Block] = [
+            {"type": "section", "text": _mrkdwn(f"*{status_label(alert)}: {name}*\n{text}{link}")},
+        ]
+        fields = [_mrkdwn(f"*{label}*\n{_escape_and_cut(value, 1900)}") for label, value in alert_facts(alert)]
+        if fields:
+            more.append({"type": "section", "fields": fields[:10]})
+        for quote in message.quotes_for(alert):
+            text = f"Question: {quote_line(quote.question)}\nAnswer: {quote_line(quote.answer)}"
+            more.append({"type": "section", "text": _plain_text(text)})
+        if alert.exchange_ids:
+            more.append({"type": "context", "elements": [_plain_text(f"Worst exchanges: {worst_exchange_ids(alert)}")]})
         while len(more) > 1 and _size(more) > MAX_SIZE - 1000:
             more.pop()
         if index and (len(blocks) + len(more) > MAX_BLOCKS or _size(blocks + more) > MAX_SIZE):
@@ -78,22 +90,6 @@ def slack_payload(message: ChannelMessage) -> dict[str, Any]:
 def escape_mrkdwn(text: str) -> str:
     """Return text that cannot mention a user or a channel, or contain a link."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-
-
-def _alert_blocks(message: ChannelMessage, alert: Alert) -> Iterator[Block]:
-    url = message.url_for(alert)
-    link = "" if url is None else f"\n<{escape_mrkdwn(url).replace('|', '%7C')}|Open>"
-    link = link if len(link) <= MAX_LINK_LENGTH else ""
-    title, text = _escape_and_cut(alert_title(alert), 700), _escape_and_cut(message_line(alert), 1200)
-    yield {"type": "section", "text": _mrkdwn(f"*{status_label(alert)}: {title}*\n{text}{link}")}
-    fields = [_mrkdwn(f"*{label}*\n{_escape_and_cut(value, 1900)}") for label, value in alert_facts(alert)]
-    if fields:
-        yield {"type": "section", "fields": fields[:10]}
-    for quote in message.quotes_for(alert):
-        text = f"Question: {quote_line(quote.question)}\nAnswer: {quote_line(quote.answer)}"
-        yield {"type": "section", "text": _plain_text(text)}
-    if alert.exchange_ids:
-        yield {"type": "context", "elements": [_plain_text(f"Worst exchanges: {worst_exchange_ids(alert)}")]}
 
 
 def _escape_and_cut(text: str, width: int) -> str:

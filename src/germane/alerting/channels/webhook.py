@@ -8,9 +8,8 @@ import json
 import time
 from typing import Any, Final
 
-from germane.alerting.channels.channel import config_error_of
+from germane.alerting.channels.channel import ChannelMessage, config_error_of
 from germane.alerting.channels.http import JsonPoster, build_poster, redact_reference
-from germane.alerting.channels.message import ChannelMessage
 from germane.settings import WebhookSettings, resolve_secret, resolve_url
 
 PAYLOAD_VERSION: Final = 1

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from germane.alerting.detector.bet_grid import tolerance
 from germane.alerting.detector.detector import Detector
+from germane.alerting.detector.drop_evidence import Contributor, Half, Transition
 from germane.alerting.detector.learning import learn_baseline
 from germane.alerting.detector.score_batch import ScoreBatch, is_sampled, sampling_rate
-from germane.alerting.detector.transition import Contributor, Half, Transition
 
 __all__ = [
     "Contributor",

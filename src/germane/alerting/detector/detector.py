@@ -17,10 +17,8 @@ from typing import Any, Final
 import numpy as np
 
 from germane.alerting.detector.bet_grid import BETS_PER_HALF, BetGrid
-from germane.alerting.detector.recovery import RecoveryEvidence
+from germane.alerting.detector.drop_evidence import HALVES, Contributor, RecoveryEvidence, ShiryaevRoberts, Transition
 from germane.alerting.detector.score_batch import ScoreBatch
-from germane.alerting.detector.shiryaev_roberts import ShiryaevRoberts
-from germane.alerting.detector.transition import HALVES, Contributor, Transition
 from germane.baseline import Baseline
 
 BLOCK: Final = 2048

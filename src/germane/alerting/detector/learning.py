@@ -17,7 +17,7 @@ from typing import Final
 
 import numpy as np
 
-from germane.alerting.detector.score_batch import BoolArray, FloatArray, IntArray, ScoreBatch
+from germane.alerting.detector.score_batch import FloatArray, IntArray, ScoreBatch
 from germane.baseline import POOLED_ROUTE, Baseline, RouteBaseline
 
 MIN_SCORES_PER_ROUTE: Final = 30
@@ -68,7 +68,23 @@ def learn_baseline(
     values, zeros = batch.clipped_values(), batch.zero_flags()
     streams = np.array([stream_of.get(route, "") for route in batch.routes], dtype=object)
     positions = {name: np.flatnonzero(streams == name) for name in sorted(set(stream_of.values()))}
-    routes = {name: _learn_route(values[at], zeros[at], blocks[at], days) for name, at in positions.items()}
+    routes = {}
+    for name, at in positions.items():
+        in_route, is_zero = values[at], zeros[at]
+        committed = in_route[~is_zero]
+        routes[name] = RouteBaseline(
+            n=len(in_route),
+            mean=_mean(in_route),
+            deviation=_deviation(in_route),
+            committed=len(committed),
+            committed_mean=_mean(committed),
+            committed_deviation=_deviation(committed),
+            zero_rate=(int(is_zero.sum()) + 0.5) / (len(in_route) + 1),
+            committed_wander=wander(committed, blocks[at][~is_zero]),
+            zero_wander=wander(is_zero.astype(np.float64), blocks[at]),
+            scores_per_day=len(in_route) / days,
+            committed_per_day=len(committed) / days,
+        )
     return Baseline(
         service=service,
         scorer=scorer,
@@ -108,23 +124,6 @@ def wander(values: FloatArray, blocks: IntArray) -> float:
     between = (sizes * (means - mean) ** 2).sum() / within
     weight = (n - (sizes**2).sum() / n) / within
     return math.sqrt(max(0.0, (between - (len(sizes) - 1)) / weight))
-
-
-def _learn_route(values: FloatArray, zeros: BoolArray, blocks: IntArray, days: float) -> RouteBaseline:
-    committed = values[~zeros]
-    return RouteBaseline(
-        n=len(values),
-        mean=_mean(values),
-        deviation=_deviation(values),
-        committed=len(committed),
-        committed_mean=_mean(committed),
-        committed_deviation=_deviation(committed),
-        zero_rate=(int(zeros.sum()) + 0.5) / (len(values) + 1),
-        committed_wander=wander(committed, blocks[~zeros]),
-        zero_wander=wander(zeros.astype(np.float64), blocks),
-        scores_per_day=len(values) / days,
-        committed_per_day=len(committed) / days,
-    )
 
 
 def _mean(values: FloatArray) -> float:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from germane.alerting.drop.baseline_updates import (
+from germane.alerting.drop.baselines import (
+    LEARNING_PERIOD,
     MIN_BASELINE_SPAN,
     BaselineExample,
+    BaselineLearner,
     accept_baseline,
     firing_onset,
     import_baseline_from_examples,
     import_baseline_from_history,
 )
-from germane.alerting.drop.learner import LEARNING_PERIOD, BaselineLearner
 from germane.alerting.drop.watcher import DropEvaluation, DropWatcher
 
 __all__ = [

@@ -53,24 +53,11 @@ def score_level(arrivals: Sequence[DetectorScore]) -> ScoreLevel | None:
     if not arrivals:
         return None
     y = np.clip([arrival.value for arrival in arrivals], 0.0, 1.0) * [not arrival.is_zero for arrival in arrivals]
-    n, n_zero, total, squares = len(y), int((y == 0).sum()), float(y.sum()), float((y**2).sum())
-    mean = estimate_mean(
-        WeightedSums(
-            n=n,
-            n_zero=n_zero,
-            sum_w=n,
-            sum_w_zero=n_zero,
-            sum_w2=n,
-            sum_w2_zero=n_zero,
-            sum_wy=total,
-            sum_wy2=squares,
-            sum_w2y=total,
-            sum_w2y2=squares,
-            sum_w_low=0.0,
-            sum_w_noncommittal=0.0,
-        )
+    sums = WeightedSums.of_equal_weights(
+        n=len(y), n_zero=int((y == 0).sum()), total=float(y.sum()), squares=float((y**2).sum())
     )
-    return ScoreLevel(mean=mean.mean, n=n, interval=mean.interval)
+    mean = estimate_mean(sums)
+    return ScoreLevel(mean=mean.mean, n=sums.n, interval=mean.interval)
 
 
 def contributor_change(

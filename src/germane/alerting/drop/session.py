@@ -10,8 +10,7 @@ from typing import Any, Final, NamedTuple
 
 from germane.alert import ResolveReason
 from germane.alerting.detector import Contributor, Detector, is_sampled
-from germane.alerting.drop.history import to_batch
-from germane.alerting.drop.scope import attribute_scope, matches_scope, restrict_to_routes
+from germane.alerting.drop.scope import attribute_scope, matches_scope, restrict_to_routes, to_batch
 from germane.baseline import Baseline
 from germane.settings import Drop
 from germane.storage import BaselineKey, BaselineVersion, DetectorScore, DetectorState
@@ -151,14 +150,33 @@ class DetectorSession:
     @property
     def firing(self) -> FiringDrop | None:
         """The drop that fires now."""
-        return _firing_drop(self._detector.state()) if self._detector and self._detector.firing else None
+        if self._detector is None or not self._detector.firing:
+            return None
+        firing = self._detector.state()["firing"]
+        contributors = tuple(Contributor(**contributor) for contributor in firing["contributors"])
+        return FiringDrop(firing["evidence"], datetime.fromtimestamp(firing["onset"], UTC), contributors)
 
     def process(self, arrivals: Sequence[DetectorScore]) -> None:
         """Process scores of the service and scorer in order of arrival."""
+        scope = attribute_scope(self.rule.attributes)
         while arrivals:
             before = self._active.fingerprint
             count = self._active.count_votes(arrivals)
-            self._run_detector([arrival for arrival in arrivals[:count] if arrival.fingerprint == before])
+            if self._detector is not None and (baseline := self.baseline):
+                scores = [
+                    arrival
+                    for arrival in arrivals[:count]
+                    if arrival.fingerprint == before
+                    and arrival.arrived_at >= baseline.until  # earlier scores are part of the baseline
+                    and is_sampled(arrival.exchange_id, baseline.sampling_rate)
+                    and self.rule.matches_route(arrival.route)
+                    and matches_scope(scope, arrival.attributes)
+                ]
+                for transition in self._detector.process(to_batch(scores)):
+                    if transition.state == "firing":
+                        onset = datetime.fromtimestamp(transition.onset, UTC)
+                        self.fired = FiringDrop(transition.evidence, onset, transition.contributors)
+                self.processed += len(scores)
             self._seen_at = arrivals[count - 1].arrived_at
             if self._active.fingerprint == before:
                 return
@@ -207,29 +225,3 @@ class DetectorSession:
             )
         if was_firing and not self.ended and not (self._detector and self._detector.firing):
             self.ended = "new_baseline"
-
-    def _run_detector(self, arrivals: Sequence[DetectorScore]) -> None:
-        if self._detector is None or not (baseline := self.baseline):
-            return
-        scores = [
-            arrival
-            for arrival in arrivals
-            if arrival.arrived_at >= baseline.until  # earlier scores are part of the baseline
-            and is_sampled(arrival.exchange_id, baseline.sampling_rate)
-            and self.rule.matches_route(arrival.route)
-            and matches_scope(self.key.scope, arrival.attributes)
-        ]
-        transitions = self._detector.process(to_batch(scores))
-        self.processed += len(scores)
-        for transition in transitions:
-            if transition.state == "firing":
-                onset = datetime.fromtimestamp(transition.onset, UTC)
-                self.fired = FiringDrop(transition.evidence, onset, transition.contributors)
-
-
-def _firing_drop(state: dict[str, Any]) -> FiringDrop | None:
-    firing = state["firing"]
-    if not firing:
-        return None
-    contributors = tuple(Contributor(**contributor) for contributor in firing["contributors"])
-    return FiringDrop(firing["evidence"], datetime.fromtimestamp(firing["onset"], UTC), contributors)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final, Protocol
 
 from germane.alert import Alert, Cause, Severity, alert_key
 from germane.alerting.detector import tolerance
-from germane.alerting.drop.history import load_sampled_scores, score_query
-from germane.alerting.drop.learner import LEARNING_PERIOD, BaselineLearner, BaselineVersions, is_new_route
-from germane.alerting.drop.scope import attribute_scope, matches_scope
+from germane.alerting.drop.baselines import LEARNING_PERIOD, BaselineLearner, BaselineVersions, is_new_route
+from germane.alerting.drop.scope import attribute_scope, load_sampled_scores, matches_scope, score_query
 from germane.alerting.drop.score_levels import (
     TRAILING_WINDOW,
     baseline_level,
@@ -163,11 +162,16 @@ class DropWatcher:
                 progress = states.get((rule.name, *names))
                 if rule.scorer not in {None, names[1]} or not (scores or progress):
                     continue
-                key = alert_key(rule.name, _labels(*names))
+                key = alert_key(rule.name, {"service": names[0], "scorer": names[1]})
                 fires = progress is not None and bool((progress.state["detector"] or {}).get("firing"))
                 has_alert = open_alerts is None or key in open_alerts
-                if not scores and not has_alert and not fires and _is_unchanged(progress, rule, active):
-                    continue
+                is_unchanged = (
+                    progress is not None
+                    and progress.parameters == rule_parameters_hash(rule)
+                    and progress.baseline_id in active
+                )
+                if not scores and not has_alert and not fires and is_unchanged:
+                    continue  # the detector would only repeat its last result
                 session = DetectorSession(
                     rule,
                     names,
@@ -184,7 +188,7 @@ class DropWatcher:
         result = RuleResult(
             rule=session.rule.name,
             type=session.rule.type,
-            labels=_labels(session.service, session.scorer),
+            labels={"service": session.service, "scorer": session.scorer},
             state="good",
             pending=session.rule.pending,
             severity=session.rule.severity,
@@ -261,17 +265,6 @@ class DropWatcher:
         until = max(now, since) + _CLOCK_MARGIN
         scores = load_sampled_scores(self._store, session.key, since, until, rate)
         return [score for score in scores if score.route in routes and session.rule.matches_route(score.route)]
-
-
-def _is_unchanged(progress: DetectorState | None, rule: Drop, active: Collection[int]) -> bool:
-    """Return whether a detector without new scores would only repeat its last result."""
-    if progress is None:
-        return False
-    return progress.parameters == rule_parameters_hash(rule) and progress.baseline_id in active
-
-
-def _labels(service: str, scorer: str) -> dict[str, str]:
-    return {"service": service, "scorer": scorer}
 
 
 def _watches(rule: Drop, arrival: DetectorScore) -> bool:

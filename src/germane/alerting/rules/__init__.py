@@ -1,7 +1,7 @@
-"""Rules other than ``drop``: one module per rule type, and the schedule on which they are evaluated.
+"""Rules other than ``drop``, and the schedule on which they are evaluated.
 
-To add a rule type, add its settings to :mod:`germane.settings.rules`, a module here, a line to :data:`EVALUATIONS`
-and a sentence to :mod:`germane.alerting.messages`.
+To add a rule type, add its settings to :mod:`germane.settings.rules`, its evaluation to a module here, a line to
+:data:`EVALUATIONS` and a sentence to :mod:`germane.alerting.messages`.
 """
 
 from __future__ import annotations
@@ -9,16 +9,18 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any, Final
 
 from germane.alerting.rule_result import RuleResult
-from germane.alerting.rules.budget_exhausted import BudgetExhaustedEvaluation
 from germane.alerting.rules.evaluation import EvaluationContext, RuleEvaluation
-from germane.alerting.rules.low_score_rate import LowScoreRateEvaluation
-from germane.alerting.rules.mean_threshold import MeanThresholdEvaluation
-from germane.alerting.rules.no_data import NoDataEvaluation
-from germane.alerting.rules.noncommittal_rate import NoncommittalRateEvaluation
-from germane.alerting.rules.scorer_error import ScorerErrorEvaluation
+from germane.alerting.rules.scoring_health import BudgetExhaustedEvaluation, NoDataEvaluation, ScorerErrorEvaluation
+from germane.alerting.rules.window import (
+    WindowRuleEvaluation,
+    evaluate_low_score_rate,
+    evaluate_mean_threshold,
+    evaluate_noncommittal_rate,
+)
 from germane.settings import AnyRule
 
 __all__ = ["EVALUATIONS", "EvaluationContext", "RuleSchedule", "warn_about_missing_scorers"]
@@ -26,9 +28,9 @@ __all__ = ["EVALUATIONS", "EvaluationContext", "RuleSchedule", "warn_about_missi
 logger = logging.getLogger("germane.alerting")
 
 EVALUATIONS: Final[Mapping[str, Callable[[Any, EvaluationContext], RuleEvaluation]]] = {
-    "mean_threshold": MeanThresholdEvaluation,
-    "low_score_rate": LowScoreRateEvaluation,
-    "noncommittal_rate": NoncommittalRateEvaluation,
+    "mean_threshold": partial(WindowRuleEvaluation, judge=evaluate_mean_threshold),
+    "low_score_rate": partial(WindowRuleEvaluation, judge=evaluate_low_score_rate),
+    "noncommittal_rate": partial(WindowRuleEvaluation, judge=evaluate_noncommittal_rate),
     "no_data": NoDataEvaluation,
     "scorer_error": ScorerErrorEvaluation,
     "budget_exhausted": BudgetExhaustedEvaluation,
@@ -53,7 +55,12 @@ class RuleSchedule:
 
     def evaluate(self, now: datetime) -> list[RuleResult]:
         """Return the results of the rules that are due. Reads the database."""
-        due = [index for index in range(len(self._evaluations)) if self._is_due(index, now)]
+        due = []
+        for index, evaluation in enumerate(self._evaluations):
+            last = self._evaluated_at.get(index)
+            interval = timedelta(seconds=max(self._min_interval, evaluation.interval))
+            if last is None or not timedelta() <= now - last < interval:  # also if the clock was set back
+                due.append(index)
         results = [result for index in due for result in self._evaluations[index].evaluate(now)]
         self._evaluated_at |= dict.fromkeys(due, now)
         return results
@@ -63,11 +70,6 @@ class RuleSchedule:
         self._evaluated_at.clear()
         for evaluation in self._evaluations:
             evaluation.reset()
-
-    def _is_due(self, index: int, now: datetime) -> bool:
-        last = self._evaluated_at.get(index)
-        interval = max(self._min_interval, self._evaluations[index].interval)
-        return last is None or not timedelta() <= now - last < timedelta(seconds=interval)
 
 
 def warn_about_missing_scorers(rules: Sequence[AnyRule], scorers: Collection[str]) -> None:

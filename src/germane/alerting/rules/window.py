@@ -1,4 +1,7 @@
-"""Evaluation of rules over a window: the mean of every route that has new scores."""
+"""Rules over a window: the mean or a share of every route that has new scores.
+
+``mean_threshold``: the mean of a route is below a threshold, and not just by chance. ``low_score_rate``: the share of
+low scores is above a threshold. ``noncommittal_rate``: the share of answers that do not answer is above a threshold."""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final, Generic, TypeVar
 
 from germane.alert import ScoreLevel
-from germane.alerting.intervals import share_interval, share_lower_limit
+from germane.alerting.intervals import mean_upper_limit, share_interval, share_lower_limit
 from germane.alerting.rule_result import RuleResult, RuleState
 from germane.alerting.rules.evaluation import MAX_INTERVAL, EvaluationContext
 from germane.settings import LowScoreRate, MeanThreshold, NoncommittalRate, WindowRule
@@ -138,3 +141,29 @@ def window_result(
         current=level,
         window=rule.window,
     )
+
+
+def evaluate_mean_threshold(rule: MeanThreshold, mean: RouteMean) -> RuleResult:
+    """Return whether the scores of one service, route and fingerprint are too low.
+
+    Bad if the mean and its one-sided upper 95 % limit are below the threshold; good at or above the threshold plus
+    ``recovery_margin``; otherwise, or with fewer scores than ``min_samples``, unclear.
+    """
+    state: RuleState = "unclear"
+    if mean.n >= rule.min_samples and mean.interval is not None:
+        if mean.mean < rule.threshold and mean_upper_limit(mean.mean, mean.interval) < rule.threshold:
+            state = "bad"
+        elif mean.mean >= rule.threshold + rule.recovery_margin:
+            state = "good"
+    level = ScoreLevel(mean=mean.mean, n=mean.n, interval=mean.interval)
+    return window_result(rule, mean, state, level, rule.threshold)
+
+
+def evaluate_low_score_rate(rule: LowScoreRate, mean: RouteMean) -> RuleResult:
+    """Return whether too many scores are in the lowest band."""
+    return evaluate_share(rule, mean, mean.low_share)
+
+
+def evaluate_noncommittal_rate(rule: NoncommittalRate, mean: RouteMean) -> RuleResult:
+    """Return whether too many answers are noncommittal."""
+    return evaluate_share(rule, mean, mean.noncommittal_share)

@@ -13,8 +13,9 @@ from germane import sanitize
 from germane.cli.core import trend_chart
 from germane.cli.core.output import as_json, database, detect_terminal, print_json
 from germane.cli.core.params import Duration, PastTime
-from germane.cli.core.render import MIN_SAMPLES, coverage_as_dict, find_baseline_mean, marker_as_dict
+from germane.cli.core.render import coverage_as_dict, find_baseline_mean, marker_as_dict
 from germane.cli.core.store import open_store
+from germane.score import MIN_SAMPLES
 
 if TYPE_CHECKING:
     from germane.alert import Alert

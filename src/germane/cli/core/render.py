@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from germane import sanitize
 from germane.cli.core.output import EXIT_NOT_ENOUGH_DATA, EXIT_THRESHOLD_VIOLATED
+from germane.score import MIN_SAMPLES
 
 if TYPE_CHECKING:
     from germane.annotation import Marker
@@ -26,8 +27,6 @@ MIN_BASELINE_SCORES: Final = 30
 """Scores that a baseline needs."""
 NO_SCORER: Final = "before any scorer was known"
 """In place of a scorer for exchanges dropped by processes that only capture."""
-MIN_SAMPLES: Final = 20
-"""Scores needed to report a mean."""
 COMPARISON_HEADINGS: Final = ("route", "scorer", "before", "after", "difference", "95 % interval", "effect", "result")
 
 

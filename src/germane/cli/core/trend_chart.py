@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from germane import sanitize
 from germane.cli.core.output import Terminal, fit, wrap
-from germane.cli.core.render import MIN_SAMPLES
+from germane.score import MIN_SAMPLES
 
 if TYPE_CHECKING:
     from germane.storage import Bucket

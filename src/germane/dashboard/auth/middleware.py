@@ -24,19 +24,17 @@ from germane.dashboard.auth.hosts import (
     is_from_this_machine,
     parse_host,
 )
-from germane.dashboard.auth.login_throttle import LoginThrottle
+from germane.dashboard.auth.limits import ConcurrencyLimit, LoginThrottle
 from germane.dashboard.auth.signing import (
     SESSION_COOKIE,
     SESSION_LIFETIME,
     VISITOR_COOKIE,
     Signer,
 )
-from germane.dashboard.web.concurrency_limit import ConcurrencyLimit
 from germane.dashboard.web.error_pages import accepts_html, error_response
 from germane.dashboard.web.forms import CSRF_FIELD, LoginSession, attach_session, read_form, without_body
-from germane.dashboard.web.http_error import http_error
 from germane.dashboard.web.preferences import set_cookie_header
-from germane.dashboard.web.urls import is_local_path, path_of, root_of
+from germane.dashboard.web.routing import http_error, is_local_path, path_of, root_of
 from germane.insights import InsightContext
 
 MAX_QUERY_LENGTH: Final = 4_096
@@ -94,7 +92,15 @@ class AccessMiddleware:
         try:
             await self._handle(request, receive, send)
         except HTTPException as error:
-            await self._reject(request, error)(scope, receive, send)
+            response: Response
+            if error.status_code == 401 and request.method in _SAFE_METHODS and accepts_html(request):
+                query = scope["query_string"].decode("latin-1")
+                here = quote(path_of(scope)) + (f"?{query}" if query else "")
+                back = f"?next={quote(here, safe='')}" if here != "/" and is_local_path(here) else ""
+                response = RedirectResponse(f"{root_of(scope)}/login{back}", 303)
+            else:
+                response = error_response(request, self._context, error)
+            await response(scope, receive, send)
 
     async def _handle(self, request: Request, receive: Receive, send: Send) -> None:
         scope, path = request.scope, path_of(request.scope)
@@ -104,14 +110,27 @@ class AccessMiddleware:
         self._check_origin(request)
         is_public = path == "/login" or path.startswith("/static/")
         has_token = self._check_token(request, required=not is_public)
-        session, is_new = self._load_session(request)
+        # The session that forms belong to, and whether the browser does not know it yet
+        cookie, is_new = request.cookies.get(SESSION_COOKIE, ""), False
+        if not (self._signer.requires_token and self._signer.is_valid_session(cookie, self._context.now())):
+            cookie = request.cookies.get(VISITOR_COOKIE, "")
+            is_new = not _VISITOR_ID.fullmatch(cookie)
+            cookie = secrets.token_urlsafe(24) if is_new else cookie
+        session = LoginSession(cookie, self._signer.create_form_token(cookie))
         attach_session(scope, session)
         if request.method not in _SAFE_METHODS:
             await self._check_form(request, session, receive, has_token=has_token)
             receive = without_body(receive)
-        if is_new:
-            send = self._with_visitor_cookie(request, session, send)
-        async with nullcontext(send) if is_public else self._concurrency.slot(send) as send_in_slot:
+
+        async def send_with_cookie(message: Message) -> None:
+            """Set the visitor cookie if the response contains a form."""
+            if message["type"] == "http.response.start" and session.has_form:
+                header = set_cookie_header(scope, VISITOR_COOKIE, session.id, SESSION_LIFETIME)
+                MutableHeaders(scope=message).append("Set-Cookie", header)
+            await send(message)
+
+        sender = send_with_cookie if is_new else send
+        async with nullcontext(sender) if is_public else self._concurrency.slot(sender) as send_in_slot:
             await self._app(scope, receive, send_in_slot)
 
     def _check_origin(self, request: Request) -> None:
@@ -150,15 +169,6 @@ class AccessMiddleware:
             raise http_error(401, "The dashboard requires a token.", step, headers=_BEARER)
         return False
 
-    def _load_session(self, request: Request) -> tuple[LoginSession, bool]:
-        """Return the session that forms belong to, and whether the browser does not know it yet."""
-        cookie, visitor = request.cookies.get(SESSION_COOKIE, ""), request.cookies.get(VISITOR_COOKIE, "")
-        if self._signer.requires_token and self._signer.is_valid_session(cookie, self._context.now()):
-            return LoginSession(cookie, self._signer.create_form_token(cookie)), False
-        is_new = not _VISITOR_ID.fullmatch(visitor)
-        visitor = secrets.token_urlsafe(24) if is_new else visitor
-        return LoginSession(visitor, self._signer.create_form_token(visitor)), is_new
-
     async def _check_form(self, request: Request, session: LoginSession, receive: Receive, *, has_token: bool) -> None:
         """Read a form. Refuse forms that our pages did not send, and changes to a read-only dashboard."""
         if self._context.read_only and path_of(request.scope) not in _LOGIN_PATHS:
@@ -170,25 +180,6 @@ class AccessMiddleware:
         form_token = session.form.pop(CSRF_FIELD, "")
         if not has_token and not self._signer.is_form_token(session.id, form_token):
             raise http_error(403, "The form has expired.", "Go back, reload the page, and send the form again.")
-
-    def _with_visitor_cookie(self, request: Request, session: LoginSession, send: Send) -> Send:
-        """Return a ``send`` that sets the visitor cookie if the response contains a form."""
-
-        async def send_with_cookie(message: Message) -> None:
-            if message["type"] == "http.response.start" and session.has_form:
-                header = set_cookie_header(request.scope, VISITOR_COOKIE, session.id, SESSION_LIFETIME)
-                MutableHeaders(scope=message).append("Set-Cookie", header)
-            await send(message)
-
-        return send_with_cookie
-
-    def _reject(self, request: Request, error: HTTPException) -> Response:
-        if error.status_code != 401 or request.method not in _SAFE_METHODS or not accepts_html(request):
-            return error_response(request, self._context, error)
-        query = request.scope["query_string"].decode("latin-1")
-        here = quote(path_of(request.scope)) + (f"?{query}" if query else "")
-        back = f"?next={quote(here, safe='')}" if here != "/" and is_local_path(here) else ""
-        return RedirectResponse(f"{root_of(request.scope)}/login{back}", 303)
 
 
 def client_address(request: Request) -> str:

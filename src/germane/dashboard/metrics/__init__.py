@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from germane.dashboard.metrics.collector import DatabaseCollector
-from germane.dashboard.metrics.exposition import ROUTES, metrics_exposition
+from germane.dashboard.metrics.exposition import ROUTES, DatabaseCollector, metrics_exposition
 
 __all__ = ["ROUTES", "DatabaseCollector", "metrics_exposition"]

@@ -164,12 +164,20 @@ def build_families(snapshot: MetricsSnapshot) -> Iterator[GaugeMetricFamily]:
     """Yield all gauges of a database. Unknown values have no sample; they are never 0."""
     limits = choose_series(snapshot)
     for end, attribute in (("begin", "since"), ("end", "until")):
-        samples = [((name,), getattr(window, attribute).timestamp()) for name, window in snapshot.windows.items()]
+        times = [((name,), getattr(window, attribute).timestamp()) for name, window in snapshot.windows.items()]
         help_text = f"Unix time of the {end} of a window: begin <= time of the answer < end."
-        yield _family(f"germane_window_{end}_timestamp_seconds", help_text, ("window",), samples)
+        yield _family(f"germane_window_{end}_timestamp_seconds", help_text, ("window",), times)
     yield from _mean_families(snapshot, limits)
     yield from _count_families(snapshot, limits)
-    yield _baseline_family(snapshot, limits)
+    samples = [
+        ((version.key.service, route, version.key.scorer, version.key.fingerprint), level.mean)
+        for version in snapshot.baselines
+        if version.baseline is not None
+        for route, level in version.baseline.routes.items()
+        if route != POOLED_ROUTE and (version.key.service, route, version.key.scorer) in limits.route_scorers
+    ]
+    help_text = "Mean of the active baseline in [0, 1], for routes with a level of their own."
+    yield _family("germane_baseline_mean", help_text, ("service", "route", "scorer", "fingerprint"), samples)
     groups = Counter(
         (alert.service, alert.route or "", alert.scorer or "", alert.rule, alert.severity, alert.state)
         for alert in snapshot.alerts
@@ -241,18 +249,6 @@ def _count_families(snapshot: MetricsSnapshot, limits: SeriesLimits) -> Iterator
         _COUNT_LABELS,
         seen,
     )
-
-
-def _baseline_family(snapshot: MetricsSnapshot, limits: SeriesLimits) -> GaugeMetricFamily:
-    samples = [
-        ((version.key.service, route, version.key.scorer, version.key.fingerprint), level.mean)
-        for version in snapshot.baselines
-        if version.baseline is not None
-        for route, level in version.baseline.routes.items()
-        if route != POOLED_ROUTE and (version.key.service, route, version.key.scorer) in limits.route_scorers
-    ]
-    help_text = "Mean of the active baseline in [0, 1], for routes with a level of their own."
-    return _family("germane_baseline_mean", help_text, ("service", "route", "scorer", "fingerprint"), samples)
 
 
 def _queue_families(snapshot: MetricsSnapshot) -> Iterator[GaugeMetricFamily]:

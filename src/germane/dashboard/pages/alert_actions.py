@@ -12,9 +12,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from germane.dashboard.web.forms import form
-from germane.dashboard.web.http_error import http_error
 from germane.dashboard.web.preferences import parse_view_params, redirect_after_form, submitted_name
-from germane.dashboard.web.urls import page_route
+from germane.dashboard.web.routing import http_error, page_route
 from germane.errors import UsageError
 from germane.insights import InsightContext, quote_segment
 
@@ -95,7 +94,12 @@ def add_silence(request: Request, context: InsightContext) -> Response:
     if not matchers and form(request).get("all") != "yes":
         step = "Enter a rule, service, route or scorer, or check the box to silence all alerts."
         raise http_error(400, "The silence matches nothing.", step)
-    since, until = _parse_start(request, context), _parse_end(request, context)
+    text = form(request).get("since", "").strip()
+    since = _parse_local_time(text, parse_view_params(request, context.now()).zone)
+    if text and (since is None or since > context.store.now() + MAX_SILENCE):
+        step = "Leave it empty to start now, or enter a time within the next year, such as 2030-01-31T18:00."
+        raise http_error(400, "The start of the silence is invalid.", step)
+    until = _parse_end(request, context)
     if since is not None and isinstance(until, datetime) and until <= since:
         raise http_error(400, "The silence ends before it starts.", "Enter an end after the start.")
     by, comment = submitted_name(request), _field(request, "comment")
@@ -118,20 +122,6 @@ def _usage_errors_as_conflict() -> Iterator[None]:
         message = str(error)
         step = "Go back and reload the page: someone else may have changed it."
         raise http_error(409, f"{message[:1].upper()}{message[1:]}.", step) from None
-
-
-def _parse_start(request: Request, context: InsightContext) -> datetime | None:
-    """Return when a silence starts; None for now.
-
-    Raises:
-        HTTPException: The time is invalid or too far in the future.
-    """
-    text = form(request).get("since", "").strip()
-    since = _parse_local_time(text, parse_view_params(request, context.now()).zone)
-    if text and (since is None or since > context.store.now() + MAX_SILENCE):
-        step = "Leave it empty to start now, or enter a time within the next year, such as 2030-01-31T18:00."
-        raise http_error(400, "The start of the silence is invalid.", step)
-    return since
 
 
 def _parse_end(request: Request, context: InsightContext) -> datetime | timedelta:

@@ -8,12 +8,11 @@ from typing import Any, Final, Literal, cast
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from germane.alert import SEVERITIES, Alert, Silence
+from germane.alert import SEVERITIES, Alert
 from germane.dashboard.pages import alert_actions
-from germane.dashboard.web.http_error import http_error
 from germane.dashboard.web.preferences import parse_view_params, stored_name
+from germane.dashboard.web.routing import http_error, page_route, root_of
 from germane.dashboard.web.templates import render
-from germane.dashboard.web.urls import page_route, root_of
 from germane.insights import (
     AlertFilter,
     AlertSummary,
@@ -79,7 +78,17 @@ def alerts_json(request: Request, context: InsightContext) -> Response:
             "resolved": [_summary_as_dict(summary) for summary in alert_list.resolved],
             "open_hidden": alert_list.open_hidden,
             "after": alert_list.next_page,
-            "silences": [_silence_as_dict(silence) for silence in alert_list.silences],
+            "silences": [
+                {
+                    "id": silence.id,
+                    "matchers": dict(silence.matchers),
+                    "starts_at": silence.starts_at.isoformat(),
+                    "ends_at": silence.ends_at.isoformat(),
+                    "created_by": silence.created_by,
+                    "comment": silence.comment,
+                }
+                for silence in alert_list.silences
+            ],
             "learning": [
                 {**one.version.key._asdict(), "reason": one.version.reason, "until": one.version.until.isoformat()}
                 for one in alert_list.baselines.learning
@@ -100,17 +109,6 @@ def _summary_as_dict(summary: AlertSummary) -> dict[str, Any]:
         for one in summary.notifications
     ]
     return {**summary.alert.as_dict(), "notifications": notifications, "silenced": summary.silence is not None}
-
-
-def _silence_as_dict(silence: Silence) -> dict[str, Any]:
-    return {
-        "id": silence.id,
-        "matchers": dict(silence.matchers),
-        "starts_at": silence.starts_at.isoformat(),
-        "ends_at": silence.ends_at.isoformat(),
-        "created_by": silence.created_by,
-        "comment": silence.comment,
-    }
 
 
 def _find_alert(request: Request, context: InsightContext) -> Alert:

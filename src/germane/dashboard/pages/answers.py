@@ -19,10 +19,9 @@ from starlette.responses import JSONResponse, RedirectResponse, Response, Stream
 from germane import sanitize
 from germane.annotation import Feedback
 from germane.dashboard.web.forms import form
-from germane.dashboard.web.http_error import http_error
 from germane.dashboard.web.preferences import parse_view_params
+from germane.dashboard.web.routing import http_error, is_local_path, page_route, root_of
 from germane.dashboard.web.templates import render
-from germane.dashboard.web.urls import is_local_path, page_route, root_of
 from germane.exchange import Exchange
 from germane.insights import (
     AnswerExport,
@@ -33,7 +32,7 @@ from germane.insights import (
     load_answer_list,
     rescore_answer,
 )
-from germane.score import BANDS, Score, UnscoredReason
+from germane.score import BANDS, UnscoredReason
 from germane.storage import (
     Answer,
     AnswerCursor,
@@ -285,7 +284,14 @@ def answer_as_dict(detail: AnswerDetail) -> dict[str, Any]:
         "sampling": {"reason": detail.sampling_reason, "probability": detail.sampling_probability},
         "erased_at": _isoformat(detail.erased_at),
         "proxy": detail.proxy,
-        "scores": [_score_as_dict(score) for score in detail.scores],
+        "scores": [
+            {
+                **{name: getattr(score, name) for name in ("scorer", "fingerprint", *_SCORE_FIELDS, "latency")},
+                "details": dict(score.details),
+                "scored_at": _isoformat(score.scored_at),
+            }
+            for score in detail.scores
+        ],
         "tasks": [_task_as_dict(task) for task in detail.tasks],
         "feedback": [
             {
@@ -311,11 +317,6 @@ def _exchange_as_dict(exchange: Exchange) -> dict[str, Any]:
         "attributes": dict(exchange.attributes),
         "started_at": _isoformat(exchange.started_at),
     }
-
-
-def _score_as_dict(score: Score) -> dict[str, Any]:
-    values = {name: getattr(score, name) for name in ("scorer", "fingerprint", *_SCORE_FIELDS, "latency")}
-    return {**values, "details": dict(score.details), "scored_at": _isoformat(score.scored_at)}
 
 
 def _task_as_dict(task: TaskStatus) -> dict[str, Any]:

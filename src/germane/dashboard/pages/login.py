@@ -8,13 +8,13 @@ from typing import Final
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from germane.dashboard.auth.login_throttle import LoginThrottle
+from germane.dashboard.auth.limits import LoginThrottle
 from germane.dashboard.auth.middleware import check_throttle, client_address
 from germane.dashboard.auth.signing import SESSION_COOKIE, SESSION_LIFETIME, Signer
 from germane.dashboard.web.forms import form
 from germane.dashboard.web.preferences import set_cookie_header
+from germane.dashboard.web.routing import is_local_path, page_route, root_of
 from germane.dashboard.web.templates import render
-from germane.dashboard.web.urls import is_local_path, page_route, root_of
 from germane.insights import InsightContext
 
 

@@ -1,4 +1,4 @@
-"""The overview, and the first steps while nothing has been captured."""
+"""The overview, the first steps while nothing has been captured, and the page of one route."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from germane.dashboard.web.preferences import parse_view_params
+from germane.dashboard.web.routing import page_route, root_of
 from germane.dashboard.web.templates import render
-from germane.dashboard.web.urls import page_route, root_of
 from germane.insights import (
     InsightContext,
     TrendChart,
@@ -18,8 +18,11 @@ from germane.insights import (
     describe_sampling,
     has_exchanges,
     humanize,
+    list_routes,
     load_onboarding,
     load_overview,
+    load_route,
+    route_path,
     scorer_title,
     sparkline_svg,
     trend_figure,
@@ -87,4 +90,25 @@ def start(request: Request, context: InsightContext) -> Response:
     return render(request, context, None, "start.html", with_status=onboarding.exists, onboarding=onboarding)
 
 
-ROUTES: Final = (page_route("/", overview), page_route("/start", start))
+def route(request: Request, context: InsightContext) -> Response:
+    """Show everything about a route. Its name may contain any character."""
+    view = parse_view_params(request, context.now())
+    name = request.query_params.get("name", request.path_params["route"])
+    insight = load_route(context, view, name, root_of(request.scope))
+    if insight is None:
+        return render(request, context, view, "no_route.html", status_code=404, route=name, routes=list_routes(context))
+    return render(
+        request,
+        context,
+        view,
+        "route.html",
+        here=route_path(name),
+        insight=insight,
+        scorer=insight.scorer,
+        scorers=insight.scorers,
+        services=insight.services,
+        sampling=describe_sampling(context.settings, None if insight.first is None else insight.first.summary.coverage),
+    )
+
+
+ROUTES: Final = (page_route("/", overview), page_route("/start", start), page_route("/r/{route:path}", route))

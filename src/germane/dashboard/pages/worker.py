@@ -10,10 +10,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from germane.dashboard.web.forms import form
-from germane.dashboard.web.http_error import http_error
 from germane.dashboard.web.preferences import parse_view_params, redirect_after_form
+from germane.dashboard.web.routing import http_error, page_route
 from germane.dashboard.web.templates import render
-from germane.dashboard.web.urls import page_route
 from germane.insights import (
     WINDOWS,
     InsightContext,

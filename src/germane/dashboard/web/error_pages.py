@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.types import ExceptionHandler
 
-from germane.dashboard.web.http_error import http_error
+from germane.dashboard.web.routing import http_error
 from germane.dashboard.web.templates import render
 from germane.errors import DatabaseNotMigrated, DatabaseUnreachable, StorageError
 from germane.insights import InsightContext

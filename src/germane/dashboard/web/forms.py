@@ -10,7 +10,7 @@ from markupsafe import Markup
 from starlette.requests import Request
 from starlette.types import Message, Receive, Scope
 
-from germane.dashboard.web.http_error import http_error
+from germane.dashboard.web.routing import http_error
 
 MAX_BODY_SIZE: Final = 65_536
 """Bytes."""

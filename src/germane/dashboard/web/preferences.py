@@ -12,7 +12,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.types import Scope
 
 from germane.dashboard.web.forms import form
-from germane.dashboard.web.urls import is_local_path, page_route, root_of
+from germane.dashboard.web.routing import is_local_path, page_route, root_of
 from germane.insights import DEFAULT_WINDOW, WINDOWS, InsightContext, ViewParams
 
 THEME_COOKIE: Final = "germane_theme"

@@ -1,10 +1,14 @@
-"""Rendering of templates. Everything is escaped except charts, whose builders escape texts themselves."""
+"""Templates and static files.
+
+Everything in a template is escaped except charts, whose builders escape texts themselves. Static files are cached
+permanently under URLs that contain a hash of their content."""
 
 from __future__ import annotations
 
 import sys
 from contextlib import suppress
 from functools import cache
+from hashlib import sha256
 from importlib import metadata
 from pathlib import Path
 from typing import Any, Final
@@ -13,15 +17,42 @@ from urllib.parse import quote
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from jinja2.bccache import Bucket, FileSystemBytecodeCache
 from starlette.requests import Request
-from starlette.responses import HTMLResponse
+from starlette.responses import HTMLResponse, Response
+from starlette.staticfiles import StaticFiles
+from starlette.types import Scope
 
 from germane.dashboard.web.forms import csrf
 from germane.dashboard.web.preferences import theme_of
-from germane.dashboard.web.static_files import static_path
-from germane.dashboard.web.urls import path_of, root_of
+from germane.dashboard.web.routing import path_of, root_of
 from germane.insights import FILTERS, InsightContext, ViewParams, load_status_bar
 
+STATIC_FOLDER: Final = Path(__file__).parent.parent / "static"
+_CACHE_FOREVER: Final = "public, max-age=31536000, immutable"
 _CACHE_FOLDER: Final = Path(__file__).parent.parent / "__pycache__"
+
+
+def static_path(root: str, name: str) -> str:
+    """Return the URL of a static file, with its version."""
+    return f"{root}/static/{name}?v={_version(name)}"
+
+
+@cache
+def _version(name: str) -> str:
+    return sha256((STATIC_FOLDER / name).read_bytes()).hexdigest()[:12]
+
+
+class VersionedStaticFiles(StaticFiles):
+    """Serves the static files."""
+
+    def __init__(self) -> None:
+        super().__init__(directory=STATIC_FOLDER)
+
+    async def get_response(self, path: str, scope: Scope) -> Response:
+        """Return a file. Without the current version in the URL, browsers must revalidate it."""
+        response = await super().get_response(path, scope)
+        is_current = response.status_code < 400 and scope["query_string"] == f"v={_version(path)}".encode()
+        response.headers["Cache-Control"] = _CACHE_FOREVER if is_current else "no-cache"
+        return response
 
 
 class TemplateCache(FileSystemBytecodeCache):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
@@ -67,19 +67,15 @@ def trend_figure(chart: TrendChart) -> Markup:
         )
         for kind, width, height in (("wide", 1100, 320), ("narrow", 420, 290))
     ]
-    return tag("figure", _legend(_trend_keys(chart)), *pictures, _trend_table(chart), class_="chart", data_chart="")
-
-
-def _trend_keys(chart: TrendChart) -> Iterator[tuple[str, str]]:
-    yield "mean", "mean"
-    yield "95 % interval", "95 % interval"
+    keys = [("mean", "mean"), ("95 % interval", "95 % interval")]
     if chart.baseline is not None:
-        yield "baseline", f"{chart.baseline_name}: {format_number(chart.baseline)}"
-    yield "n", f"n scored per {describe_bucket(chart.bucket)}"
+        keys.append(("baseline", f"{chart.baseline_name}: {format_number(chart.baseline)}"))
+    keys.append(("n", f"n scored per {describe_bucket(chart.bucket)}"))
     if any(not point.has_min_samples for point in chart.points):
-        yield "few", "n below 20"
+        keys.append(("few", "n below 20"))
     if any(point.judge_changed for point in chart.points):
-        yield "earlier", "earlier judge"
+        keys.append(("earlier", "earlier judge"))
+    return tag("figure", _legend(keys), *pictures, _trend_table(chart), class_="chart", data_chart="")
 
 
 def describe_bucket(bucket: timedelta) -> str:

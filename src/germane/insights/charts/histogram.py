@@ -9,7 +9,7 @@ from typing import Final
 
 from markupsafe import Markup
 
-from germane.insights.charts.svg import Picture, concat, tag
+from germane.insights.charts.svg import Picture, tag
 from germane.score import LOW_SCORE
 
 BARS: Final = 20
@@ -73,7 +73,17 @@ def histogram_svg(
     largest = max(*shares, *earlier)
     ceiling = next((share for share in (0.05, 0.1, 0.2, 0.3, 0.4, 0.6, 0.8) if largest <= share), 1.0)
     area = _Area(_LEFT, width - _RIGHT, _TOP, height - _FOOT, ceiling)
-    parts = [_draw_axes(area)]
+    parts = []
+    for share in (0.0, area.max_share / 2, area.max_share):
+        y = area.y(share)
+        parts.append(tag("line", class_="grid", x1=area.left, x2=area.right, y1=y, y2=y))
+        parts.append(tag("text", f"{share * 100:g} %", x=area.left - 7, y=y + 4, text_anchor="end"))
+    edge = area.x(LOW_SCORE * BARS)
+    parts.append(tag("line", class_="mark judge", x1=edge, x2=edge, y1=area.top, y2=area.bottom))
+    parts.append(tag("text", "low", x=edge - 5, y=area.top + 10, text_anchor="end"))
+    for tenth in range(0, 11, 2):
+        x, anchor = area.x(tenth * BARS / 10), "end" if tenth == 10 else "middle"
+        parts.append(tag("text", f"{tenth / 10:g}", x=x, y=area.bottom + 17, text_anchor=anchor))
     for bar, share in enumerate(shares):
         if share > 0:
             x, y, bar_width = area.x(bar) + 1, area.y(share), area.x(1) - area.left - 2
@@ -87,21 +97,6 @@ def histogram_svg(
     )
     picture = Picture(width=width, height=height, title=title, description=text, name=name, css_class=css_class)
     return picture.render(*parts)
-
-
-def _draw_axes(area: _Area) -> Markup:
-    parts = []
-    for share in (0.0, area.max_share / 2, area.max_share):
-        y = area.y(share)
-        parts.append(tag("line", class_="grid", x1=area.left, x2=area.right, y1=y, y2=y))
-        parts.append(tag("text", f"{share * 100:g} %", x=area.left - 7, y=y + 4, text_anchor="end"))
-    edge = area.x(LOW_SCORE * BARS)
-    parts.append(tag("line", class_="mark judge", x1=edge, x2=edge, y1=area.top, y2=area.bottom))
-    parts.append(tag("text", "low", x=edge - 5, y=area.top + 10, text_anchor="end"))
-    for tenth in range(0, 11, 2):
-        x, anchor = area.x(tenth * BARS / 10), "end" if tenth == 10 else "middle"
-        parts.append(tag("text", f"{tenth / 10:g}", x=x, y=area.bottom + 17, text_anchor=anchor))
-    return concat(*parts)
 
 
 def _describe(name: str, shares: Sequence[float]) -> str:

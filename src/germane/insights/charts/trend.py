@@ -3,25 +3,33 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from itertools import pairwise
 from typing import Final
 from zoneinfo import ZoneInfo
 
 from markupsafe import Markup
 
-from germane.insights.charts.axes import PlacedLabel, axis_ticks, fit_text, place_labels
-from germane.insights.charts.layers import draw_bands, draw_bars, draw_baseline, draw_grid, draw_lines
 from germane.insights.charts.point import (
     ChartMarker,
     Plot,
     Point,
     axis_floor,
     describe_points,
+    split_at_gaps,
     split_by_fingerprint,
 )
-from germane.insights.charts.svg import Picture, concat, tag
+from germane.insights.charts.svg import (
+    Picture,
+    axis_ticks,
+    concat,
+    fit_text,
+    format_attribute,
+    place_labels,
+    tag,
+)
 
 JUDGE_CHANGED: Final = "judge changed"
 WIDE_FROM: Final = 700
@@ -47,6 +55,8 @@ class _Layout:
 
 
 _WIDE: Final = _Layout(left=36, right=86, font_size=15, rows=3, tick_width=84)
+
+
 _NARROW: Final = _Layout(left=30, right=44, font_size=13, rows=2, tick_width=62)
 
 
@@ -103,14 +113,24 @@ def trend_svg(
     text = description or describe_points(inside, baseline, markers, name=baseline_name)
     picture = Picture(width=width, height=height, title=title, description=text, name=name, css_class=css_class)
     series = split_by_fingerprint(inside)
+    flag_lines = []
+    for flag, label in zip(flags, labels, strict=True):
+        x, y1 = plot.x(flag.at), plot.top if label is None else 5.0 + _ROW_HEIGHT * label.row
+        flag_lines.append(tag("line", class_=f"mark {flag.kind}", x1=x, x2=x, y1=y1, y2=strip.bottom))
+    named_baseline = Markup("")
+    if baseline is not None:
+        y = plot.y(baseline)
+        number = tag("text", f"{baseline:.2f}".replace("-", "\u2212"), x=plot.right + 6, y=y + 4)
+        word = tag("text", baseline_name, x=plot.right + 6, y=y - 11) if layout is _WIDE else Markup("")
+        named_baseline = concat(draw_baseline(plot, baseline), word, number)
     return picture.render(
         draw_bands(series, plot, bucket),
         _draw_time_axis(plot, strip, layout, zone),
         bars,
         _draw_count_axis(strip, largest, layout),
         draw_grid(plot, plot.levels),
-        *(_draw_flag(plot, strip, flag, label) for flag, label in zip(flags, labels, strict=True)),
-        Markup("") if baseline is None else _draw_named_baseline(plot, baseline, baseline_name, layout),
+        *flag_lines,
+        named_baseline,
         draw_lines(series, plot, bucket, 3.2),
         *(
             tag(
@@ -161,18 +181,6 @@ def sparkline_svg(
     )
 
 
-def _draw_flag(plot: Plot, strip: Plot, flag: ChartMarker, label: PlacedLabel | None) -> Markup:
-    x, top = plot.x(flag.at), plot.top if label is None else 5.0 + _ROW_HEIGHT * label.row
-    return tag("line", class_=f"mark {flag.kind}", x1=x, x2=x, y1=top, y2=strip.bottom)
-
-
-def _draw_named_baseline(plot: Plot, level: float, name: str, layout: _Layout) -> Markup:
-    y = plot.y(level)
-    number = tag("text", f"{level:.2f}".replace("-", "\u2212"), x=plot.right + 6, y=y + 4)
-    word = tag("text", name, x=plot.right + 6, y=y - 11) if layout is _WIDE else Markup("")
-    return concat(draw_baseline(plot, level), word, number)
-
-
 def _draw_count_axis(strip: Plot, largest: int, layout: _Layout) -> Markup:
     """Label the bars with "n" and the largest number, such as "58", "12k" or "3.4M"."""
     compact = str(largest)
@@ -218,3 +226,99 @@ def _point_data(points: Sequence[Point], plot: Plot, bucket: timedelta) -> str:
         for point in sorted(points, key=lambda point: (point.start, point.fingerprint))
     ]
     return json.dumps(rows, separators=(",", ":"))
+
+
+def draw_bands(series: Sequence[Sequence[Point]], plot: Plot, bucket: timedelta) -> Markup:
+    """Return the 95 % intervals of all fingerprints, drawn below everything else."""
+    return concat(*(_draw_run(run, plot, bucket) for line in series for run in split_at_gaps(line, bucket)))
+
+
+def _draw_run(run: Sequence[Point], plot: Plot, bucket: timedelta) -> Markup:
+    """Return areas between neighboring points with intervals, and whiskers for isolated points."""
+    areas: list[tuple[bool, list[Point]]] = []
+    for first, second in pairwise(run):
+        if not (_has_interval(first) and _has_interval(second)):
+            continue
+        is_thin = not (first.has_min_samples and second.has_min_samples)
+        if areas and areas[-1][0] == is_thin and areas[-1][1][-1] is first:
+            areas[-1][1].append(second)
+        else:
+            areas.append((is_thin, [first, second]))
+    parts = []
+    for is_thin, points in areas:
+        upper = [_coordinates(plot.middle(point, bucket), plot.y(point.high or 0.0)) for point in points]
+        lower = [_coordinates(plot.middle(point, bucket), plot.y(point.low or 0.0)) for point in reversed(points)]
+        parts.append(tag("path", class_="band thin" if is_thin else "band", d=f"M{' L'.join(upper + lower)}Z"))
+    covered = {id(point) for _, points in areas for point in points}
+    for point in run:
+        if _has_interval(point) and id(point) not in covered:
+            x = plot.middle(point, bucket)
+            css_class = "whisker" if point.has_min_samples else "whisker thin"
+            ends = {"y1": plot.y(point.high or 0.0), "y2": plot.y(point.low or 0.0)}
+            parts.append(tag("line", class_=css_class, x1=x, x2=x, **ends))
+    return concat(*parts)
+
+
+def _has_interval(point: Point) -> bool:
+    return point.low is not None and point.high is not None
+
+
+def _coordinates(x: float, y: float) -> str:
+    return f"{format_attribute(x)} {format_attribute(y)}"
+
+
+def draw_lines(series: Sequence[Sequence[Point]], plot: Plot, bucket: timedelta, radius: float) -> Markup:
+    """Return one line with dots per fingerprint. All but the newest are dimmed."""
+    lines = []
+    for points in series:
+        path = " ".join(
+            "M" + " L".join(_coordinates(plot.middle(point, bucket), plot.y(point.mean)) for point in run)
+            for run in split_at_gaps(points, bucket)
+            if len(run) > 1
+        )
+        dots = [
+            tag(
+                "circle",
+                class_="dot" if point.has_min_samples else "dot thin",
+                cx=plot.middle(point, bucket),
+                cy=plot.y(point.mean),
+                r=radius,
+            )
+            for point in points
+        ]
+        lines.append(concat(tag("path", class_="line", d=path) if path else Markup(""), *dots))
+    return concat(*(tag("g", line, class_="earlier") for line in lines[:-1]), *lines[-1:])
+
+
+def draw_bars(points: Iterable[Point], plot: Plot, bucket: timedelta) -> tuple[Markup, int]:
+    """Return bars with the number of scores per bucket, and the largest number."""
+    counts: dict[Point, int] = {}
+    first_at: dict[object, Point] = {}
+    for point in points:
+        first = first_at.setdefault(point.start, point)
+        counts[first] = counts.get(first, 0) + point.n
+    largest = max(counts.values(), default=0)
+    bars = []
+    for point, count in counts.items() if largest else ():
+        left, right = plot.sides(point, bucket)
+        inset, height = min((right - left) * 0.14, 6.0), max(1.0, (plot.bottom - plot.top) * (count / largest))
+        size = {"width": right - left - 2 * inset, "height": height}
+        bars.append(tag("rect", class_="bar-n", x=left + inset, y=plot.bottom - height, **size))
+    return concat(*bars), largest
+
+
+def draw_grid(plot: Plot, levels: Iterable[float]) -> Markup:
+    """Return horizontal lines, each labeled with its score."""
+    parts = []
+    for level in levels:
+        y = plot.y(level)
+        parts.append(tag("line", class_="grid", x1=plot.left, x2=plot.right, y1=y, y2=y))
+        name = f"{level:g}" if level == int(level) else f"{level:.1f}"
+        parts.append(tag("text", name.replace("-", "\u2212"), x=plot.left - 7, y=y + 4, text_anchor="end"))
+    return concat(*parts)
+
+
+def draw_baseline(plot: Plot, level: float) -> Markup:
+    """Return the dashed line."""
+    y = plot.y(level)
+    return tag("line", class_="baseline", x1=plot.left, x2=plot.right, y1=y, y2=y)

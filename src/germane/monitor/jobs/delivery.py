@@ -16,7 +16,7 @@ from germane.daemon_pool import DaemonThreadPool
 from germane.errors import SettingsError, StorageError, error_location
 from germane.monitor.loop.backoff import Backoff
 from germane.monitor.loop.job import Job
-from germane.monitor.loop.leader import LeaderLease
+from germane.monitor.loop.leases import LeaderLease
 from germane.storage import DeliveryOutcome, TrackingStore
 
 MAX_EXCHANGES_QUOTED: Final = 5
@@ -35,8 +35,8 @@ RELEASE_TIMEOUT: Final = 1.0
 """Seconds that handing back notifications may take at the end."""
 
 Result = TypeVar("Result")
-MakeJob = Callable[[str, Callable[[], Awaitable[None]]], Job]
-MakeLease = Callable[[str, timedelta], LeaderLease]
+NewJob = Callable[[str, Callable[[], Awaitable[None]]], Job]
+NewLease = Callable[[str, timedelta], LeaderLease]
 
 logger = logging.getLogger("germane.monitor")
 
@@ -73,14 +73,6 @@ class DeliveryContext:
     async def record_outcome(self, notification: Notification, outcome: DeliveryOutcome) -> str | None:
         """Record the outcome of an attempt; return the new status of the notification."""
         return await self.run_in_thread(self.store.notifications.record_attempt, notification.id, self.owner, outcome)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeliveryFactories:
-    """Factories for jobs, by name and work, and leader leases, by name and TTL."""
-
-    job: MakeJob
-    lease: MakeLease
 
 
 class ChannelWorker:
@@ -223,7 +215,8 @@ class NotificationDispatcher:
         context: The store and options of all workers.
         channels: The channels, by name.
         accepts: By channel, whether it is notified of an alert.
-        factories: Factories for the jobs and leases of the workers.
+        new_job: Creates the job of a worker, from its name and work.
+        new_lease: Creates the lease for reminders, from its name and TTL.
     """
 
     def __init__(
@@ -231,24 +224,26 @@ class NotificationDispatcher:
         context: DeliveryContext,
         channels: Mapping[str, Channel],
         accepts: Mapping[str, Callable[[Alert], bool]],
-        factories: DeliveryFactories,
+        *,
+        new_job: NewJob,
+        new_lease: NewLease,
     ) -> None:
         self._context = context
         self._workers = {name: ChannelWorker(name, channel, context) for name, channel in channels.items()}
-        self._jobs = {
-            name: factories.job(f"deliver to {name}", worker.deliver_due) for name, worker in self._workers.items()
-        }
+        self._jobs = {name: new_job(f"deliver to {name}", worker.deliver_due) for name, worker in self._workers.items()}
         self._reminders = [
             AlertReminder(
                 worker,
                 channel,
                 accepts[name],
-                factories.lease(f"reminder {name}", REMINDER_LEASE_FACTOR * channel.resend_interval),
+                new_lease(f"reminder {name}", REMINDER_LEASE_FACTOR * channel.resend_interval),
             )
             for name, worker in self._workers.items()
             if isinstance(channel := worker.channel, ResendingChannel)
         ]
-        self._tasks = [asyncio.create_task(self._run_worker(name)) for name in self._workers]
+        self._tasks = [
+            asyncio.create_task(job.run_whenever(self._workers[name].wait_for_work)) for name, job in self._jobs.items()
+        ]
 
     @property
     def problems(self) -> dict[str, str]:
@@ -294,11 +289,6 @@ class NotificationDispatcher:
     async def _due_channels(self) -> set[str]:
         return await self._context.run_in_thread(self._context.store.notifications.due_channels, list(self._workers))
 
-    async def _run_worker(self, name: str) -> None:
-        while True:
-            await self._workers[name].wait_for_work()
-            await self._jobs[name].run()
-
 
 class AlertReminder:
     """Sends open and recently resolved alerts again to a channel that needs it, from one process at a time."""
@@ -324,23 +314,23 @@ class AlertReminder:
             self._worker.schedule_reminder(self._send_reminder)
 
     async def _send_reminder(self) -> None:
-        alerts = await self._context.run_in_thread(self._load_alerts)
+        def load_alerts() -> list[Alert]:
+            """Return the open alerts that people were notified of, and the resolved ones that the channel was sent."""
+            store = self._context.store
+            open_alerts = [
+                alert for alert in store.alerts.list_open() if alert.notified_at is not None and self._accepts(alert)
+            ]
+            since = self._context.clock() - RESOLVED_REMINDER_PERIOD
+            deliveries = store.notifications.search(channel=self._worker.name, since=since)
+            open_keys = {alert.key for alert in open_alerts}
+            resolved = [
+                alert
+                for delivery in deliveries
+                for alert in delivery.notification.alerts
+                if not alert.is_open and alert.key not in open_keys
+            ]
+            return open_alerts + resolved
+
+        alerts = await self._context.run_in_thread(load_alerts)
         if alerts:
             await self._channel.resend(alerts, alert_url_template=self._context.alert_url)
-
-    def _load_alerts(self) -> list[Alert]:
-        """Return the open alerts that people were notified of, and the resolved ones that the channel was sent."""
-        store = self._context.store
-        open_alerts = [
-            alert for alert in store.alerts.list_open() if alert.notified_at is not None and self._accepts(alert)
-        ]
-        since = self._context.clock() - RESOLVED_REMINDER_PERIOD
-        deliveries = store.notifications.search(channel=self._worker.name, since=since)
-        open_keys = {alert.key for alert in open_alerts}
-        resolved = [
-            alert
-            for delivery in deliveries
-            for alert in delivery.notification.alerts
-            if not alert.is_open and alert.key not in open_keys
-        ]
-        return open_alerts + resolved

@@ -9,7 +9,7 @@ from typing import Final
 
 from germane.daemon_pool import DaemonThreadPool
 from germane.errors import StorageError
-from germane.monitor.loop.leader import LeaderLease
+from germane.monitor.loop.leases import LeaderLease
 from germane.settings import Settings
 from germane.storage import TrackingStore, budget_shares
 from germane.tracer import BacklogState, are_gauges_exported

@@ -1,9 +1,10 @@
-"""A background job that runs repeatedly, and its status."""
+"""A background job that runs repeatedly, its status, and the log of outages that affect jobs."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractContextManager
@@ -11,10 +12,49 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from germane.errors import GermaneError, StorageError, error_location
-from germane.monitor.loop.outage_log import OutageLog
 from germane.storage import MAX_JOB_RUNS, JobRun
 
 logger = logging.getLogger("germane.monitor")
+
+
+class OutageLog:
+    """The log of all jobs of one monitor. An unreachable database is one outage, however many jobs it affects.
+
+    Thread-safe.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._outages: dict[str, tuple[str, set[str]]] = {}
+        """By outage: the job that reported it first, and the jobs that it affects now."""
+
+    def record_failure(self, job: str, outage: str, message: str) -> None:
+        """Record that an outage affects a job, and log ``message`` if the outage is new."""
+        with self._lock:
+            for other in self._outages.keys() - {outage}:
+                self._remove_job(job, other)
+            is_known = outage in self._outages
+            self._outages.setdefault(outage, (job, set()))[1].add(job)
+        if not is_known:
+            logger.warning("background job %r fails: %s", job, message)
+
+    def record_recovery(self, job: str) -> None:
+        """Record that a job succeeded, and log the end of each outage that affected this job alone."""
+        with self._lock:
+            reporters = [self._remove_job(job, outage) for outage in list(self._outages)]
+        for reporter in filter(None, reporters):
+            logger.warning("background job %r works again", reporter)
+
+    def _remove_job(self, job: str, outage: str) -> str | None:
+        """Remove a job from an outage; if it was the last one, end the outage and return who reported it first."""
+        reporter, affected = self._outages[outage]
+        if job not in affected:
+            return None
+        affected.remove(job)
+        if affected:
+            return None
+        del self._outages[outage]
+        return reporter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +114,12 @@ class Job:
                 self.last_run, self.problem = self._clock(), None
             run = JobRun(started_at=started_at, seconds=time.monotonic() - started, problem=self.problem)
             self.runs = (*self.runs[1 - MAX_JOB_RUNS :], run)  # a new tuple each time: other threads read it
+
+    async def run_whenever(self, wait: Callable[[], Awaitable[None]]) -> None:
+        """Run the work each time that ``wait`` returns, until cancelled."""
+        while True:
+            await wait()
+            await self.run()
 
     async def wait_until_idle(self) -> None:
         """Wait until a run in progress has ended."""

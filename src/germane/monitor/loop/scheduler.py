@@ -119,8 +119,16 @@ class Scheduler:
         service = self.service = self._make_service()
         timer = _apscheduler(service.periodic_jobs(), self._poll_interval)
         timer.start()
-        clock_check_interval = min(self._poll_interval, MAX_CLOCK_CHECK_INTERVAL)
-        clock_checks = asyncio.create_task(_run_jobs_after_clock_steps(timer, self._clock_steps, clock_check_interval))
+
+        async def check_clock() -> None:
+            """Run all jobs at once when the clock was set back: APScheduler would wait until it has caught up."""
+            while True:
+                await asyncio.sleep(min(self._poll_interval, MAX_CLOCK_CHECK_INTERVAL))
+                if self._clock_steps.was_set_back():
+                    for job in timer.get_jobs():
+                        job.modify(next_run_time=datetime.now(UTC))
+
+        clock_checks = asyncio.create_task(check_clock())
         self._set_stop_deadline()
         deadline = await stop_deadline
         clock_checks.cancel()
@@ -150,15 +158,6 @@ class ClockStepDetector:
         """Return whether the wall clock was set back since the last call."""
         previous, self._offset = self._offset, self._wall_clock() - self._monotonic_clock()
         return previous - self._offset > MIN_CLOCK_STEP
-
-
-async def _run_jobs_after_clock_steps(timer: AsyncIOScheduler, clock: ClockStepDetector, interval: float) -> None:
-    """Run all jobs at once when the clock was set back: APScheduler would wait until it has caught up."""
-    while True:
-        await asyncio.sleep(interval)
-        if clock.was_set_back():
-            for job in timer.get_jobs():
-                job.modify(next_run_time=datetime.now(UTC))
 
 
 def _apscheduler(jobs: Mapping[str, PeriodicJob], interval: float) -> AsyncIOScheduler:

@@ -19,9 +19,9 @@ from germane.monitor.quota.reservations import (
     GrantedReservation,
     PendingRequest,
     ReservationLedger,
+    check_judge_price,
     limit_cost,
 )
-from germane.monitor.quota.usage import check_judge_price
 from germane.score import UnscoredReason
 from germane.scorers import RequestReservation
 from germane.settings import Budget, Settings
@@ -234,7 +234,19 @@ class SharedRateLimiter:
         loop = asyncio.get_running_loop()
         await asyncio.sleep(BATCH_WINDOW)
         while True:
-            batch = self._next_batch()
+            waiting = [request for request in self._queue if not request.future.done()]
+            if len(waiting) < len(self._queue):
+                self._queue.clear()
+                self._queue.extend(waiting)
+            # The next requests without a reservation: half a second's worth, at least one if there is any.
+            batch, seconds = [], 0.0
+            for request in waiting[len(self._scheduled) :]:
+                batch.append(request)
+                seconds += max(
+                    (limit_cost(limit, request.tokens) * limit.interval for limit in self._limits), default=0.0
+                )
+                if seconds >= BATCH_SECONDS:
+                    break
             settlement_due = self._settle_timer is not None and self._settle_timer.when() <= loop.time()
             if not batch and not settlement_due:
                 return
@@ -262,20 +274,6 @@ class SharedRateLimiter:
                 self._resolve(request, grant)
             del self._retries[: len(batch)]
             await asyncio.sleep(BATCH_WINDOW)
-
-    def _next_batch(self) -> list[PendingRequest]:
-        """Return the next requests without a reservation: half a second's worth, at least one if there is any."""
-        waiting = [request for request in self._queue if not request.future.done()]
-        if len(waiting) < len(self._queue):
-            self._queue.clear()
-            self._queue.extend(waiting)
-        batch, seconds = [], 0.0
-        for request in waiting[len(self._scheduled) :]:
-            batch.append(request)
-            seconds += max((limit_cost(limit, request.tokens) * limit.interval for limit in self._limits), default=0.0)
-            if seconds >= BATCH_SECONDS:
-                break
-        return batch
 
     def _start_next(self, start: _ScheduledStart) -> None:
         """Let the first request in the queue start; refund the reservation if no request is left."""

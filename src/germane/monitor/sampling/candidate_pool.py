@@ -144,12 +144,10 @@ class CandidatePool:
         """Run one transaction: select, or skip a batch of unselected candidates; return the number of candidates."""
         text = self._store.sampling.load_cursor(self.lease_holder[0])
         cursor = PoolCursor.from_json(text) if text else None
-        if cursor is not None and cursor.unselected is not None:
-            return self._skip_batch(cursor, cursor.unselected)
-        return self._sample_at_rate(cursor) if self._budget is None else self._select_if_due(cursor, self._budget)
-
-    def _skip_batch(self, cursor: PoolCursor, unselected: UnselectedCandidates) -> int:
-        """Skip some unselected candidates; if none is left, finish the interval."""
+        if cursor is None or cursor.unselected is None:
+            return self._sample_at_rate(cursor) if self._budget is None else self._select_if_due(cursor, self._budget)
+        # Skip some unselected candidates; if none is left, finish the interval.
+        unselected = cursor.unselected
         candidates = self._store.sampling.list_candidates(MAX_SKIPPED_PER_TRANSACTION)
         if not candidates:
             self._store.sampling.save_cursor(self._step(replace(cursor, unselected=None)))
@@ -199,7 +197,21 @@ class CandidatePool:
         selected: list[SelectedCandidate] = []
         unselected = UnselectedCandidates(UnscoredReason.BUDGET)
         if count is not None:
-            selected, unselected = _draw(candidates, int(min(count, len(candidates))))
+            routes = sorted({_route(candidate) for candidate in candidates})
+            indexes = {route: index for index, route in enumerate(routes)}
+            route_indexes: IndexArray = np.array([indexes[_route(candidate)] for candidate in candidates])
+            ids, captured = [candidate.id for candidate in candidates], _capture_probabilities(candidates)
+            # The sampling keys of captured exchanges are uniform between 0 and their capture probability.
+            keys = np.array([candidate.sampling_key for candidate in candidates])
+            uniforms = np.clip(keys / captured, MIN_UNIFORM, 1)
+            size = int(min(count, len(candidates)))
+            sample = draw_priority_sample(route_indexes, _proxies(candidates), uniforms, ids, size)
+            probabilities = (sample.probabilities * captured[sample.selected]).tolist()
+            selected = [
+                SelectedCandidate(ids[index], probability, component)
+                for index, probability, component in zip(sample.selected, probabilities, sample.components, strict=True)
+            ]
+            unselected = UnselectedCandidates(UnscoredReason.NOT_SAMPLED, sample.mixture, tuple(routes))
         elif self._exhausted_date != end.date():
             self._exhausted_date = end.date()
             logger.warning("the budget of %s is spent: until midnight UTC no more is scored", end.date())
@@ -231,23 +243,6 @@ class CandidatePool:
 
     def _step(self, cursor: PoolCursor) -> SamplerStep:
         return SamplerStep(*self.lease_holder, cursor.to_json())
-
-
-def _draw(candidates: Sequence[Candidate], count: int) -> tuple[list[SelectedCandidate], UnselectedCandidates]:
-    routes = sorted({_route(candidate) for candidate in candidates})
-    indexes = {route: index for index, route in enumerate(routes)}
-    route_indexes: IndexArray = np.array([indexes[_route(candidate)] for candidate in candidates])
-    ids, captured = [candidate.id for candidate in candidates], _capture_probabilities(candidates)
-    # The sampling keys of captured exchanges are uniform between 0 and their capture probability.
-    keys = np.array([candidate.sampling_key for candidate in candidates])
-    uniforms = np.clip(keys / captured, MIN_UNIFORM, 1)
-    sample = draw_priority_sample(route_indexes, _proxies(candidates), uniforms, ids, count)
-    probabilities = (sample.probabilities * captured[sample.selected]).tolist()
-    selected = [
-        SelectedCandidate(ids[index], probability, component)
-        for index, probability, component in zip(sample.selected, probabilities, sample.components, strict=True)
-    ]
-    return selected, UnselectedCandidates(UnscoredReason.NOT_SAMPLED, sample.mixture, tuple(routes))
 
 
 def _route(candidate: Candidate) -> Route:

@@ -109,7 +109,15 @@ def draw_priority_sample(
     """
     mixture = build_mixture(routes, proxies)
     weights = mixture.weights(routes, proxies)
-    selected, threshold = _largest(weights / uniforms, ids, count)
+    priorities, threshold = weights / uniforms, 0.0
+    selected: IndexArray = np.arange(len(priorities))
+    if len(priorities) > count:
+        rank = len(priorities) - count - 1
+        threshold = float(np.partition(priorities, rank)[rank])
+        above = np.flatnonzero(priorities > threshold)
+        # Exchanges of one trace share a sampling key, and may share a priority.
+        ties = sorted(np.flatnonzero(priorities == threshold).tolist(), key=lambda index: ids[index])
+        selected = np.sort(np.concatenate([above, np.array(ties[: count - len(above)], dtype=np.int64)]))
     probabilities = _inclusion_probabilities(weights[selected], threshold)
     proxy_free = mixture.proxy_free_weights(routes[selected])
     # A second uniform number attributes each selection to a component, in proportion to the components' weights.
@@ -134,15 +142,3 @@ def component_uniform(exchange_id: str) -> float:
 
 def _inclusion_probabilities(weights: FloatArray, threshold: float) -> FloatArray:
     return np.minimum(1.0, weights / threshold) if threshold else np.ones_like(weights)
-
-
-def _largest(priorities: FloatArray, ids: Sequence[str], count: int) -> tuple[IndexArray, float]:
-    """Return the ascending indexes of the largest priorities, and the next largest one; 0 if there is none."""
-    if len(priorities) <= count:
-        return np.arange(len(priorities)), 0.0
-    rank = len(priorities) - count - 1
-    threshold = float(np.partition(priorities, rank)[rank])
-    above = np.flatnonzero(priorities > threshold)
-    # Exchanges of one trace share a sampling key, and may share a priority.
-    ties = sorted(np.flatnonzero(priorities == threshold).tolist(), key=lambda index: ids[index])
-    return np.sort(np.concatenate([above, np.array(ties[: count - len(above)], dtype=np.int64)])), threshold

@@ -1,4 +1,6 @@
-"""The sampler: decides which exchanges are scored."""
+"""The sampler, which decides which exchanges are scored, and requeueing by feedback.
+
+Exchanges with a low label are scored even if sampling had skipped them."""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ from typing import Final
 
 from germane.daemon_pool import DaemonThreadPool
 from germane.exchange import Exchange
-from germane.monitor.loop.leader import LeaderLease
+from germane.monitor.loop.leases import LeaderLease
 from germane.monitor.sampling.candidate_pool import CandidatePool
 from germane.monitor.sampling.eligibility import Eligibility, EligibilityChecker
 from germane.score import Score, UnscoredReason
@@ -19,6 +21,7 @@ from germane.storage import SamplingDecision, TrackingStore
 EXCHANGES_PER_TRANSACTION: Final = 500
 ScoreProxies = Callable[[Sequence[Exchange]], Mapping[str, tuple[float | None, float]]]
 """Computes proxy scores. Returns, by id, the value (None outside the sample) and the inclusion probability."""
+LABELS_PER_TRANSACTION: Final = 100
 
 
 class Sampler:
@@ -128,3 +131,52 @@ def decide_sampling(
     if exchange.sampling_key <= sample_rate:
         return decision("sampled", probability, skip)
     return decision("not_sampled", probability, dict.fromkeys(scorers, UnscoredReason.NOT_SAMPLED) | dict(skip))
+
+
+class FeedbackRequeue:
+    """Processes each label once, in the process that samples. Without a feedback rule it does nothing.
+
+    Args:
+        fingerprints: The fingerprints of the running scorers, by name.
+        lease_holder: Under a budget, the lease and its holder: requeued exchanges then count as selected.
+    """
+
+    def __init__(
+        self,
+        store: TrackingStore,
+        eligibility: EligibilityChecker,
+        fingerprints: Mapping[str, str],
+        *,
+        leader: LeaderLease,
+        thread_pool: DaemonThreadPool,
+        lease_holder: tuple[str, str] | None = None,
+    ) -> None:
+        self.stopping = False
+        self._store = store
+        self._rules = eligibility.feedback_rules
+        self._fingerprints = fingerprints
+        self._leader = leader
+        self._thread_pool = thread_pool
+        self._lease_holder = lease_holder
+
+    async def run(self) -> int:
+        """Process all pending labels; return the number of tasks that became ready."""
+        total, labels = 0, LABELS_PER_TRANSACTION if self._rules else 0
+        while labels == LABELS_PER_TRANSACTION and not self.stopping:
+            labels, ready = await self._thread_pool.run(self._process_batch)
+            total += ready
+        return total
+
+    def _process_batch(self) -> tuple[int, int]:
+        """Return the number of processed labels and of tasks that became ready."""
+        labels = self._store.sampling.list_pending_feedback(LABELS_PER_TRANSACTION) if self._leader.acquire() else []
+        if not labels:
+            return 0, 0
+        requeued = [
+            label.exchange.id
+            for label in labels
+            if any(label.feedback.score < below and rule.matches(label.exchange) for below, rule in self._rules)
+        ]
+        processed = [label.feedback.id for label in labels]
+        ready = self._store.sampling.apply_feedback(processed, requeued, self._fingerprints, holder=self._lease_holder)
+        return (0, 0) if ready is None else (len(labels), ready)

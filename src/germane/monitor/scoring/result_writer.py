@@ -110,8 +110,13 @@ class ResultWriter:
                 scores.setdefault(task.exchange_id, []).append(score)
             exchanges = [result.exchange for result in batch]
             self._unattached.extend((exchange, scores[exchange.id]) for exchange in exchanges if exchange.id in scores)
+
+        def attach_all() -> None:
+            while self._unattached:
+                self._attach(*self._unattached.popleft())
+
         if self._unattached:
-            await self._thread_pool.run(self._attach_all)
+            await self._thread_pool.run(attach_all)
 
     def _commit(self, batch: Sequence[ExchangeResult]) -> list[tuple[ScoringTask, Score]]:
         try:
@@ -153,10 +158,6 @@ class ResultWriter:
             )
         scores = [pair for result in batch for pair in result.scores]
         return self._store.queue.complete_tasks(self._owner, scores) if scores else []
-
-    def _attach_all(self) -> None:
-        while self._unattached:
-            self._attach(*self._unattached.popleft())
 
 
 class FailureLog:

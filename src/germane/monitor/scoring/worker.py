@@ -15,9 +15,8 @@ from germane.daemon_pool import DaemonThreadPool
 from germane.errors import GermaneError
 from germane.exchange import Exchange
 from germane.monitor.loop.backoff import Backoff
-from germane.monitor.scoring.circuit_breaker import CircuitBreaker, retry_after
+from germane.monitor.scoring.failures import CircuitBreaker, RetryPolicy, retry_after
 from germane.monitor.scoring.result_writer import ExchangeResult, ResultWriter, ScheduledRetry
-from germane.monitor.scoring.retry_policy import RetryPolicy
 from germane.score import Score, UnscoredReason
 from germane.scorers import Scorer, exchange_concurrency, is_rejected, is_retryable, run_scorer, uses_coalescing_judge
 from germane.storage import ScoringTask, TaskClaim, TrackingStore
@@ -130,7 +129,12 @@ class ScoringWorker:
             held = self.held_task_ids() | self._results.held_task_ids()
             for claim in claims:
                 if new := tuple(task for task in claim.tasks if task.id not in held):
-                    self._start(replace(claim, tasks=new))
+                    deadline = time.monotonic() + self._limits.scorer_timeout
+                    self._held_tasks += len(new)
+                    self._deadlines |= {task.id: deadline for task in new}
+                    round_ = asyncio.create_task(self._score_claim(replace(claim, tasks=new), deadline))
+                    self._rounds.add(round_)
+                    round_.add_done_callback(self._end_round)
             if not self._has_more:
                 break
 
@@ -170,14 +174,6 @@ class ScoringWorker:
         slots = exchange_concurrency(concurrency) if self._uses_judge else concurrency
         free = slots + min(slots, math.ceil(slots / self._seconds_per_score)) - self._held_tasks
         return math.ceil(free / len(self._scorers)) if free >= max(1, slots // 4) else 0
-
-    def _start(self, claim: TaskClaim) -> None:
-        self._held_tasks += len(claim.tasks)
-        deadline = time.monotonic() + self._limits.scorer_timeout
-        self._deadlines |= {task.id: deadline for task in claim.tasks}
-        round_ = asyncio.create_task(self._score_claim(claim, deadline))
-        self._rounds.add(round_)
-        round_.add_done_callback(self._end_round)
 
     def _end_round(self, round_: asyncio.Task[None]) -> None:
         self._rounds.discard(round_)

@@ -12,8 +12,8 @@ import numpy as np
 
 from germane.exchange import Message
 from germane.scorers.base.protocols import Reply, Scorer, Vectors
-from germane.scorers.factory.factory import ScorerFactory
-from germane.scorers.judge.embedding_batcher import EmbeddingBatcher
+from germane.scorers.factory.scorer_set import ScorerFactory
+from germane.scorers.judge.embedders import EmbeddingBatcher
 from germane.scorers.judge.rate_limit import BYTES_PER_TOKEN, estimate_tokens
 from germane.settings import Settings
 

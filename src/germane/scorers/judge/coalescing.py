@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Coroutine, Hashable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -59,18 +59,8 @@ class CoalescingJudge:
         """Close the judge's connections."""
         await self.judge.aclose()
 
-    async def ask(
-        self,
-        messages: Sequence[Message],
-        *,
-        n: int = 1,
-        temperature: float = 0.0,
-        max_tokens: int = 512,
-        stop: Sequence[str] = (),
-        schema: Mapping[str, Any] | None = None,
-        top_tokens: int = 0,
-    ) -> Reply:
-        """Return the reply to this request or to an equal one in flight; see :meth:`Judge.ask`.
+    async def ask(self, messages: Sequence[Message], **options: Any) -> Reply:
+        """Return the reply to this request or to an equal one in flight. Options are those of :meth:`Judge.ask`.
 
         Raises:
             ScoringError: raised by the judge.
@@ -78,15 +68,11 @@ class CoalescingJudge:
 
         async def send() -> Reply:
             self.meter.requests += 1
-            reply = await self.judge.ask(
-                messages, n=n, temperature=temperature, max_tokens=max_tokens, stop=stop, schema=schema,
-                top_tokens=top_tokens,
-            )  # fmt: skip
+            reply = await self.judge.ask(messages, **options)
             self.meter.record_reply(reply)
             return reply
 
-        schema_key = None if schema is None else json.dumps(schema)
-        key = (tuple(messages), n, temperature, max_tokens, tuple(stop), schema_key, top_tokens)
+        key = (tuple(messages), json.dumps(options, sort_keys=True))
         request = self._join(key, send)
         reply: Reply = await self._wait(key, request)
         if not request.is_paid:

@@ -15,10 +15,9 @@ from germane.exchange import Message
 from germane.score import UnscoredReason
 from germane.scorers.base.protocols import CHECK_MESSAGE, MAX_REPLY_TOKENS, Reply
 from germane.scorers.judge.client import ClientPool, ModelServer, post_json
+from germane.scorers.judge.openai_protocol import SupportedOptions, build_request_options, parse_reply, served_model
 from germane.scorers.judge.prices import MILLION, PriceList
 from germane.scorers.judge.rate_limit import RateLimiter, RateLimitGuard
-from germane.scorers.judge.request_options import SupportedOptions, build_request_options
-from germane.scorers.judge.response_parser import parse_reply, served_model
 
 if TYPE_CHECKING:
     import openai

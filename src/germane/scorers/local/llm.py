@@ -88,18 +88,8 @@ class LocalJudge:
         """Process id of the server, or None while it is not running."""
         return self._process.pid if self._process is not None and self._process.poll() is None else None
 
-    async def ask(
-        self,
-        messages: Sequence[Message],
-        *,
-        n: int = 1,
-        temperature: float = 0.0,
-        max_tokens: int = 512,
-        stop: Sequence[str] = (),
-        schema: Mapping[str, Any] | None = None,
-        top_tokens: int = 0,
-    ) -> Reply:
-        """Return ``n`` choices. The first call loads the model.
+    async def ask(self, messages: Sequence[Message], **options: Any) -> Reply:
+        """Return the choices; options are those of :meth:`Judge.ask`. The first call loads the model.
 
         Raises:
             ScoringError: see :meth:`germane.scorers.OpenAIJudge.ask`; ``judge_unreachable`` if the server does not
@@ -109,10 +99,7 @@ class LocalJudge:
             judge = self._judge if self.pid is not None else None
             if judge is None:
                 judge = await self._start()
-        return await judge.ask(
-            messages, n=n, temperature=temperature, max_tokens=max_tokens, stop=stop, schema=schema,
-            top_tokens=top_tokens,
-        )  # fmt: skip
+        return await judge.ask(messages, **options)
 
     async def identify(self) -> str:
         """Return the name of the weights, which cannot change on a server."""

@@ -11,10 +11,9 @@ from germane.score import NONCOMMITTAL, Score, UnscoredReason, band_of
 from germane.scorers.base.protocols import Embedder, Judge, Scorer, ScorerModels
 from germane.scorers.base.text import shorten
 from germane.scorers.base.vectors import mean_pairwise_cosine
-from germane.scorers.judge.embedding_batcher import EmbeddingBatcher
-from germane.scorers.prompting.inputs import MAX_ANSWER_BYTES, PromptInputs, build_prompt_inputs
-from germane.scorers.prompting.judge_scorer import ONLY_QUESTION_ECHO, JudgeScorer
-from germane.scorers.prompting.judge_session import JudgeSession
+from germane.scorers.judge.embedders import EmbeddingBatcher
+from germane.scorers.prompting.judge_scorer import ONLY_QUESTION_ECHO, JudgeScorer, JudgeSession
+from germane.scorers.prompting.prompt import MAX_ANSWER_BYTES, Prompt, PromptInputs, build_prompt_inputs
 from germane.scorers.prompting.question_generator import (
     GeneratedQuestions,
     PromptStyle,
@@ -22,7 +21,6 @@ from germane.scorers.prompting.question_generator import (
     generation_method,
 )
 from germane.scorers.prompting.question_similarity import PROMPT, embed_with_question, judge_similarities
-from germane.scorers.prompting.template import Prompt
 from germane.scorers.refusals.rules import REFUSAL_RULES_HASH, find_noncommittal
 from germane.settings import LOCAL
 

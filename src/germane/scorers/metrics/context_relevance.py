@@ -8,9 +8,9 @@ from typing import Any, Literal
 
 from germane.exchange import Exchange
 from germane.score import LOW_SCORE, Score
-from germane.scorers.base.json_reply import parse_list, parse_number
 from germane.scorers.base.protocols import Embedder, Judge, Scorer, ScorerModels
-from germane.scorers.judge.embedding_batcher import EmbeddingBatcher
+from germane.scorers.base.reply_parser import parse_list, parse_number
+from germane.scorers.judge.embedders import EmbeddingBatcher
 from germane.scorers.prompting.context_blocks import (
     DECAY,
     MAX_CONTEXTS,
@@ -20,17 +20,18 @@ from germane.scorers.prompting.context_blocks import (
     limit_contexts,
     validate_aggregate,
 )
-from germane.scorers.prompting.inputs import (
+from germane.scorers.prompting.judge_scorer import JudgeScorer, JudgeSession
+from germane.scorers.prompting.prompt import (
     MAX_CONTEXTS_BYTES,
     MAX_QUESTION_BYTES,
+    Prompt,
     PromptInputs,
     build_prompt_inputs,
+    delimiter_for,
+    load_prompt,
 )
-from germane.scorers.prompting.judge_scorer import JudgeScorer
-from germane.scorers.prompting.judge_session import JudgeSession
 from germane.scorers.prompting.question_similarity import MAX_EMBEDDED_BYTES, embed_with_question
 from germane.scorers.prompting.rating import MAX_RATING, MIN_RATING, TOP_TOKENS, Rater, Rating, expected_ratings
-from germane.scorers.prompting.template import Prompt, delimiter_for, load_prompt
 
 SINGLE_PROMPT, LIST_PROMPT = load_prompt("context_rating"), load_prompt("context_ratings")
 

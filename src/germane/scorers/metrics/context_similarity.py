@@ -10,7 +10,7 @@ from germane.score import Score, band_of
 from germane.scorers.base.fingerprint import fingerprint
 from germane.scorers.base.protocols import Embedder, Scorer, ScorerModels
 from germane.scorers.base.text import strip_control_characters, truncate_utf8
-from germane.scorers.judge.embedding_batcher import EmbeddingBatcher
+from germane.scorers.judge.embedders import EmbeddingBatcher
 from germane.scorers.prompting.context_blocks import (
     DECAY,
     MAX_CONTEXTS,

@@ -1,18 +1,29 @@
-"""Share of the answer's claims that the contexts state: a judge checks each claim and must quote the evidence."""
+"""Share of the answer's claims that the contexts state: a judge checks each claim and must quote the evidence.
+
+Claims are written by the judge, or by rule: the sentences of the answer, except those that claim nothing. Quotations
+of the judge count only if they occur in the contexts."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import hashlib
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from germane.errors import ScoringError
 from germane.exchange import Exchange
 from germane.score import Score, UnscoredReason
-from germane.scorers.base.json_reply import UnreadableReply, parse_choice, parse_list, parse_number, parse_text
 from germane.scorers.base.protocols import Judge, Scorer, ScorerModels
-from germane.scorers.base.quote_check import QuotableTexts
-from germane.scorers.base.text import shorten, strip_control_characters, truncate_utf8
+from germane.scorers.base.reply_parser import (
+    QUESTION_MARKS,
+    UnreadableReply,
+    parse_choice,
+    parse_list,
+    parse_number,
+    parse_text,
+)
+from germane.scorers.base.text import has_letters, shorten, split_words, strip_control_characters, truncate_utf8
 from germane.scorers.prompting.context_blocks import (
     MAX_CONTEXTS,
     delimited_blocks,
@@ -20,18 +31,37 @@ from germane.scorers.prompting.context_blocks import (
     numbered_list,
     truncation,
 )
-from germane.scorers.prompting.inputs import (
+from germane.scorers.prompting.judge_scorer import JudgeScorer, JudgeSession
+from germane.scorers.prompting.prompt import (
     MAX_ANSWER_BYTES,
     MAX_CONTEXTS_BYTES,
+    Prompt,
     PromptInputs,
     build_prompt_inputs,
+    delimiter_for,
+    load_prompt,
 )
-from germane.scorers.prompting.judge_scorer import JudgeScorer
-from germane.scorers.prompting.judge_session import JudgeSession
-from germane.scorers.prompting.template import Prompt, delimiter_for, load_prompt
-from germane.scorers.refusals.claims import SENTENCE_RULES_HASH, claim_sentences
-from germane.scorers.refusals.rules import REFUSAL_RULES_HASH, find_noncommittal
+from germane.scorers.refusals.rules import COURTESY, OFFER, REFUSAL_RULES_HASH, find_noncommittal
 
+_ELLIPSIS = re.compile(r"\.{3,}|\u2026|\[\s*\]|\(\s*\)")
+"""Marks for words that a quotation leaves out."""
+MIN_QUOTE_PART_WORDS = 3
+"""Minimum words between ellipses. Shorter parts could be combined to say anything."""
+SENTENCE_RULES_VERSION = "1"
+SENTENCE_RULES_HASH = hashlib.sha256(f"{SENTENCE_RULES_VERSION} {REFUSAL_RULES_HASH}".encode()).hexdigest()[:12]
+"""Part of fingerprints: changes with every rule."""
+_END = re.compile(
+    r"(?<![.!?\u061f\u06d4\u0964])[.!?\u061f\u06d4\u0964]++[\"'\u201d\u00bb)\]*_]*+(?:\s++|\Z)"
+    r"|[\u3002\uff01\uff1f]++[\u300d\u201d]*+\s*+|\n++"
+)
+"""Possessive, so that thousands of marks in a row take linear time."""
+_ABBREVIATION = re.compile(
+    r"(?:\b(?:dr|mr|mrs|ms|prof|st|no|vs|fig|approx|ca|cf|jr|sr|inc|ltd|e\.g|i\.e|z\.b|bzw|[a-z]))\.\s*\Z",
+    re.IGNORECASE,
+)
+"""A period after these does not end a sentence: a title, an initial, "e.g."."""
+_BULLET = re.compile(r"\A\s*(?:[-*+\u2022>#]+\s+|\(?\d{1,2}[.)]\s+|\d{1,2}[.)]\s*\Z)+")
+_EMPHASIS = re.compile(r"\*\*|__|`")
 MAX_CLAIMS = 20
 """Number of claims checked per answer, the first ones."""
 MAX_CLAIM_BYTES = 1_000
@@ -58,8 +88,67 @@ _VERDICT_SCHEMA = {
     "required": ["claim", "source_sentence", "verdict"],
     "additionalProperties": False,
 }
-
 ClaimSource = Literal["sentences", "judge"]
+
+
+class QuotableTexts:
+    """Texts that can be quoted. A quotation has the same words in the same order; case and punctuation may differ."""
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        self._texts = [_normalize(text) for text in texts]
+
+    def contains(self, quotation: str) -> bool:
+        """Return whether one of the texts holds the quotation, or all its parts in order if it has ellipses.
+
+        A quotation without words is never contained.
+        """
+        parts = [part for piece in _ELLIPSIS.split(quotation) if (part := _normalize(piece)).strip()]
+        if len(parts) > 1 and any(len(part.split()) < MIN_QUOTE_PART_WORDS for part in parts):
+            return False
+        return bool(parts) and any(_holds_in_order(text, parts) for text in self._texts)
+
+
+def _holds_in_order(text: str, parts: Sequence[str]) -> bool:
+    start = 0
+    for part in parts:
+        position = text.find(part, start)
+        if position < 0:
+            return False
+        start = position + len(part) - 1  # the space that ends one part begins the next
+    return True
+
+
+def _normalize(text: str) -> str:
+    return f" {' '.join(split_words(text))} "
+
+
+def split_sentences(text: str) -> Iterator[str]:
+    """Yield the sentences of a text in order, without bullets and heading marks."""
+    start = 0
+    for end in _END.finditer(text):
+        if "\n" not in end[0] and _ABBREVIATION.search(text[max(start, end.end() - 12) : end.end()]):
+            continue
+        if sentence := _strip_markup(text[start : end.end()]):
+            yield sentence
+        start = end.end()
+    if sentence := _strip_markup(text[start:]):
+        yield sentence
+
+
+def claim_sentences(answer: str) -> list[str]:
+    """Return the sentences that claim something: no questions, offers of help, headings, or "I don't know"."""
+    claims = []
+    for sentence in split_sentences(answer):
+        if not has_letters(sentence) or sentence.endswith((*QUESTION_MARKS.replace(";", ""), ":")):
+            continue
+        plain = sentence.lower()
+        if not (OFFER.match(plain) or COURTESY.match(plain) or find_noncommittal(sentence)):
+            claims.append(sentence)
+    return claims
+
+
+def _strip_markup(sentence: str) -> str:
+    return " ".join(_EMPHASIS.sub("", _BULLET.sub("", sentence)).split()).lstrip("#> ").strip("*_ ")
 
 
 @dataclass(frozen=True, slots=True)

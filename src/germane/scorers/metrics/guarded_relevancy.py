@@ -8,14 +8,12 @@ from typing import Any
 from germane.exchange import Exchange
 from germane.score import Score
 from germane.scorers.base.protocols import Embedder, Judge, Scorer, ScorerModels
-from germane.scorers.judge.embedding_batcher import EmbeddingBatcher
+from germane.scorers.judge.embedders import EmbeddingBatcher
 from germane.scorers.metrics.direct_relevancy import PROMPT, rating_fields, score_question_echo
-from germane.scorers.prompting.inputs import build_prompt_inputs
-from germane.scorers.prompting.judge_scorer import JudgeScorer
-from germane.scorers.prompting.judge_session import JudgeSession
+from germane.scorers.prompting.judge_scorer import JudgeScorer, JudgeSession
+from germane.scorers.prompting.prompt import Prompt, build_prompt_inputs
 from germane.scorers.prompting.question_similarity import MAX_EMBEDDED_BYTES, embed_with_question
 from germane.scorers.prompting.rating import Rater
-from germane.scorers.prompting.template import Prompt
 from germane.scorers.refusals.rules import REFUSAL_RULES_HASH
 
 

@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from germane.score import Score
-from germane.scorers.base.json_reply import parse_number, parse_text
 from germane.scorers.base.protocols import Scorer, ScorerModels
+from germane.scorers.base.reply_parser import parse_number, parse_text
 from germane.scorers.base.text import shorten
-from germane.scorers.prompting.inputs import PromptInputs
-from germane.scorers.prompting.judge_scorer import SingleRequestScorer
-from germane.scorers.prompting.judge_session import JudgeSession
+from germane.scorers.prompting.judge_scorer import JudgeSession, SingleRequestScorer
+from germane.scorers.prompting.prompt import PromptInputs
 
 MIN_RATING, MAX_RATING = 1, 5
 MAX_TEXT_CHARACTERS = 300

@@ -8,12 +8,11 @@ from typing import Any
 from germane.exchange import Exchange
 from germane.score import NONCOMMITTAL, Score
 from germane.scorers.base.fingerprint import fingerprint
-from germane.scorers.base.json_reply import parse_choice, parse_text
 from germane.scorers.base.protocols import Judge, Scorer, ScorerModels
+from germane.scorers.base.reply_parser import parse_choice, parse_text
 from germane.scorers.base.text import shorten
-from germane.scorers.prompting.inputs import PromptInputs, build_prompt_inputs
-from germane.scorers.prompting.judge_session import JudgeSession
-from germane.scorers.prompting.template import load_prompt
+from germane.scorers.prompting.judge_scorer import JudgeSession
+from germane.scorers.prompting.prompt import PromptInputs, build_prompt_inputs, load_prompt
 from germane.scorers.refusals.rules import REFUSAL_RULES_HASH, NoncommittalMatch, find_noncommittal
 
 COMMITTAL = "committal"

@@ -10,9 +10,9 @@ from germane.score import Score, band_of
 from germane.scorers.base.fingerprint import fingerprint
 from germane.scorers.base.protocols import Embedder, Scorer, ScorerModels
 from germane.scorers.base.text import strip_control_characters, truncate_utf8
-from germane.scorers.judge.embedding_batcher import EmbeddingBatcher
-from germane.scorers.prompting.inputs import remove_question_echo as without_question_echo
+from germane.scorers.judge.embedders import EmbeddingBatcher
 from germane.scorers.prompting.judge_scorer import ONLY_QUESTION_ECHO
+from germane.scorers.prompting.prompt import remove_question_echo as without_question_echo
 
 VERSION = "1"
 MAX_EMBEDDED_BYTES = 8_000

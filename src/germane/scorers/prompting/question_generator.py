@@ -9,15 +9,14 @@ from typing import Any, Literal
 from germane.errors import ScoringError
 from germane.score import UnscoredReason
 from germane.scorers.base.protocols import CHECK_MESSAGE, MAX_REPLY_TOKENS, Judge
-from germane.scorers.base.question_parser import (
+from germane.scorers.base.reply_parser import (
     GeneratedQuestion,
     parse_first_question,
     parse_question_line,
     parse_questions,
 )
-from germane.scorers.prompting.inputs import MAX_ANSWER_BYTES
-from germane.scorers.prompting.judge_session import JudgeSession
-from germane.scorers.prompting.template import Prompt, delimiter_for, load_prompt
+from germane.scorers.prompting.judge_scorer import JudgeSession
+from germane.scorers.prompting.prompt import MAX_ANSWER_BYTES, Prompt, delimiter_for, load_prompt
 
 PromptStyle = Literal["instructions", "few_shot"]
 RequestKind = Literal["choices", "list"]

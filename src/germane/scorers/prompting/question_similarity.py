@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from germane.scorers.base.json_reply import UnreadableReply, parse_list, parse_number
 from germane.scorers.base.protocols import Vectors
+from germane.scorers.base.reply_parser import UnreadableReply, parse_list, parse_number
 from germane.scorers.base.text import truncate_utf8
-from germane.scorers.judge.embedding_batcher import EmbeddingBatcher
+from germane.scorers.judge.embedders import EmbeddingBatcher
 from germane.scorers.prompting.context_blocks import numbered_list
-from germane.scorers.prompting.judge_session import JudgeSession
-from germane.scorers.prompting.template import delimiter_for, load_prompt
+from germane.scorers.prompting.judge_scorer import JudgeSession
+from germane.scorers.prompting.prompt import delimiter_for, load_prompt
 
 MAX_EMBEDDED_BYTES = 8_000
 """Limit of one text that is embedded."""

@@ -11,10 +11,10 @@ from typing import Any, Literal
 from germane.errors import ScoringError
 from germane.exchange import Message
 from germane.score import UnscoredReason
-from germane.scorers.base.json_reply import UnreadableReply, find_json_values, parse_number, strip_thinking
 from germane.scorers.base.protocols import MAX_REPLY_TOKENS, Judge, Reply, Token
-from germane.scorers.prompting.judge_session import JudgeSession
-from germane.scorers.prompting.template import Prompt
+from germane.scorers.base.reply_parser import UnreadableReply, find_json_values, parse_number, strip_thinking
+from germane.scorers.prompting.judge_scorer import JudgeSession
+from germane.scorers.prompting.prompt import Prompt
 
 MIN_RATING, MAX_RATING = 1, 5
 TOP_TOKENS = 20

@@ -1,28 +1,21 @@
 """Rules that recognize noncommittal answers without a judge: "I don't know", refusals, and counter-questions.
 
 A phrase alone proves little: "we cannot accept returns after 30 days" answers a question. The phrase must concern what
-the speaker or the sources know, and the rest of the answer must be short. ``phrases.txt`` holds the phrases.
-"""
+the speaker or the sources know, and the rest of the answer must be short. ``phrases.txt`` holds the phrases, as regular
+expressions in several languages."""
 
 from __future__ import annotations
 
 import hashlib
 import re
 from dataclasses import dataclass
+from importlib.resources import files
 from typing import Literal
 
-from germane.scorers.base.question_parser import QUESTION_MARKS
+from germane.scorers.base.reply_parser import QUESTION_MARKS
 from germane.scorers.base.text import shorten
-from germane.scorers.refusals.phrases import (
-    APOLOGY,
-    COURTESY,
-    DOES_NOT_KNOW,
-    MEANING,
-    OFFER,
-    PHRASES_TEXT,
-    WHOLE_ANSWERS,
-)
 
+PHRASES_TEXT = (files("germane.scorers.refusals") / "phrases.txt").read_text(encoding="utf-8")
 VERSION = "1"
 REFUSAL_RULES_HASH = hashlib.sha256(f"{VERSION}\n{PHRASES_TEXT}".encode()).hexdigest()[:12]
 """Part of fingerprints: changes with every phrase."""
@@ -47,6 +40,63 @@ _QUOTED = re.compile(r'"[^"\n]{1,200}"|\u201c[^\u201d\n]{1,200}\u201d|\u00ab[^\u
 _WORD = re.compile(r"[\u0e00-\u0e7f\u3040-\u30ff\u4e00-\u9fff]{1,2}|[^\W\u0e00-\u0e7f\u3040-\u30ff\u4e00-\u9fff]+")
 """A word; in scripts without spaces, two letters."""
 _EDGES = " \t\r\n*_#>-\u2013\u2014\"'\u201c\u201d\u00ab\u00bb()[]"
+
+
+def load_sections(text: str) -> dict[str, list[str]]:
+    """Return the expressions of each section, with named parts substituted."""
+    parts: dict[str, str] = {}
+    sections: dict[str, list[str]] = {}
+    for line in text.splitlines():
+        if not line.strip() or line.startswith("#"):
+            continue
+        name, is_definition, expression = line.partition(" := ")
+        if is_definition:
+            parts[name] = expression
+        elif line.startswith("[") and line.endswith("]"):
+            section = sections.setdefault(line[1:-1], [])
+        else:
+            section.append(re.sub(r"<(\w+)>", lambda part: parts[part[1]], line))
+    return sections
+
+
+def compile_any(expressions: list[str]) -> re.Pattern[str]:
+    r"""Compile one alternation of all expressions.
+
+    The leading ``\b`` of most expressions is factored out, so that they are only tried where a word starts or ends.
+    """
+    at_boundary = [f"(?:{each[2:]})" for each in expressions if each.startswith(r"\b")]
+    others = [each for each in expressions if not each.startswith(r"\b")]
+    return re.compile("|".join([rf"\b(?:{'|'.join(at_boundary)})"] * bool(at_boundary) + others))
+
+
+_SECTIONS = load_sections(PHRASES_TEXT)
+
+
+DOES_NOT_KNOW = compile_any(_SECTIONS["does not know"])
+"""The speaker does not know or refuses, or the sources do not say."""
+
+
+APOLOGY = re.compile(
+    rf"^\W*(?:{'|'.join(_SECTIONS['apology'])})"
+    r"(?: (?:about|for) (?:that|this|the (?:confusion|inconvenience|trouble)|any (?:inconvenience|confusion)))?\W*$"
+)
+"""A clause that only apologizes."""
+
+
+OFFER = re.compile(rf"\b(?:{'|'.join(_SECTIONS['offer'])})")
+"""A clause that offers help or refers the reader to somebody. It counts neither for nor against."""
+
+
+COURTESY = re.compile(rf"\b(?:{'|'.join(_SECTIONS['courtesy'])})")
+"""A closing question whether more help is wanted."""
+
+
+MEANING = re.compile(rf"\b(?:{'|'.join(_SECTIONS['what was meant'])})")
+"""A question about what was meant."""
+
+
+WHOLE_ANSWERS = frozenset(_SECTIONS["whole answers"])
+"""Answers that say nothing else."""
 
 
 @dataclass(frozen=True, slots=True)

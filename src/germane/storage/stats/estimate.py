@@ -9,12 +9,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
+from germane.score import MIN_SAMPLES
 from germane.storage.stats.histogram import Histogram
 
 Z = 1.959964
 """Two-sided 95 % quantile of the normal distribution."""
-MIN_SAMPLES = 20
-"""Minimum number of scores for a verdict. With fewer there is not enough data."""
 Interval = tuple[float, float]
 
 
@@ -68,6 +67,26 @@ class WeightedSums:
     sum_w2y2: float
     sum_w_low: float
     sum_w_noncommittal: float
+
+    @classmethod
+    def of_equal_weights(
+        cls, *, n: int, n_zero: int, total: float, squares: float, low: int = 0, noncommittal: int = 0
+    ) -> WeightedSums:
+        """Return the sums of ``n`` scores that weigh 1 each, from their sum and the sum of their squares."""
+        return cls(
+            n=n,
+            n_zero=n_zero,
+            sum_w=n,
+            sum_w_zero=n_zero,
+            sum_w2=n,
+            sum_w2_zero=n_zero,
+            sum_wy=total,
+            sum_wy2=squares,
+            sum_w2y=total,
+            sum_w2y2=squares,
+            sum_w_low=low,
+            sum_w_noncommittal=noncommittal,
+        )
 
 
 def estimate_mean(sums: WeightedSums) -> Estimate:

@@ -24,7 +24,6 @@ from germane.cli.core.output import (
 from germane.cli.core.params import Duration, MarkerName, PastTime, SinceMarker, resolve_since
 from germane.cli.core.render import (
     COMPARISON_HEADINGS,
-    MIN_SAMPLES,
     comparison_exit_code,
     comparison_rows,
     comparison_title,
@@ -34,6 +33,7 @@ from germane.cli.core.render import (
 )
 from germane.cli.core.store import load_settings_for, open_store
 from germane.errors import UsageError
+from germane.score import MIN_SAMPLES
 
 _DOCUMENT_FORMATS: Final = ("markdown", "html")
 

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Final
 from germane import sanitize
 from germane.cli.core.render import (
     COMPARISON_HEADINGS,
-    MIN_SAMPLES,
     backlog_as_dict,
     comparison_as_dict,
     comparison_rows,
@@ -47,7 +46,7 @@ from germane.insights import (
     mean_cells,
     trend_figure,
 )
-from germane.score import LOWEST_BAND
+from germane.score import LOWEST_BAND, MIN_SAMPLES
 
 if TYPE_CHECKING:
     from germane.annotation import Marker

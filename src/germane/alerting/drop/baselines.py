@@ -1,0 +1,300 @@
+"""Baselines that are learned from live scores or set by people.
+
+A baseline is learned for a new fingerprint, and for routes that join later. People accept a level, or import a baseline
+from history or from a file.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final, Protocol
+
+import numpy as np
+
+from germane.alerting.detector import ScoreBatch, sampling_rate
+from germane.alerting.drop.scope import (
+    DAY,
+    add_routes,
+    first_arrival,
+    learn_from_batch,
+    learn_from_store,
+    load_sampled_scores,
+    score_query,
+    to_batch,
+)
+from germane.baseline import POOLED_ROUTE, Baseline
+from germane.errors import UsageError
+from germane.storage import BaselineKey, BaselineReason, BaselineVersion, TrackingStore
+
+LEARNING_PERIOD: Final = timedelta(days=14)
+"""Two of each weekday, so that a weekly rhythm does not look like a drop; a route with two scores a day has 28 by then.
+A longer period would leave a new service unwatched during its first problems."""
+MIN_SCORES_TO_JOIN: Final = 30
+"""Scores of a new route that are needed to add it to a baseline."""
+MIN_BASELINE_SPAN: Final = timedelta(days=3)
+"""Scores of a shorter time do not show how days differ from each other."""
+ASSUMED_WANDER: Final = 0.01
+"""Day-to-day wander of a steady service, used for scores without timestamps."""
+
+
+class BaselineVersions(Protocol):
+    """Versions of baselines: those of a store, or of a backtest.
+
+    With a ``holder``, methods write nothing if another process holds the leader lease.
+    """
+
+    def list_versions(self, *, known: Sequence[BaselineVersion] = ()) -> list[BaselineVersion]:
+        """Return active and learning baselines; unchanged versions may be taken from ``known``."""
+
+    def begin_learning(
+        self,
+        key: BaselineKey,
+        reason: BaselineReason,
+        *,
+        since: datetime,
+        until: datetime,
+        holder: tuple[str, str] | None = None,
+    ) -> BaselineVersion | None:
+        """Start to learn a baseline; the active one stays active meanwhile. Return None if one is being learned."""
+
+    def extend_learning(self, version_id: int, until: datetime, *, holder: tuple[str, str] | None = None) -> bool:
+        """Extend learning; return False if it has ended."""
+
+    def cancel_learning(self, version_id: int, *, holder: tuple[str, str] | None = None) -> bool:
+        """Cancel learning, because no scores arrive; return False if it has ended."""
+
+    def activate_baseline(self, version_id: int, found: Baseline, release: tuple[str | None, str | None]) -> bool:
+        """Finish learning and replace the active version; return False if learning has ended."""
+
+
+class BaselineLearner:
+    """Starts, extends and completes baselines.
+
+    Args:
+        store: Where the scores are.
+        versions: The baselines; by default those of the store.
+        holder: Name of the leader lease and its owner, required to start or extend a baseline; None in a backtest.
+        learning_period: How long a baseline is learned.
+    """
+
+    def __init__(
+        self,
+        store: TrackingStore,
+        versions: BaselineVersions | None = None,
+        *,
+        holder: tuple[str, str] | None,
+        learning_period: timedelta = LEARNING_PERIOD,
+    ) -> None:
+        self._store = store
+        self._versions = versions or store.baselines
+        self._holder = holder
+        self._learning_period = learning_period
+        self._known: list[BaselineVersion] = []
+
+    def load_versions(self) -> list[BaselineVersion]:
+        """Return active and learning baselines."""
+        self._known = self._versions.list_versions(known=self._known)
+        return self._known
+
+    def complete_due(self, now: datetime) -> list[BaselineVersion]:
+        """Complete all baselines whose learning period is over; return active and learning baselines."""
+        versions = self.load_versions()
+        due = [version for version in versions if version.status == "learning" and version.until <= now]
+        for version in due:
+            active = next((one for one in versions if one.key == version.key and one.status == "active"), None)
+            if active is not None and active.baseline is not None:
+                self._add_new_routes(version, active.baseline, now)
+                continue
+            baseline = learn_from_store(self._store, version.key, version.since, version.until)
+            if baseline.routes:
+                self._activate(version, baseline)
+            else:
+                self._extend(version, now)
+        return self.load_versions() if due else versions
+
+    def start(self, key: BaselineKey, reason: BaselineReason, since: datetime) -> None:
+        """Start to learn a baseline."""
+        until = since + self._learning_period
+        self._versions.begin_learning(key, reason, since=since, until=until, holder=self._holder)
+
+    def _extend(self, version: BaselineVersion, now: datetime) -> None:
+        """Learn for another day, or stop if no score came for a whole learning period; the next score restarts it."""
+        recent = score_query(version.key, version.until - self._learning_period, version.until)
+        if self._store.detectors.count_past_scores(recent):
+            # At least a day, and past all days during which no process was running.
+            until = version.until + max(1, (now - version.until) // DAY) * DAY
+            self._versions.extend_learning(version.id, until, holder=self._holder)
+        else:
+            self._versions.cancel_learning(version.id, holder=self._holder)
+
+    def _add_new_routes(self, version: BaselineVersion, active: Baseline, now: datetime) -> None:
+        """Add routes that have enough scores to the active baseline. The numbers of other routes do not change."""
+        arrivals = load_sampled_scores(self._store, version.key, version.since, version.until, active.sampling_rate)
+        arrivals = [arrival for arrival in arrivals if is_new_route(active, arrival.route)]
+        first_seen: dict[str, datetime] = {}
+        for arrival in arrivals:
+            first_seen.setdefault(arrival.route, arrival.arrived_at)
+        counts = Counter(arrival.route for arrival in arrivals)
+        # A day's grace: routes of one launch join together although their first scores came at different times.
+        latest = version.until - self._learning_period + DAY
+        ready = {route for route, at in first_seen.items() if at <= latest and counts[route] >= MIN_SCORES_TO_JOIN}
+        if not ready:
+            self._extend(version, now)
+            return
+        batch = to_batch([arrival for arrival in arrivals if arrival.route in ready])
+        newcomers = learn_from_batch(version.key, batch, version.since, version.until, active.sampling_rate)
+        self._activate(version, add_routes(active, newcomers))
+        rest = [arrival for arrival in arrivals if arrival.route not in ready]
+        if rest:
+            self.start(version.key, "route_joined", rest[0].arrived_at)
+
+    def _activate(self, version: BaselineVersion, baseline: Baseline) -> None:
+        release = self._store.detectors.most_common_release(score_query(version.key, version.since, version.until))
+        # Without the leader lease: reading two busy weeks may take longer than the lease lasts. If two processes
+        # complete the same baseline, the first one counts.
+        self._versions.activate_baseline(version.id, baseline, release)
+
+
+def is_new_route(baseline: Baseline, route: str) -> bool:
+    """Return whether a route is not watched yet and may join the baseline."""
+    watched = route in baseline.routes or (POOLED_ROUTE in baseline.routes and route in baseline.pooled)
+    return not watched and route != POOLED_ROUTE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BaselineExample:
+    """A score from elsewhere."""
+
+    route: str
+    value: float
+    zero: bool
+    """Whether the answer is noncommittal."""
+    at: datetime | None = None
+
+
+def firing_onset(store: TrackingStore, version: BaselineVersion) -> datetime | None:
+    """Return the estimated start of the earliest drop that fires against a baseline, or None."""
+    states = [
+        progress.state["detector"] for progress in store.detectors.list_states() if progress.baseline_id == version.id
+    ]
+    onsets = [state["firing"]["onset"] for state in states if state and state["firing"]]
+    return datetime.fromtimestamp(min(onsets), UTC) if onsets else None
+
+
+def accept_baseline(
+    store: TrackingStore, version: BaselineVersion, since: datetime, now: datetime
+) -> BaselineVersion | None:
+    """Accept the scores since a moment as normal and end the drop that fires.
+
+    With less than three days of scores, or too few of them, a new baseline is learned from that moment on. No drop is
+    detected until it is complete.
+
+    Returns:
+        The new version, or None if another process changed the baseline first.
+    """
+    since = first_arrival(store, version.key, since, now)
+    if now - since >= MIN_BASELINE_SPAN:
+        baseline = learn_from_store(store, version.key, since, now)
+        if baseline.routes:
+            release = store.detectors.most_common_release(score_query(version.key, since, now))
+            return store.baselines.replace_baseline(version.key, "accepted", baseline, release)
+    until = max(since + LEARNING_PERIOD, now + DAY)
+    return store.baselines.restart_learning(version.key, "accepted", since=since, until=until)
+
+
+def import_baseline_from_history(
+    store: TrackingStore, key: BaselineKey, since: datetime, now: datetime
+) -> BaselineVersion | None:
+    """Set a baseline from stored scores instead of learning it from new ones.
+
+    Raises:
+        UsageError: There are too few scores, or they span less than three days.
+    """
+    since = first_arrival(store, key, since, now)
+    baseline = learn_from_store(store, key, since, now)
+    _require_routes(baseline)
+    if now - since < MIN_BASELINE_SPAN:
+        raise UsageError(
+            "the scores span less than three days, which does not show how days differ from each other: "
+            "wait for more scores, or import a file"
+        )
+    return store.baselines.replace_baseline(
+        key, "imported", baseline, store.detectors.most_common_release(score_query(key, since, now))
+    )
+
+
+def import_baseline_from_examples(
+    store: TrackingStore, key: BaselineKey, examples: Sequence[BaselineExample], *, per_day: float | None, now: datetime
+) -> BaselineVersion | None:
+    """Set a baseline from scores made elsewhere.
+
+    Args:
+        store: Where to write the baseline.
+        key: What the baseline describes.
+        examples: The scores.
+        per_day: Scores per day of the service; required if the examples have no timestamps.
+        now: Current time, UTC.
+
+    Raises:
+        UsageError: There are too few examples, or their rate is unknown.
+    """
+    baseline = learn_from_examples(key, examples, per_day=per_day, now=now)
+    _require_routes(baseline)
+    return store.baselines.replace_baseline(key, "imported", baseline, (None, None))
+
+
+def learn_from_examples(
+    key: BaselineKey, examples: Sequence[BaselineExample], *, per_day: float | None, now: datetime
+) -> Baseline:
+    """Learn a baseline from scores made elsewhere.
+
+    Raises:
+        UsageError: Only some examples have timestamps, their timestamps span less than three days, or none has one and
+            ``per_day`` is missing.
+    """
+    dates = [example.at for example in examples if example.at is not None]
+    if dates:
+        if len(dates) < len(examples):
+            raise UsageError(f"{len(examples) - len(dates)} of {len(examples)} rows have no timestamp (at)")
+        since, until = min(dates), max(dates) + timedelta(seconds=1)
+        times = [date.timestamp() for date in dates]
+        if until - since < MIN_BASELINE_SPAN:
+            raise UsageError("the rows span less than three days: omit their timestamps and pass the scores per day")
+    elif per_day is None:
+        raise UsageError("the rows have no timestamps (at): pass the number of scores per day")
+    else:
+        since, until = now - timedelta(days=len(examples) / per_day), now
+        times = np.linspace(since.timestamp(), now.timestamp(), len(examples), endpoint=False).tolist()
+    batch = ScoreBatch(
+        [example.route for example in examples],
+        np.array([example.value for example in examples], dtype=np.float64),
+        np.array([example.zero for example in examples], dtype=np.bool_),
+        np.array(times, dtype=np.float64),
+    )
+    rate = sampling_rate(len(examples) / ((until - since) / DAY))
+    baseline = learn_from_batch(key, batch, since, until, rate)
+    wander: dict[str, Any] = {} if dates else {"committed_wander": ASSUMED_WANDER, "zero_wander": ASSUMED_WANDER}
+    routes = {
+        name: replace(
+            route,
+            scores_per_day=rate * route.scores_per_day,
+            committed_per_day=rate * route.committed_per_day,
+            **wander,
+        )
+        for name, route in baseline.routes.items()
+    }
+    # All examples count for the baseline, but the detector will only process a sample.
+    return replace(
+        baseline,
+        scores_per_day=rate * baseline.scores_per_day,
+        committed_per_day=rate * baseline.committed_per_day,
+        routes=routes,
+    )
+
+
+def _require_routes(baseline: Baseline) -> None:
+    if not baseline.routes:
+        raise UsageError(f"{baseline.n} scores are too few for a baseline: at least 30 of one route are needed")

@@ -1,0 +1,228 @@
+"""Rules about scoring itself: what it misses, what fails and what it costs.
+
+``no_data``: answers arrive but are not scored. Without traffic there is nothing to alert on. ``scorer_error``: a scorer
+fails, which is a problem of the judge and not of the answers. ``budget_exhausted``: the daily budget is spent long
+before the day ends."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from datetime import UTC, datetime, time, timedelta
+from typing import Final
+
+from germane.alerting.rule_result import RuleResult, RuleState
+from germane.alerting.rules.evaluation import MAX_INTERVAL, EvaluationContext
+from germane.score import UnscoredReason
+from germane.settings import Budget, BudgetExhausted, NoData, ScorerError
+from germane.storage import BudgetDay, ScoringFlow, describe_usage, exhausted_until
+
+DEFAULT_GAP: Final = timedelta(hours=1)
+"""Assumed typical gap between scores while too little is known."""
+GAP_FACTOR: Final = 2
+"""Scores are missing after this many typical gaps."""
+EVALUATIONS_PER_GAP: Final = 60
+"""Rules for short gaps are evaluated more often than every ten seconds."""
+GAP_HISTORY: Final = timedelta(days=14)
+"""Period from which typical gaps are estimated."""
+GAP_REFRESH_INTERVAL: Final = timedelta(hours=1)
+MIN_LOOKBACK: Final = timedelta(hours=2)
+"""Minimum age up to which unscored answers are found."""
+EVALUATIONS_PER_WINDOW: Final = 360
+"""Short windows are evaluated more often than every ten seconds."""
+END_OF_DAY_MARGIN: Final = timedelta(hours=2)
+"""A budget that lasts until this long before midnight is well used and does not alert."""
+
+
+class NoDataEvaluation:
+    """Evaluates a ``no_data`` rule."""
+
+    def __init__(self, rule: NoData, context: EvaluationContext) -> None:
+        self._rule = rule
+        self._context = context
+        self._gaps: dict[tuple[str, str], tuple[datetime, timedelta | None]] = {}
+        """Typical gap by service and scorer, and when it was estimated."""
+
+    @property
+    def interval(self) -> float:
+        """Seconds between two evaluations."""
+        return min(MAX_INTERVAL, self._rule.at_least / EVALUATIONS_PER_GAP)
+
+    def reset(self) -> None:
+        """Do nothing: every evaluation covers everything."""
+
+    def evaluate(self, now: datetime) -> Iterator[RuleResult]:
+        """Return the results for every service and scorer."""
+        rule, alerts, as_of = self._rule, self._context.store.alerts, self._context.as_of()
+        longest = max((gap for _, gap in self._gaps.values() if gap is not None), default=None)
+        since = now - max(MIN_LOOKBACK, 2 * max_wait(rule, longest))
+        for flow in alerts.list_flows(since=since, until=as_of, includes_route=rule.matches_route):
+            if rule.scorer not in {None, flow.scorer}:
+                continue
+            estimated_at, gap = self._gaps.get((flow.service, flow.scorer), (None, None))
+            if estimated_at is None or not timedelta() <= now - estimated_at < GAP_REFRESH_INTERVAL:
+                gap = alerts.typical_score_delay(flow.service, flow.scorer, since=now - GAP_HISTORY, until=as_of)
+                self._gaps[flow.service, flow.scorer] = (now, gap)
+            yield evaluate_no_data(rule, flow, now, gap)
+
+
+def max_wait(rule: NoData, gap: timedelta | None) -> timedelta:
+    """Return how long an answer may wait for the next score: twice the typical gap, at least ``at_least``."""
+    return max(timedelta(seconds=rule.at_least), GAP_FACTOR * (DEFAULT_GAP if gap is None else gap))
+
+
+def evaluate_no_data(rule: NoData, flow: ScoringFlow, now: datetime, gap: timedelta | None) -> RuleResult:
+    """Return whether a service and scorer stopped scoring answers that were selected for scoring."""
+    limit = max_wait(rule, gap)
+    since = flow.waiting_since
+    if since is not None and flow.last_score_at is not None:  # with a backlog, answers wait although scores are made
+        since = max(since, flow.last_score_at)
+    waited = None if since is None else now - since
+    state: RuleState = "unclear"
+    if waited is not None and waited > limit:
+        state = "bad"
+    elif flow.last_scored_minute is not None:
+        state = "good"
+    return RuleResult(
+        rule=rule.name,
+        type=rule.type,
+        labels={"service": flow.service, "scorer": flow.scorer},
+        state=state,
+        severity=rule.severity,
+        pending=rule.pending,
+        cause="no_data",
+        value=None if waited is None else waited.total_seconds(),
+        threshold=limit.total_seconds(),
+        onset=since,
+        details={"waiting": flow.waiting, "usual": None if gap is None else gap.total_seconds()},
+    )
+
+
+class ScorerErrorEvaluation:
+    """Evaluates a ``scorer_error`` rule."""
+
+    def __init__(self, rule: ScorerError, context: EvaluationContext) -> None:
+        self._rule = rule
+        self._context = context
+
+    @property
+    def interval(self) -> float:
+        """Seconds between two evaluations."""
+        return min(MAX_INTERVAL, self._rule.window / EVALUATIONS_PER_WINDOW)
+
+    def reset(self) -> None:
+        """Do nothing: every evaluation covers everything."""
+
+    def evaluate(self, now: datetime) -> Iterator[RuleResult]:
+        """Return the results for every service and scorer."""
+        rule, store, as_of = self._rule, self._context.store, self._context.as_of()
+        scored: Counter[tuple[str, str]] = Counter()
+        failures: dict[tuple[str, str], Counter[str]] = {}
+        for coverage in store.trends.coverage(since=now - timedelta(seconds=rule.window), until=as_of):
+            if rule.matches_route(coverage.route) and rule.scorer in {None, coverage.scorer}:
+                names = (coverage.service, coverage.scorer)
+                scored[names] += coverage.scored
+                failures.setdefault(names, Counter()).update(coverage.failed)
+        # Attempts that failed in the past and succeeded later are not stored.
+        for failing in store.alerts.list_failing() if as_of is None else ():
+            names = (failing.service, failing.scorer)
+            if rule.matches_route(failing.route) and names in failures:
+                failures[names][failing.reason] += failing.tasks
+        for names, reasons in sorted(failures.items()):
+            yield evaluate_scorer_error(rule, *names, scored[names], reasons)
+
+
+def evaluate_scorer_error(
+    rule: ScorerError, service: str, scorer: str, scored: int, reasons: Counter[str]
+) -> RuleResult:
+    """Return whether too large a share of attempts failed.
+
+    Bad above the threshold, good at or below half of it; otherwise, or with fewer attempts than ``min_samples``,
+    unclear.
+
+    Args:
+        rule: The rule.
+        service: Name of the service.
+        scorer: Name of the scorer.
+        scored: Number of scores.
+        reasons: Failures by reason, including those that will be retried.
+    """
+    failed = reasons.total()
+    attempts = scored + failed
+    share = failed / attempts if attempts else 0.0
+    state: RuleState = "unclear"
+    if attempts >= rule.min_samples:
+        if share > rule.threshold:
+            state = "bad"
+        elif share <= rule.threshold / 2:
+            state = "good"
+    most_common = reasons.most_common(1)
+    return RuleResult(
+        rule=rule.name,
+        type=rule.type,
+        labels={"service": service, "scorer": scorer},
+        state=state,
+        severity=rule.severity,
+        pending=rule.pending,
+        cause="judge_broken",
+        value=share,
+        threshold=rule.threshold,
+        window=rule.window,
+        details={"tried": attempts, "failed": failed, "reason": most_common[0][0] if most_common else None},
+    )
+
+
+class BudgetExhaustedEvaluation:
+    """Evaluates a ``budget_exhausted`` rule."""
+
+    def __init__(self, rule: BudgetExhausted, context: EvaluationContext) -> None:
+        self._rule = rule
+        self._context = context
+
+    @property
+    def interval(self) -> float:
+        """Seconds between two evaluations."""
+        return MAX_INTERVAL
+
+    def reset(self) -> None:
+        """Do nothing: every evaluation covers everything."""
+
+    def evaluate(self, now: datetime) -> Iterator[RuleResult]:
+        """Return whether the budget is spent."""
+        store, as_of = self._context.store, self._context.as_of()
+        if as_of is None:
+            spent = store.quota.load_usage()
+        else:
+            # Only the total of a past day is stored. It counts from the day's first unpaid answer on.
+            day = as_of.astimezone(UTC).date()
+            coverage = store.trends.coverage(since=datetime.combine(day, time(), UTC), until=as_of)
+            is_spent = any(UnscoredReason.BUDGET.value in one.skipped for one in coverage)
+            spent = store.quota.load_usage(day) if is_spent else BudgetDay(day=day)
+        yield evaluate_budget_exhausted(self._rule, self._context.budget, spent, now)
+
+
+def evaluate_budget_exhausted(
+    rule: BudgetExhausted, budget: Budget | None, spent: BudgetDay, now: datetime
+) -> RuleResult:
+    """Return whether the budget of this UTC day is spent while much of the day is left.
+
+    A spent hourly share is normal operation.
+    """
+    until = None if budget is None else exhausted_until(budget, spent, now)
+    tomorrow = datetime.combine(now.astimezone(UTC).date() + timedelta(days=1), time(), UTC)
+    state: RuleState = "good"
+    if until is not None and until >= tomorrow:
+        state = "bad" if tomorrow - now > END_OF_DAY_MARGIN else "unclear"
+    details: dict[str, object] = {"until": None, "spent": []}
+    if budget is not None and until is not None:
+        details = {"until": until.isoformat(), "spent": describe_usage(budget, spent, now)}
+    return RuleResult(
+        rule=rule.name,
+        type=rule.type,
+        labels={},
+        state=state,
+        severity=rule.severity,
+        pending=rule.pending,
+        cause="budget",
+        details=details,
+    )

@@ -1,0 +1,55 @@
+"""Routes of pages, URLs relative to the prefix under which the dashboard is mounted, and HTTP errors."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+from starlette.types import Scope
+
+from germane.insights import InsightContext
+
+PageHandler = Callable[[Request, InsightContext], Response]
+_LOCAL_PATH: Final = re.compile(r"/(?![/\\])[\x21-\x5b\x5d-\x7e]*")
+
+
+def root_of(scope: Scope) -> str:
+    """Return the prefix without a trailing slash."""
+    return str(scope.get("root_path", "")).rstrip("/")
+
+
+def path_of(scope: Scope) -> str:
+    """Return the path without the prefix."""
+    path, root = str(scope["path"]), root_of(scope)
+    return path.removeprefix(root) if path.startswith(f"{root}/") else path
+
+
+def is_local_path(url: str) -> bool:
+    """Whether a URL is a path of this host, optionally with a query."""
+    return _LOCAL_PATH.fullmatch(url) is not None
+
+
+def page_route(path: str, handler: PageHandler, *, methods: Sequence[str] = ("GET",), name: str | None = None) -> Route:
+    """Return the route of a page. The handler runs on a thread, because it queries a database."""
+
+    def endpoint(request: Request) -> Response:
+        return handler(request, request.app.state.context)
+
+    return Route(path, endpoint, methods=list(methods), name=name or handler.__name__)
+
+
+def http_error(status: int, cause: str, next_step: str, *, headers: Mapping[str, str] | None = None) -> HTTPException:
+    """Return an exception for the error page.
+
+    Args:
+        status: The HTTP status.
+        cause: A sentence without anything that the client sent.
+        next_step: A sentence that says what to do.
+        headers: Headers of the response.
+    """
+    return HTTPException(status, f"{cause}\n{next_step}", headers=dict(headers or {}))

@@ -1,0 +1,178 @@
+"""Maintenance of the database by one process: hourly rollups of trends, and retention."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from germane.daemon_pool import DaemonThreadPool
+from germane.monitor.loop.job import Job
+from germane.monitor.loop.leases import LeaderLease
+from germane.settings import Retention
+from germane.storage import PruneResult, TrackingStore
+
+MIN_INTERVAL: Final = timedelta(seconds=5)
+"""The shortest interval between two rounds."""
+MAX_INTERVAL: Final = 60 * MIN_INTERVAL
+"""The longest interval between two rounds."""
+CURRENT_HOUR_INTERVAL: Final = timedelta(minutes=1)
+"""The interval between two rounds that include the current hour, which changes all the time."""
+MAX_ROUND_SECONDS: Final = 1.0
+"""Seconds after which a round starts no further batch."""
+PAUSE_FACTOR: Final = 10
+"""The shortest pause after a round, as a multiple of its duration."""
+HOURS_PER_BATCH: Final = 6
+LEASE_INTERVALS: Final = 1.5
+"""The TTL of the leader lease, as a multiple of the interval between two rounds."""
+logger = logging.getLogger("germane.monitor")
+
+
+class RollupJob:
+    """Rolls up the hours that changed, in the process that holds the lease.
+
+    Readers compute hours without a rollup from the rows, so a late rollup costs time and never correctness.
+
+    Args:
+        store: Where the hours are.
+        breakdowns: The setting of the same name.
+        leader: The lease that a process must hold to roll up.
+        thread_pool: Where the database is called.
+    """
+
+    def __init__(
+        self,
+        store: TrackingStore,
+        breakdowns: Sequence[str],
+        *,
+        leader: LeaderLease,
+        thread_pool: DaemonThreadPool,
+        clock: Callable[[], datetime],
+    ) -> None:
+        self.stopping = False
+        self.leader = leader
+        self._store = store
+        self._breakdowns = tuple(breakdowns)
+        self._thread_pool = thread_pool
+        self._clock = clock
+        self._next_round: datetime | None = None
+        self._next_current_hour: datetime | None = None
+
+    async def run(self) -> None:
+        """Run a round if one is due."""
+        now = self._clock()
+        if not self.stopping and _is_due(now, self._next_round, MAX_INTERVAL):
+            duration = await self._thread_pool.run(self._run_round, now)
+            self._next_round = now + max(MIN_INTERVAL, duration * PAUSE_FACTOR)
+
+    def _run_round(self, now: datetime) -> timedelta:
+        """Roll up some hours, newest first; return how long that took."""
+        started = time.monotonic()
+        with_current_hour = _is_due(now, self._next_current_hour, CURRENT_HOUR_INTERVAL)
+        if self.leader.acquire():
+            before = None if with_current_hour else now.replace(minute=0, second=0, microsecond=0)
+            while not self.stopping:
+                hours = self._store.rollups.update(HOURS_PER_BATCH, breakdowns=self._breakdowns, before=before)
+                if hours < HOURS_PER_BATCH or time.monotonic() - started > MAX_ROUND_SECONDS:
+                    break
+            if with_current_hour:
+                self._next_current_hour = now + CURRENT_HOUR_INTERVAL
+        return timedelta(seconds=time.monotonic() - started)
+
+
+def _is_due(now: datetime, due: datetime | None, max_interval: timedelta) -> bool:
+    """Return whether ``due`` has passed, or lies so far ahead that the clock must have been set back."""
+    return due is None or due <= now or due - now > max_interval
+
+
+@dataclass(frozen=True, slots=True)
+class RetentionSchedule:
+    """When the retention job runs."""
+
+    initial_delay: timedelta = timedelta(minutes=5)
+    """The delay after the start, when an application is busy with other things."""
+    interval: timedelta = timedelta(hours=1)
+
+
+class RetentionJob:
+    """Expires orphaned tasks, erases old text, deletes old exchanges and counts, and enforces the maximum size.
+
+    It calls the database from its own thread, so that a long round delays no other job. Once ``stopping`` is true, it
+    ends between two short transactions.
+    """
+
+    def __init__(
+        self,
+        store: TrackingStore,
+        retention: Retention,
+        *,
+        owner: str,
+        schedule: RetentionSchedule,
+        clock: Callable[[], datetime],
+    ) -> None:
+        self.stopping = False
+        self.leader = LeaderLease(store, "housekeeper", owner, ttl=LEASE_INTERVALS * schedule.interval, clock=clock)
+        self._store = store
+        self._retention = retention
+        self._schedule = schedule
+        self._clock = clock
+        self._thread_pool: DaemonThreadPool | None = None
+        self._was_too_large = False
+
+    async def run_forever(self, job: Job) -> None:
+        """Run ``job`` on the schedule until cancelled."""
+        await asyncio.sleep(self._schedule.initial_delay.total_seconds())
+        while True:
+            await job.run()
+            await asyncio.sleep(self._schedule.interval.total_seconds())
+
+    async def run(self) -> None:
+        """Run one round unless another process is the leader, and log what was removed."""
+        if self.stopping:
+            return
+        self._thread_pool = self._thread_pool or DaemonThreadPool(1, name="germane-monitor-retention")
+        removed = await self._thread_pool.run(self._run_round)
+        if removed:
+            logger.info("retention: %s", removed)
+
+    def close(self) -> None:
+        """Let the thread end."""
+        if self._thread_pool is not None:
+            self._thread_pool.close()
+
+    def _run_round(self) -> PruneResult:
+        if self._must_stop():
+            return PruneResult()
+        expired = 0
+        while not self._must_stop() and (batch := self._store.queue.expire_orphaned_tasks()):
+            expired += batch
+        # The earlier of both clocks: one that is ahead must not make recent data look old.
+        now = min(self._clock(), self._store.now())
+        removed = self._store.retention.prune(
+            texts_before=now - timedelta(days=self._retention.text_days),
+            before=now - timedelta(days=self._retention.score_days),
+            max_size=self._retention.max_size,
+            stopping=self._must_stop,
+        )
+        max_size = self._retention.max_size
+        if max_size is not None and not self._must_stop():
+            # Log once that the database exceeds its maximum size, and once that it no longer does.
+            size = self._store.retention.measure_size(max_size)
+            is_too_large = size > max_size
+            if is_too_large and not self._was_too_large:
+                message = (
+                    "the database takes %.0f MB, retention.max_size is %.0f MB, and the rest is too recent to delete"
+                )
+                logger.warning(message, size / 1e6, max_size / 1e6)
+            elif self._was_too_large and not is_too_large:
+                logger.info("the database is within retention.max_size again")
+            self._was_too_large = is_too_large
+        return removed + PruneResult(expired=expired)
+
+    def _must_stop(self) -> bool:
+        """Return whether to end the round, and renew the lease if not."""
+        return self.stopping or not self.leader.acquire()

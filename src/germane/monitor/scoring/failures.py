@@ -1,0 +1,155 @@
+"""Failures of judges: a circuit breaker per scorer, and how long a task is retried."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final, Literal
+
+from germane.monitor.loop.backoff import Backoff
+from germane.score import Score, UnscoredReason
+from germane.scorers import is_rejected, is_retryable
+
+Admission = Literal["allow", "probe", "reject"]
+MAX_REJECTIONS: Final = 2
+"""The rejections in a row that open the circuit. A single one may be caused by the exchange."""
+MAX_OUTAGES: Final = 5
+"""The same for a judge that is unreachable, slow or rate-limited."""
+_UNRELATED_TO_JUDGE: Final = frozenset(
+    {UnscoredReason.MISSING_INPUT, UnscoredReason.SCORER_ERROR, UnscoredReason.BUDGET}
+)
+logger = logging.getLogger("germane.monitor")
+MIN_CLEANUP_SIZE: Final = 10_000
+"""The number of remembered tasks above which old ones are dropped."""
+
+
+class CircuitBreaker:
+    """Decides whether a scorer may call its judge now.
+
+    Failures in a row open the circuit for a time that doubles with each failed probe. After that time one exchange is
+    scored as a probe. Any reply of the judge closes the circuit.
+    """
+
+    def __init__(self, scorer: str, *, backoff: Backoff, clock: Callable[[], datetime]) -> None:
+        self.scorer = scorer
+        self.reason: UnscoredReason | None = None
+        self.problem: str | None = None
+        """Why the circuit is open, None while it is closed."""
+        self.open_until: datetime | None = None
+        """When the next probe is allowed, None while the circuit is closed."""
+        self._backoff = backoff
+        self._clock = clock
+        self._failures = 0
+        self._openings = 0
+        self._probing = False
+
+    @property
+    def is_rejecting(self) -> bool:
+        """Whether :meth:`admit` would reject an exchange now."""
+        if self.open_until is None:
+            return False
+        # More than the longest delay remaining means that the clock was set back.
+        remaining = self.open_until - self._clock()
+        return self._probing or timedelta() < remaining <= timedelta(seconds=self._backoff.longest_delay)
+
+    def admit(self) -> Admission:
+        """Return whether an exchange may be scored now, and whether as the probe."""
+        if self.open_until is None:
+            return "allow"
+        if self.is_rejecting:
+            return "reject"
+        self._probing = True
+        return "probe"
+
+    def retry_delay(self) -> timedelta:
+        """Return when to try again: the remaining time, or the shortest delay while a probe is in progress."""
+        if self.open_until is None:
+            return timedelta()
+        return max(self.open_until - self._clock(), timedelta(seconds=self._backoff.initial))
+
+    def cancel_admission(self, admission: Admission) -> None:
+        """Take back an admission whose exchange was not scored."""
+        if admission == "probe":
+            self._probing = False
+
+    def record_score(self, score: Score, admission: Admission) -> None:
+        """Open or close the circuit according to the score of an admitted exchange."""
+        self.cancel_admission(admission)
+        if is_rejected(score) or is_retryable(score):
+            self._failures += 1
+            requested = retry_after(score)
+            limit = MAX_REJECTIONS if is_rejected(score) else MAX_OUTAGES
+            if admission == "probe" or (self.open_until is None and (requested or self._failures >= limit)):
+                self._openings += 1
+                self.open_until = self._clock() + self._backoff.delay(self._openings, retry_after=requested)
+                text = f"{score.reason}: {score.explanation or 'no explanation'}"
+                problem = "".join(character if character.isprintable() else " " for character in text)
+                if self.problem is None:
+                    level = _log_level(score.reason)
+                    logger.log(level, "%s is paused and retries automatically: %s", self.scorer, problem)
+                self.reason, self.problem = score.reason, problem
+        elif score.reason not in _UNRELATED_TO_JUDGE:
+            if self.problem is not None:
+                logger.log(_log_level(self.reason), "%s resumes", self.scorer)
+            self.open_until = self.reason = self.problem = None
+            self._failures = self._openings = 0
+
+
+def retry_after(score: Score) -> float | None:
+    """Return the ``Retry-After`` of the judge's server in seconds, None if it sent none."""
+    seconds = score.details.get("retry_after")
+    return float(seconds) if isinstance(seconds, (int, float)) else None
+
+
+def _log_level(reason: UnscoredReason | None) -> int:
+    """Return the level for a pause: a rate limit is normal operation and no reason for a warning."""
+    return logging.INFO if reason is UnscoredReason.JUDGE_RATE_LIMITED else logging.WARNING
+
+
+@dataclass(slots=True)
+class RetryState:
+    """The failed attempts of one task."""
+
+    since: datetime
+    attempts: int = 0
+
+
+class RetryPolicy:
+    """Decides when a task with a transient failure is retried, until ``retry_timeout`` after its first failure.
+
+    The time counts from the first failure and not from the question: an exchange that waited overnight for this
+    process has as much time as any other. First failures are kept in memory, so a restart starts the time again. The
+    number of attempts, which determines the delay, is stored with the task and survives a restart.
+    """
+
+    def __init__(self, retry_timeout: timedelta, *, backoff: Backoff, clock: Callable[[], datetime]) -> None:
+        self._retry_timeout = retry_timeout
+        self._backoff = backoff
+        self._clock = clock
+        self._states: dict[object, RetryState] = {}
+        self._cleanup_size = MIN_CLEANUP_SIZE
+
+    def next_retry_at(self, task_id: object, *, attempts: int = 0, retry_after: float | None = None) -> datetime | None:
+        """Record a failed attempt and return when to retry; None if the task has failed for too long.
+
+        Args:
+            task_id: The task.
+            attempts: The number of earlier failed attempts by any process.
+            retry_after: The shortest delay, in seconds.
+        """
+        now = self._clock()
+        state = self._states.setdefault(task_id, RetryState(now))
+        if now - state.since >= self._retry_timeout:
+            return None
+        state.attempts = max(state.attempts, attempts) + 1
+        if len(self._states) > self._cleanup_size:  # most of them were finished by other processes long ago
+            oldest = now - 2 * self._retry_timeout
+            self._states = {id_: state for id_, state in self._states.items() if state.since > oldest}
+            self._cleanup_size = max(MIN_CLEANUP_SIZE, 2 * len(self._states))
+        return now + self._backoff.delay(state.attempts, retry_after=retry_after)
+
+    def forget_task(self, task_id: object) -> None:
+        """Forget a task that is finished."""
+        self._states.pop(task_id, None)

@@ -1,3 +1,0 @@
-"""Calibration of cosine scorers: the similarity of unrelated texts, and labels on the calibrated scale."""
-
-from __future__ import annotations

@@ -1,0 +1,283 @@
+"""Embedder for servers that speak the OpenAI protocol, and batching of the texts that callers embed at once."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any, Literal
+
+import numpy as np
+
+from germane.errors import ScoringError
+from germane.score import UnscoredReason
+from germane.scorers.base.protocols import Embedder, Vectors
+from germane.scorers.base.vectors import normalize_rows
+from germane.scorers.judge.client import ClientPool, ModelServer, post_json
+from germane.scorers.judge.prices import UsageMeter
+
+MIN_CALLERS = 16
+"""With fewer callers, a request waits a while for others to join."""
+MAX_GATHER_SECONDS = 0.2
+"""Longest time that they wait after the last reply."""
+MAX_WAIT_SECONDS = 2.0
+"""Longest time that callers wait behind a request in flight."""
+MAX_REQUEST_BYTES = 800_000
+"""Texts of one request: about 200,000 tokens. Servers accept 300,000 and more."""
+Vector = Vectors
+"""One vector of length 1."""
+_Call = tuple[Sequence[str], asyncio.Future[dict[str, Vector]]]
+_SINGLE_REQUEST_ERRORS = ("HTTP 400", "HTTP 422")
+"""Prefixes of rejections that concern one request rather than all of them."""
+
+
+class EmbeddingBatcher:
+    """An embedder that combines concurrent calls into few requests and sends equal texts once.
+
+    If no request is in flight, it gathers calls for a few milliseconds. If one is in flight, it gathers until that
+    request returns; with few callers it then waits for up to twice the request's duration.
+
+    Can be used from one event loop at a time. Invalid texts of one caller do not affect others: if a batch is
+    rejected, each caller's texts are sent separately.
+    """
+
+    def __init__(
+        self,
+        embedder: Embedder,
+        *,
+        gather_seconds: float = 0.005,
+        max_texts: int = 512,
+        cache_size: int = 512,
+        max_wait: float = MAX_WAIT_SECONDS,
+    ) -> None:
+        """Configure the batching.
+
+        Args:
+            embedder: Receives the batches. The caller closes it.
+            gather_seconds: Time to gather calls.
+            max_texts: Send at once when this many texts are waiting.
+            cache_size: Number of vectors to cache; see :meth:`embed`.
+            max_wait: Seconds behind a request in flight after which waiting texts get their own request.
+        """
+        self.embedder = embedder
+        self.gather_seconds = gather_seconds
+        self.max_texts = max_texts
+        self.cache_size = cache_size
+        self.max_wait = max_wait
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._calls: list[_Call] = []
+        self._timer: asyncio.TimerHandle | None = None
+        self._gather_until = 0.0
+        self._in_flight: set[asyncio.Task[dict[str, Vector]]] = set()
+        self._cache: OrderedDict[str, Vector] = OrderedDict()
+
+    @property
+    def model(self) -> str:
+        """The embedder's model name."""
+        return self.embedder.model
+
+    async def embed(self, texts: Sequence[str], *, keep: int = 0) -> Vectors:
+        """Return one row of length 1 per text.
+
+        The first ``keep`` texts are cached: questions repeat, answers do not.
+
+        Raises:
+            ScoringError: with reason ``embedder_error``.
+        """
+        cached = {text: self._cache[text] for text in texts if text in self._cache}
+        missing = [text for text in dict.fromkeys(texts) if text not in cached]
+        rows = {**cached, **(await self._enqueue(missing) if missing else {})}
+        if len({row.shape for row in rows.values()}) > 1:  # the server now serves another model under the same name
+            self._cache.clear()
+            rows = await self._enqueue(list(dict.fromkeys(texts)))
+        for text in texts[:keep]:
+            self._cache[text] = np.array(rows[text])
+            self._cache.move_to_end(text)
+            while len(self._cache) > self.cache_size:
+                self._cache.popitem(last=False)
+        return normalize_rows([rows[text] for text in texts], len(texts))
+
+    async def aclose(self) -> None:
+        """Cancel waiting calls and requests in flight."""
+        self._stop_timer()
+        calls, self._calls = self._calls, []
+        for _, future in calls:
+            future.cancel()
+        for task in self._in_flight:
+            task.cancel()
+        await asyncio.gather(*self._in_flight, return_exceptions=True)
+
+    async def _enqueue(self, texts: Sequence[str]) -> dict[str, Vector]:
+        loop = asyncio.get_running_loop()
+        if loop is not self._loop:
+            self._loop, self._calls, self._timer, self._gather_until, self._in_flight = loop, [], None, 0.0, set()
+        future: asyncio.Future[dict[str, Vector]] = loop.create_future()
+        self._calls.append((texts, future))
+        self._schedule(loop)
+        return await future
+
+    def _schedule(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Send the waiting calls now, or set the timer, unless it fires earlier anyway."""
+        if sum(len(texts) for texts, _ in self._calls) >= self.max_texts:
+            self._send()
+            return
+        if not self._calls:
+            return
+        if self._in_flight:
+            delay = self.max_wait
+        elif len(self._calls) >= MIN_CALLERS:
+            delay = self.gather_seconds
+        else:
+            delay = max(self.gather_seconds, self._gather_until - loop.time())
+        if self._timer is None or self._timer.when() > loop.time() + delay:
+            self._stop_timer()
+            self._timer = loop.call_later(delay, self._send)
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _send(self) -> None:
+        self._stop_timer()
+        calls, self._calls = [call for call in self._calls if not call[1].done()], []
+        if calls:
+            self._start_request(calls)
+
+    def _start_request(self, calls: list[_Call]) -> None:
+        loop = asyncio.get_running_loop()
+        texts = list(dict.fromkeys(text for call_texts, _ in calls for text in call_texts))
+        task: asyncio.Task[dict[str, Vector]] = loop.create_task(self._request(texts))
+        self._in_flight.add(task)
+        task.add_done_callback(partial(self._finish, calls, loop.time()))
+
+    async def _request(self, texts: Sequence[str]) -> dict[str, Vector]:
+        rows: list[Vector] = []
+        for batch in _split_batches(texts, self.max_texts):
+            rows.extend(normalize_rows(await self.embedder.embed(batch), len(batch)))
+        return dict(zip(texts, rows, strict=True))
+
+    def _finish(self, calls: list[_Call], started: float, task: asyncio.Task[dict[str, Vector]]) -> None:
+        self._in_flight.discard(task)
+        error = None if task.cancelled() else task.exception()
+        # Neither an outage nor a rejection of all requests, so smaller batches may succeed.
+        is_about_texts = isinstance(error, ScoringError) and error.retry_after is None and not error.rejected
+        if len(calls) > 1 and is_about_texts:
+            for call in calls:
+                self._start_request([call])
+            return
+        for _, future in calls:
+            if future.done():
+                continue
+            if task.cancelled():
+                future.cancel()
+            elif error is not None:
+                future.set_exception(error)
+            else:
+                future.set_result(task.result())
+        # A single caller waits for nobody.
+        loop = task.get_loop()
+        now = loop.time()
+        self._gather_until = now + (min(2 * (now - started), MAX_GATHER_SECONDS) if len(calls) > 1 else 0.0)
+        if loop is self._loop and not self._in_flight:
+            self._stop_timer()
+            self._schedule(loop)
+
+
+def _split_batches(texts: Sequence[str], max_texts: int) -> Iterator[list[str]]:
+    """Yield the texts in order, in batches limited by number and bytes."""
+    batch: list[str] = []
+    size = 0
+    for text in texts:
+        length = len(text.encode("utf-8", "replace"))
+        if batch and (len(batch) == max_texts or size + length > MAX_REQUEST_BYTES):
+            yield batch
+            batch, size = [], 0
+        batch.append(text)
+        size += length
+    yield batch
+
+
+class OpenAIEmbedder:
+    """Requests vectors from a server, base64-encoded if the server supports it, because that parses much faster."""
+
+    def __init__(self, model: str, server: ModelServer, *, meter: UsageMeter | None = None) -> None:
+        self.model = model
+        self.server = server
+        self.meter = meter or UsageMeter()
+        self._clients = ClientPool(server)
+        self._encoding: Literal["base64", "float"] = "base64"
+        self._is_encoding_proven = False
+
+    def __repr__(self) -> str:
+        return f"OpenAIEmbedder({self.model!r})"
+
+    async def embed(self, texts: Sequence[str]) -> Vectors:
+        """Return one row of length 1 per text, in one request.
+
+        Raises:
+            ScoringError: ``embedder_error``. It has ``retry_after`` (0 if the server named no time) if the server was
+                unreachable, slow or busy, or rejected the key, model or quota; in the latter cases ``rejected`` is
+                true. Errors that concern these texts or the reply have neither.
+        """
+        try:
+            async with self.server.guard_request():
+                reply = await self._request(list(texts))
+        except ScoringError as error:
+            rejected = error.reason is UnscoredReason.JUDGE_REJECTED and not str(error).startswith(
+                _SINGLE_REQUEST_ERRORS
+            )
+            pause = error.retry_after or 0.0 if rejected or error.reason.is_transient else None
+            raise ScoringError(
+                UnscoredReason.EMBEDDER_ERROR, f"embedder: {error}", retry_after=pause, rejected=rejected
+            ) from None
+        tokens = getattr(getattr(reply, "usage", None), "prompt_tokens", None)
+        self.meter.embedding_tokens += max(tokens, 0) if isinstance(tokens, int) else 0
+        return normalize_rows(_parse_vectors(reply), len(texts))
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._clients.aclose()
+
+    async def _request(self, texts: list[str]) -> Any:
+        """Send a request. If the server rejects the first one, it may not support base64: try again with floats."""
+        import openai
+
+        try:
+            return await self._send(texts, self._encoding)
+        except (openai.BadRequestError, openai.UnprocessableEntityError):
+            if self._is_encoding_proven or self._encoding == "float":
+                raise
+        reply = await self._send(texts, "float")
+        self._encoding = "float"
+        return reply
+
+    async def _send(self, texts: list[str], encoding: Literal["base64", "float"]) -> Any:
+        self.meter.embedding_requests += 1
+        body = {"model": self.model, "input": texts, "encoding_format": encoding}
+        reply = await post_json(self._clients.client_for(0), "/embeddings", body)
+        self._is_encoding_proven = True
+        return reply
+
+
+def decode_vector(vector: Any) -> Any:
+    """Decode a base64 vector of little-endian 32-bit floats. Return anything else unchanged."""
+    if not isinstance(vector, str):
+        return vector
+    try:
+        return np.frombuffer(base64.b64decode(vector, validate=True), dtype="<f4")
+    except ValueError:
+        raise ScoringError(UnscoredReason.EMBEDDER_ERROR, "the embedder's reply holds an invalid vector") from None
+
+
+def _parse_vectors(reply: Any) -> list[Any]:
+    """Return the vectors in the order of the texts. The reply may be any JSON."""
+    data = getattr(reply, "data", None)
+    if not isinstance(data, list):
+        raise ScoringError(UnscoredReason.EMBEDDER_ERROR, "the embedder's reply holds no vectors")
+    indexes = [getattr(item, "index", None) for item in data]
+    if sorted(index for index in indexes if isinstance(index, int)) == list(range(len(data))):
+        data = sorted(data, key=lambda item: item.index)
+    return [decode_vector(getattr(item, "embedding", None)) for item in data]

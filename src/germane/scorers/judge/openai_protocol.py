@@ -1,0 +1,171 @@
+"""Requests and replies of the OpenAI protocol, and which options the server supports."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from germane.errors import ScoringError
+from germane.score import UnscoredReason
+from germane.scorers.base.protocols import Reply, Token
+from germane.scorers.base.reply_parser import MAX_REPLY_CHARACTERS
+from germane.scorers.base.text import shorten, strip_control_characters
+from germane.scorers.judge.client import reason_for_error, server_message
+
+if TYPE_CHECKING:
+    import openai
+
+_SUSPECTS = ("response_format", "logprobs", "max_tokens", "temperature", "stop", "n")
+"""Options that some servers and models reject with HTTP 400, in the order in which they are dropped."""
+_UNNAMED_SUSPECTS = frozenset({"response_format", "logprobs", "n"})
+"""Options that are dropped even if the error does not name them."""
+_MAX_TOKEN_COUNT = 100_000_000
+"""Larger counts are ignored as invalid; they would use up a budget or a limit for good."""
+_MIN_LOGPROB = -10_000.0
+"""Servers may send -infinity, or a large negative number, for a probability of 0."""
+
+
+def build_request_options(
+    *,
+    n: int,
+    temperature: float,
+    max_tokens: int,
+    stop: Sequence[str],
+    schema: Mapping[str, Any] | None,
+    top_tokens: int,
+) -> dict[str, Any]:
+    """Convert the arguments of :meth:`Judge.ask` to options of the OpenAI protocol."""
+    options: dict[str, Any] = {"temperature": temperature, "max_tokens": max_tokens}
+    if n > 1:
+        options["n"] = n
+    if stop:
+        options["stop"] = list(stop)
+    if schema is not None:
+        json_schema = {"name": "reply", "strict": True, "schema": dict(schema)}
+        options["response_format"] = {"type": "json_schema", "json_schema": json_schema}
+    if top_tokens:
+        options |= {"logprobs": True, "top_logprobs": top_tokens}
+    return options
+
+
+class SupportedOptions:
+    """The options that one server supports. An option that it rejects is left out of later requests."""
+
+    def __init__(self) -> None:
+        self._rejected: frozenset[str] = frozenset()
+        self._proven: frozenset[str] = frozenset()
+
+    async def send(self, options: Mapping[str, Any], post: Callable[[Mapping[str, Any]], Awaitable[Any]]) -> Any:
+        """Call ``post`` with the options, repeating it without any option that the server rejects.
+
+        An option is only remembered as rejected if leaving it out helped, because a request can be invalid for other
+        reasons.
+        """
+        import openai
+
+        rejected = self._rejected
+        while True:
+            try:
+                reply = await post(_without(options, rejected))
+            except (openai.BadRequestError, openai.UnprocessableEntityError) as error:
+                sent = [name for name in _SUSPECTS if name in options and name not in rejected]
+                suspect = self._find_rejected_option(error, sent)
+                if suspect is None:
+                    raise
+                rejected |= {suspect}
+            else:
+                self._rejected |= rejected
+                self._proven |= options.keys() - rejected
+                return reply
+
+    def _find_rejected_option(self, error: openai.APIStatusError, sent: Sequence[str]) -> str | None:
+        """Return the option that the error names, otherwise one that the server never accepted so far."""
+        if reason_for_error(error) is not UnscoredReason.JUDGE_REJECTED or error.code == "model_not_found":
+            return None
+        message = f"{error.param} {server_message(error)}"
+        named = [name for name in sent if name in message.split() or f"'{name}'" in message or f'"{name}"' in message]
+        unproven = [name for name in sent if name in _UNNAMED_SUSPECTS - self._proven]
+        return next(iter(named + unproven), None)
+
+
+def _without(options: Mapping[str, Any], rejected: frozenset[str]) -> dict[str, Any]:
+    rejected |= {"top_logprobs"} if "logprobs" in rejected else set()
+    sent = {name: value for name, value in options.items() if name not in rejected}
+    if "max_tokens" in rejected and "max_tokens" in options:
+        sent["max_completion_tokens"] = options["max_tokens"]
+    return sent
+
+
+def parse_reply(completion: Any) -> Reply:
+    """Convert a completion to a reply, truncating texts that are longer than any that is requested.
+
+    Raises:
+        ScoringError: the completion is empty (``unparsable``) or a refusal (``judge_refused``).
+    """
+    choices: Any = getattr(completion, "choices", None)
+    if not isinstance(choices, list) or not choices:
+        raise ScoringError(UnscoredReason.UNPARSABLE, "the reply holds no choice")
+    texts = tuple(_parse_text(choice) for choice in choices)
+    if not any(text.strip() for text in texts):
+        if any(_is_refusal(choice) for choice in choices):
+            raise ScoringError(UnscoredReason.JUDGE_REFUSED, "the judge or its content filter refused to answer")
+        if any(getattr(choice, "finish_reason", None) == "length" for choice in choices):
+            raise ScoringError(
+                UnscoredReason.UNPARSABLE, "the judge's reply is empty: it used up its tokens on reasoning"
+            )
+        raise ScoringError(UnscoredReason.UNPARSABLE, "the judge's reply is empty")
+    usage = getattr(completion, "usage", None)
+    output_tokens = _parse_count(usage, "completion_tokens")
+    if output_tokens is not None:
+        # With n > 1, some servers count one choice only. A reply has at least as many tokens as words.
+        output_tokens = max(output_tokens, sum(len(text.split()) for text in texts))
+    tokens = _parse_tokens(choices[0])
+    return Reply(
+        texts=texts,
+        input_tokens=_parse_count(usage, "prompt_tokens"),
+        output_tokens=output_tokens,
+        model=served_model(completion),
+        first_token=tokens[0].alternatives if tokens else {},
+        tokens=tokens,
+    )
+
+
+def served_model(completion: Any) -> str | None:
+    """Return the model name that the server reports, if any."""
+    return shorten(strip_control_characters(str(getattr(completion, "model", None) or "")), 200) or None
+
+
+def _parse_text(choice: Any) -> str:
+    content = getattr(getattr(choice, "message", None), "content", None)
+    return content[:MAX_REPLY_CHARACTERS] if isinstance(content, str) and not _is_refusal(choice) else ""
+
+
+def _is_refusal(choice: Any) -> bool:
+    refusal = getattr(getattr(choice, "message", None), "refusal", None)
+    return bool(refusal) or getattr(choice, "finish_reason", None) == "content_filter"
+
+
+def _parse_count(usage: Any, name: str) -> int | None:
+    count = getattr(usage, name, None)
+    is_valid = isinstance(count, int) and not isinstance(count, bool) and 0 <= count <= _MAX_TOKEN_COUNT
+    return count if is_valid else None
+
+
+def _parse_tokens(choice: Any) -> tuple[Token, ...]:
+    """Return the tokens of a choice with their alternatives; none if the server sends no logprobs."""
+    content = getattr(getattr(choice, "logprobs", None), "content", None)
+    tokens = []
+    for position in content if isinstance(content, list) else []:
+        top = getattr(position, "top_logprobs", None)
+        pairs = [
+            (getattr(alternative, "token", None), getattr(alternative, "logprob", None))
+            for alternative in (top if isinstance(top, list) else [])
+        ]
+        alternatives = {
+            token: math.exp(max(min(logprob, 0.0), _MIN_LOGPROB))
+            for token, logprob in pairs
+            if isinstance(token, str) and isinstance(logprob, (int, float)) and not math.isnan(logprob)
+        }
+        tokens.append(Token(str(getattr(position, "token", "")), alternatives))
+    return tuple(tokens)

@@ -1,0 +1,204 @@
+"""Prompts: templates in ``prompts/``, and the texts of an exchange as the judge sees them.
+
+Templates are text files with a version, followed by messages. Texts are cleaned, truncated, and without echoes of the
+question."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
+
+from germane.exchange import Exchange, Message
+from germane.scorers.base.text import is_blank, strip_control_characters, truncate_utf8
+
+_MESSAGE = re.compile(r"^--- (system|user|assistant)\n", re.MULTILINE)
+_SECTION = re.compile(r"\{#(\w+)\}(.*?)\{/\1\}", re.DOTALL)
+_PLACEHOLDER = re.compile(r"\{(\w+)\}")
+_DELIMITER_KEY = secrets.token_bytes(16)
+MAX_ANSWER_BYTES = 16_000
+"""No tokenizer makes more tokens than bytes."""
+MAX_QUESTION_BYTES = 4_000
+MAX_CONTEXTS_BYTES = 32_000
+"""All contexts together. Each has an equal share; shares that short contexts do not use go to the others."""
+MAX_MESSAGES = 4
+"""Number of earlier messages shown, the latest ones."""
+MAX_MESSAGE_BYTES = 1_000
+MIN_ECHO_WORDS = 3
+"""Shorter questions are not removed, because their words may belong to the answer."""
+_PREFIX_WORDS = 8
+_WORD = re.compile(r"\w+")
+_CLOSING = re.compile(r"[^\w\n]*[?!.:;\uff1f\u3002\u061f][^\w\n]*")
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """Messages with placeholders."""
+
+    version: str
+    messages: tuple[Message, ...]
+    text: str
+    """The unchanged file, which is part of the fingerprint."""
+
+    def fill(self, **values: str) -> list[Message]:
+        """Replace each ``{name}``, and drop ``{#name}...{/name}`` if the value is empty.
+
+        Placeholders inside values are not replaced.
+        """
+
+        def fill_text(text: str) -> str:
+            kept = _SECTION.sub(lambda section: section[2] if values.get(section[1]) else "", text)
+            return _PLACEHOLDER.sub(lambda placeholder: values.get(placeholder[1], placeholder[0]), kept)
+
+        return [Message(message.role, fill_text(message.content)) for message in self.messages]
+
+
+@cache
+def load_prompt(name: str) -> Prompt:
+    """Load ``prompts/<name>.txt``."""
+    text = (files("germane.scorers.prompting") / "prompts" / f"{name}.txt").read_text(encoding="utf-8")
+    head, *parts = _MESSAGE.split(text)
+    messages = tuple(Message(role, content.strip("\n")) for role, content in zip(parts[::2], parts[1::2], strict=True))
+    return Prompt(version=head.removeprefix("version:").strip(), messages=messages, text=text)
+
+
+def delimiter_for(*texts: str) -> str:
+    """Return eight hexadecimal digits that the authors of the texts cannot predict.
+
+    Equal texts get equal delimiters within one process, so that equal requests can be coalesced.
+    """
+    digest = hashlib.blake2b(key=_DELIMITER_KEY, digest_size=4)
+    for text in texts:
+        digest.update(len(text).to_bytes(8))
+        digest.update(text.encode("utf-8", "replace"))
+    return digest.hexdigest()
+
+
+@dataclass(frozen=True)
+class PromptInputs:
+    """What the judge may see of one exchange."""
+
+    question: str
+    answer: str
+    contexts: tuple[str, ...] = ()
+    """The contexts that are not blank, in order."""
+    history: str = ""
+    """The latest earlier messages, one line each; empty without any."""
+    truncated: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """Truncated texts by name, with the number of characters ``shown`` and in total (``of``)."""
+    question_echo_removed: bool = False
+    """Whether repetitions of the question were removed from the answer."""
+
+    @property
+    def is_only_question_echo(self) -> bool:
+        """Whether the answer only repeats the question."""
+        return self.question_echo_removed and not any(character.isalnum() for character in self.answer)
+
+    def template_values(self, **more: str) -> dict[str, str]:
+        """Return the values of a prompt: question, answer, history, an unpredictable delimiter, and ``more``."""
+        values = {"question": self.question, "answer": self.answer, "history": self.history, **more}
+        return {**values, "fence": delimiter_for(*values.values())}
+
+    def details(self, *truncated: Mapping[str, Mapping[str, int]]) -> dict[str, object]:
+        """Return how the texts were changed, for a score's details; ``truncated`` adds further truncations."""
+        cut = {name: dict(sizes) for each in (*truncated, self.truncated) for name, sizes in each.items()}
+        details: dict[str, object] = {"cut": cut} if cut else {}
+        return {**details, "copies_removed": True} if self.question_echo_removed else details
+
+
+def build_prompt_inputs(
+    exchange: Exchange,
+    *,
+    remove_echo: bool = True,
+    max_answer_bytes: int = MAX_ANSWER_BYTES,
+    include_contexts: bool = True,
+) -> PromptInputs:
+    """Prepare the texts of an exchange; ``remove_echo`` removes repetitions of the question from the answer."""
+    question = strip_control_characters(exchange.question or "")
+    original_answer = strip_control_characters(exchange.answer or "")
+    answer = remove_question_echo(original_answer, question) if remove_echo else original_answer
+    contexts = [
+        strip_control_characters(context.text)
+        for context in exchange.contexts
+        if include_contexts and not is_blank(context.text)
+    ]
+    shown_contexts = _truncate_together(contexts, MAX_CONTEXTS_BYTES)
+    texts = {
+        "question": (truncate_utf8(question, MAX_QUESTION_BYTES), question),
+        "answer": (truncate_utf8(answer, max_answer_bytes), answer),
+        **{f"context {n}": pair for n, pair in enumerate(zip(shown_contexts, contexts, strict=True))},
+    }
+    messages = [message for message in exchange.history if not is_blank(message.content)][-MAX_MESSAGES:]
+    return PromptInputs(
+        question=texts["question"][0],
+        answer=texts["answer"][0],
+        contexts=tuple(shown_contexts),
+        history="\n".join(
+            f"{strip_control_characters(message.role)}: "
+            + truncate_utf8(" ".join(strip_control_characters(message.content).split()), MAX_MESSAGE_BYTES)
+            for message in messages
+        ),
+        truncated={
+            name: {"shown": len(shown), "of": len(whole)} for name, (shown, whole) in texts.items() if shown != whole
+        },
+        question_echo_removed=answer != original_answer,
+    )
+
+
+def remove_question_echo(answer: str, question: str) -> str:
+    """Replace every repetition of the question in the answer, with its closing punctuation, by a space.
+
+    A repetition has all words of the question in order; case and punctuation may differ. Paraphrases stay. The time
+    grows with the sum of the lengths of the texts, not with their product.
+    """
+    question_words = [match[0].casefold() for match in _WORD.finditer(question)]
+    if len(question_words) < MIN_ECHO_WORDS:
+        return answer
+    # Usually false, so that most long answers need not be split into words.
+    folded = answer.casefold()
+    if not all(word in folded for word in question_words[:_PREFIX_WORDS]):
+        return answer
+    answer_words = list(_WORD.finditer(answer))
+    pieces, start = [], 0
+    for first in _find_sequence([match[0].casefold() for match in answer_words], question_words):
+        pieces.append(answer[start : answer_words[first].start()])
+        start = answer_words[first + len(question_words) - 1].end()
+        if closing := _CLOSING.match(answer, start):
+            start = closing.end()
+    return " ".join([*pieces, answer[start:]]) if pieces else answer
+
+
+def _find_sequence(words: list[str], sequence: list[str]) -> list[int]:
+    """Return the indexes at which ``sequence`` occurs in the words, without overlaps.
+
+    Both become lines of text, so that ``str.find`` does the search.
+    """
+    text, wanted = "".join(f"{word}\n" for word in words), "".join(f"{word}\n" for word in sequence)
+
+    def find(start: int) -> int:
+        """Return the position of ``wanted`` as whole lines, or -1."""
+        if text.startswith(wanted, start):
+            return start
+        position = text.find("\n" + wanted, start)
+        return position + 1 if position >= 0 else -1
+
+    index, start, indexes = 0, 0, []
+    while (position := find(start)) >= 0:
+        index += text.count("\n", start, position)
+        indexes.append(index)
+        index, start = index + len(sequence), position + len(wanted)
+    return indexes
+
+
+def _truncate_together(texts: list[str], max_bytes: int) -> list[str]:
+    """Truncate the texts to a common limit. Short texts stay whole, and the others share the bytes that they leave."""
+    remaining, truncated = max_bytes, [""] * len(texts)
+    shortest_first = sorted(range(len(texts)), key=lambda index: len(texts[index]))
+    for unassigned, index in zip(range(len(texts), 0, -1), shortest_first, strict=True):
+        truncated[index] = truncate_utf8(texts[index], remaining // unassigned)
+        remaining -= len(truncated[index].encode("utf-8", "replace"))
+    return truncated
