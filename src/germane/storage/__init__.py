@@ -8,12 +8,17 @@ from germane.storage.alerting.baselines import (
     BaselineReason,
     BaselineStore,
     BaselineVersion,
+)
+from germane.storage.alerting.detectors import (
+    MAX_SCORING_DELAY,
+    DetectorScore,
+    DetectorScoreQuery,
     DetectorState,
     DetectorStore,
 )
 from germane.storage.alerting.notifications import ChannelQueue, DeliveryOutcome, NotificationRecord, NotificationStore
 from germane.storage.alerting.scoring_flow import FailingTasks, ScoringFlow
-from germane.storage.answers.detail import AnswerDetail, Disagreement
+from germane.storage.answers.detail import AnswerDetail
 from germane.storage.answers.filter import (
     Answer,
     AnswerCursor,
@@ -24,10 +29,9 @@ from germane.storage.answers.filter import (
     MatchCount,
     TaskStatus,
 )
-from germane.storage.answers.readers import RowCounts, ScoredExchange
 from germane.storage.answers.search import AnswerNeighbors
-from germane.storage.answers.store_answers import AnswerReader, AnswerStore
-from germane.storage.answers.store_labels import LabelReader, LabelStore
+from germane.storage.answers.store_answers import AnswerReader, AnswerStore, RowCounts, ScoredExchange
+from germane.storage.answers.store_labels import Disagreement, LabelReader, LabelStore
 from germane.storage.calibration_cache import CalibrationCache
 from germane.storage.cluster.workers import MAX_JOB_RUNS, JobRun, JobRuns, Worker, WorkerHeartbeat
 from germane.storage.counts.tally import Coverage
@@ -39,7 +43,6 @@ from germane.storage.ingest.writer import ExchangeWriter
 from germane.storage.queue.assign import SamplingDecision
 from germane.storage.queue.backlog import BACKLOG_COUNT_LIMIT, Backlog, OpenTasks, OutstandingWork
 from germane.storage.queue.candidates import Candidate, SamplerStep, SelectedCandidate
-from germane.storage.queue.detector_inbox import MAX_SCORING_DELAY, DetectorScore, DetectorScoreQuery
 from germane.storage.queue.feedback import LabeledExchange
 from germane.storage.queue.health import RetrySummary, SamplingReasonCount, SamplingSummary, ScoringHealth
 from germane.storage.queue.rescore import RescoreResult

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from datetime import datetime
 
 from germane.storage.alerting.alerts import AlertStore
-from germane.storage.alerting.baselines import BaselineStore, DetectorStore
+from germane.storage.alerting.baselines import BaselineStore
+from germane.storage.alerting.detectors import DetectorStore
 from germane.storage.alerting.notifications import NotificationStore
 from germane.storage.answers.store_answers import AnswerStore
 from germane.storage.answers.store_labels import LabelStore

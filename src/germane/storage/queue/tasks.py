@@ -34,6 +34,7 @@ from sqlalchemy import (
 
 from germane.exchange import Exchange
 from germane.score import Score, UnscoredReason
+from germane.storage.alerting import detectors
 from germane.storage.counts.tally import TallyChanges
 from germane.storage.db.mappers import (
     SCORE_COLUMNS,
@@ -45,7 +46,6 @@ from germane.storage.db.mappers import (
 )
 from germane.storage.db.sanitize import clean_text
 from germane.storage.db.tables import exchange, score, scoring_task
-from germane.storage.queue import detector_inbox
 
 Result = tuple["ScoringTask", Score]
 
@@ -107,9 +107,7 @@ def write_results(
     _delete_replaced(connection, [row for row, _ in made if row["scored_as"]])
     bulk_insert(connection, score, SCORE_COLUMNS, [score_values(row, found, now, stamp) for row, found in made])
     # Rescored answers were chosen by a person: the detector must not see them.
-    detector_inbox.insert_scores(
-        connection, [(row, found) for row, found in made if row["scored_as"] is None], now, stamp
-    )
+    detectors.insert_scores(connection, [(row, found) for row, found in made if row["scored_as"] is None], now, stamp)
     tally_changes.apply(connection, process)
 
 
