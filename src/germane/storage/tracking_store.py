@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 
+from germane.calibration import Calibration
+from germane.errors import StorageError
 from germane.storage.alerting.alerts import AlertStore
 from germane.storage.alerting.baselines import BaselineStore
 from germane.storage.alerting.detectors import DetectorStore
 from germane.storage.alerting.notifications import NotificationStore
 from germane.storage.answers.store_answers import AnswerStore
 from germane.storage.answers.store_labels import LabelStore
+from germane.storage.cluster.workers import WorkerStore
 from germane.storage.counts import dirty_hours, tally
 from germane.storage.db import migrate
 from germane.storage.db.commit_events import CommitListener
@@ -19,13 +23,14 @@ from germane.storage.db.engine import Database
 from germane.storage.ingest.store_exchanges import ExchangeStore
 from germane.storage.queue.store_sampling import SamplingStore
 from germane.storage.queue.store_tasks import TaskQueue
-from germane.storage.queue.store_workers import WorkerStore
 from germane.storage.quota.store_quota import QuotaStore
 from germane.storage.retention.integrity_check import IntegrityChecker
 from germane.storage.retention.store_retention import RetentionStore
 from germane.storage.transfer.store_transfer import TransferStore
 from germane.storage.trends.rollup import RollupStore
 from germane.storage.trends.store_trends import TrendStore
+
+logger = logging.getLogger("germane.storage")
 
 
 class TrackingStore:
@@ -109,3 +114,33 @@ class TrackingStore:
     def close(self) -> None:
         """Close the connections. The next call opens new ones."""
         self._database.close()
+
+
+class CalibrationCache(Mapping[tuple[str, str], Calibration]):
+    """Calibrations by embedder and scorer. They are loaded once, for the first score; empty until that succeeds."""
+
+    def __init__(self, store: TrackingStore) -> None:
+        self._store = store
+        self._calibrations: dict[tuple[str, str], Calibration] | None = None
+        self._has_warned = False
+
+    def __getitem__(self, key: tuple[str, str]) -> Calibration:
+        return self._load()[key]
+
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        return iter(self._load())
+
+    def __len__(self) -> int:
+        return len(self._load())
+
+    def _load(self) -> dict[tuple[str, str], Calibration]:
+        if self._calibrations is None:
+            try:
+                stored = self._store.labels.list_calibrations()
+            except StorageError as error:
+                if not self._has_warned:
+                    self._has_warned = True
+                    logger.warning("labels are not calibrated until the database is readable: %s", error)
+                return {}
+            self._calibrations = {(one.embedder, one.scorer): one for one in stored}
+        return self._calibrations

@@ -18,7 +18,6 @@ from germane.storage.answers.search import AnswerNeighbors
 from germane.storage.db.component import StoreComponent
 from germane.storage.db.mappers import exchange_from_row, score_from_row
 from germane.storage.db.tables import exchange, score, scoring_task
-from germane.storage.quota import traffic_forecast
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +189,13 @@ class AnswerStore(AnswerReader):
             return detail.load_detail(connection, exchange_id)
 
     def sample_exchanges(self, *, since: datetime, limit: int) -> list[Exchange]:
-        """Return a uniform sample of the exchanges since then, oldest first. Repeated calls return the same sample."""
+        """Return a uniform sample of the exchanges since then, oldest first. Repeated calls return the same sample.
+
+        Exchanges without text are left out: the sample shows how long texts are.
+        """
+        query = select(exchange.c.id).where(exchange.c.started_at >= since, exchange.c.erased_at.is_(None))
+        query = query.order_by(exchange.c.sampling_key).limit(limit)
         with self._database.read() as connection:
-            return traffic_forecast.sample_exchanges(connection, since, limit)
+            ids = list(connection.execute(query).scalars())
+            rows = connection.execute(select(exchange).where(exchange.c.id.in_(ids))).mappings()
+            return sorted(map(exchange_from_row, rows), key=lambda sampled: (sampled.started_at, sampled.id))

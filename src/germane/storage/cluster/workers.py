@@ -1,8 +1,8 @@
-"""Worker processes: their heartbeats, job runs and task leases."""
+"""Worker processes: their heartbeats, job runs and leases."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
@@ -10,10 +10,14 @@ from typing import Any, Final
 from sqlalchemy import Connection, Insert, Table, bindparam, delete, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
+from germane.storage.cluster import leases
+from germane.storage.db.component import StoreComponent
 from germane.storage.db.mappers import batched
 from germane.storage.db.sanitize import clean_text
 from germane.storage.db.tables import job, scoring_task, worker
 
+ORPHANED_AFTER: Final = timedelta(hours=1)
+"""A scorer that no process has run for this time is orphaned."""
 MAX_JOB_RUNS: Final = 50
 """Stored runs of each job."""
 _MAX_RESET_TASKS: Final = 1000
@@ -31,6 +35,20 @@ class JobRun:
     """Duration."""
     problem: str | None = None
     """The error, without user data; None on success."""
+
+    @classmethod
+    def from_list(cls, values: Sequence[Any]) -> JobRun:
+        """Return the run of a stored list."""
+        return cls(
+            started_at=datetime.fromtimestamp(values[0] / _MILLISECONDS, UTC),
+            seconds=values[1] / _MILLISECONDS,
+            problem=values[2] if len(values) > 2 else None,
+        )
+
+    def as_list(self) -> list[Any]:
+        """Return start and duration in milliseconds and the problem, if any, for storage."""
+        times = [round(self.started_at.timestamp() * _MILLISECONDS), round(self.seconds * _MILLISECONDS)]
+        return times if self.problem is None else [*times, clean_text(self.problem)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,70 +107,6 @@ class Worker(WorkerHeartbeat):
     """Time of the latest heartbeat, in UTC; on PostgreSQL by the server's clock."""
 
 
-def record_heartbeat(
-    connection: Connection,
-    heartbeat: WorkerHeartbeat,
-    held: Collection[int],
-    lease: timedelta,
-    max_wait: timedelta,
-    now: datetime,
-) -> int:
-    """Write a heartbeat and renew the leases of the worker's tasks.
-
-    Tasks of its scorers that are scheduled later than the longest wait were scheduled by a clock that has been set
-    back since. They are rescheduled to now, or, if they are running, to the end of a lease.
-
-    Args:
-        connection: A transaction that writes.
-        heartbeat: The report.
-        held: Ids of the tasks that the worker is scoring.
-        lease: Length of a task lease.
-        max_wait: The longest time that a task may be postponed.
-        now: The current time.
-
-    Returns:
-        The number of renewed leases. Tasks that another worker has taken over are not renewed.
-    """
-    renewed = sum(_renew_leases(connection, heartbeat.id, ids, now + lease) for ids in batched(sorted(held)))
-    _reschedule(connection, heartbeat.scorers, lease, max(max_wait, lease), now)
-    values = {
-        "id": heartbeat.id,
-        "host": clean_text(heartbeat.host),
-        "pid": heartbeat.pid,
-        "service": clean_text(heartbeat.service),
-        "version": heartbeat.version,
-        "scorers": dict(heartbeat.scorers),
-        "concurrency": heartbeat.concurrency,
-        "in_flight": heartbeat.in_flight,
-        "problem": clean_text(heartbeat.problem),
-        "started_at": now,
-        "seen_at": now,
-    }
-    connection.execute(_UPSERT_WORKER[connection.dialect.name], values)
-    save_jobs(connection, heartbeat.id, heartbeat.jobs)
-    return renewed
-
-
-def _renew_leases(connection: Connection, owner: str, ids: Collection[int], lease_end: datetime) -> int:
-    rows = connection.execute(_RUNNING.where(scoring_task.c.id.in_(ids)))
-    owned = [row.id for row in rows if row.lease_owner == owner]
-    if owned:
-        connection.execute(_RENEW.where(scoring_task.c.id.in_(owned)), {"lease_end": lease_end})
-    return len(owned)
-
-
-def _reschedule(
-    connection: Connection, scorers: Mapping[str, str], lease: timedelta, max_wait: timedelta, now: datetime
-) -> None:
-    for scorer, fingerprint in scorers.items():
-        values = {"scorer": scorer, "fingerprint": fingerprint, "latest": now + max_wait}
-        rows = connection.execute(_TOO_LATE, values).all()
-        for ids in batched([row.id for row in rows if row.state != "running"]):
-            connection.execute(update(scoring_task).where(scoring_task.c.id.in_(ids)).values(not_before=now))
-        for ids in batched([row.id for row in rows if row.state == "running"]):
-            connection.execute(_RENEW.where(scoring_task.c.id.in_(ids)), {"lease_end": now + lease})
-
-
 def load_workers(connection: Connection, since: datetime | None = None) -> list[Worker]:
     """Return the workers with a heartbeat since a time, latest heartbeat first."""
     query = select(worker).order_by(worker.c.seen_at.desc(), worker.c.id)
@@ -161,48 +115,109 @@ def load_workers(connection: Connection, since: datetime | None = None) -> list[
     return [Worker(**row) for row in connection.execute(query).mappings()]
 
 
-def deregister(connection: Connection, owner: str) -> None:
-    """Delete a worker that stops, and its jobs."""
-    connection.execute(delete(job).where(job.c.process == owner))
-    connection.execute(delete(worker).where(worker.c.id == owner))
+class WorkerStore(StoreComponent):
+    """Heartbeats of worker processes, and leases that one process at a time holds."""
 
+    def heartbeat(
+        self,
+        presence: WorkerHeartbeat,
+        held: Collection[int],
+        *,
+        lease: timedelta,
+        longest_wait: timedelta = ORPHANED_AFTER,
+    ) -> int:
+        """Register a worker process and renew the leases of its tasks; return the number of renewed leases.
 
-def save_jobs(connection: Connection, process: str, jobs: Iterable[JobRuns]) -> None:
-    """Write the latest runs of a process's jobs."""
-    rows = [
-        {
-            "process": process,
-            "name": one.name,
-            "every": one.every,
-            "runs": list(map(_encode_run, one.runs[-MAX_JOB_RUNS:])),
-        }
-        for one in jobs
-    ]
-    if rows:
-        connection.execute(_UPSERT_JOB[connection.dialect.name], rows)
+        Args:
+            presence: The process. Its id is the owner of the leases.
+            held: Ids of the tasks in progress. Tasks that another owner has claimed since are left alone.
+            lease: New duration of the leases.
+            longest_wait: Maximum delay of a retry. A task of this worker's scorers that is postponed for longer was
+                dated by a clock that has been set back; it becomes due.
+        """
+        with self._database.write() as connection:
+            now = self._context.now(connection)
+            renewed = 0
+            for ids in batched(sorted(held)):
+                rows = connection.execute(_RUNNING.where(scoring_task.c.id.in_(ids)))
+                owned = [row.id for row in rows if row.lease_owner == presence.id]
+                if owned:
+                    connection.execute(_RENEW.where(scoring_task.c.id.in_(owned)), {"lease_end": now + lease})
+                renewed += len(owned)
+            # Dated by a clock that has been set back: pending tasks become due, running ones at the end of a lease.
+            latest = now + max(longest_wait, lease)
+            for scorer, fingerprint in presence.scorers.items():
+                values = {"scorer": scorer, "fingerprint": fingerprint, "latest": latest}
+                tasks = connection.execute(_TOO_LATE, values).all()
+                for ids in batched([task.id for task in tasks if task.state != "running"]):
+                    connection.execute(update(scoring_task).where(scoring_task.c.id.in_(ids)).values(not_before=now))
+                for ids in batched([task.id for task in tasks if task.state == "running"]):
+                    connection.execute(_RENEW.where(scoring_task.c.id.in_(ids)), {"lease_end": now + lease})
+            reported = {
+                "id": presence.id,
+                "host": clean_text(presence.host),
+                "pid": presence.pid,
+                "service": clean_text(presence.service),
+                "version": presence.version,
+                "scorers": dict(presence.scorers),
+                "concurrency": presence.concurrency,
+                "in_flight": presence.in_flight,
+                "problem": clean_text(presence.problem),
+                "started_at": now,
+                "seen_at": now,
+            }
+            connection.execute(_UPSERT_WORKER[connection.dialect.name], reported)
+            jobs = [
+                {
+                    "process": presence.id,
+                    "name": one.name,
+                    "every": one.every,
+                    "runs": [run.as_list() for run in one.runs[-MAX_JOB_RUNS:]],
+                }
+                for one in presence.jobs
+            ]
+            if jobs:
+                connection.execute(_UPSERT_JOB[connection.dialect.name], jobs)
+            return renewed
 
+    def deregister_worker(self, owner: str) -> None:
+        """Delete a process that ends, and its jobs."""
+        with self._database.write() as connection:
+            connection.execute(delete(job).where(job.c.process == owner))
+            connection.execute(delete(worker).where(worker.c.id == owner))
 
-def load_jobs(connection: Connection, process: str | None = None) -> list[JobRuns]:
-    """Return the jobs of one process or of all, by process and name."""
-    query = select(job).order_by(job.c.process, job.c.name)
-    rows = connection.execute(query if process is None else query.where(job.c.process == process)).all()
-    return [
-        JobRuns(process=row.process, name=row.name, every=row.every, runs=tuple(map(_decode_run, row.runs)))
-        for row in rows
-    ]
+    def list_workers(self, *, within: timedelta | None = None) -> list[Worker]:
+        """Return the worker processes, latest heartbeat first.
 
+        A process that was killed stays listed for a day.
 
-def _encode_run(run: JobRun) -> list[Any]:
-    started, took = round(run.started_at.timestamp() * _MILLISECONDS), round(run.seconds * _MILLISECONDS)
-    return [started, took] if run.problem is None else [started, took, clean_text(run.problem)]
+        Args:
+            within: Only processes with a heartbeat within this time.
+        """
+        with self._database.read() as connection:
+            since = None if within is None else self._context.now(connection) - within
+            return load_workers(connection, since)
 
+    def list_job_runs(self, process: str | None = None) -> list[JobRuns]:
+        """Return the last 50 runs of each periodic job, by process and name.
 
-def _decode_run(values: Sequence[Any]) -> JobRun:
-    return JobRun(
-        started_at=datetime.fromtimestamp(values[0] / _MILLISECONDS, UTC),
-        seconds=values[1] / _MILLISECONDS,
-        problem=values[2] if len(values) > 2 else None,
-    )
+        Args:
+            process: Only jobs of the process with this id.
+        """
+        query = select(job).order_by(job.c.process, job.c.name)
+        if process is not None:
+            query = query.where(job.c.process == process)
+        with self._database.read() as connection:
+            rows = connection.execute(query).all()
+        return [
+            JobRuns(process=row.process, name=row.name, every=row.every, runs=tuple(map(JobRun.from_list, row.runs)))
+            for row in rows
+        ]
+
+    def acquire_lease(self, name: str, owner: str, *, ttl: timedelta) -> bool:
+        """Acquire or renew the lease ``name``; return False while another owner holds it."""
+        with self._database.write() as connection:
+            return leases.acquire_lease(connection, name, owner, ttl, self._context.now(connection))
 
 
 def _upserts(table: Table, key: Sequence[str], columns: Sequence[str]) -> dict[str, Insert]:

@@ -6,8 +6,9 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -194,23 +195,22 @@ class Database:
 
     def enable_wal(self) -> None:
         """Switch the SQLite file to the write-ahead log, which lets readers continue while a transaction writes."""
-        if self.dialect == "sqlite":
-            with self._in_use(), self.engine.connect() as connection:
-                self._switch_to_wal(connection.connection.cursor())
-
-    def _switch_to_wal(self, cursor: Any) -> None:
+        if self.dialect != "sqlite":
+            return
         deadline = time.monotonic() + BUSY_TIMEOUT
-        while True:
-            try:
-                cursor.execute("PRAGMA journal_mode = WAL")
-            except sqlite3.OperationalError as error:  # the pragma does not wait for writers, unlike a transaction
-                if time.monotonic() > deadline:
-                    raise DatabaseUnreachable(f"{self.name} failed: {error}") from None
-            else:
-                return
-            with suppress(sqlite3.OperationalError):
-                cursor.execute("BEGIN EXCLUSIVE")
-                cursor.execute("COMMIT")
+        with self._in_use(), self.engine.connect() as connection:
+            cursor = connection.connection.cursor()
+            while True:
+                try:
+                    cursor.execute("PRAGMA journal_mode = WAL")
+                except sqlite3.OperationalError as error:  # the pragma does not wait for writers, unlike a transaction
+                    if time.monotonic() > deadline:
+                        raise DatabaseUnreachable(f"{self.name} failed: {error}") from None
+                else:
+                    return
+                with suppress(sqlite3.OperationalError):
+                    cursor.execute("BEGIN EXCLUSIVE")
+                    cursor.execute("COMMIT")
 
     def before_fork(self) -> None:
         """Close the connections to an SQLite file once no transaction runs, and open none until the fork is done."""
@@ -245,23 +245,17 @@ class Database:
 _databases: WeakSet[Database] = WeakSet()
 
 
-def _before_fork() -> None:
+def _for_each_database(method: Callable[[Database], None]) -> None:
     for database in list(_databases):
-        database.before_fork()
-
-
-def _after_fork_in_parent() -> None:
-    for database in list(_databases):
-        database.after_fork_in_parent()
-
-
-def _after_fork_in_child() -> None:
-    for database in list(_databases):
-        database.after_fork_in_child()
+        method(database)
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child)
+    os.register_at_fork(
+        before=partial(_for_each_database, Database.before_fork),
+        after_in_parent=partial(_for_each_database, Database.after_fork_in_parent),
+        after_in_child=partial(_for_each_database, Database.after_fork_in_child),
+    )
 
 
 def _parse_url(url: str) -> URL:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import Connection, Row, bindparam, exists, func, literal_column, select, tuple_, update
+from sqlalchemy import Connection, bindparam, exists, func, literal_column, select, tuple_, update
 
 from germane.score import UnscoredReason
 from germane.storage.cluster import leases
@@ -114,8 +114,10 @@ def skip_candidates(
     there, tally_changes = _locked(connection, sorted(passed)), TallyChanges()
     _decide(connection, {exchange_id: (passed[exchange_id], reason.value) for exchange_id in there})
     for ids in batched(there):
-        tasks = connection.execute(_TASKS.where(scoring_task.c.exchange_id.in_(ids))).all()
-        _count(tally_changes, tasks, reason)
+        tasks = connection.execute(_TASKS.where(scoring_task.c.exchange_id.in_(ids)))
+        for service, route, scorer, started_at in tasks:
+            tally_changes.add(started_at, (service, route, scorer), "pending", by=-1)
+            tally_changes.add(started_at, (service, route, scorer), reason.state, reason.value)
         waiting = scoring_task.c.exchange_id.in_(ids), *_WAITING
         connection.execute(update(scoring_task).where(*waiting).values(state=reason.state, reason=reason.value))
     tally_changes.apply(connection, process)
@@ -126,12 +128,6 @@ def remove_from_pool(connection: Connection, ids: Sequence[str]) -> None:
     """Remove locked exchanges without a waiting task from the pool."""
     for some in batched(ids):
         connection.execute(_TAKE_OUT.where(exchange.c.id.in_(some)))
-
-
-def _count(tally_changes: TallyChanges, tasks: Sequence[Row[str, str, str, datetime]], reason: UnscoredReason) -> None:
-    for service, route, scorer, started_at in tasks:
-        tally_changes.add(started_at, (service, route, scorer), "pending", by=-1)
-        tally_changes.add(started_at, (service, route, scorer), reason.state, reason.value)
 
 
 # Only tasks of candidates are pending without a due time.

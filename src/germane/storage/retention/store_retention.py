@@ -14,7 +14,7 @@ from sqlalchemy import Connection
 from germane.errors import UsageError
 from germane.storage.db.batches import PruneBatch, PruneResult, RowCursor
 from germane.storage.db.component import StoreComponent
-from germane.storage.queue import feedback_requeue
+from germane.storage.queue import feedback
 from germane.storage.retention import expire, forget, orphans, size
 from germane.storage.retention.forget import DataSubject
 
@@ -101,8 +101,8 @@ class RetentionStore(StoreComponent):
                 walk = _Walk(batch, youngest)
                 while not walk.ended and not stopping() and self.measure_size(max_size) > max_size:
                     total += self._walk(walk, stopping, _STEPS_PER_SIZE_CHECK[self._database.dialect])
-        unmatched_since = self._context.read_clock() - feedback_requeue.LABEL_TIMEOUT
-        self._walk(_Walk(feedback_requeue.abandon_unmatched, unmatched_since), stopping)
+        unmatched_since = self._context.read_clock() - feedback.LABEL_TIMEOUT
+        self._walk(_Walk(feedback.abandon_unmatched, unmatched_since), stopping)
         return total + self._repeat(orphans.delete_workers, self._context.read_clock(), stopping)
 
     def forget(
