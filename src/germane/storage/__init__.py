@@ -65,7 +65,6 @@ from germane.storage.retention.integrity_check import DiskUsage, IntegrityChecke
 from germane.storage.retention.store_retention import RetentionStore
 from germane.storage.stats.estimate import MIN_SAMPLES, Estimate, WeightedSums, estimate_mean, mean_interval, t_quantile
 from germane.storage.stats.histogram import Histogram
-from germane.storage.stats.models import Bucket, CoverageBucket, RouteMean, RouteSummary, ServiceSummary, WindowSummary
 from germane.storage.stats.two_sample import (
     Comparison,
     ComparisonFinding,
@@ -75,13 +74,19 @@ from germane.storage.stats.two_sample import (
 )
 from germane.storage.store import Store
 from germane.storage.tracking_store import CalibrationCache, TrackingStore
-from germane.storage.transfer.export import ExportSelection
-from germane.storage.transfer.import_ import ImportResult
 from germane.storage.transfer.record import DroppedCount, ExchangeRecord, dump_line, parse_line
-from germane.storage.transfer.store_transfer import TransferStore
+from germane.storage.transfer.store_transfer import ExportSelection, ImportResult, TransferStore
 from germane.storage.trends.comparisons import compare_summaries
 from germane.storage.trends.rollup import RollupStore
 from germane.storage.trends.store_trends import TrendReader, TrendStore
+from germane.storage.trends.summaries import (
+    Bucket,
+    CoverageBucket,
+    RouteMean,
+    RouteSummary,
+    ServiceSummary,
+    WindowSummary,
+)
 
 __all__ = [
     "BACKLOG_COUNT_LIMIT",

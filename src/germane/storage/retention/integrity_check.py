@@ -96,7 +96,12 @@ class IntegrityChecker(StoreComponent):
         """
         with self._database.read(snapshot=True) as connection:
             dirty = dirty_hours.newest_dirty(connection, None, END)
-            recomputed = _choose_hours(connection, set(dirty), hours)
+            query = select(rollup_count.c.start).distinct().where(rollup_count.c.span == HOUR)
+            dirty_set = set(dirty)
+            starts = connection.execute(query.order_by(rollup_count.c.start.desc())).scalars()
+            clean = [start for start in starts if start not in dirty_set]
+            newest, older = clean[: hours - hours // 2], clean[hours - hours // 2 :]
+            recomputed = newest + older[:: max(1, -(-len(older) // max(1, hours // 2)))]
             mismatches, counted = _check_tally(connection)
             return IntegrityReport(
                 damage=_find_damage(connection, quick=quick),
@@ -166,34 +171,24 @@ def _check_tally(connection: Connection) -> tuple[list[TallyMismatch], int]:
     return [one for one in sums if one.seen != one.accounted][:_MAX_REPORTED], len(rows)
 
 
-def _choose_hours(connection: Connection, dirty: set[datetime], limit: int) -> list[datetime]:
-    """Return rolled-up hours that are not dirty, newest first."""
-    query = select(rollup_count.c.start).distinct().where(rollup_count.c.span == HOUR)
-    starts = connection.execute(query.order_by(rollup_count.c.start.desc())).scalars().all()
-    clean = [start for start in starts if start not in dirty]
-    newest, older = clean[: limit - limit // 2], clean[limit - limit // 2 :]
-    step = max(1, -(-len(older) // max(1, limit // 2)))
-    return newest + older[::step]
-
-
 def _is_wrong(connection: Connection, hour: datetime) -> bool:
     """Whether the rollups of an hour differ from the sums of its rows."""
     names = dimensions.rolled_dimensions(connection)
     sums = compute_hour(connection, hour, (), names)
     for table, rows in ((rollup, sums.scores), (rollup_count, sums.counts), (rollup_proxy, sums.proxies)):
-        # The index on rollups starts with the dimension.
-        wanted = table.c.dimension.in_(["", dimensions.ROUTE, *(names if table is rollup else ())])
+        wanted = dimensions.dimension_condition(table, names)
         stored = connection.execute(select(table).where(table.c.span == HOUR, table.c.start == hour, wanted)).mappings()
         before, after = _by_key(table, map(dict, stored)), _by_key(table, rows)
-        if before.keys() != after.keys() or not all(_equal(before[key], after[key]) for key in before):
+        if before.keys() != after.keys():
             return True
+        for key, recomputed in after.items():
+            for name, value in recomputed.items():
+                if isinstance(value, (int, float)) and not math.isclose(
+                    before[key][name], value, rel_tol=_TOLERANCE, abs_tol=_TOLERANCE
+                ):
+                    return True
     return False
 
 
 def _by_key(table: Table, rows: Iterable[Mapping[str, Any]]) -> dict[tuple[Any, ...], Mapping[str, Any]]:
     return {tuple(row[name] for name in _ROLLUP_KEYS[table]): row for row in rows}
-
-
-def _equal(stored: Mapping[str, Any], recomputed: Mapping[str, Any]) -> bool:
-    numbers = [name for name, value in recomputed.items() if isinstance(value, (int, float))]
-    return all(math.isclose(stored[name], recomputed[name], rel_tol=_TOLERANCE, abs_tol=_TOLERANCE) for name in numbers)

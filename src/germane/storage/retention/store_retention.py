@@ -15,7 +15,7 @@ from germane.errors import UsageError
 from germane.storage.db.batches import PruneBatch, PruneResult, RowCursor
 from germane.storage.db.component import StoreComponent
 from germane.storage.queue import feedback
-from germane.storage.retention import expire, forget, orphans, size
+from germane.storage.retention import expire, forget, size
 from germane.storage.retention.forget import DataSubject
 
 BatchStep = Callable[[Connection, str, datetime, RowCursor | None, datetime], PruneBatch]
@@ -27,14 +27,14 @@ MIN_AGE: Final = timedelta(hours=1)
 _STEPS_PER_SIZE_CHECK: Final = {"sqlite": 1, "postgresql": 5}
 """Transactions between two measurements of the size, each of which reads some thousand pages on PostgreSQL."""
 _ORPHAN_STEPS: Final[tuple[OrphanStep, ...]] = (
-    orphans.delete_feedback,
-    orphans.delete_scores,
-    orphans.delete_counts,
-    orphans.delete_budget_days,
-    orphans.delete_markers,
-    orphans.delete_alerts,
-    orphans.delete_notifications,
-    orphans.delete_silences,
+    expire.delete_feedback,
+    expire.delete_scores,
+    expire.delete_counts,
+    expire.delete_budget_days,
+    expire.delete_markers,
+    expire.delete_alerts,
+    expire.delete_notifications,
+    expire.delete_silences,
 )
 
 
@@ -81,10 +81,7 @@ class RetentionStore(StoreComponent):
         before, texts_before = _at_most(before, now), _at_most(texts_before, now)
         if dry_run:
             with self._database.read() as connection:
-                total = expire.count_expired_rows(connection, texts_before, before)
-                if before is not None:
-                    total += PruneResult(counts=orphans.count_minutes(connection, before))
-                return total
+                return expire.count_expired_rows(connection, texts_before, before)
         total = PruneResult()
         if before is not None:
             total += self._walk(_Walk(expire.delete_batch, before), stopping)
@@ -92,7 +89,7 @@ class RetentionStore(StoreComponent):
                 total += self._repeat(step, before, stopping)
         if texts_before is not None:
             total += self._walk(_Walk(expire.erase_batch, texts_before), stopping)
-            total += self._repeat(orphans.erase_comments, texts_before, stopping)
+            total += self._repeat(expire.erase_comments, texts_before, stopping)
         if self._context.erase_after_scoring:
             total += self._walk(_Walk(expire.erase_scored_batch, self._context.read_clock()), stopping)
         if max_size is not None:
@@ -103,7 +100,7 @@ class RetentionStore(StoreComponent):
                     total += self._walk(walk, stopping, _STEPS_PER_SIZE_CHECK[self._database.dialect])
         unmatched_since = self._context.read_clock() - feedback.LABEL_TIMEOUT
         self._walk(_Walk(feedback.abandon_unmatched, unmatched_since), stopping)
-        return total + self._repeat(orphans.delete_workers, self._context.read_clock(), stopping)
+        return total + self._repeat(expire.delete_workers, self._context.read_clock(), stopping)
 
     def forget(
         self,

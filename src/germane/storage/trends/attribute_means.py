@@ -13,7 +13,7 @@ from sqlalchemy import Connection, select
 from germane.score import BANDS, LOW_SCORE, LOWEST_BAND
 from germane.storage.db.tables import exchange, score
 from germane.storage.stats.estimate import Estimate, WeightedSums, estimate_mean
-from germane.storage.stats.models import RouteMean
+from germane.storage.trends.summaries import RouteMean
 
 Key = tuple[str, str, str, str]
 """Service, route, scorer, fingerprint."""

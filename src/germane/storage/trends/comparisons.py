@@ -7,7 +7,6 @@ from dataclasses import replace
 from datetime import UTC
 
 from germane.errors import UsageError
-from germane.storage.stats.models import RouteSummary
 from germane.storage.stats.two_sample import (
     Comparison,
     Comparisons,
@@ -19,6 +18,7 @@ from germane.storage.stats.two_sample import (
     mean_difference,
     standardize,
 )
+from germane.storage.trends.summaries import RouteSummary
 
 Line = tuple[str, str, str, str]
 """Service, route, scorer and fingerprint."""
