@@ -32,7 +32,6 @@ from germane.storage.answers.filter import (
 from germane.storage.answers.search import AnswerNeighbors
 from germane.storage.answers.store_answers import AnswerReader, AnswerStore, RowCounts, ScoredExchange
 from germane.storage.answers.store_labels import Disagreement, LabelReader, LabelStore
-from germane.storage.cluster.workers import MAX_JOB_RUNS, JobRun, JobRuns, Worker, WorkerHeartbeat, WorkerStore
 from germane.storage.counts.tally import Coverage
 from germane.storage.db.batches import PruneResult
 from germane.storage.db.component import StoreContext, utc_now
@@ -72,8 +71,7 @@ from germane.storage.stats.two_sample import (
     TimeWindow,
     mark_significant_drops,
 )
-from germane.storage.store import Store
-from germane.storage.tracking_store import CalibrationCache, TrackingStore
+from germane.storage.store import CalibrationCache, Store, TrackingStore
 from germane.storage.transfer.record import DroppedCount, ExchangeRecord, dump_line, parse_line
 from germane.storage.transfer.store_transfer import ExportSelection, ImportResult, TransferStore
 from germane.storage.trends.comparisons import compare_summaries
@@ -87,6 +85,7 @@ from germane.storage.trends.summaries import (
     ServiceSummary,
     WindowSummary,
 )
+from germane.storage.workers import MAX_JOB_RUNS, JobRun, JobRuns, Worker, WorkerHeartbeat, WorkerStore
 
 __all__ = [
     "BACKLOG_COUNT_LIMIT",

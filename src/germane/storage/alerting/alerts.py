@@ -13,11 +13,11 @@ from sqlalchemy.dialects import postgresql, sqlite
 from germane.alert import Alert, AlertChange, AlertEvent, AlertState, Notification, Severity, Silence
 from germane.storage.alerting import notifications, scoring_flow
 from germane.storage.alerting.scoring_flow import FailingTasks, ScoringFlow
-from germane.storage.cluster import leases
 from germane.storage.db import tables
 from germane.storage.db.component import StoreComponent
 from germane.storage.db.mappers import batched
 from germane.storage.db.sanitize import clean_json, clean_text
+from germane.storage.workers import lock_lease
 
 _OPEN = text("state <> 'resolved'")
 """Literally as in the partial index: with a bound parameter the databases would not use it."""
@@ -194,7 +194,7 @@ class AlertStore(AlertReader):
 
 
 def _write_transaction(connection: Connection, step: AlertTransaction, now: datetime) -> None:
-    if step.holder is not None and not leases.lock_lease(connection, *step.holder):
+    if step.holder is not None and not lock_lease(connection, *step.holder):
         raise _ConcurrentUpdate
     if not all(detector_state.write(connection, now) for detector_state in step.detector_states):
         raise _ConcurrentUpdate

@@ -11,11 +11,11 @@ from sqlalchemy import ColumnElement, Connection, Row, func, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from germane.baseline import Baseline, RouteBaseline
-from germane.storage.cluster import leases
 from germane.storage.db.component import StoreComponent
 from germane.storage.db.mappers import batched
 from germane.storage.db.sanitize import clean_json, clean_text
 from germane.storage.db.tables import baseline, detector
+from germane.storage.workers import lock_lease
 
 Holder = tuple[str, str]
 """A lease and its required owner."""
@@ -109,7 +109,7 @@ class BaselineStore(StoreComponent):
     ) -> BaselineVersion | None:
         """Start to learn a baseline; the active one stays active meanwhile. Return None if one is being learned."""
         with self._database.write() as connection:
-            if holder is not None and not leases.lock_lease(connection, *holder):
+            if holder is not None and not lock_lease(connection, *holder):
                 return None
             if any(version.status == "learning" for version in _load_versions(connection, _is_of(key), _IS_CURRENT)):
                 return None
@@ -118,13 +118,13 @@ class BaselineStore(StoreComponent):
     def extend_learning(self, version_id: int, until: datetime, *, holder: Holder | None = None) -> bool:
         """Extend learning; return False if it has ended."""
         with self._database.write() as connection:
-            is_leading = holder is None or leases.lock_lease(connection, *holder)
+            is_leading = holder is None or lock_lease(connection, *holder)
             return is_leading and _update_learning(connection, version_id, until=until)
 
     def cancel_learning(self, version_id: int, *, holder: Holder | None = None) -> bool:
         """Cancel learning, because no scores arrive; return False if it has ended."""
         with self._database.write() as connection:
-            is_leading = holder is None or leases.lock_lease(connection, *holder)
+            is_leading = holder is None or lock_lease(connection, *holder)
             return is_leading and _update_learning(connection, version_id, status="superseded")
 
     def activate_baseline(self, version_id: int, found: Baseline, release: Release) -> bool:

@@ -13,7 +13,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from germane.score import UnscoredReason
 from germane.storage.counts import dirty_hours
-from germane.storage.db.commit_events import CommitEvent, get_pending, pop_pending, record_events
+from germane.storage.db.engine import CommitEvent, get_pending, pop_pending, record_events
 from germane.storage.db.sanitize import clean_text
 from germane.storage.db.tables import tally
 

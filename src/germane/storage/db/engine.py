@@ -6,19 +6,19 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, TypeVar
 from weakref import WeakSet
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, exc, make_url
 from sqlalchemy.pool import QueuePool
 
 from germane.errors import DatabaseNotMigrated, DatabaseUnreachable, SettingsError
-from germane.storage.db import commit_events
 from germane.storage.db.errors import ContentRefused, translate_error
 from germane.storage.db.network_filesystem import (
     MountTableReader,
@@ -37,6 +37,36 @@ _CACHED_PAGES = "SET LOCAL random_page_cost = 1.1"
 """The rows of a window are close together and mostly cached. With PostgreSQL's default of 4, made for spinning disks,
 the planner scans the whole tally for one day."""
 _MIN_SQLITE_VERSION = (3, 35, 0)  # RETURNING
+
+_Collection = TypeVar("_Collection")
+CommitEvent = tuple[str, str, str, str]
+"""Route, scorer, outcome and reason. Without a scorer, the outcome is ``stored`` or ``dropped`` and counts captured
+exchanges; with a scorer, it is ``scored``, ``skipped`` or ``failed``. The reason is empty where there is none."""
+CommitListener = Callable[[Mapping[CommitEvent, int]], object]
+CommitHook = Callable[[Connection], None]
+"""Writes what a transaction has collected, as its last statements."""
+
+_PENDING: Final = "germane_pending"
+"""Key of what a transaction collects, in the information of its connection."""
+_EVENTS: Final = "events"
+
+
+def get_pending(connection: Connection, key: str, new: Callable[[], _Collection]) -> _Collection:
+    """Return the collection of a key in the current transaction. ``new`` creates it."""
+    collections: dict[str, Any] = connection.info.setdefault(_PENDING, {})
+    found: _Collection = collections.setdefault(key, new())
+    return found
+
+
+def pop_pending(connection: Connection, key: str, new: Callable[[], _Collection]) -> _Collection:
+    """Return the collection of a key, and remove it."""
+    found: _Collection = connection.info.get(_PENDING, {}).pop(key, None) or new()
+    return found
+
+
+def record_events(connection: Connection, events: Mapping[CommitEvent, int]) -> None:
+    """Record event counts, which the database passes on once the transaction has committed."""
+    get_pending(connection, _EVENTS, Counter[CommitEvent]).update(events)
 
 
 class ForkGate:
@@ -95,8 +125,8 @@ class Database:
         url: str,
         *,
         mounts: MountTableReader = read_mount_table,
-        before_commit: Sequence[commit_events.CommitHook] = (),
-        on_commit: commit_events.CommitListener = lambda _: None,
+        before_commit: Sequence[CommitHook] = (),
+        on_commit: CommitListener = lambda _: None,
     ) -> None:
         self._before_commit = before_commit
         self._on_commit = on_commit
@@ -120,11 +150,11 @@ class Database:
     def write(self) -> Iterator[Connection]:
         """Open a transaction that writes. On SQLite it holds the write lock from its start."""
         with self._in_use(), self.engine.begin() as connection:
-            commit_events.discard_pending(connection)
+            connection.info[_PENDING] = {}  # a rolled-back transaction may have left some, as connections are reused
             yield connection
             for hook in self._before_commit:
                 hook(connection)
-            events = commit_events.pop_events(connection)
+            events = pop_pending(connection, _EVENTS, Counter[CommitEvent])
         if events:
             self._on_commit(events)
 

@@ -16,8 +16,8 @@ from germane.score import UnscoredReason
 from germane.storage.counts import dirty_hours, tally
 from germane.storage.counts.tally import TallyChanges
 from germane.storage.db import mappers
-from germane.storage.db.commit_events import CommitEvent, record_events
 from germane.storage.db.component import StoreComponent, StoreContext
+from germane.storage.db.engine import CommitEvent, record_events
 from germane.storage.db.errors import ContentRefused
 from germane.storage.db.sanitize import clean_text
 from germane.storage.db.tables import exchange, score, scoring_task

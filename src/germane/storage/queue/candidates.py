@@ -13,11 +13,11 @@ from datetime import datetime
 from sqlalchemy import Connection, bindparam, exists, func, literal_column, select, tuple_, update
 
 from germane.score import UnscoredReason
-from germane.storage.cluster import leases
 from germane.storage.counts.tally import TallyChanges
 from germane.storage.db.mappers import batched
 from germane.storage.db.tables import exchange, scoring_task
 from germane.storage.quota import budget_ledger
+from germane.storage.workers import save_cursor
 
 CANDIDATE = "candidate"
 
@@ -84,7 +84,7 @@ def select_candidates(
     connection: Connection, step: SamplerStep, picks: Sequence[SelectedCandidate], now: datetime
 ) -> bool:
     """Make selected candidates ready, count them, and save the step; False if another process holds the lease."""
-    if not leases.save_cursor(connection, step.lease, step.owner, step.cursor):
+    if not save_cursor(connection, step.lease, step.owner, step.cursor):
         return False
     found = {pick.exchange_id: pick for pick in picks}
     there = _locked(connection, list(found))
@@ -109,7 +109,7 @@ def skip_candidates(
     Returns:
         The exchanges that were still candidates; None if another process holds the lease.
     """
-    if not leases.save_cursor(connection, step.lease, step.owner, step.cursor):
+    if not save_cursor(connection, step.lease, step.owner, step.cursor):
         return None
     there, tally_changes = _locked(connection, sorted(passed)), TallyChanges()
     _decide(connection, {exchange_id: (passed[exchange_id], reason.value) for exchange_id in there})

@@ -12,12 +12,12 @@ from typing import Any, Final
 from sqlalchemy import ColumnElement, Connection, Row, Select, Table, Update, bindparam, case, func, select, update
 
 from germane.score import UnscoredReason
-from germane.storage.cluster.workers import load_workers
 from germane.storage.counts.tally import TallyChanges
 from germane.storage.db.mappers import batched
 from germane.storage.db.tables import exchange, scoring_task
 from germane.storage.queue.backlog import CANDIDATE, OPEN, ScorerKey, list_scorers_with_tasks
 from germane.storage.queue.candidates import remove_from_pool
+from germane.storage.workers import load_workers
 
 EXPLANATION: Final = "no process has run this scorer with this fingerprint for an hour or more"
 _HAS_SCORE = func.coalesce(scoring_task.c.scored_as, "") != ""

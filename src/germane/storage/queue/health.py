@@ -10,13 +10,12 @@ from typing import Any, Final
 from sqlalchemy import Connection, case, func, select
 
 from germane.score import UnscoredReason
-from germane.storage.cluster import workers
-from germane.storage.cluster.workers import Worker
 from germane.storage.db.tables import exchange, scoring_task, tally
 from germane.storage.queue import backlog as queue
 from germane.storage.queue.backlog import BACKLOG_COUNT_LIMIT, OpenTasks
 from germane.storage.quota import budget_ledger
 from germane.storage.quota.budget_ledger import BudgetDay
+from germane.storage.workers import Worker, load_workers
 
 RECENT: Final = timedelta(hours=1)
 """Window of the recent scores and failures."""
@@ -78,7 +77,7 @@ def load_health(connection: Connection, now: datetime) -> ScoringHealth:
     outcomes = connection.execute(totals).all()
     return ScoringHealth(
         now=now,
-        workers=tuple(workers.load_workers(connection)),
+        workers=tuple(load_workers(connection)),
         undecided=_count(connection, exchange.c.started_at, undecided),
         queue=waits,
         retried=_count(connection, scoring_task.c.state, *retried),

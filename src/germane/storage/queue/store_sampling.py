@@ -11,7 +11,6 @@ from sqlalchemy import Connection, bindparam, func, select, update
 
 from germane.exchange import Exchange
 from germane.score import UnscoredReason
-from germane.storage.cluster import leases
 from germane.storage.counts import dirty_hours
 from germane.storage.counts.tally import TallyChanges
 from germane.storage.db.component import StoreComponent
@@ -22,6 +21,7 @@ from germane.storage.queue.candidates import CANDIDATE, Candidate, SamplerStep, 
 from germane.storage.queue.feedback import LabeledExchange
 from germane.storage.queue.health import SamplingSummary
 from germane.storage.quota import budget_ledger
+from germane.storage.workers import load_cursor, lock_lease, save_cursor
 
 ALWAYS: Final = "always"
 _TASK: Final = ("exchange_id", "scorer", "fingerprint", "state", "reason", "claims", "first_pending_at", "not_before")
@@ -78,7 +78,7 @@ class SamplingStore(StoreComponent):
             False if another process holds the lease; nothing is written then.
         """
         with self._database.write() as connection:
-            if holder is not None and not leases.lock_lease(connection, *holder):
+            if holder is not None and not lock_lease(connection, *holder):
                 return False
             now = self._context.now(connection)
             # All samplers lock rows in the same order.
@@ -95,12 +95,12 @@ class SamplingStore(StoreComponent):
     def load_cursor(self, lease: str) -> str | None:
         """Return the position that the holder of a lease has reached; None before its first step."""
         with self._database.read() as connection:
-            return leases.load_cursor(connection, lease)
+            return load_cursor(connection, lease)
 
     def save_cursor(self, step: SamplerStep) -> bool:
         """Save the position that the holder of a lease has reached."""
         with self._database.write() as connection:
-            return leases.save_cursor(connection, step.lease, step.owner, step.cursor)
+            return save_cursor(connection, step.lease, step.owner, step.cursor)
 
     def list_candidates(self, limit: int, *, after: Candidate | None = None) -> list[Candidate]:
         """Return up to ``limit`` candidates after ``after``, oldest first, without their texts."""
@@ -156,11 +156,11 @@ class SamplingStore(StoreComponent):
             The number of tasks that became ready; None if another process holds the lease: nothing is processed then.
         """
         with self._database.write() as connection:
-            if holder is not None and not leases.lock_lease(connection, *holder):
+            if holder is not None and not lock_lease(connection, *holder):
                 return None
             feedback.force_sampling(connection, scored, drawn=not self._context.erase_after_scoring)
         with self._database.write() as connection:
-            if holder is not None and not leases.lock_lease(connection, *holder):
+            if holder is not None and not lock_lease(connection, *holder):
                 return None
             now = self._context.now(connection)
             ready = feedback.queue_skipped_tasks(connection, self._context.process, scored, scorers, now)

@@ -7,7 +7,6 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from germane.score import Score, UnscoredReason
-from germane.storage.cluster.workers import ORPHANED_AFTER
 from germane.storage.db.component import StoreComponent
 from germane.storage.queue import backlog, erase_text, expired, health, rescore, tasks
 from germane.storage.queue.backlog import Backlog, OutstandingWork
@@ -16,6 +15,7 @@ from germane.storage.queue.health import RetrySummary, ScoringHealth
 from germane.storage.queue.rescore import RescoreResult, ScoringPair
 from germane.storage.queue.tasks import ScoringTask, TaskClaim
 from germane.storage.quota import budget_ledger
+from germane.storage.workers import ORPHANED_AFTER
 
 EXPIRE_BATCH: Final = 1000
 """Tasks that expire in one transaction."""

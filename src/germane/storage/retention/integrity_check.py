@@ -16,7 +16,7 @@ from germane.storage.counts import dirty_hours
 from germane.storage.db.component import StoreComponent
 from germane.storage.db.network_filesystem import filesystem_type, read_mount_table
 from germane.storage.db.tables import metadata, rollup, rollup_count, rollup_proxy, tally
-from germane.storage.retention import size
+from germane.storage.retention.store_retention import database_size
 from germane.storage.trends import dimensions
 from germane.storage.trends.rollup import compute_hour
 from germane.storage.trends.time_ranges import END, HOUR
@@ -118,7 +118,7 @@ class IntegrityChecker(StoreComponent):
     def measure_disk_usage(self) -> DiskUsage:
         """Return the disk space of the database."""
         with self._database.read() as connection:
-            rows = size.database_size(connection)
+            rows = database_size(connection)
         path = Path(str(self._database.url.database)) if self._database.dialect == "sqlite" else None
         if path is None or not path.is_file():
             return DiskUsage(rows=rows)

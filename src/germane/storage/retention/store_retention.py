@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, PrimaryKeyConstraint, Table, UniqueConstraint, func, select, text
+from sqlalchemy.sql.expression import ColumnElement, FromClause
 
 from germane.errors import UsageError
 from germane.storage.db.batches import PruneBatch, PruneResult, RowCursor
 from germane.storage.db.component import StoreComponent
+from germane.storage.db.tables import metadata
 from germane.storage.queue import feedback
-from germane.storage.retention import expire, forget, size
+from germane.storage.retention import expire, forget
 from germane.storage.retention.forget import DataSubject
 
 BatchStep = Callable[[Connection, str, datetime, RowCursor | None, datetime], PruneBatch]
@@ -26,6 +28,14 @@ MIN_AGE: Final = timedelta(hours=1)
 """Younger exchanges are kept even if the database is too large."""
 _STEPS_PER_SIZE_CHECK: Final = {"sqlite": 1, "postgresql": 5}
 """Transactions between two measurements of the size, each of which reads some thousand pages on PostgreSQL."""
+SAMPLED_PAGES: Final = 2000
+"""Pages of a table that are read to estimate its content."""
+_ROW_OVERHEAD: Final = 28
+"""Bytes that PostgreSQL adds to a row."""
+_INDEX_ENTRY_OVERHEAD: Final = 20
+"""Bytes that PostgreSQL adds to an index entry."""
+_INDEX_BLOAT: Final = 1.4
+"""Size of an index relative to its entries."""
 _ORPHAN_STEPS: Final[tuple[OrphanStep, ...]] = (
     expire.delete_feedback,
     expire.delete_scores,
@@ -141,7 +151,7 @@ class RetentionStore(StoreComponent):
         sample of the pages.
         """
         with self._database.read() as connection:
-            return size.database_size(connection, limit)
+            return database_size(connection, limit)
 
     def vacuum(self) -> None:
         """Compact the files, so that they no longer contain erased text.
@@ -149,7 +159,13 @@ class RetentionStore(StoreComponent):
         SQLite's file shrinks and its log is emptied, while writers wait. PostgreSQL frees space for reuse.
         """
         with self._database.autocommit() as connection:
-            size.vacuum(connection)
+            if connection.dialect.name == "sqlite":
+                connection.execute(text("VACUUM"))
+                # The log contains erased text until it is emptied.
+                connection.execute(text("PRAGMA wal_checkpoint(TRUNCATE)"))
+                return
+            for table in metadata.sorted_tables:
+                connection.execute(text(f"VACUUM (ANALYZE) {table.name}"))
 
     def _walk(self, walk: _Walk, stopping: Callable[[], bool], max_steps: int | None = None) -> PruneResult:
         total, steps = PruneResult(), 0
@@ -193,3 +209,42 @@ def _run_batches(
         total, after = total + batch.removed, batch.last
         if after is None:
             return total
+
+
+def database_size(connection: Connection, limit: int | None = None) -> int:
+    """Return the bytes that the rows take, including their indexes.
+
+    PostgreSQL reuses the space of deleted rows instead of shrinking its files. If the files are larger than ``limit``,
+    the content is estimated from a sample of their pages, so that deleted rows do not count.
+    """
+    if connection.dialect.name == "sqlite":
+        pages, free, page_size = (
+            int(connection.exec_driver_sql(f"PRAGMA {name}").scalar_one())
+            for name in ("page_count", "freelist_count", "page_size")
+        )
+        return (pages - free) * page_size
+    files = {table: _evaluate(connection, func.pg_total_relation_size(table.name)) for table in metadata.sorted_tables}
+    if limit is None or sum(files.values()) <= limit:
+        return sum(files.values())
+    return sum(min(size, _estimate_content(connection, table)) for table, size in files.items())
+
+
+def _evaluate(connection: Connection, expression: ColumnElement[Any]) -> int:
+    return int(connection.execute(select(expression)).scalar_one() or 0)
+
+
+def _estimate_content(connection: Connection, table: Table) -> int:
+    """Return the estimated bytes of the rows, compressed where they are long, and of their index entries."""
+    pages = _evaluate(connection, func.pg_relation_size(table.name)) / 8192
+    percentage = min(100.0, 100.0 * SAMPLED_PAGES / max(1.0, pages))
+    sampled: FromClause = table.tablesample(func.system(percentage))
+    keys: list[Iterable[ColumnElement[Any]]] = [index.columns for index in table.indexes]
+    keys += [each.columns for each in table.constraints if isinstance(each, (PrimaryKeyConstraint, UniqueConstraint))]
+    entries = [_INDEX_BLOAT * (_INDEX_ENTRY_OVERHEAD + _column_bytes(sampled, columns)) for columns in keys]
+    row_bytes = sum(entries, start=_ROW_OVERHEAD + _column_bytes(sampled, table.columns))
+    return round(float(connection.execute(select(func.sum(row_bytes))).scalar_one() or 0) * 100 / percentage)
+
+
+def _column_bytes(sampled: FromClause, columns: Iterable[ColumnElement[Any]]) -> ColumnElement[Any]:
+    widths = [func.coalesce(func.pg_column_size(sampled.c[str(column.key)]), 0) for column in columns]
+    return sum(widths[1:], start=widths[0])

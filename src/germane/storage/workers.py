@@ -1,4 +1,7 @@
-"""Worker processes: their heartbeats, job runs and leases."""
+"""Processes on one database: workers, job runs and leases.
+
+At most one process holds a lease, by a row that is changed with compare-and-set.
+"""
 
 from __future__ import annotations
 
@@ -7,17 +10,19 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from sqlalchemy import Connection, Insert, Table, bindparam, delete, select, update
+from sqlalchemy import Connection, Insert, Table, bindparam, delete, or_, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
-from germane.storage.cluster import leases
 from germane.storage.db.component import StoreComponent
 from germane.storage.db.mappers import batched
 from germane.storage.db.sanitize import clean_text
 from germane.storage.db.tables import job, scoring_task, worker
+from germane.storage.db.tables import lease as lease_table
 
 ORPHANED_AFTER: Final = timedelta(hours=1)
 """A scorer that no process has run for this time is orphaned."""
+MAX_CLOCK_STEP: Final = timedelta(seconds=60)
+"""A lease that was renewed further in the future than this is free: the clock was set back since."""
 MAX_JOB_RUNS: Final = 50
 """Stored runs of each job."""
 _MAX_RESET_TASKS: Final = 1000
@@ -217,7 +222,44 @@ class WorkerStore(StoreComponent):
     def acquire_lease(self, name: str, owner: str, *, ttl: timedelta) -> bool:
         """Acquire or renew the lease ``name``; return False while another owner holds it."""
         with self._database.write() as connection:
-            return leases.acquire_lease(connection, name, owner, ttl, self._context.now(connection))
+            return acquire_lease(connection, name, owner, ttl, self._context.now(connection))
+
+
+def acquire_lease(connection: Connection, name: str, owner: str, ttl: timedelta, now: datetime) -> bool:
+    """Acquire or renew a lease; False if another owner holds it."""
+    values = {"name": name, "owner": owner, "expires_at": now + ttl, "renewed_at": now}
+    renewed = {column: value for column, value in values.items() if column != "name"}
+    is_free = or_(
+        lease_table.c.owner == owner, lease_table.c.expires_at <= now, lease_table.c.renewed_at > now + MAX_CLOCK_STEP
+    )
+    make = sqlite.insert if connection.dialect.name == "sqlite" else postgresql.insert
+    upsert = (
+        make(lease_table).values(values).on_conflict_do_update(index_elements=["name"], set_=renewed, where=is_free)
+    )
+    return connection.execute(upsert.returning(lease_table.c.name)).first() is not None
+
+
+def load_cursor(connection: Connection, name: str) -> str | None:
+    """Return the progress of a job; None before its first step."""
+    return connection.execute(select(lease_table.c.cursor).where(lease_table.c.name == name)).scalar_one_or_none()
+
+
+def lock_lease(connection: Connection, name: str, owner: str) -> bool:
+    """Return whether an owner holds a lease, and keep it there until the transaction ends."""
+    query = select(lease_table.c.owner).where(lease_table.c.name == name).with_for_update()
+    return connection.execute(query).scalar_one_or_none() == owner
+
+
+def save_cursor(connection: Connection, name: str, owner: str, cursor: str) -> bool:
+    """Save the progress of a job, and keep the lease until the transaction ends.
+
+    Returns:
+        False if another owner holds the lease. Nothing is saved then.
+    """
+    statement = (
+        update(lease_table).where(lease_table.c.name == name, lease_table.c.owner == owner).values(cursor=cursor)
+    )
+    return connection.execute(statement).rowcount == 1
 
 
 def _upserts(table: Table, key: Sequence[str], columns: Sequence[str]) -> dict[str, Insert]:
