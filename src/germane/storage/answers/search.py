@@ -219,15 +219,20 @@ def _find_unscored(connection: Connection, chosen: AnswerFilter, after: AnswerCu
     conditions = _exchange_conditions(chosen, exchange.c.id)
     if after is not None:
         conditions.append(_is_after(None, exchange.c.started_at, exchange.c.id, after, after.id))
-    ids = None if chosen.state == "any" else _rare_task_exchanges(connection, chosen)
-    if ids is not None:
-        inside = [*_window_conditions(chosen, by_id=True), *conditions]
-        rows = [
-            row
-            for some in batched(ids)
-            for row in _fetch_exchanges(connection, [*inside, exchange.c.id.in_(some)], limit)
-        ]
-        return sorted(rows, key=lambda row: (row["started_at"], row["id"]), reverse=True)[:limit], None
+    if chosen.state != "any":
+        # If few tasks are in this state, search their exchanges.
+        query = select(scoring_task.c.exchange_id, scoring_task.c.scorer)
+        query = query.where(scoring_task.c.state.in_(STATES[chosen.state]))
+        if chosen.reason is not None:
+            query = query.where(scoring_task.c.reason == chosen.reason)
+        tasks = connection.execute(query.limit(MAX_EXCHANGES_SCANNED + 1)).all()
+        if len(tasks) <= MAX_EXCHANGES_SCANNED:
+            ids = sorted({task.exchange_id for task in tasks if chosen.scorer in {None, task.scorer}})
+            inside = [*_window_conditions(chosen, by_id=True), *conditions]
+            rows: list[Row] = []
+            for some in batched(ids):
+                rows += _fetch_exchanges(connection, [*inside, exchange.c.id.in_(some)], limit)
+            return sorted(rows, key=lambda row: (row["started_at"], row["id"]), reverse=True)[:limit], None
     indexed = _window_conditions(replace(chosen, service=None))
     if after is not None:
         indexed.append(exchange.c.started_at <= after.at)
@@ -251,18 +256,6 @@ def _window_conditions(chosen: AnswerFilter, *, by_id: bool = False) -> list[Col
     terms = {name: Unindexed(column) for name, column in columns.items()} if by_id else columns
     equal = [terms[name] == value for name, value in named.items() if value is not None]
     return [*chosen.score_filter.window(terms["started_at"]), *equal]
-
-
-def _rare_task_exchanges(connection: Connection, chosen: AnswerFilter) -> list[str] | None:
-    """Return the exchanges with a task in the state; None if there are more than can be scanned."""
-    columns = (scoring_task.c.exchange_id, scoring_task.c.scorer)
-    query = select(*columns).where(scoring_task.c.state.in_(STATES[chosen.state]))
-    if chosen.reason is not None:
-        query = query.where(scoring_task.c.reason == chosen.reason)
-    rows = connection.execute(query.limit(MAX_EXCHANGES_SCANNED + 1)).all()
-    if len(rows) > MAX_EXCHANGES_SCANNED:
-        return None
-    return sorted({row.exchange_id for row in rows if chosen.scorer in {None, row.scorer}})
 
 
 def _fetch_exchanges(connection: Connection, conditions: Sequence[ColumnElement[bool]], limit: int) -> list[Row]:

@@ -324,23 +324,22 @@ def _sqlite_engine(url: URL) -> Engine:
         pool_size=pool["pool_size"],
         max_overflow=pool["max_overflow"],
     )
-    event.listen(engine, "connect", _set_pragmas)
-    event.listen(engine, "begin", _begin)
+
+    @event.listens_for(engine, "connect")
+    def set_pragmas(connection: Any, _record: Any) -> None:
+        cursor = connection.cursor()
+        cursor.execute("PRAGMA synchronous = NORMAL")  # in WAL mode a commit survives any crash of the process
+        cursor.execute("PRAGMA secure_delete = ON")  # overwrite erased text, whatever SQLite's build default is
+        cursor.close()
+
+    @event.listens_for(engine, "begin")
+    def begin(connection: Connection) -> None:
+        # With the write lock if the transaction writes: upgrading a read lock later fails instead of waiting.
+        options = connection.get_execution_options()
+        if not options.get(_AUTOCOMMIT, False):
+            connection.exec_driver_sql("BEGIN" if options.get(_READ_ONLY, False) else "BEGIN IMMEDIATE")
+
     return engine
-
-
-def _set_pragmas(connection: Any, _record: Any) -> None:
-    cursor = connection.cursor()
-    cursor.execute("PRAGMA synchronous = NORMAL")  # in WAL mode a commit survives any crash of the process
-    cursor.execute("PRAGMA secure_delete = ON")  # overwrite erased text, whatever SQLite's build default is
-    cursor.close()
-
-
-def _begin(connection: Connection) -> None:
-    """Start a transaction, with the write lock if it writes: upgrading a read lock later fails instead of waiting."""
-    options = connection.get_execution_options()
-    if not options.get(_AUTOCOMMIT, False):
-        connection.exec_driver_sql("BEGIN" if options.get(_READ_ONLY, False) else "BEGIN IMMEDIATE")
 
 
 def _postgresql_engine(url: URL) -> Engine:

@@ -140,11 +140,9 @@ def abandon_unmatched(
     query = query.where(moment < before)
     if after is not None:
         query = query.where(moment >= after[0], tuple_(moment, key) > tuple_(*after))
-    found = connection.execute(query.order_by(moment, key).limit(BATCH_SIZE)).all()
-    mark_processed(connection, [row.id for row in found if not row.is_of_one], now)
-    return PruneBatch(
-        PruneResult(), RowCursor(found[-1].created_at, found[-1].id) if len(found) == BATCH_SIZE else None
-    )
+    found = connection.execute(query.order_by(moment, key).limit(BATCH_SIZE)).mappings().all()
+    mark_processed(connection, [row["id"] for row in found if not row["is_of_one"]], now)
+    return PruneBatch(PruneResult(), RowCursor.after_batch(found, "created_at"))
 
 
 _CORRECT = (

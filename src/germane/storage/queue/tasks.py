@@ -17,7 +17,6 @@ from sqlalchemy import (
     RowMapping,
     Select,
     Text,
-    Update,
     and_,
     bindparam,
     delete,
@@ -178,6 +177,9 @@ _HOLD = (
 )
 
 
+_RETURN = update(scoring_task).values(state="pending", lease_owner=None, lease_until=None)
+
+
 def postpone_tasks(
     connection: Connection,
     owner: str,
@@ -188,7 +190,7 @@ def postpone_tasks(
 ) -> None:
     """Return tasks to the queue, not to be claimed before ``until``."""
     held = lock_owned_tasks(connection, owner, tasks)
-    statement = _back().where(scoring_task.c.id == bindparam("task_id"))
+    statement = _RETURN.where(scoring_task.c.id == bindparam("task_id"))
     statement = statement.values(
         not_before=until,
         reason=reason.value,
@@ -202,13 +204,9 @@ def postpone_tasks(
 
 def release_tasks(connection: Connection, owner: str) -> int:
     """Return all tasks of this owner to the queue, as if they had never been claimed."""
-    statement = _back().where(scoring_task.c.lease_owner == owner)
+    statement = _RETURN.where(scoring_task.c.lease_owner == owner)
     statement = statement.values(not_before=scoring_task.c.first_pending_at, claims=scoring_task.c.claims - 1)
     return connection.execute(statement).rowcount
-
-
-def _back() -> Update:
-    return update(scoring_task).values(state="pending", lease_owner=None, lease_until=None)
 
 
 MAX_CLAIMS: Final = 5

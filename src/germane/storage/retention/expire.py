@@ -102,7 +102,7 @@ def _lock_oldest(
         query = query.where(after_cursor(after))
     query = query.order_by(exchange.c.started_at, exchange.c.id).limit(BATCH_SIZE)
     rows = connection.execute(query.with_for_update(skip_locked=True)).mappings().all()
-    return rows, RowCursor(rows[-1]["started_at"], rows[-1]["id"]) if len(rows) == BATCH_SIZE else None
+    return rows, RowCursor.after_batch(rows, "started_at")
 
 
 def _expire_exchanges(

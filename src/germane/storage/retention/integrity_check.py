@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from operator import itemgetter
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from sqlalchemy import Connection, Table, case, func, inspect, select, text
+from sqlalchemy import Connection, case, func, inspect, select, text
 
 from germane.storage.counts import dirty_hours
 from germane.storage.db.component import StoreComponent
@@ -102,14 +103,22 @@ class IntegrityChecker(StoreComponent):
             clean = [start for start in starts if start not in dirty_set]
             newest, older = clean[: hours - hours // 2], clean[hours - hours // 2 :]
             recomputed = newest + older[:: max(1, -(-len(older) // max(1, hours // 2)))]
-            mismatches, counted = _check_tally(connection)
+            keys = (tally.c.service, tally.c.route, tally.c.scorer)
+            seen = func.sum(case((tally.c.outcome == "seen", tally.c.count), else_=0)).label("seen")
+            accounted = func.sum(case((tally.c.outcome != "seen", tally.c.count), else_=0)).label("accounted")
+            sums = connection.execute(select(*keys, seen, accounted).group_by(*keys).order_by(*keys)).mappings().all()
+            mismatches = [
+                TallyMismatch(**{**row, "seen": int(row["seen"]), "accounted": int(row["accounted"])})
+                for row in sums
+                if row["seen"] != row["accounted"]
+            ]
             return IntegrityReport(
                 damage=_find_damage(connection, quick=quick),
                 missing=_find_missing(connection),
                 tables=len(metadata.tables),
                 indexes=sum(len(table.indexes) for table in metadata.tables.values()),
-                tally_mismatches=mismatches,
-                counted=counted,
+                tally_mismatches=mismatches[:_MAX_REPORTED],
+                counted=len(sums),
                 dirty_hours=len(dirty),
                 recomputed_hours=recomputed,
                 wrong_hours=[hour for hour in recomputed if _is_wrong(connection, hour)],
@@ -161,16 +170,6 @@ def _find_missing(connection: Connection) -> list[str]:
     return missing if _VIEW in inspector.get_view_names() else [*missing, f"view {_VIEW}"]
 
 
-def _check_tally(connection: Connection) -> tuple[list[TallyMismatch], int]:
-    """Return counts that do not add up, and the number of (service, route, scorer) with counts."""
-    keys = (tally.c.service, tally.c.route, tally.c.scorer)
-    seen = func.sum(case((tally.c.outcome == "seen", tally.c.count), else_=0)).label("seen")
-    accounted = func.sum(case((tally.c.outcome != "seen", tally.c.count), else_=0)).label("accounted")
-    rows = connection.execute(select(*keys, seen, accounted).group_by(*keys).order_by(*keys)).mappings().all()
-    sums = [TallyMismatch(**{**row, "seen": int(row["seen"]), "accounted": int(row["accounted"])}) for row in rows]
-    return [one for one in sums if one.seen != one.accounted][:_MAX_REPORTED], len(rows)
-
-
 def _is_wrong(connection: Connection, hour: datetime) -> bool:
     """Whether the rollups of an hour differ from the sums of its rows."""
     names = dimensions.rolled_dimensions(connection)
@@ -178,7 +177,8 @@ def _is_wrong(connection: Connection, hour: datetime) -> bool:
     for table, rows in ((rollup, sums.scores), (rollup_count, sums.counts), (rollup_proxy, sums.proxies)):
         wanted = dimensions.dimension_condition(table, names)
         stored = connection.execute(select(table).where(table.c.span == HOUR, table.c.start == hour, wanted)).mappings()
-        before, after = _by_key(table, map(dict, stored)), _by_key(table, rows)
+        key_of = itemgetter(*_ROLLUP_KEYS[table])
+        before, after = {key_of(row): row for row in stored}, {key_of(row): row for row in rows}
         if before.keys() != after.keys():
             return True
         for key, recomputed in after.items():
@@ -188,7 +188,3 @@ def _is_wrong(connection: Connection, hour: datetime) -> bool:
                 ):
                     return True
     return False
-
-
-def _by_key(table: Table, rows: Iterable[Mapping[str, Any]]) -> dict[tuple[Any, ...], Mapping[str, Any]]:
-    return {tuple(row[name] for name in _ROLLUP_KEYS[table]): row for row in rows}

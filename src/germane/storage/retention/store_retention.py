@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any, Final
 
-from sqlalchemy import Connection, PrimaryKeyConstraint, Table, UniqueConstraint, func, select, text
+from sqlalchemy import Connection, PrimaryKeyConstraint, UniqueConstraint, func, select, text
 from sqlalchemy.sql.expression import ColumnElement, FromClause
 
 from germane.errors import UsageError
@@ -226,23 +226,23 @@ def database_size(connection: Connection, limit: int | None = None) -> int:
     files = {table: _evaluate(connection, func.pg_total_relation_size(table.name)) for table in metadata.sorted_tables}
     if limit is None or sum(files.values()) <= limit:
         return sum(files.values())
-    return sum(min(size, _estimate_content(connection, table)) for table, size in files.items())
+    total = 0
+    for table, size in files.items():
+        # Estimate the bytes of the rows, compressed where they are long, and of their index entries.
+        table_pages = _evaluate(connection, func.pg_relation_size(table.name)) / 8192
+        percentage = min(100.0, 100.0 * SAMPLED_PAGES / max(1.0, table_pages))
+        sampled: FromClause = table.tablesample(func.system(percentage))
+        keys: list[Iterable[ColumnElement[Any]]] = [index.columns for index in table.indexes]
+        keys += [key.columns for key in table.constraints if isinstance(key, (PrimaryKeyConstraint, UniqueConstraint))]
+        entries = [_INDEX_BLOAT * (_INDEX_ENTRY_OVERHEAD + _column_bytes(sampled, columns)) for columns in keys]
+        row_bytes = sum(entries, start=_ROW_OVERHEAD + _column_bytes(sampled, table.columns))
+        content = float(connection.execute(select(func.sum(row_bytes))).scalar_one() or 0)
+        total += min(size, round(content * 100 / percentage))
+    return total
 
 
 def _evaluate(connection: Connection, expression: ColumnElement[Any]) -> int:
     return int(connection.execute(select(expression)).scalar_one() or 0)
-
-
-def _estimate_content(connection: Connection, table: Table) -> int:
-    """Return the estimated bytes of the rows, compressed where they are long, and of their index entries."""
-    pages = _evaluate(connection, func.pg_relation_size(table.name)) / 8192
-    percentage = min(100.0, 100.0 * SAMPLED_PAGES / max(1.0, pages))
-    sampled: FromClause = table.tablesample(func.system(percentage))
-    keys: list[Iterable[ColumnElement[Any]]] = [index.columns for index in table.indexes]
-    keys += [each.columns for each in table.constraints if isinstance(each, (PrimaryKeyConstraint, UniqueConstraint))]
-    entries = [_INDEX_BLOAT * (_INDEX_ENTRY_OVERHEAD + _column_bytes(sampled, columns)) for columns in keys]
-    row_bytes = sum(entries, start=_ROW_OVERHEAD + _column_bytes(sampled, table.columns))
-    return round(float(connection.execute(select(func.sum(row_bytes))).scalar_one() or 0) * 100 / percentage)
 
 
 def _column_bytes(sampled: FromClause, columns: Iterable[ColumnElement[Any]]) -> ColumnElement[Any]:
