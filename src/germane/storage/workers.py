@@ -222,21 +222,18 @@ class WorkerStore(StoreComponent):
     def acquire_lease(self, name: str, owner: str, *, ttl: timedelta) -> bool:
         """Acquire or renew the lease ``name``; return False while another owner holds it."""
         with self._database.write() as connection:
-            return acquire_lease(connection, name, owner, ttl, self._context.now(connection))
-
-
-def acquire_lease(connection: Connection, name: str, owner: str, ttl: timedelta, now: datetime) -> bool:
-    """Acquire or renew a lease; False if another owner holds it."""
-    values = {"name": name, "owner": owner, "expires_at": now + ttl, "renewed_at": now}
-    renewed = {column: value for column, value in values.items() if column != "name"}
-    is_free = or_(
-        lease_table.c.owner == owner, lease_table.c.expires_at <= now, lease_table.c.renewed_at > now + MAX_CLOCK_STEP
-    )
-    make = sqlite.insert if connection.dialect.name == "sqlite" else postgresql.insert
-    upsert = (
-        make(lease_table).values(values).on_conflict_do_update(index_elements=["name"], set_=renewed, where=is_free)
-    )
-    return connection.execute(upsert.returning(lease_table.c.name)).first() is not None
+            now = self._context.now(connection)
+            values = {"name": name, "owner": owner, "expires_at": now + ttl, "renewed_at": now}
+            renewed = {column: value for column, value in values.items() if column != "name"}
+            is_free = or_(
+                lease_table.c.owner == owner,
+                lease_table.c.expires_at <= now,
+                lease_table.c.renewed_at > now + MAX_CLOCK_STEP,
+            )
+            make = sqlite.insert if connection.dialect.name == "sqlite" else postgresql.insert
+            upsert = make(lease_table).values(values)
+            upsert = upsert.on_conflict_do_update(index_elements=["name"], set_=renewed, where=is_free)
+            return connection.execute(upsert.returning(lease_table.c.name)).first() is not None
 
 
 def load_cursor(connection: Connection, name: str) -> str | None:
