@@ -141,20 +141,17 @@ def _upgrade_version_1(content: Mapping[str, Any]) -> dict[str, Any]:
             for old, new in names.items():
                 if old in row:
                     row[new] = row.pop(old)
-            for column in ("reason", "sampling_reason"):
-                _replace_value(row, column, _REASONS_OF_VERSION_1)
+            replaced = {"reason": _REASONS_OF_VERSION_1, "sampling_reason": _REASONS_OF_VERSION_1}
             if name == "scores":
-                _replace_value(row, "label", _LABELS_OF_VERSION_1)
+                replaced["label"] = _LABELS_OF_VERSION_1
+            for column, values in replaced.items():
+                if isinstance(value := row.get(column), str):
+                    row[column] = values.get(value, value)
             history = row.get("history")
             for message in history if isinstance(history, list) else ():
                 if isinstance(message, dict) and "text" in message:
                     message["content"] = message.pop("text")
     return upgraded
-
-
-def _replace_value(row: dict[str, Any], column: str, values: Mapping[str, str]) -> None:
-    if isinstance(value := row.get(column), str):
-        row[column] = values.get(value, value)
 
 
 def _parse_record(content: dict[str, Any]) -> ExchangeRecord:

@@ -20,8 +20,6 @@ from germane.storage.stats.two_sample import (
 )
 from germane.storage.trends.summaries import RouteSummary
 
-Line = tuple[str, str, str, str]
-"""Service, route, scorer and fingerprint."""
 Whole = tuple[str, str, str]
 """Service, scorer and fingerprint."""
 
@@ -58,7 +56,10 @@ def compare_summaries(
 
 def routes(before: Iterable[RouteSummary], after: Iterable[RouteSummary]) -> list[Comparison]:
     """Return one comparison per service, route, scorer and fingerprint with scores in either window."""
-    old, new = _by_line(before), _by_line(after)
+    old, new = (
+        {(summary.service, summary.route, summary.scorer, summary.fingerprint): summary for summary in window}
+        for window in (before, after)
+    )
     # Service, route and scorer with scores in both windows, whatever their fingerprints.
     both = {line[:3] for line in old} & {line[:3] for line in new}
     found = []
@@ -76,10 +77,6 @@ def routes(before: Iterable[RouteSummary], after: Iterable[RouteSummary]) -> lis
         )
         found.append(_measured(comparison))
     return found
-
-
-def _by_line(found: Iterable[RouteSummary]) -> dict[Line, RouteSummary]:
-    return {(summary.service, summary.route, summary.scorer, summary.fingerprint): summary for summary in found}
 
 
 def _measured(line: Comparison) -> Comparison:
