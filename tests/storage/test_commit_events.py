@@ -14,7 +14,7 @@ from germane.exchange import Exchange
 from germane.score import Score, UnscoredReason
 from germane.storage import SamplingDecision, TrackingStore
 from germane.storage.db import tables
-from germane.storage.db.commit_events import CommitEvent, record_events
+from germane.storage.db.engine import CommitEvent, record_events
 
 LEASE = timedelta(seconds=60)
 SCORERS = {"a": "f1", "b": "f2"}

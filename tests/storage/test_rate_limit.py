@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from germane.storage.ingest.rate_limit import TrafficThinner
+from germane.storage.ingest.drop_counts import TrafficThinner
 
 LIMIT = 6_000
 MILLION = 1_000_000

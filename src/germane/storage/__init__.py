@@ -9,12 +9,17 @@ from germane.storage.alerting.baselines import (
     BaselineReason,
     BaselineStore,
     BaselineVersion,
+)
+from germane.storage.alerting.detectors import (
+    MAX_SCORING_DELAY,
+    DetectorScore,
+    DetectorScoreQuery,
     DetectorState,
     DetectorStore,
 )
 from germane.storage.alerting.notifications import ChannelQueue, DeliveryOutcome, NotificationRecord, NotificationStore
 from germane.storage.alerting.scoring_flow import FailingTasks, ScoringFlow
-from germane.storage.answers.detail import AnswerDetail, Disagreement
+from germane.storage.answers.detail import AnswerDetail
 from germane.storage.answers.filter import (
     Answer,
     AnswerCursor,
@@ -25,28 +30,22 @@ from germane.storage.answers.filter import (
     MatchCount,
     TaskStatus,
 )
-from germane.storage.answers.readers import RowCounts, ScoredExchange
 from germane.storage.answers.search import AnswerNeighbors
-from germane.storage.answers.store_answers import AnswerReader, AnswerStore
-from germane.storage.answers.store_labels import LabelReader, LabelStore
-from germane.storage.calibration_cache import CalibrationCache
-from germane.storage.cluster.workers import MAX_JOB_RUNS, JobRun, JobRuns, Worker, WorkerHeartbeat
+from germane.storage.answers.store_answers import AnswerReader, AnswerStore, RowCounts, ScoredExchange
+from germane.storage.answers.store_labels import Disagreement, LabelReader, LabelStore
 from germane.storage.counts.tally import Coverage
 from germane.storage.db.batches import PruneResult
 from germane.storage.db.component import StoreContext, utc_now
 from germane.storage.db.mappers import score_key
 from germane.storage.ingest.store_exchanges import ExchangeStore
 from germane.storage.ingest.writer import ExchangeWriter
-from germane.storage.queue.assign import SamplingDecision
 from germane.storage.queue.backlog import BACKLOG_COUNT_LIMIT, Backlog, OpenTasks, OutstandingWork
 from germane.storage.queue.candidates import Candidate, SamplerStep, SelectedCandidate
-from germane.storage.queue.detector_inbox import MAX_SCORING_DELAY, DetectorScore, DetectorScoreQuery
 from germane.storage.queue.feedback import LabeledExchange
 from germane.storage.queue.health import RetrySummary, SamplingReasonCount, SamplingSummary, ScoringHealth
 from germane.storage.queue.rescore import RescoreResult
-from germane.storage.queue.store_sampling import SamplingStore
+from germane.storage.queue.store_sampling import SamplingDecision, SamplingStore
 from germane.storage.queue.store_tasks import TaskQueue
-from germane.storage.queue.store_workers import WorkerStore
 from germane.storage.queue.tasks import ScoringTask, TaskClaim
 from germane.storage.quota.budget_ledger import (
     BudgetDay,
@@ -61,13 +60,11 @@ from germane.storage.quota.budget_ledger import (
     next_affordable_at,
 )
 from germane.storage.quota.rate_limits import RateLimit, RateLimitUsage
-from germane.storage.quota.store_quota import QuotaStore
-from germane.storage.quota.traffic_forecast import HourCount, ScorerUsage, Traffic
+from germane.storage.quota.store_quota import HourCount, QuotaStore, ScorerUsage, Traffic
 from germane.storage.retention.integrity_check import DiskUsage, IntegrityChecker, IntegrityReport, TallyMismatch
 from germane.storage.retention.store_retention import RetentionStore
 from germane.storage.stats.estimate import Estimate, WeightedSums, estimate_mean, mean_interval, t_quantile
 from germane.storage.stats.histogram import Histogram
-from germane.storage.stats.models import Bucket, CoverageBucket, RouteMean, RouteSummary, ServiceSummary, WindowSummary
 from germane.storage.stats.two_sample import (
     Comparison,
     ComparisonFinding,
@@ -75,15 +72,21 @@ from germane.storage.stats.two_sample import (
     TimeWindow,
     mark_significant_drops,
 )
-from germane.storage.store import Store
-from germane.storage.tracking_store import TrackingStore
-from germane.storage.transfer.export import ExportSelection
-from germane.storage.transfer.import_ import ImportResult
+from germane.storage.store import CalibrationCache, Store, TrackingStore
 from germane.storage.transfer.record import DroppedCount, ExchangeRecord, dump_line, parse_line
-from germane.storage.transfer.store_transfer import TransferStore
+from germane.storage.transfer.store_transfer import ExportSelection, ImportResult, TransferStore
 from germane.storage.trends.comparisons import compare_summaries
 from germane.storage.trends.rollup import RollupStore
 from germane.storage.trends.store_trends import TrendReader, TrendStore
+from germane.storage.trends.summaries import (
+    Bucket,
+    CoverageBucket,
+    RouteMean,
+    RouteSummary,
+    ServiceSummary,
+    WindowSummary,
+)
+from germane.storage.workers import MAX_JOB_RUNS, JobRun, JobRuns, Worker, WorkerHeartbeat, WorkerStore
 
 __all__ = [
     "BACKLOG_COUNT_LIMIT",

@@ -1,17 +1,150 @@
-"""The public read-only view of the tracking database."""
+"""The tracking database: the public read-only view, and the whole of it for germane's own packages."""
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime
 from types import TracebackType
 from typing import Self
 
-from germane.storage.alerting.alerts import AlertReader
-from germane.storage.answers.store_answers import AnswerReader
-from germane.storage.answers.store_labels import LabelReader
+from germane.calibration import Calibration
+from germane.errors import StorageError
+from germane.storage.alerting.alerts import AlertReader, AlertStore
+from germane.storage.alerting.baselines import BaselineStore
+from germane.storage.alerting.detectors import DetectorStore
+from germane.storage.alerting.notifications import NotificationStore
+from germane.storage.answers.store_answers import AnswerReader, AnswerStore
+from germane.storage.answers.store_labels import LabelReader, LabelStore
+from germane.storage.counts import dirty_hours, tally
 from germane.storage.db import migrate
-from germane.storage.db.component import StoreContext
-from germane.storage.db.engine import Database
-from germane.storage.trends.store_trends import TrendReader
+from germane.storage.db.component import StoreContext, utc_now
+from germane.storage.db.engine import CommitListener, Database
+from germane.storage.ingest.store_exchanges import ExchangeStore
+from germane.storage.queue.store_sampling import SamplingStore
+from germane.storage.queue.store_tasks import TaskQueue
+from germane.storage.quota.store_quota import QuotaStore
+from germane.storage.retention.integrity_check import IntegrityChecker
+from germane.storage.retention.store_retention import RetentionStore
+from germane.storage.transfer.store_transfer import TransferStore
+from germane.storage.trends.rollup import RollupStore
+from germane.storage.trends.store_trends import TrendReader, TrendStore
+from germane.storage.workers import WorkerStore
+
+logger = logging.getLogger("germane.storage")
+
+
+class TrackingStore:
+    """Exchanges, scoring tasks, scores, counts and alerts in one database. Thread-safe.
+
+    Each group of methods is a component. Times have a time zone. A window is since <= started_at < until. All methods
+    raise:
+
+        DatabaseUnreachable: No connection, or the database does not work.
+        DatabaseNotMigrated: The tables are missing, older or newer.
+        StorageError: The database refuses a row.
+
+    Args:
+        url: SQLAlchemy URL of an SQLite or PostgreSQL database.
+        clock: The clock. With the default, leases and limits go by the clock of the database server.
+        erase_after_scoring: Erase the text of an exchange when its last task is closed.
+        on_commit: Called with event counts after each transaction that stored exchanges or ended tasks; must not raise.
+
+    Raises:
+        SettingsError: The URL is invalid or names an unsupported database.
+    """
+
+    def __init__(
+        self,
+        url: str = "sqlite:///germane.db",
+        *,
+        clock: Callable[[], datetime] = utc_now,
+        erase_after_scoring: bool = False,
+        on_commit: CommitListener = lambda _: None,
+    ) -> None:
+        self._database = Database(
+            url, before_commit=(dirty_hours.write_pending, tally.write_pending), on_commit=on_commit
+        )
+        self.context = context = StoreContext(self._database, clock=clock, erase_after_scoring=erase_after_scoring)
+        self.exchanges = ExchangeStore(context)
+        self.answers = AnswerStore(context)
+        self.labels = LabelStore(context)
+        self.trends = TrendStore(context)
+        self.rollups = RollupStore(context)
+        self.sampling = SamplingStore(context)
+        self.queue = TaskQueue(context)
+        self.workers = WorkerStore(context)
+        self.quota = QuotaStore(context)
+        self.alerts = AlertStore(context)
+        self.baselines = BaselineStore(context)
+        self.detectors = DetectorStore(context)
+        self.notifications = NotificationStore(context)
+        self.retention = RetentionStore(context)
+        self.integrity = IntegrityChecker(context)
+        self.transfer = TransferStore(context)
+
+    def __repr__(self) -> str:
+        return f"TrackingStore({self.name!r})"
+
+    @property
+    def name(self) -> str:
+        """The database URL without its password, for display."""
+        return self._database.name
+
+    @property
+    def is_absent(self) -> bool:
+        """Whether this is an SQLite file that does not exist yet."""
+        return self._database.is_absent
+
+    def migrate(self) -> None:
+        """Create or upgrade the tables. Any number of processes may call this at once."""
+        migrate.migrate(self._database)
+
+    def check(self) -> None:
+        """Raise unless the database is reachable and its tables match this version of germane."""
+        migrate.check(self._database)
+
+    def revision(self) -> str | None:
+        """Return the revision of the tables, such as ``0006``; None without tables."""
+        return migrate.revision(self._database)
+
+    def now(self) -> datetime:
+        """Return the time of the clock that all processes on this database share."""
+        return self.context.read_clock()
+
+    def close(self) -> None:
+        """Close the connections. The next call opens new ones."""
+        self._database.close()
+
+
+class CalibrationCache(Mapping[tuple[str, str], Calibration]):
+    """Calibrations by embedder and scorer. They are loaded once, for the first score; empty until that succeeds."""
+
+    def __init__(self, store: TrackingStore) -> None:
+        self._store = store
+        self._calibrations: dict[tuple[str, str], Calibration] | None = None
+        self._has_warned = False
+
+    def __getitem__(self, key: tuple[str, str]) -> Calibration:
+        return self._load()[key]
+
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        return iter(self._load())
+
+    def __len__(self) -> int:
+        return len(self._load())
+
+    def _load(self) -> dict[tuple[str, str], Calibration]:
+        if self._calibrations is None:
+            try:
+                stored = self._store.labels.list_calibrations()
+            except StorageError as error:
+                if not self._has_warned:
+                    self._has_warned = True
+                    logger.warning("labels are not calibrated until the database is readable: %s", error)
+                return {}
+            self._calibrations = {(one.embedder, one.scorer): one for one in stored}
+        return self._calibrations
 
 
 class Store:

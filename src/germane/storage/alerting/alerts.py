@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Protocol
+from typing import Protocol
 
 from sqlalchemy import Connection, RowMapping, delete, insert, or_, select, text, update
 from sqlalchemy.dialects import postgresql, sqlite
@@ -13,11 +13,11 @@ from sqlalchemy.dialects import postgresql, sqlite
 from germane.alert import Alert, AlertChange, AlertEvent, AlertState, Notification, Severity, Silence
 from germane.storage.alerting import notifications, scoring_flow
 from germane.storage.alerting.scoring_flow import FailingTasks, ScoringFlow
-from germane.storage.cluster import leases
 from germane.storage.db import tables
 from germane.storage.db.component import StoreComponent
 from germane.storage.db.mappers import batched
 from germane.storage.db.sanitize import clean_json, clean_text
+from germane.storage.workers import lock_lease
 
 _OPEN = text("state <> 'resolved'")
 """Literally as in the partial index: with a bound parameter the databases would not use it."""
@@ -30,6 +30,7 @@ _COLUMNS = (
     "window", "evidence", "onset", "starts_at", "fired_at", "resolved_at", "evaluated_at", "notified_at",
     "acknowledged_at", "acknowledged_by", "resolve_reason",
 )  # fmt: skip
+_EVENT_COLUMNS = ("id", "alert_id", "at", "type", "before", "after")
 
 
 class ConditionalWrite(Protocol):
@@ -53,156 +54,8 @@ class AlertTransaction:
     notifications: Sequence[Notification] = ()
 
 
-class ConcurrentUpdate(Exception):
-    """Another process changed something that the evaluation was based on. Internal: rolls back the transaction."""
-
-
-def commit_transaction(connection: Connection, step: AlertTransaction, now: datetime) -> None:
-    """Write a transaction.
-
-    Raises:
-        ConcurrentUpdate: Another process holds the lease or changed something that the evaluation was based on.
-    """
-    if step.holder is not None and not leases.lock_lease(connection, *step.holder):
-        raise ConcurrentUpdate
-    if not all(detector_state.write(connection, now) for detector_state in step.detector_states):
-        raise ConcurrentUpdate
-    _consume(connection, step.processed_score_ids)
-    if not all(_write(connection, change) for change in step.changes):
-        raise ConcurrentUpdate
-    _append(connection, [change.event for change in step.changes if change.event is not None])
-    notifications.insert_notifications(connection, step.notifications, now)
-
-
-def load_open_alerts(connection: Connection) -> list[Alert]:
-    """Return open alerts, oldest first."""
-    # Sorted here: with ORDER BY, SQLite would scan all alerts by start time instead of the few open ones.
-    rows = connection.execute(select(tables.alert).where(_OPEN)).mappings()
-    return sorted(map(_alert_of, rows), key=lambda alert: (alert.starts_at, alert.id))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AlertQuery:
-    """Conditions on alerts; None selects all."""
-
-    since: datetime | None = None
-    """Only alerts that started at this time or later."""
-    state: AlertState | None = None
-    rule: str | None = None
-    severity: Severity | None = None
-    service: str | None = None
-    after: tuple[datetime, str] | None = None
-    """Start time and id of the last alert of the previous page."""
-
-
-def search_alerts(connection: Connection, chosen: AlertQuery, limit: int) -> list[Alert]:
-    """Return alerts, newest first."""
-    columns = tables.alert.c
-    query = select(tables.alert).order_by(columns.starts_at.desc(), columns.id).limit(limit)
-    if chosen.since is not None:
-        query = query.where(columns.starts_at >= chosen.since)
-    if chosen.after is not None:
-        at, id_ = chosen.after
-        query = query.where(columns.starts_at <= at, or_(columns.starts_at < at, columns.id > id_))
-    equal = {columns.state: chosen.state, columns.rule: chosen.rule, columns.severity: chosen.severity}
-    equal |= {columns.labels["service"].as_string(): chosen.service}
-    wanted = [column == value for column, value in equal.items() if value is not None]
-    return [_alert_of(row) for row in connection.execute(query.where(*wanted)).mappings()]
-
-
-def load_alert(connection: Connection, alert_id: str) -> Alert | None:
-    """Return one alert; None if the id is unknown."""
-    row = connection.execute(select(tables.alert).where(tables.alert.c.id == alert_id)).mappings().first()
-    return None if row is None else _alert_of(row)
-
-
-def load_events(connection: Connection, alert_id: str) -> list[AlertEvent]:
-    """Return the events of an alert, oldest first."""
-    columns = tables.alert_event.c
-    query = select(tables.alert_event).where(columns.alert_id == alert_id).order_by(columns.at, columns.id)
-    return [AlertEvent(**row) for row in connection.execute(query).mappings()]
-
-
-def load_silences(connection: Connection, ending_after: datetime) -> list[Silence]:
-    """Return silences that end after a time, in the order in which they end."""
-    columns = tables.silence.c
-    query = select(tables.silence).where(columns.ends_at > ending_after).order_by(columns.ends_at, columns.id)
-    return [Silence(**row) for row in connection.execute(query).mappings()]
-
-
-def add_silence(connection: Connection, silence: Silence) -> None:
-    """Write a silence."""
-    values = {
-        "id": silence.id,
-        "matchers": clean_json(silence.matchers),
-        "starts_at": silence.starts_at,
-        "ends_at": silence.ends_at,
-        "created_by": clean_text(silence.created_by),
-        "comment": clean_text(silence.comment),
-    }
-    connection.execute(insert(tables.silence), values)
-
-
-def end_silence(connection: Connection, silence_id: str, now: datetime) -> bool:
-    """End a silence now; return False if there is no such current or future silence."""
-    columns = tables.silence.c
-    ended = update(tables.silence).where(columns.id == silence_id, columns.ends_at > now).values(ends_at=now)
-    return connection.execute(ended).rowcount == 1
-
-
-def _consume(connection: Connection, ids: Sequence[int]) -> None:
-    for some in batched(sorted(ids)):
-        gone = connection.execute(delete(tables.detector_input).where(tables.detector_input.c.id.in_(some))).rowcount
-        if gone != len(some):
-            raise ConcurrentUpdate
-
-
-def _write(connection: Connection, change: AlertChange) -> bool:
-    """Insert a new alert, or update an alert that is unchanged since it was read; return False otherwise."""
-    values, before = _values(change.alert), change.before
-    if before is None:
-        return _insert(connection, values)
-    as_read = (tables.alert.c[name].is_not_distinct_from(getattr(before, name)) for name in _VERSION_COLUMNS)
-    statement = update(tables.alert).where(tables.alert.c.id == before.id, _OPEN, *as_read).values(values)
-    return connection.execute(statement).rowcount == 1
-
-
-def _insert(connection: Connection, values: dict[str, Any]) -> bool:
-    dialect = sqlite if connection.dialect.name == "sqlite" else postgresql
-    statement = dialect.insert(tables.alert).values(values).on_conflict_do_nothing().returning(tables.alert.c.id)
-    return connection.execute(statement).first() is not None
-
-
-def _append(connection: Connection, happened: Sequence[AlertEvent]) -> None:
-    rows = [
-        {
-            "id": event.id,
-            "alert_id": event.alert_id,
-            "at": event.at,
-            "type": event.type,
-            "before": event.before,
-            "after": event.after,
-            "detail": clean_json(event.detail),
-        }
-        for event in happened
-    ]
-    if rows:
-        connection.execute(insert(tables.alert_event), rows)
-
-
-def _values(alert: Alert) -> dict[str, Any]:
-    values = {name: getattr(alert, name) for name in _COLUMNS}
-    texts = {name: clean_text(value) for name, value in values.items() if isinstance(value, str)}
-    plain = alert.as_dict()
-    return (
-        values | texts | {"labels": clean_json(alert.labels), "body": clean_json({name: plain[name] for name in _BODY})}
-    )
-
-
-def _alert_of(row: RowMapping) -> Alert:
-    columns = {name: row[name] for name in _COLUMNS}
-    moments = {name: value.isoformat() for name, value in columns.items() if isinstance(value, datetime)}
-    return Alert.from_dict({**columns, **moments, **row["body"]})
+class _ConcurrentUpdate(Exception):
+    """Another process changed something that the evaluation was based on. Rolls back the transaction."""
 
 
 class AlertReader(StoreComponent):
@@ -211,7 +64,9 @@ class AlertReader(StoreComponent):
     def list_open(self) -> list[Alert]:
         """Return open alerts, oldest first."""
         with self._database.read() as connection:
-            return load_open_alerts(connection)
+            rows = connection.execute(select(tables.alert).where(_OPEN)).mappings().all()
+        # Sorted here: with ORDER BY, SQLite would scan all alerts by start time instead of the few open ones.
+        return sorted(map(_alert_of, rows), key=lambda alert: (alert.starts_at, alert.id))
 
     def search(
         self,
@@ -235,9 +90,18 @@ class AlertReader(StoreComponent):
             after: Start time and id of the last alert of the previous page.
             limit: Maximum number of alerts.
         """
-        chosen = AlertQuery(since=since, state=state, rule=rule, severity=severity, service=service, after=after)
+        columns = tables.alert.c
+        query = select(tables.alert).order_by(columns.starts_at.desc(), columns.id).limit(limit)
+        if since is not None:
+            query = query.where(columns.starts_at >= since)
+        if after is not None:
+            at, id_ = after
+            query = query.where(columns.starts_at <= at, or_(columns.starts_at < at, columns.id > id_))
+        equal = {columns.state: state, columns.rule: rule, columns.severity: severity}
+        equal |= {columns.labels["service"].as_string(): service}
+        query = query.where(*(column == value for column, value in equal.items() if value is not None))
         with self._database.read() as connection:
-            return search_alerts(connection, chosen, limit)
+            return [_alert_of(row) for row in connection.execute(query).mappings()]
 
 
 class AlertStore(AlertReader):
@@ -255,35 +119,53 @@ class AlertStore(AlertReader):
         """
         try:
             with self._database.write() as connection:
-                commit_transaction(connection, step, self._context.now(connection))
-        except ConcurrentUpdate:
+                _write_transaction(connection, step, self._context.now(connection))
+        except _ConcurrentUpdate:
             return False
         return True
 
     def get(self, alert_id: str) -> Alert | None:
         """Return one alert; None if the id is unknown."""
+        query = select(tables.alert).where(tables.alert.c.id == alert_id)
         with self._database.read() as connection:
-            return load_alert(connection, alert_id)
+            row = connection.execute(query).mappings().first()
+        return None if row is None else _alert_of(row)
 
     def list_events(self, alert_id: str) -> list[AlertEvent]:
         """Return the events of an alert, oldest first."""
+        columns = tables.alert_event.c
+        query = select(tables.alert_event).where(columns.alert_id == alert_id).order_by(columns.at, columns.id)
         with self._database.read() as connection:
-            return load_events(connection, alert_id)
+            return [AlertEvent(**row) for row in connection.execute(query).mappings()]
 
     def list_silences(self) -> list[Silence]:
         """Return current and future silences, in the order in which they end."""
+        columns = tables.silence.c
+        query = select(tables.silence).order_by(columns.ends_at, columns.id)
         with self._database.read() as connection:
-            return load_silences(connection, self._context.now(connection))
+            rows = connection.execute(query.where(columns.ends_at > self._context.now(connection))).mappings()
+            return [Silence(**row) for row in rows]
 
     def add_silence(self, silence: Silence) -> None:
         """Suppress notifications of matching alerts from ``starts_at`` to ``ends_at``."""
+        values = {
+            "id": silence.id,
+            "matchers": clean_json(silence.matchers),
+            "starts_at": silence.starts_at,
+            "ends_at": silence.ends_at,
+            "created_by": clean_text(silence.created_by),
+            "comment": clean_text(silence.comment),
+        }
         with self._database.write() as connection:
-            add_silence(connection, silence)
+            connection.execute(insert(tables.silence), values)
 
     def end_silence(self, silence_id: str) -> bool:
         """End a silence now; return False if there is no such current or future silence."""
+        columns = tables.silence.c
         with self._database.write() as connection:
-            return end_silence(connection, silence_id, self._context.now(connection))
+            now = self._context.now(connection)
+            ended = update(tables.silence).where(columns.id == silence_id, columns.ends_at > now).values(ends_at=now)
+            return connection.execute(ended).rowcount == 1
 
     def list_flows(
         self, *, since: datetime, until: datetime | None = None, includes_route: Callable[[str], bool] = lambda _: True
@@ -293,7 +175,7 @@ class AlertStore(AlertReader):
         Args:
             since: Start of the window.
             until: The state at this time; by default now.
-            takes: Selects routes by name.
+            includes_route: Selects routes by name.
         """
         with self._database.read() as connection:
             return scoring_flow.load_flows(connection, since, includes_route, until)
@@ -309,3 +191,46 @@ class AlertStore(AlertReader):
         """Return the tasks that failed and will be retried, by service, route, scorer and reason."""
         with self._database.read() as connection:
             return scoring_flow.list_failing(connection)
+
+
+def _write_transaction(connection: Connection, step: AlertTransaction, now: datetime) -> None:
+    if step.holder is not None and not lock_lease(connection, *step.holder):
+        raise _ConcurrentUpdate
+    if not all(detector_state.write(connection, now) for detector_state in step.detector_states):
+        raise _ConcurrentUpdate
+    inbox = tables.detector_input
+    for some in batched(sorted(step.processed_score_ids)):
+        if connection.execute(delete(inbox).where(inbox.c.id.in_(some))).rowcount != len(some):
+            raise _ConcurrentUpdate
+    if not all(_write_alert(connection, change) for change in step.changes):
+        raise _ConcurrentUpdate
+    events = [change.event for change in step.changes if change.event is not None]
+    if events:
+        rows = [
+            {**{name: getattr(event, name) for name in _EVENT_COLUMNS}, "detail": clean_json(event.detail)}
+            for event in events
+        ]
+        connection.execute(insert(tables.alert_event), rows)
+    notifications.insert_notifications(connection, step.notifications, now)
+
+
+def _write_alert(connection: Connection, change: AlertChange) -> bool:
+    """Insert a new alert, or update an alert that is unchanged since it was read; return False otherwise."""
+    alert, before = change.alert, change.before
+    values = {name: getattr(alert, name) for name in _COLUMNS}
+    values |= {name: clean_text(value) for name, value in values.items() if isinstance(value, str)}
+    plain = alert.as_dict()
+    values |= {"labels": clean_json(alert.labels), "body": clean_json({name: plain[name] for name in _BODY})}
+    if before is None:
+        dialect = sqlite if connection.dialect.name == "sqlite" else postgresql
+        added = dialect.insert(tables.alert).values(values).on_conflict_do_nothing().returning(tables.alert.c.id)
+        return connection.execute(added).first() is not None
+    as_read = (tables.alert.c[name].is_not_distinct_from(getattr(before, name)) for name in _VERSION_COLUMNS)
+    changed = update(tables.alert).where(tables.alert.c.id == before.id, _OPEN, *as_read).values(values)
+    return connection.execute(changed).rowcount == 1
+
+
+def _alert_of(row: RowMapping) -> Alert:
+    columns = {name: row[name] for name in _COLUMNS}
+    times = {name: value.isoformat() for name, value in columns.items() if isinstance(value, datetime)}
+    return Alert.from_dict({**columns, **times, **row["body"]})

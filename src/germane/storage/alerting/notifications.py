@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final, Literal
 
-from sqlalchemy import ColumnElement, Connection, RowMapping, and_, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, RowMapping, func, insert, select, update
 
 from germane.alert import Alert, Notification
 from germane.storage.db.component import StoreComponent
@@ -85,194 +85,229 @@ def insert_notifications(connection: Connection, notifications: Iterable[Notific
         connection.execute(insert(notification), rows)
 
 
-def find_due_channels(connection: Connection, channels: Collection[str], now: datetime) -> set[str]:
-    """Return the channels that may have a due notification."""
-    due_at = notification.c.next_attempt_at
-    is_due = (due_at <= now) | (due_at > now + MAX_DELAY)
-    query = select(notification.c.channel).distinct().where(_WAITS, is_due)
-    return set(connection.execute(query.where(notification.c.channel.in_(sorted(channels)))).scalars())
+class NotificationStore(StoreComponent):
+    """The notification outbox. Any number of processes deliver; times are by the shared clock."""
 
+    def due_channels(self, channels: Collection[str]) -> set[str]:
+        """Return the channels that may have a due notification. Only reads."""
+        due_at = notification.c.next_attempt_at
+        query = select(notification.c.channel).distinct().where(notification.c.channel.in_(sorted(channels)))
+        with self._database.read() as connection:
+            now = self._context.now(connection)
+            is_due = (due_at <= now) | (due_at > now + MAX_DELAY)
+            return set(connection.execute(query.where(_WAITS, is_due)).scalars())
 
-def claim_notification(
-    connection: Connection, channel: str, owner: str, lease: timedelta, retry_timeout: timedelta, now: datetime
-) -> Notification | None:
-    """Claim the oldest due notification.
+    def claim(
+        self, channel: str, owner: str, *, lease: timedelta, retry_timeout: timedelta = RETRY_TIMEOUT
+    ) -> Notification | None:
+        """Claim the oldest due notification of a channel; None if there is none or another process claimed it first.
 
-    A notification about an alert with an earlier waiting one has to wait too, so that an alert is reported as firing
-    before it is reported as resolved. A notification that was due for ``retry_timeout`` without an attempt is outdated
-    and becomes undelivered.
-    """
-    query = select(notification).where(notification.c.channel == channel, _WAITS)
-    rows = connection.execute(
-        query.order_by(notification.c.created_at, notification.c.id).limit(MAX_ROWS_SCANNED)
-    ).mappings()
-    blocked: set[str] = set()
-    for row in rows.all():
-        keys = _alert_keys(row)
-        is_due = row["next_attempt_at"] <= now or row["next_attempt_at"] > now + MAX_DELAY
-        if not is_due or not blocked.isdisjoint(keys):
-            blocked |= keys
-            continue
-        # Another process may have claimed the notification since it was read.
-        is_unchanged = and_(
-            notification.c.id == row["id"],
-            notification.c.attempt == row["attempt"],
-            notification.c.next_attempt_at == row["next_attempt_at"],
-        )
-        statement = update(notification).where(is_unchanged)
-        if now - row["next_attempt_at"] < retry_timeout:
-            values = {"lease_owner": owner, "next_attempt_at": now + lease, "attempt": row["attempt"] + 1}
-            is_claimed = connection.execute(statement.values(values)).rowcount == 1
-            return _notification_of(row, row["attempt"] + 1) if is_claimed else None
-        outdated = {
-            "status": "undelivered",
-            "next_attempt_at": None,
-            "lease_owner": None,
-            "error": row["error"] or "no process attempted delivery in time",
-            "settled_at": now,
-        }
-        connection.execute(statement.values(outdated))
-    return None
+        A notification about an alert with an earlier waiting notification is not due, so that an alert is reported as
+        firing before it is reported as resolved. A notification that has been due for longer than ``retry_timeout``
+        without an attempt becomes ``undelivered``: it may be outdated.
 
-
-def renew_lease(connection: Connection, notification_id: str, owner: str, lease: timedelta, now: datetime) -> bool:
-    """Renew the lease of a notification that this owner still holds."""
-    statement = update(notification).where(*_is_held_by(notification_id, owner)).values(next_attempt_at=now + lease)
-    return connection.execute(statement).rowcount == 1
-
-
-def record_attempt(
-    connection: Connection,
-    notification_id: str,
-    owner: str,
-    outcome: DeliveryOutcome,
-    retry_timeout: timedelta,
-    now: datetime,
-) -> str | None:
-    """Record a delivery attempt; return the new status, or None if another owner holds the notification."""
-    query = select(notification.c.created_at).where(*_is_held_by(notification_id, owner)).with_for_update()
-    created_at = connection.execute(query).scalar_one_or_none()
-    if created_at is None:
+        Args:
+            channel: Name of the channel.
+            owner: The claiming process.
+            lease: How long the claim lasts unless :meth:`renew_lease` renews it.
+            retry_timeout: Maximum time between becoming due and the first attempt.
+        """
+        columns = notification.c
+        query = select(notification).where(columns.channel == channel, _WAITS)
+        query = query.order_by(columns.created_at, columns.id).limit(MAX_ROWS_SCANNED)
+        blocked: set[str] = set()
+        with self._database.write() as connection:
+            now = self._context.now(connection)
+            for row in connection.execute(query).mappings().all():
+                keys, due_at = _alert_keys(row), row["next_attempt_at"]
+                if now < due_at <= now + MAX_DELAY or not blocked.isdisjoint(keys):
+                    blocked |= keys
+                    continue
+                # Another process may have claimed the notification since it was read.
+                unchanged = update(notification).where(
+                    columns.id == row["id"], columns.attempt == row["attempt"], columns.next_attempt_at == due_at
+                )
+                if now - due_at < retry_timeout:
+                    claim = {"lease_owner": owner, "next_attempt_at": now + lease, "attempt": row["attempt"] + 1}
+                    is_claimed = connection.execute(unchanged.values(claim)).rowcount == 1
+                    return _notification_of(row, row["attempt"] + 1) if is_claimed else None
+                outdated = {
+                    "status": "undelivered",
+                    "next_attempt_at": None,
+                    "lease_owner": None,
+                    "error": row["error"] or "no process attempted delivery in time",
+                    "settled_at": now,
+                }
+                connection.execute(unchanged.values(outdated))
         return None
-    is_retried = outcome.retry_after is not None and now - created_at < retry_timeout
-    status = "sent" if outcome.error is None else "waiting" if is_retried else "undelivered"
-    values = {
-        "status": status,
-        "next_attempt_at": None if status != "waiting" else now + (outcome.retry_after or timedelta()),
-        "lease_owner": None,
-        "http_status": outcome.http_status,
-        "error": clean_text(outcome.error),
-        "settled_at": None if status == "waiting" else now,
-    }
-    connection.execute(update(notification).where(notification.c.id == notification_id).values(values))
-    return status
 
+    def renew_lease(self, notification_id: str, owner: str, *, lease: timedelta) -> bool:
+        """Renew a claim; return False if another process has claimed the notification."""
+        held = update(notification).where(*_is_held_by(notification_id, owner))
+        with self._database.write() as connection:
+            renewed = held.values(next_attempt_at=self._context.now(connection) + lease)
+            return connection.execute(renewed).rowcount == 1
 
-def release_notifications(connection: Connection, owner: str, now: datetime) -> int:
-    """Return all notifications of this owner to the queue; return their number."""
-    statement = update(notification).where(_WAITS, notification.c.lease_owner == owner)
-    return connection.execute(statement.values(next_attempt_at=now, lease_owner=None)).rowcount
+    def record_attempt(
+        self, notification_id: str, owner: str, outcome: DeliveryOutcome, *, retry_timeout: timedelta = RETRY_TIMEOUT
+    ) -> str | None:
+        """Record a delivery attempt.
 
+        Args:
+            notification_id: A notification that this owner has claimed.
+            owner: The claiming process.
+            outcome: Result of the attempt.
+            retry_timeout: Notifications older than this are not retried.
 
-def list_channel_queues(connection: Connection, undelivered_since: datetime) -> list[ChannelQueue]:
-    """Return the waiting and the recently undelivered notifications of each channel that has any."""
-    columns = notification.c
-    waiting = connection.execute(
-        select(columns.channel, func.count().label("n"), func.min(columns.created_at).label("since"))
-        .where(_WAITS)
-        .group_by(columns.channel)
-    ).all()
-    undelivered = connection.execute(
-        select(columns.channel, func.count().label("n"), func.max(columns.settled_at).label("at"))
-        .where(_is_undelivered(undelivered_since))
-        .group_by(columns.channel)
-    ).all()
-    queues = {row.channel: ChannelQueue(channel=row.channel, waiting=row.n, waiting_since=row.since) for row in waiting}
-    for row in undelivered:
-        queue = queues.get(row.channel, ChannelQueue(channel=row.channel))
-        queues[row.channel] = replace(queue, undelivered=row.n, last_undelivered_at=row.at)
-    for channel, queue in queues.items():
-        error = select(columns.error).where(columns.channel == channel).limit(1)
-        retry = error.where(_WAITS, columns.error.is_not(None)).order_by(columns.created_at)
-        last = error.where(_is_undelivered(undelivered_since)).order_by(columns.settled_at.desc())
-        queues[channel] = replace(
-            queue,
-            retry_error=connection.execute(retry).scalar_one_or_none(),
-            last_undelivered_error=connection.execute(last).scalar_one_or_none(),
-        )
-    return [queue for _, queue in sorted(queues.items())]
+        Returns:
+            The new status: ``sent``, ``waiting`` for a retry, or ``undelivered``. None, and nothing is recorded, if
+            another process has claimed the notification.
+        """
+        query = select(notification.c.created_at).where(*_is_held_by(notification_id, owner)).with_for_update()
+        with self._database.write() as connection:
+            now = self._context.now(connection)
+            created_at = connection.execute(query).scalar_one_or_none()
+            if created_at is None:
+                return None
+            is_retried = outcome.retry_after is not None and now - created_at < retry_timeout
+            status = "sent" if outcome.error is None else "waiting" if is_retried else "undelivered"
+            values = {
+                "status": status,
+                "next_attempt_at": None if status != "waiting" else now + (outcome.retry_after or timedelta()),
+                "lease_owner": None,
+                "http_status": outcome.http_status,
+                "error": clean_text(outcome.error),
+                "settled_at": None if status == "waiting" else now,
+            }
+            connection.execute(update(notification).where(notification.c.id == notification_id).values(values))
+            return status
 
+    def release(self, owner: str) -> int:
+        """Return all notifications that this owner has claimed to the queue; return their number."""
+        held = update(notification).where(_WAITS, notification.c.lease_owner == owner)
+        with self._database.write() as connection:
+            released = held.values(next_attempt_at=self._context.now(connection), lease_owner=None)
+            return connection.execute(released).rowcount
 
-def search_notifications(
-    connection: Connection, window: tuple[datetime | None, datetime | None], limit: int, **equal: str | None
-) -> list[NotificationRecord]:
-    """Return notifications created in a window, newest first."""
-    columns = notification.c
-    query = select(notification).order_by(columns.created_at.desc(), columns.id).limit(limit)
-    query = query.where(*(columns[name] == value for name, value in equal.items() if value is not None))
-    since, until = window
-    if since is not None:
-        query = query.where(columns.created_at >= since)
-    if until is not None:
-        query = query.where(columns.created_at < until)
-    return [
-        NotificationRecord(
-            notification=_notification_of(row, row["attempt"]),
-            status=row["status"],
-            http_status=row["http_status"],
-            error=row["error"],
-            settled_at=row["settled_at"],
-        )
-        for row in connection.execute(query).mappings()
-    ]
+    def list_channel_queues(self, *, max_age: timedelta = UNDELIVERED_MAX_AGE) -> list[ChannelQueue]:
+        """Return the waiting and the recently undelivered notifications of each channel that has any.
 
+        Args:
+            max_age: Only count undelivered notifications that were created within this time.
+        """
+        columns = notification.c
+        queues: dict[str, ChannelQueue] = {}
+        with self._database.read() as connection:
+            is_undelivered = _is_undelivered(self._context.now(connection) - max_age)
+            waiting = select(columns.channel, func.count(), func.min(columns.created_at))
+            for channel, count, since in connection.execute(waiting.where(_WAITS).group_by(columns.channel)):
+                queues[channel] = ChannelQueue(channel=channel, waiting=count, waiting_since=since)
+            undelivered = select(columns.channel, func.count(), func.max(columns.settled_at))
+            for channel, count, at in connection.execute(undelivered.where(is_undelivered).group_by(columns.channel)):
+                queue = queues.get(channel, ChannelQueue(channel=channel))
+                queues[channel] = replace(queue, undelivered=count, last_undelivered_at=at)
+            for channel, queue in queues.items():
+                error = select(columns.error).where(columns.channel == channel).limit(1)
+                retry = error.where(_WAITS, columns.error.is_not(None)).order_by(columns.created_at)
+                last = error.where(is_undelivered).order_by(columns.settled_at.desc())
+                queues[channel] = replace(
+                    queue,
+                    retry_error=connection.execute(retry).scalar_one_or_none(),
+                    last_undelivered_error=connection.execute(last).scalar_one_or_none(),
+                )
+        return [queue for _, queue in sorted(queues.items())]
 
-def resend_undelivered(
-    connection: Connection, channel: str | None, ids: Collection[str], created_since: datetime, now: datetime
-) -> int:
-    """Queue undelivered notifications again, by id or by age; return their number.
+    def search(
+        self,
+        *,
+        status: str | None = None,
+        channel: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        limit: int = 100,
+    ) -> list[NotificationRecord]:
+        """Return notifications created since <= created_at < until, newest first.
 
-    Superseded notifications are not resent: a resolved incident would be reported as firing again.
-    """
-    columns = notification.c
-    query = select(columns.id, columns.channel, columns.created_at, columns.payload).order_by(columns.created_at)
-    query = (
-        query.where(_is_undelivered(), columns.id.in_(sorted(ids)))
-        if ids
-        else query.where(_is_undelivered(created_since))
-    )
-    if channel is not None:
-        query = query.where(columns.channel == channel)
-    rows = connection.execute(query).mappings().all()
-    if not rows:
-        return 0
-    last_sent = _last_sent(connection, rows[0]["created_at"])
-    resent = 0
-    for row in rows:
-        created_at = row["created_at"]
-        keys = [(row["channel"], key) for key in _alert_keys(row)]
-        if all(last_sent.get(key, created_at) > created_at for key in keys):
-            continue
-        # Distinct creation times keep the original order.
-        due_at = now + timedelta(microseconds=resent)
-        values = {
-            "status": "waiting",
-            "attempt": 0,
-            "next_attempt_at": due_at,
-            "created_at": due_at,
-            "settled_at": None,
-        }
-        statement = update(notification).where(columns.id == row["id"], _is_undelivered())
-        resent += connection.execute(statement.values(values)).rowcount
-    return resent
+        Args:
+            status: Only notifications with this status: ``waiting``, ``sent`` or ``undelivered``.
+            channel: Only notifications of this channel.
+            since: Start of the window.
+            until: End of the window.
+            limit: Maximum number of notifications.
+        """
+        columns = notification.c
+        query = select(notification).order_by(columns.created_at.desc(), columns.id).limit(limit)
+        if status is not None:
+            query = query.where(columns.status == status)
+        if channel is not None:
+            query = query.where(columns.channel == channel)
+        if since is not None:
+            query = query.where(columns.created_at >= since)
+        if until is not None:
+            query = query.where(columns.created_at < until)
+        with self._database.read() as connection:
+            return [
+                NotificationRecord(
+                    notification=_notification_of(row, row["attempt"]),
+                    status=row["status"],
+                    http_status=row["http_status"],
+                    error=row["error"],
+                    settled_at=row["settled_at"],
+                )
+                for row in connection.execute(query).mappings()
+            ]
 
+    def resend(
+        self, *, channel: str | None = None, ids: Collection[str] = (), max_age: timedelta = UNDELIVERED_MAX_AGE
+    ) -> int:
+        """Queue undelivered notifications again, in their original order.
 
-def _last_sent(connection: Connection, since: datetime) -> dict[tuple[str, str], datetime]:
-    """Return the creation time of the last sent notification by channel and alert key."""
-    columns = notification.c
-    query = select(columns.channel, columns.created_at, columns.payload)
-    rows = connection.execute(query.where(columns.status == "sent", columns.created_at > since)).mappings()
-    return dict(sorted(((row["channel"], key), row["created_at"]) for row in rows for key in _alert_keys(row)))
+        A notification stays undelivered if a later one about the same alerts was sent to its channel: a resolved
+        incident would be reported as firing again.
+
+        Args:
+            channel: Only notifications of this channel.
+            ids: Notifications to resend, whatever their age.
+            max_age: Without ids, resend notifications created within this time.
+
+        Returns:
+            The number of queued notifications.
+        """
+        columns = notification.c
+        wanted = select(columns.id, columns.channel, columns.created_at, columns.payload).order_by(columns.created_at)
+        if channel is not None:
+            wanted = wanted.where(columns.channel == channel)
+        with self._database.write() as connection:
+            now = self._context.now(connection)
+            if ids:
+                wanted = wanted.where(_is_undelivered(), columns.id.in_(sorted(ids)))
+            else:
+                wanted = wanted.where(_is_undelivered(now - max_age))
+            rows = connection.execute(wanted).mappings().all()
+            if not rows:
+                return 0
+            sent = select(columns.channel, columns.created_at, columns.payload).where(columns.status == "sent")
+            later = connection.execute(sent.where(columns.created_at > rows[0]["created_at"])).mappings()
+            last_sent = dict(
+                sorted(((row["channel"], key), row["created_at"]) for row in later for key in _alert_keys(row))
+            )
+            resent = 0
+            for row in rows:
+                created_at = row["created_at"]
+                if all(last_sent.get((row["channel"], key), created_at) > created_at for key in _alert_keys(row)):
+                    continue
+                # Distinct creation times keep the original order.
+                due_at = now + timedelta(microseconds=resent)
+                values = {
+                    "status": "waiting",
+                    "attempt": 0,
+                    "next_attempt_at": due_at,
+                    "created_at": due_at,
+                    "settled_at": None,
+                }
+                statement = update(notification).where(columns.id == row["id"], _is_undelivered())
+                resent += connection.execute(statement.values(values)).rowcount
+            return resent
 
 
 def _alert_keys(row: RowMapping) -> set[str]:
@@ -302,108 +337,3 @@ def _notification_of(row: RowMapping, attempt: int) -> Notification:
         created_at=row["created_at"],
         attempt=attempt,
     )
-
-
-class NotificationStore(StoreComponent):
-    """The notification outbox. Any number of processes deliver; times are by the shared clock."""
-
-    def due_channels(self, channels: Collection[str]) -> set[str]:
-        """Return the channels that may have a due notification. Only reads."""
-        with self._database.read() as connection:
-            return find_due_channels(connection, channels, self._context.now(connection))
-
-    def claim(
-        self, channel: str, owner: str, *, lease: timedelta, retry_timeout: timedelta = RETRY_TIMEOUT
-    ) -> Notification | None:
-        """Claim the oldest due notification of a channel; None if there is none or another process claimed it first.
-
-        A notification about an alert with an earlier waiting notification is not due. A notification that has been due
-        for longer than ``retry_timeout`` without an attempt becomes ``undelivered``: it may be outdated.
-
-        Args:
-            channel: Name of the channel.
-            owner: The claiming process.
-            lease: How long the claim lasts unless :meth:`renew_lease` renews it.
-            retry_timeout: Maximum time between becoming due and the first attempt.
-        """
-        with self._database.write() as connection:
-            return claim_notification(connection, channel, owner, lease, retry_timeout, self._context.now(connection))
-
-    def renew_lease(self, notification_id: str, owner: str, *, lease: timedelta) -> bool:
-        """Renew a claim; return False if another process has claimed the notification."""
-        with self._database.write() as connection:
-            return renew_lease(connection, notification_id, owner, lease, self._context.now(connection))
-
-    def record_attempt(
-        self, notification_id: str, owner: str, outcome: DeliveryOutcome, *, retry_timeout: timedelta = RETRY_TIMEOUT
-    ) -> str | None:
-        """Record a delivery attempt.
-
-        Args:
-            notification_id: A notification that this owner has claimed.
-            owner: The claiming process.
-            outcome: Result of the attempt.
-            retry_timeout: Notifications older than this are not retried.
-
-        Returns:
-            The new status: ``sent``, ``waiting`` for a retry, or ``undelivered``. None, and nothing is recorded, if
-            another process has claimed the notification.
-        """
-        with self._database.write() as connection:
-            return record_attempt(
-                connection, notification_id, owner, outcome, retry_timeout, self._context.now(connection)
-            )
-
-    def release(self, owner: str) -> int:
-        """Return all notifications that this owner has claimed to the queue; return their number."""
-        with self._database.write() as connection:
-            return release_notifications(connection, owner, self._context.now(connection))
-
-    def list_channel_queues(self, *, max_age: timedelta = UNDELIVERED_MAX_AGE) -> list[ChannelQueue]:
-        """Return the waiting and the recently undelivered notifications of each channel that has any.
-
-        Args:
-            max_age: Only count undelivered notifications that were created within this time.
-        """
-        with self._database.read() as connection:
-            return list_channel_queues(connection, self._context.now(connection) - max_age)
-
-    def search(
-        self,
-        *,
-        status: str | None = None,
-        channel: str | None = None,
-        since: datetime | None = None,
-        until: datetime | None = None,
-        limit: int = 100,
-    ) -> list[NotificationRecord]:
-        """Return notifications created since <= created_at < until, newest first.
-
-        Args:
-            status: Only notifications with this status: ``waiting``, ``sent`` or ``undelivered``.
-            channel: Only notifications of this channel.
-            since: Start of the window.
-            until: End of the window.
-            limit: Maximum number of notifications.
-        """
-        with self._database.read() as connection:
-            return search_notifications(connection, (since, until), limit, status=status, channel=channel)
-
-    def resend(
-        self, *, channel: str | None = None, ids: Collection[str] = (), max_age: timedelta = UNDELIVERED_MAX_AGE
-    ) -> int:
-        """Queue undelivered notifications again, in their original order.
-
-        A notification stays undelivered if a later one about the same alerts was sent to its channel.
-
-        Args:
-            channel: Only notifications of this channel.
-            ids: Notifications to resend, whatever their age.
-            max_age: Without ids, resend notifications created within this time.
-
-        Returns:
-            The number of queued notifications.
-        """
-        with self._database.write() as connection:
-            now = self._context.now(connection)
-            return resend_undelivered(connection, channel, ids, now - max_age, now)

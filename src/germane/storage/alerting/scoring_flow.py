@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import pairwise
-from typing import Any, Final
+from typing import Final
 
 from sqlalchemy import Connection, func, select
 
@@ -46,12 +47,6 @@ class ScoringFlow:
     """Number of these answers: they are waiting or failed."""
 
 
-@dataclass(slots=True)
-class _Minute:
-    scored: int = 0
-    wanted: int = 0
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailingTasks:
     """Tasks that failed with one reason and wait for a retry."""
@@ -76,53 +71,46 @@ def load_flows(
     """
     names = (tally.c.minute, tally.c.service, tally.c.route, tally.c.scorer, tally.c.outcome, tally.c.reason)
     query = select(*names, func.sum(tally.c.count).label("n")).where(tally.c.minute >= since).group_by(*names)
-    found: dict[tuple[str, str], dict[datetime, _Minute]] = {}
+    # By minute, for each service and scorer.
+    scored: defaultdict[tuple[str, str], Counter[datetime]] = defaultdict(Counter)
+    wanted: defaultdict[tuple[str, str], Counter[datetime]] = defaultdict(Counter)
     for row in connection.execute(query if until is None else query.where(tally.c.minute < until)):
         if takes(row.route):
-            _count(found.setdefault((row.service, row.scorer), {}).setdefault(row.minute, _Minute()), row)
-    for row in () if until is None else _scored_later(connection, since, until):
-        minute = found.get((row.service, row.scorer), {}).get(row.started_at.replace(second=0, microsecond=0))
-        if minute is not None and takes(row.route):
-            minute.scored -= 1
-    flows_ = [_flow(key, minutes) for key, minutes in sorted(found.items())]
-    return [replace(flow, last_score_at=_made_at(connection, flow, since, until)) for flow in flows_]
-
-
-def _made_at(connection: Connection, flow: ScoringFlow, since: datetime, until: datetime | None) -> datetime | None:
-    query = select(score.c.scored_at).where(
-        score.c.service == flow.service, score.c.scorer == flow.scorer, score.c.started_at >= since
-    )
+            key, count = (row.service, row.scorer), int(row.n)
+            scored[key][row.minute] += count if row.outcome == "scored" else 0
+            if row.outcome == "seen":
+                wanted[key][row.minute] += count
+            elif row.outcome == "skipped" and row.reason in _EXPECTED_SKIPS:
+                wanted[key][row.minute] -= count
     if until is not None:
-        query = query.where(score.c.started_at < until, score.c.scored_at <= until)
-    return connection.execute(query.order_by(score.c.started_at.desc()).limit(1)).scalar_one_or_none()
-
-
-def _scored_later(connection: Connection, since: datetime, until: datetime) -> Iterable[Any]:
-    columns = (score.c.service, score.c.route, score.c.scorer, score.c.started_at)
-    began = (score.c.started_at >= since, score.c.started_at < until)
-    return connection.execute(select(*columns).where(*began, score.c.scored_at > until))
-
-
-def _count(minute: _Minute, row: Any) -> None:
-    if row.outcome == "scored":
-        minute.scored += int(row.n)
-    elif row.outcome == "seen":
-        minute.wanted += int(row.n)
-    elif row.outcome == "skipped" and row.reason in _EXPECTED_SKIPS:
-        minute.wanted -= int(row.n)
-
-
-def _flow(key: tuple[str, str], minutes: dict[datetime, _Minute]) -> ScoringFlow:
-    scored = max((moment for moment, minute in minutes.items() if minute.scored > 0), default=None)
-    waiting = {
-        moment: minute.wanted
-        for moment, minute in minutes.items()
-        if minute.wanted > 0 and (scored is None or moment > scored)
-    }
-    since = min(waiting, default=None)
-    return ScoringFlow(
-        service=key[0], scorer=key[1], last_scored_minute=scored, waiting_since=since, waiting=sum(waiting.values())
-    )
+        columns = (score.c.service, score.c.route, score.c.scorer, score.c.started_at)
+        window = (score.c.started_at >= since, score.c.started_at < until)
+        later = connection.execute(select(*columns).where(*window, score.c.scored_at > until))
+        for service, route, scorer, started_at in later:
+            if (service, scorer) in scored and takes(route):
+                scored[service, scorer][started_at.replace(second=0, microsecond=0)] -= 1
+    flows = []
+    for service, scorer in sorted(scored):
+        last = max((minute for minute, count in scored[service, scorer].items() if count > 0), default=None)
+        waiting = {
+            minute: count
+            for minute, count in wanted[service, scorer].items()
+            if count > 0 and (last is None or minute > last)
+        }
+        newest = select(score.c.scored_at).order_by(score.c.started_at.desc()).limit(1)
+        newest = newest.where(score.c.service == service, score.c.scorer == scorer, score.c.started_at >= since)
+        if until is not None:
+            newest = newest.where(score.c.started_at < until, score.c.scored_at <= until)
+        flow = ScoringFlow(
+            service=service,
+            scorer=scorer,
+            last_scored_minute=last,
+            last_score_at=connection.execute(newest).scalar_one_or_none(),
+            waiting_since=min(waiting, default=None),
+            waiting=sum(waiting.values()),
+        )
+        flows.append(flow)
+    return flows
 
 
 def typical_score_delay(

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Final, Literal, get_args
 
 from germane.annotation import Feedback
 from germane.exchange import Exchange
 from germane.score import Score, UnscoredReason
-from germane.storage.answers.lowest_scores import ScoreFilter
+from germane.storage.answers.lowest_scores import ScoreCriteria, ScoreFilter
 
 AnswerState = Literal["scored", "failed", "skipped", "waiting", "any"]
 STATES: Final[tuple[AnswerState, ...]] = get_args(AnswerState)
@@ -21,21 +21,9 @@ SORTS: Final[tuple[AnswerSort, ...]] = get_args(AnswerSort)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AnswerFilter:
+class AnswerFilter(ScoreCriteria):
     """Conditions on answers; None or empty selects all. The window is since <= started_at < until."""
 
-    since: datetime | None = None
-    until: datetime | None = None
-    scorer: str | None = None
-    service: str | None = None
-    route: str | None = None
-    fingerprint: str | None = None
-    label: str | None = None
-    """Label of the score, such as ``noncommittal``."""
-    low: bool = False
-    """Only scores in the lowest band."""
-    at_least: float | None = None
-    below: float | None = None
     model: str | None = None
     prompt_version: str | None = None
     text: str = ""
@@ -49,8 +37,7 @@ class AnswerFilter:
     @property
     def score_filter(self) -> ScoreFilter:
         """The conditions that apply to columns of the score table."""
-        names = ("since", "until", "scorer", "service", "route", "fingerprint", "label", "low", "at_least", "below")
-        return ScoreFilter(**{name: getattr(self, name) for name in names})
+        return ScoreFilter(**{field.name: getattr(self, field.name) for field in fields(ScoreCriteria)})
 
     @property
     def needs_exchanges(self) -> bool:

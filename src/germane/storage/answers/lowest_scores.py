@@ -12,7 +12,7 @@ Each strategy gives up where it would be slow. The last resort reads the whole w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -45,7 +45,7 @@ _IS_LOW = or_(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ScoreFilter:
+class ScoreCriteria:
     """Conditions on scores; None selects all. The window is since <= started_at < until, the time of the answer."""
 
     since: datetime | None = None
@@ -55,10 +55,17 @@ class ScoreFilter:
     route: str | None = None
     fingerprint: str | None = None
     label: str | None = None
+    """Label of the score, such as ``noncommittal``."""
     low: bool = False
     """Only scores in the lowest band, as in :attr:`germane.score.Score.is_low`."""
     at_least: float | None = None
     below: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoreFilter(ScoreCriteria):
+    """Conditions on scores, as SQL."""
+
     after: ScorePosition | None = None
     """Only scores after this position."""
 
@@ -109,23 +116,19 @@ def find_lowest_fast(connection: Connection, chosen: ScoreFilter, limit: int, fe
     rows = scan_small_window(connection, chosen, limit, few)
     if rows is None:
         rows = scan_route(connection, chosen, limit)
-    if rows is None and _matches_are_common(connection, chosen, few):
-        rows = scan_by_value(connection, chosen, limit)
-    return rows
-
-
-def _matches_are_common(connection: Connection, chosen: ScoreFilter, few: int) -> bool:
-    """Whether a scan by value finds matches soon, judging by the newest scores of the window."""
-    not_indexed = (chosen.service, chosen.fingerprint, chosen.label, chosen.low and chosen.at_least is not None)
-    if not any(not_indexed):
-        return True
-    window = chosen.window(score.c.started_at)
-    floor = connection.execute(
-        select(score.c.started_at).where(*window).order_by(score.c.started_at.desc()).offset(few).limit(1)
-    ).scalar()
-    newest = replace(chosen, since=floor or chosen.since, after=None).conditions()
-    sample = select(score.c.value).where(*newest).limit(few // MIN_MATCH_RATIO + 1).subquery("sample")
-    return connection.execute(select(func.count()).select_from(sample)).scalar_one() > few // MIN_MATCH_RATIO
+    if rows is not None:
+        return rows
+    if chosen.service or chosen.fingerprint or chosen.label or (chosen.low and chosen.at_least is not None):
+        # The index by value does not cover these conditions: estimate from the newest scores how many match.
+        window = chosen.window(score.c.started_at)
+        floor = connection.execute(
+            select(score.c.started_at).where(*window).order_by(score.c.started_at.desc()).offset(few).limit(1)
+        ).scalar()
+        newest = replace(chosen, since=floor or chosen.since, after=None).conditions()
+        sample = select(score.c.value).where(*newest).limit(few // MIN_MATCH_RATIO + 1).subquery("sample")
+        if connection.execute(select(func.count()).select_from(sample)).scalar_one() <= few // MIN_MATCH_RATIO:
+            return None
+    return scan_by_value(connection, chosen, limit)
 
 
 def scan_small_window(connection: Connection, chosen: ScoreFilter, limit: int, few: int = SMALL_WINDOW) -> Rows | None:
@@ -182,28 +185,21 @@ def scan_by_value(
         below_end = [] if end is None else [score.c.value < end]
         rows += _fetch(connection, [*remaining, *below_end], conditions, limit - len(rows))
         if len(rows) < limit and end is not None:
-            rows += _fetch_equal(connection, end, chosen, limit - len(rows))
+            # Scorer by scorer, the newest scores with this value: the index sorts them by scorer and time. Stepping
+            # from name to name through the index is faster than reading it.
+            same = score.c.value == end
+            first = select(func.min(score.c.scorer)).where(same)
+            equal: Rows = []
+            scorer = chosen.scorer if chosen.scorer is not None else connection.execute(first).scalar_one()
+            while scorer is not None:
+                equal += _fetch(connection, [same, score.c.scorer == scorer], chosen.conditions(), limit - len(rows))
+                following = first.where(score.c.scorer > scorer)
+                scorer = None if chosen.scorer is not None else connection.execute(following).scalar_one()
+            rows += _lowest_first(equal, limit - len(rows))
         if len(rows) >= limit or end is None:
             return rows[:limit]
         remaining = [*chosen.value_range(), score.c.value > end]
     return None
-
-
-def _fetch_equal(connection: Connection, value: float, chosen: ScoreFilter, limit: int) -> Rows:
-    """Return the newest scores with one value, scorer by scorer: the index sorts them by scorer and time."""
-    same = score.c.value == value
-    rows: Rows = []
-    for scorer in [chosen.scorer] if chosen.scorer is not None else _scorers(connection, same):
-        rows += _fetch(connection, [same, score.c.scorer == scorer], chosen.conditions(), limit)
-    return _lowest_first(rows, limit)
-
-
-def _scorers(connection: Connection, same: ColumnElement[bool]) -> Iterator[str]:
-    """Step from name to name through the index, which is faster than reading it."""
-    name = connection.execute(select(func.min(score.c.scorer)).where(same)).scalar_one()
-    while name is not None:
-        yield name
-        name = connection.execute(select(func.min(score.c.scorer)).where(same, score.c.scorer > name)).scalar_one()
 
 
 def _fetch(

@@ -1,8 +1,8 @@
 """Paged answer searches.
 
-Searches for the lowest scores consider the whole window (see ``lowest_scores``) unless the filter
-is rare. Rare filters, other sort orders, and conditions outside the score index consider only the newest answers of the
-window; the page states how far back the search went.
+Searches for the lowest scores consider the whole window (see ``lowest_scores``) unless the filter is rare. Rare
+filters, other sort orders, and conditions outside the score index consider only the newest answers of the window; the
+page states how far back the search went.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from sqlalchemy import ColumnElement, Connection, RowMapping, Select, and_, exists, func, or_, select
 
-from germane.storage.answers.detail import load_labels, load_tasks
+from germane.storage.answers.detail import load_exchanges, load_labels, load_scores, load_tasks
 from germane.storage.answers.filter import (
     Answer,
     AnswerCursor,
@@ -24,7 +24,6 @@ from germane.storage.answers.filter import (
     MatchCount,
 )
 from germane.storage.answers.lowest_scores import find_lowest_fast
-from germane.storage.answers.readers import load_exchanges, load_scores
 from germane.storage.db.functions import Unindexed
 from germane.storage.db.mappers import batched, score_from_row
 from germane.storage.db.tables import exchange, feedback, score, scoring_task
@@ -126,18 +125,7 @@ def find_rows(
         rows = find_lowest_fast(connection, replace(chosen.score_filter, after=position), limit)
         if rows is not None:
             return rows, None
-    return _find_among_newest(connection, chosen, sort, after, limit)
-
-
-def _score_id(text: str) -> int:
-    """Return the score id of a cursor; 0, which all others precede, if it is not a number."""
-    return int(text) if text.isascii() and text.isdecimal() and len(text) < 19 else 0
-
-
-def _find_among_newest(
-    connection: Connection, chosen: AnswerFilter, sort: AnswerSort, after: AnswerCursor | None, limit: int
-) -> Rows:
-    """Search the newest scores of the window, after the cursor when sorted by time."""
+    # Search the newest scores of the window, after the cursor when sorted by time.
     bound = MAX_EXCHANGES_SCANNED if chosen.needs_exchanges or sort == "slowest" else MAX_SCORES_SCANNED
     inside = chosen.score_filter.window(score.c.started_at)
     if after and sort == "newest":
@@ -147,6 +135,11 @@ def _find_among_newest(
     within = replace(chosen.score_filter, since=floor or chosen.since or BEGINNING)
     query = _select_scores(chosen, sort).where(*within.conditions(), *_exchange_conditions(chosen, score.c.exchange_id))
     return _fetch_sorted(connection, query, sort, after, limit), floor
+
+
+def _score_id(text: str) -> int:
+    """Return the score id of a cursor; 0, which all others precede, if it is not a number."""
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 19 else 0
 
 
 def _scan_floor(
@@ -226,22 +219,33 @@ def _find_unscored(connection: Connection, chosen: AnswerFilter, after: AnswerCu
     conditions = _exchange_conditions(chosen, exchange.c.id)
     if after is not None:
         conditions.append(_is_after(None, exchange.c.started_at, exchange.c.id, after, after.id))
-    ids = None if chosen.state == "any" else _rare_task_exchanges(connection, chosen)
-    if ids is not None:
-        inside = [*_window_conditions(chosen, by_id=True), *conditions]
-        rows = [
-            row
-            for some in batched(ids)
-            for row in _fetch_exchanges(connection, [*inside, exchange.c.id.in_(some)], limit)
-        ]
-        return sorted(rows, key=lambda row: (row["started_at"], row["id"]), reverse=True)[:limit], None
+    if chosen.state != "any":
+        # If few tasks are in this state, search their exchanges.
+        query = select(scoring_task.c.exchange_id, scoring_task.c.scorer)
+        query = query.where(scoring_task.c.state.in_(STATES[chosen.state]))
+        if chosen.reason is not None:
+            query = query.where(scoring_task.c.reason == chosen.reason)
+        tasks = connection.execute(query.limit(MAX_EXCHANGES_SCANNED + 1)).all()
+        if len(tasks) <= MAX_EXCHANGES_SCANNED:
+            ids = sorted({task.exchange_id for task in tasks if chosen.scorer in {None, task.scorer}})
+            inside = [*_window_conditions(chosen, by_id=True), *conditions]
+            rows: list[Row] = []
+            for some in batched(ids):
+                rows += _fetch_exchanges(connection, [*inside, exchange.c.id.in_(some)], limit)
+            return sorted(rows, key=lambda row: (row["started_at"], row["id"]), reverse=True)[:limit], None
     indexed = _window_conditions(replace(chosen, service=None))
     if after is not None:
         indexed.append(exchange.c.started_at <= after.at)
     floor = _scan_floor(connection, exchange.c.started_at, indexed, MAX_EXCHANGES_SCANNED)
     inside = [*_window_conditions(replace(chosen, since=floor or chosen.since)), *conditions]
     if chosen.state != "any":
-        inside.append(_has_task(chosen))
+        # Through the index of the exchange: without statistics SQLite would read all tasks of the state and reason.
+        of_task: list[ColumnElement[bool]] = [Unindexed(scoring_task.c.state).in_(STATES[chosen.state])]
+        if chosen.scorer is not None:
+            of_task.append(scoring_task.c.scorer == chosen.scorer)
+        if chosen.reason is not None:
+            of_task.append(Unindexed(scoring_task.c.reason) == chosen.reason)
+        inside.append(exists().where(scoring_task.c.exchange_id == exchange.c.id, *of_task))
     return _fetch_exchanges(connection, inside, limit), floor
 
 
@@ -252,28 +256,6 @@ def _window_conditions(chosen: AnswerFilter, *, by_id: bool = False) -> list[Col
     terms = {name: Unindexed(column) for name, column in columns.items()} if by_id else columns
     equal = [terms[name] == value for name, value in named.items() if value is not None]
     return [*chosen.score_filter.window(terms["started_at"]), *equal]
-
-
-def _rare_task_exchanges(connection: Connection, chosen: AnswerFilter) -> list[str] | None:
-    """Return the exchanges with a task in the state; None if there are more than can be scanned."""
-    columns = (scoring_task.c.exchange_id, scoring_task.c.scorer)
-    query = select(*columns).where(scoring_task.c.state.in_(STATES[chosen.state]))
-    if chosen.reason is not None:
-        query = query.where(scoring_task.c.reason == chosen.reason)
-    rows = connection.execute(query.limit(MAX_EXCHANGES_SCANNED + 1)).all()
-    if len(rows) > MAX_EXCHANGES_SCANNED:
-        return None
-    return sorted({row.exchange_id for row in rows if chosen.scorer in {None, row.scorer}})
-
-
-def _has_task(chosen: AnswerFilter) -> ColumnElement[bool]:
-    # Through the index of an exchange's tasks: without statistics SQLite would read all tasks of the state and reason.
-    conditions: list[ColumnElement[bool]] = [Unindexed(scoring_task.c.state).in_(STATES[chosen.state])]
-    if chosen.scorer is not None:
-        conditions.append(scoring_task.c.scorer == chosen.scorer)
-    if chosen.reason is not None:
-        conditions.append(Unindexed(scoring_task.c.reason) == chosen.reason)
-    return exists().where(scoring_task.c.exchange_id == exchange.c.id, *conditions)
 
 
 def _fetch_exchanges(connection: Connection, conditions: Sequence[ColumnElement[bool]], limit: int) -> list[Row]:

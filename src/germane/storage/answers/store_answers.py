@@ -2,19 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
+
+from sqlalchemy import func, select
 
 from germane.exchange import Exchange
 from germane.score import Score
-from germane.storage.answers import detail, readers, search
+from germane.storage.answers import detail, search
 from germane.storage.answers.detail import AnswerDetail
 from germane.storage.answers.filter import AnswerCursor, AnswerFilter, AnswerPage, AnswerSort, MatchCount
-from germane.storage.answers.lowest_scores import ScoreFilter
-from germane.storage.answers.readers import RowCounts, ScoredExchange
+from germane.storage.answers.lowest_scores import ScoreFilter, find_lowest
 from germane.storage.answers.search import AnswerNeighbors
 from germane.storage.db.component import StoreComponent
-from germane.storage.quota import traffic_forecast
+from germane.storage.db.mappers import exchange_from_row, score_from_row
+from germane.storage.db.tables import exchange, score, scoring_task
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredExchange:
+    """An exchange with one of its scores."""
+
+    exchange: Exchange
+    score: Score
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowCounts:
+    """Row counts of the database."""
+
+    captured: int = 0
+    """Exchanges."""
+    undecided: int = 0
+    """Exchanges without a sampling decision."""
+    pending: int = 0
+    running: int = 0
+    done: int = 0
+    failed: int = 0
+    skipped: int = 0
+    failed_reasons: Mapping[str, int] = field(default_factory=dict)
+    skipped_reasons: Mapping[str, int] = field(default_factory=dict)
+    scores: int = 0
+    """Scores."""
+    oldest_pending_at: datetime | None = None
+    """Time since which the oldest pending or running task has been ready; UTC."""
 
 
 class AnswerReader(StoreComponent):
@@ -29,18 +61,25 @@ class AnswerReader(StoreComponent):
         limit: int = 100,
     ) -> list[Exchange]:
         """Return exchanges, newest first."""
+        query = select(exchange).order_by(exchange.c.started_at.desc(), exchange.c.id.desc()).limit(limit)
+        if route is not None:
+            query = query.where(exchange.c.route == route)
+        if since is not None:
+            query = query.where(exchange.c.started_at >= since)
+        if until is not None:
+            query = query.where(exchange.c.started_at < until)
         with self._database.read() as connection:
-            return readers.list_exchanges(connection, since, until, route, limit)
+            return [exchange_from_row(row) for row in connection.execute(query).mappings()]
 
     def get_exchanges(self, ids: Sequence[str]) -> dict[str, Exchange]:
         """Return exchanges by id. Unknown ids are omitted."""
         with self._database.read() as connection:
-            return readers.load_exchanges(connection, ids)
+            return detail.load_exchanges(connection, ids)
 
     def get_scores(self, exchange_ids: Sequence[str]) -> dict[str, list[Score]]:
         """Return the scores of exchanges by exchange id. Exchanges without a score are omitted."""
         with self._database.read() as connection:
-            return readers.load_scores(connection, exchange_ids)
+            return detail.load_scores(connection, exchange_ids)
 
     def worst(
         self,
@@ -73,7 +112,13 @@ class AnswerReader(StoreComponent):
             low=low,
         )  # fmt: skip
         with self._database.read() as connection:
-            return readers.load_lowest_scores(connection, chosen, limit)
+            rows = find_lowest(connection, chosen, limit)
+            exchanges = detail.load_exchanges(connection, [row["exchange_id"] for row in rows])
+        return [
+            ScoredExchange(exchanges[row["exchange_id"]], score_from_row(row))
+            for row in rows
+            if row["exchange_id"] in exchanges
+        ]
 
     def counts(self, *, at_most: int | None = None) -> RowCounts:
         """Return the number of exchanges, tasks by state, and scores.
@@ -82,8 +127,32 @@ class AnswerReader(StoreComponent):
             at_most: Stop counting exchanges, scores and closed tasks at this number: counting ten million rows takes
                 seconds. Open tasks are always counted in full.
         """
+        names = (scoring_task.c.state, scoring_task.c.reason)
+        waiting = select(func.min(scoring_task.c.first_pending_at)).where(scoring_task.c.not_before.is_not(None))
+        undecided = select(func.count()).select_from(exchange).where(exchange.c.sampling_reason.is_(None))
+        reasons: dict[str, dict[str | None, int]] = {}
         with self._database.read() as connection:
-            return readers.count_rows(connection, at_most)
+            for state in ("pending", "running", "done", "failed", "skipped"):
+                if at_most is None or state in {"pending", "running"}:
+                    grouped = select(names[1], func.count()).where(names[0] == state).group_by(names[1])
+                else:
+                    first = select(*names).where(names[0] == state).order_by(*names).limit(at_most).subquery("first")
+                    grouped = select(first.c.reason, func.count()).group_by(first.c.reason)
+                reasons[state] = {reason: int(count) for reason, count in connection.execute(grouped)}
+            rows = {}
+            for table in (exchange, score):
+                first = select(table.c.started_at).order_by(table.c.started_at).limit(at_most).subquery("first")
+                count = select(func.count()).select_from(table if at_most is None else first)
+                rows[table.name] = int(connection.execute(count).scalar_one())
+            return RowCounts(
+                captured=rows["exchange"],
+                undecided=int(connection.execute(undecided).scalar_one()),
+                **{state: sum(counts.values()) for state, counts in reasons.items()},
+                failed_reasons={reason: count for reason, count in reasons["failed"].items() if reason is not None},
+                skipped_reasons={reason: count for reason, count in reasons["skipped"].items() if reason is not None},
+                scores=rows["score"],
+                oldest_pending_at=connection.execute(waiting).scalar_one(),
+            )
 
 
 class AnswerStore(AnswerReader):
@@ -120,6 +189,13 @@ class AnswerStore(AnswerReader):
             return detail.load_detail(connection, exchange_id)
 
     def sample_exchanges(self, *, since: datetime, limit: int) -> list[Exchange]:
-        """Return a uniform sample of the exchanges since then, oldest first. Repeated calls return the same sample."""
+        """Return a uniform sample of the exchanges since then, oldest first. Repeated calls return the same sample.
+
+        Exchanges without text are left out: the sample shows how long texts are.
+        """
+        query = select(exchange.c.id).where(exchange.c.started_at >= since, exchange.c.erased_at.is_(None))
+        query = query.order_by(exchange.c.sampling_key).limit(limit)
         with self._database.read() as connection:
-            return traffic_forecast.sample_exchanges(connection, since, limit)
+            ids = list(connection.execute(query).scalars())
+            rows = connection.execute(select(exchange).where(exchange.c.id.in_(ids))).mappings()
+            return sorted(map(exchange_from_row, rows), key=lambda sampled: (sampled.started_at, sampled.id))

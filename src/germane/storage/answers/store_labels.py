@@ -3,15 +3,49 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
+from typing import Final
+
+from sqlalchemy import ColumnElement, select
 
 from germane.annotation import Feedback
 from germane.calibration import Calibration
-from germane.storage.answers import calibrations, detail
-from germane.storage.answers.detail import Disagreement
+from germane.score import Score
+from germane.storage.answers.lowest_scores import ScoreFilter
 from germane.storage.db.component import StoreComponent
-from germane.storage.queue import feedback
-from germane.storage.queue.feedback import LabeledExchange
+from germane.storage.db.mappers import batched, bulk_insert, timestamp_encoder
+from germane.storage.db.sanitize import clean_text
+from germane.storage.db.tables import calibration, exchange, feedback, score
+from germane.storage.queue.feedback import COLUMNS, LabeledExchange, select_labels
+
+NEUTRAL_LABEL: Final = 0.5
+"""Labels above this value mean a good answer, below it a bad one. Equal labels are ignored."""
+MAX_LABELS_COMPARED: Final = 20_000
+"""Maximum number of labels to compare, newest first."""
+CALIBRATION_COLUMNS: Final = ("embedder", "scorer", "fingerprint", "floor", "high", "n", "made_at")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Disagreement:
+    """How often labels and the scores of one fingerprint disagree.
+
+    The label of an answer is the mean over people of their latest label. A label of exactly 0.5 is ignored.
+    """
+
+    scorer: str
+    fingerprint: str
+    labeled: int
+    """Number of scored answers with a label other than 0.5."""
+    too_low: int
+    """Low scores of answers labeled good."""
+    too_high: int
+    """Other scores of answers labeled bad."""
+
+    @property
+    def count(self) -> int:
+        """Number of disagreements."""
+        return self.too_low + self.too_high
 
 
 class LabelReader(StoreComponent):
@@ -29,13 +63,24 @@ class LabelReader(StoreComponent):
 
         Labels whose exchange is not in the database are omitted.
         """
+        created_at = feedback.c.created_at
+        conditions: list[ColumnElement[bool]] = []
+        if since is not None:
+            conditions.append(created_at >= since)
+        if until is not None:
+            conditions.append(created_at < until)
+        if route is not None:
+            conditions.append(exchange.c.route == route)
         with self._database.read() as connection:
-            return feedback.list_labels(connection, since, until, route, limit)
+            return select_labels(connection, *conditions, order=(created_at.desc(), feedback.c.id.desc()), limit=limit)
 
     def list_calibrations(self) -> list[Calibration]:
         """Return the newest calibration of each embedder and scorer."""
+        query = select(*(calibration.c[name] for name in CALIBRATION_COLUMNS))
         with self._database.read() as connection:
-            return calibrations.list_newest_calibrations(connection)
+            rows = connection.execute(query.order_by(calibration.c.made_at, calibration.c.id)).mappings().all()
+        newest = {(row["embedder"], row["scorer"]): Calibration(**row) for row in rows}
+        return [newest[key] for key in sorted(newest)]
 
 
 class LabelStore(LabelReader):
@@ -44,12 +89,29 @@ class LabelStore(LabelReader):
     def add_feedback(self, labels: Sequence[Feedback]) -> None:
         """Write labels, also of exchanges that are not stored yet. Labels whose id exists already are ignored."""
         with self._write_values() as connection:
-            feedback.insert_labels(connection, labels)
+            stamp = timestamp_encoder(connection.dialect.name)
+            rows = [
+                (
+                    label.id,
+                    clean_text(label.exchange_id),
+                    float(label.score),
+                    clean_text(label.comment),
+                    clean_text(label.user),
+                    stamp(label.created_at),
+                )
+                for label in labels
+            ]
+            bulk_insert(connection, feedback, COLUMNS, rows)
 
     def add_calibrations(self, found: Sequence[Calibration]) -> None:
-        """Write calibrations. The newest of each embedder and scorer is in effect."""
+        """Write calibrations. Older ones are kept; the newest of each embedder and scorer is in effect."""
         with self._write_values() as connection:
-            calibrations.insert_calibrations(connection, found)
+            stamp = timestamp_encoder(connection.dialect.name)
+            rows = [
+                (clean_text(one.embedder), one.scorer, one.fingerprint, one.floor, one.high, one.n, stamp(one.made_at))
+                for one in found
+            ]
+            bulk_insert(connection, calibration, CALIBRATION_COLUMNS, rows)
 
     def count_disagreements(
         self,
@@ -60,7 +122,7 @@ class LabelStore(LabelReader):
         route: str | None = None,
         service: str | None = None,
         fingerprint: str | None = None,
-        newest: int = detail.MAX_LABELS_COMPARED,
+        newest: int = MAX_LABELS_COMPARED,
     ) -> list[Disagreement]:
         """Return how often labels disagree with scores, by scorer and fingerprint.
 
@@ -75,6 +137,29 @@ class LabelStore(LabelReader):
             fingerprint: Only scores with this fingerprint.
             newest: Maximum number of labels to compare, the newest first.
         """
-        equal = {"scorer": scorer, "route": route, "service": service, "fingerprint": fingerprint}
+        chosen = ScoreFilter(
+            since=since, until=until, scorer=scorer, service=service, route=route, fingerprint=fingerprint
+        )
+        given = select(feedback.c.id, feedback.c.exchange_id, feedback.c.user, feedback.c.score)
+        given = given.order_by(feedback.c.created_at.desc(), feedback.c.id.desc()).limit(newest)
+        columns = (score.c.exchange_id, score.c.scorer, score.c.fingerprint, score.c.value, score.c.label)
+        counts: dict[tuple[str, str], list[int]] = {}
         with self._database.read(snapshot=True) as connection:
-            return detail.count_disagreements(connection, since, until, equal, newest)
+            latest: dict[str, dict[str, float]] = {}
+            for id_, exchange_id, user, label in connection.execute(given):
+                # Labels without a name are assumed to be from different people.
+                latest.setdefault(exchange_id, {}).setdefault(user or f"\0{id_}", label)
+            labels = {exchange_id: sum(by_user.values()) / len(by_user) for exchange_id, by_user in latest.items()}
+            for ids in batched(sorted(id_ for id_, label in labels.items() if label != NEUTRAL_LABEL)):
+                scores = select(*columns).where(score.c.exchange_id.in_(ids), *chosen.conditions())
+                for row in connection.execute(scores):
+                    found = Score(scorer=row.scorer, fingerprint=row.fingerprint, value=row.value, label=row.label)
+                    is_good = labels[row.exchange_id] > NEUTRAL_LABEL
+                    count = counts.setdefault((row.scorer, row.fingerprint), [0, 0, 0])
+                    count[0] += 1
+                    count[1] += is_good and found.is_low
+                    count[2] += not is_good and not found.is_low
+        return [
+            Disagreement(scorer=scorer, fingerprint=fingerprint, labeled=labeled, too_low=low, too_high=high)
+            for (scorer, fingerprint), (labeled, low, high) in sorted(counts.items())
+        ]

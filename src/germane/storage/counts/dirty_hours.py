@@ -12,7 +12,7 @@ from typing import Final
 
 from sqlalchemy import Connection, select
 
-from germane.storage.db.commit_events import get_pending, pop_pending
+from germane.storage.db.engine import get_pending, pop_pending
 from germane.storage.db.mappers import batched, bulk_insert, timestamp_encoder
 from germane.storage.db.tables import rollup_dirty_hour
 

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final, Literal
 
-from sqlalchemy import Connection, Insert
+from sqlalchemy import Connection
 from sqlalchemy.dialects import postgresql, sqlite
 
 from germane.score import UnscoredReason
 from germane.storage.counts import dirty_hours
-from germane.storage.db.commit_events import CommitEvent, get_pending, pop_pending, record_events
+from germane.storage.db.engine import CommitEvent, get_pending, pop_pending, record_events
 from germane.storage.db.sanitize import clean_text
 from germane.storage.db.tables import tally
 
@@ -132,18 +132,9 @@ def _row(key: TallyKey, process: str, count: int) -> dict[str, Any]:
     return {**dict(zip(names, key, strict=True)), "process": process, "count": count}
 
 
-def _upserts() -> dict[str, Insert]:
-    on_sqlite = sqlite.insert(tally)
-    on_postgresql = postgresql.insert(tally)
-    key = list(tally.primary_key.columns)
-    return {
-        "sqlite": on_sqlite.on_conflict_do_update(
-            index_elements=key, set_={"count": tally.c.count + on_sqlite.excluded.count}
-        ),
-        "postgresql": on_postgresql.on_conflict_do_update(
-            index_elements=key, set_={"count": tally.c.count + on_postgresql.excluded.count}
-        ),
-    }
-
-
-_UPSERTS = _upserts()
+_UPSERTS: Final = {
+    dialect: statement.on_conflict_do_update(
+        index_elements=list(tally.primary_key.columns), set_={"count": tally.c.count + statement.excluded.count}
+    )
+    for dialect, statement in (("sqlite", sqlite.insert(tally)), ("postgresql", postgresql.insert(tally)))
+}

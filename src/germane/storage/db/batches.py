@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
-from sqlalchemy import and_, or_
+from sqlalchemy import RowMapping, and_, or_
 
 from germane import sanitize
 from germane.storage.db.tables import exchange
@@ -73,6 +73,11 @@ class RowCursor(NamedTuple):
 
     at: datetime
     id: str
+
+    @classmethod
+    def after_batch(cls, rows: Sequence[RowMapping], moment: str) -> RowCursor | None:
+        """Return the position of the last row of a full batch, by its time in ``moment``; None at the end."""
+        return cls(rows[-1][moment], rows[-1]["id"]) if len(rows) == BATCH_SIZE else None
 
 
 @dataclass(frozen=True, slots=True)

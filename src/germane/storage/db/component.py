@@ -8,9 +8,8 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from uuid import uuid4
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, func, select
 
-from germane.storage.db.clock import database_time
 from germane.storage.db.engine import Database
 from germane.storage.db.errors import ContentRefused
 
@@ -18,6 +17,14 @@ from germane.storage.db.errors import ContentRefused
 def utc_now() -> datetime:
     """Return the current time in UTC, with a time zone."""
     return datetime.now(UTC)
+
+
+def database_time(connection: Connection) -> datetime:
+    """Return the time of the PostgreSQL server, or of the one host that an SQLite file is on, in UTC."""
+    if connection.dialect.name == "sqlite":
+        return datetime.now(UTC)
+    now: datetime = connection.execute(select(func.clock_timestamp())).scalar_one()
+    return now.astimezone(UTC)
 
 
 class StoreContext:

@@ -6,18 +6,19 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, TypeVar
 from weakref import WeakSet
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, exc, make_url
 from sqlalchemy.pool import QueuePool
 
 from germane.errors import DatabaseNotMigrated, DatabaseUnreachable, SettingsError
-from germane.storage.db import commit_events
 from germane.storage.db.errors import ContentRefused, translate_error
 from germane.storage.db.network_filesystem import (
     MountTableReader,
@@ -36,6 +37,36 @@ _CACHED_PAGES = "SET LOCAL random_page_cost = 1.1"
 """The rows of a window are close together and mostly cached. With PostgreSQL's default of 4, made for spinning disks,
 the planner scans the whole tally for one day."""
 _MIN_SQLITE_VERSION = (3, 35, 0)  # RETURNING
+
+_Collection = TypeVar("_Collection")
+CommitEvent = tuple[str, str, str, str]
+"""Route, scorer, outcome and reason. Without a scorer, the outcome is ``stored`` or ``dropped`` and counts captured
+exchanges; with a scorer, it is ``scored``, ``skipped`` or ``failed``. The reason is empty where there is none."""
+CommitListener = Callable[[Mapping[CommitEvent, int]], object]
+CommitHook = Callable[[Connection], None]
+"""Writes what a transaction has collected, as its last statements."""
+
+_PENDING: Final = "germane_pending"
+"""Key of what a transaction collects, in the information of its connection."""
+_EVENTS: Final = "events"
+
+
+def get_pending(connection: Connection, key: str, new: Callable[[], _Collection]) -> _Collection:
+    """Return the collection of a key in the current transaction. ``new`` creates it."""
+    collections: dict[str, Any] = connection.info.setdefault(_PENDING, {})
+    found: _Collection = collections.setdefault(key, new())
+    return found
+
+
+def pop_pending(connection: Connection, key: str, new: Callable[[], _Collection]) -> _Collection:
+    """Return the collection of a key, and remove it."""
+    found: _Collection = connection.info.get(_PENDING, {}).pop(key, None) or new()
+    return found
+
+
+def record_events(connection: Connection, events: Mapping[CommitEvent, int]) -> None:
+    """Record event counts, which the database passes on once the transaction has committed."""
+    get_pending(connection, _EVENTS, Counter[CommitEvent]).update(events)
 
 
 class ForkGate:
@@ -94,8 +125,8 @@ class Database:
         url: str,
         *,
         mounts: MountTableReader = read_mount_table,
-        before_commit: Sequence[commit_events.CommitHook] = (),
-        on_commit: commit_events.CommitListener = lambda _: None,
+        before_commit: Sequence[CommitHook] = (),
+        on_commit: CommitListener = lambda _: None,
     ) -> None:
         self._before_commit = before_commit
         self._on_commit = on_commit
@@ -119,11 +150,11 @@ class Database:
     def write(self) -> Iterator[Connection]:
         """Open a transaction that writes. On SQLite it holds the write lock from its start."""
         with self._in_use(), self.engine.begin() as connection:
-            commit_events.discard_pending(connection)
+            connection.info[_PENDING] = {}  # a rolled-back transaction may have left some, as connections are reused
             yield connection
             for hook in self._before_commit:
                 hook(connection)
-            events = commit_events.pop_events(connection)
+            events = pop_pending(connection, _EVENTS, Counter[CommitEvent])
         if events:
             self._on_commit(events)
 
@@ -194,23 +225,22 @@ class Database:
 
     def enable_wal(self) -> None:
         """Switch the SQLite file to the write-ahead log, which lets readers continue while a transaction writes."""
-        if self.dialect == "sqlite":
-            with self._in_use(), self.engine.connect() as connection:
-                self._switch_to_wal(connection.connection.cursor())
-
-    def _switch_to_wal(self, cursor: Any) -> None:
+        if self.dialect != "sqlite":
+            return
         deadline = time.monotonic() + BUSY_TIMEOUT
-        while True:
-            try:
-                cursor.execute("PRAGMA journal_mode = WAL")
-            except sqlite3.OperationalError as error:  # the pragma does not wait for writers, unlike a transaction
-                if time.monotonic() > deadline:
-                    raise DatabaseUnreachable(f"{self.name} failed: {error}") from None
-            else:
-                return
-            with suppress(sqlite3.OperationalError):
-                cursor.execute("BEGIN EXCLUSIVE")
-                cursor.execute("COMMIT")
+        with self._in_use(), self.engine.connect() as connection:
+            cursor = connection.connection.cursor()
+            while True:
+                try:
+                    cursor.execute("PRAGMA journal_mode = WAL")
+                except sqlite3.OperationalError as error:  # the pragma does not wait for writers, unlike a transaction
+                    if time.monotonic() > deadline:
+                        raise DatabaseUnreachable(f"{self.name} failed: {error}") from None
+                else:
+                    return
+                with suppress(sqlite3.OperationalError):
+                    cursor.execute("BEGIN EXCLUSIVE")
+                    cursor.execute("COMMIT")
 
     def before_fork(self) -> None:
         """Close the connections to an SQLite file once no transaction runs, and open none until the fork is done."""
@@ -245,23 +275,17 @@ class Database:
 _databases: WeakSet[Database] = WeakSet()
 
 
-def _before_fork() -> None:
+def _for_each_database(method: Callable[[Database], None]) -> None:
     for database in list(_databases):
-        database.before_fork()
-
-
-def _after_fork_in_parent() -> None:
-    for database in list(_databases):
-        database.after_fork_in_parent()
-
-
-def _after_fork_in_child() -> None:
-    for database in list(_databases):
-        database.after_fork_in_child()
+        method(database)
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child)
+    os.register_at_fork(
+        before=partial(_for_each_database, Database.before_fork),
+        after_in_parent=partial(_for_each_database, Database.after_fork_in_parent),
+        after_in_child=partial(_for_each_database, Database.after_fork_in_child),
+    )
 
 
 def _parse_url(url: str) -> URL:
@@ -300,23 +324,22 @@ def _sqlite_engine(url: URL) -> Engine:
         pool_size=pool["pool_size"],
         max_overflow=pool["max_overflow"],
     )
-    event.listen(engine, "connect", _set_pragmas)
-    event.listen(engine, "begin", _begin)
+
+    @event.listens_for(engine, "connect")
+    def set_pragmas(connection: Any, _record: Any) -> None:
+        cursor = connection.cursor()
+        cursor.execute("PRAGMA synchronous = NORMAL")  # in WAL mode a commit survives any crash of the process
+        cursor.execute("PRAGMA secure_delete = ON")  # overwrite erased text, whatever SQLite's build default is
+        cursor.close()
+
+    @event.listens_for(engine, "begin")
+    def begin(connection: Connection) -> None:
+        # With the write lock if the transaction writes: upgrading a read lock later fails instead of waiting.
+        options = connection.get_execution_options()
+        if not options.get(_AUTOCOMMIT, False):
+            connection.exec_driver_sql("BEGIN" if options.get(_READ_ONLY, False) else "BEGIN IMMEDIATE")
+
     return engine
-
-
-def _set_pragmas(connection: Any, _record: Any) -> None:
-    cursor = connection.cursor()
-    cursor.execute("PRAGMA synchronous = NORMAL")  # in WAL mode a commit survives any crash of the process
-    cursor.execute("PRAGMA secure_delete = ON")  # overwrite erased text, whatever SQLite's build default is
-    cursor.close()
-
-
-def _begin(connection: Connection) -> None:
-    """Start a transaction, with the write lock if it writes: upgrading a read lock later fails instead of waiting."""
-    options = connection.get_execution_options()
-    if not options.get(_AUTOCOMMIT, False):
-        connection.exec_driver_sql("BEGIN" if options.get(_READ_ONLY, False) else "BEGIN IMMEDIATE")
 
 
 def _postgresql_engine(url: URL) -> Engine:

@@ -49,15 +49,10 @@ def translate_error(error: exc.DBAPIError | exc.TimeoutError, database: str) -> 
         return DatabaseNotMigrated(
             f"{database} lacks germane's tables ({message}): run 'germane db upgrade', or Store.migrate()"
         )
-    if _is_content_error(error, state):
+    is_content = isinstance(error, (exc.IntegrityError, exc.DataError, exc.ProgrammingError))
+    if state:
+        is_content = state.startswith(_CONTENT_STATES)
+    if is_content and not error.connection_invalidated:
         return ContentRefused(f"{database} refused a row: {message}")
     hint = next((f"; {hint}" for text, hint in _HINTS if text in message), "")
     return DatabaseUnreachable(f"{database} failed: {message}{hint}")
-
-
-def _is_content_error(error: exc.DBAPIError, state: str) -> bool:
-    if error.connection_invalidated:
-        return False
-    if state:
-        return state.startswith(_CONTENT_STATES)
-    return isinstance(error, (exc.IntegrityError, exc.DataError, exc.ProgrammingError))

@@ -18,33 +18,12 @@ class EpochSeconds(GenericFunction[int]):
     name = "germane_epoch"
 
 
-@compiles(EpochSeconds, "sqlite")
-def _epoch_on_sqlite(element: EpochSeconds, compiler: SQLCompiler, **options: Any) -> str:
-    return f"CAST(strftime('%s', {compiler.process(element.clauses, **options)}) AS INTEGER)"
-
-
-@compiles(EpochSeconds, "postgresql")
-def _epoch_on_postgresql(element: EpochSeconds, compiler: SQLCompiler, **options: Any) -> str:
-    # A float is exact to the microsecond for centuries; numeric takes several times as long.
-    return f"CAST(floor(date_part('epoch', {compiler.process(element.clauses, **options)})) AS BIGINT)"
-
-
 class FloorToInteger(GenericFunction[int]):
     """The integer part of a non-negative number."""
 
     type = Integer()
     inherit_cache = True
     name = "germane_floor"
-
-
-@compiles(FloorToInteger, "sqlite")
-def _floor_on_sqlite(element: FloorToInteger, compiler: SQLCompiler, **options: Any) -> str:
-    return f"CAST({compiler.process(element.clauses, **options)} AS INTEGER)"
-
-
-@compiles(FloorToInteger, "postgresql")
-def _floor_on_postgresql(element: FloorToInteger, compiler: SQLCompiler, **options: Any) -> str:
-    return f"CAST(floor({compiler.process(element.clauses, **options)}) AS INTEGER)"
 
 
 class Unindexed(ReturnTypeFromArgs[Any]):
@@ -54,11 +33,18 @@ class Unindexed(ReturnTypeFromArgs[Any]):
     name = "germane_unindexed"
 
 
-@compiles(Unindexed, "sqlite")
-def _unindexed_on_sqlite(element: Unindexed, compiler: SQLCompiler, **options: Any) -> str:
-    return f"+{compiler.process(element.clauses, **options)}"
+def _compile_as(function: Any, dialect: str, template: str) -> None:
+    """Write a function as the template, with the arguments in place of ``{}``."""
+
+    @compiles(function, dialect)
+    def write(element: Any, compiler: SQLCompiler, **options: Any) -> str:
+        return template.format(compiler.process(element.clauses, **options))
 
 
-@compiles(Unindexed, "postgresql")
-def _unindexed_on_postgresql(element: Unindexed, compiler: SQLCompiler, **options: Any) -> str:
-    return f"{compiler.process(element.clauses, **options)}"
+_compile_as(EpochSeconds, "sqlite", "CAST(strftime('%s', {}) AS INTEGER)")
+# A float is exact to the microsecond for centuries; numeric takes several times as long.
+_compile_as(EpochSeconds, "postgresql", "CAST(floor(date_part('epoch', {})) AS BIGINT)")
+_compile_as(FloorToInteger, "sqlite", "CAST({} AS INTEGER)")
+_compile_as(FloorToInteger, "postgresql", "CAST(floor({}) AS INTEGER)")
+_compile_as(Unindexed, "sqlite", "+{}")
+_compile_as(Unindexed, "postgresql", "{}")

@@ -63,11 +63,9 @@ def _insert_statement(table: Table, columns: tuple[str, ...], dialect: str) -> s
 
 def timestamp_encoder(dialect: str) -> TimestampEncoder:
     """Return the function that encodes a time for the driver."""
-    return _as_text if dialect == "sqlite" else _in_utc
-
-
-def _as_text(moment: datetime) -> str:
-    return _in_utc(moment).isoformat(" ", "microseconds")[:26]
+    if dialect == "sqlite":
+        return lambda moment: _in_utc(moment).isoformat(" ", "microseconds")[:26]
+    return _in_utc
 
 
 def _in_utc(moment: datetime) -> datetime:

@@ -20,7 +20,10 @@ def clean_text(text: str | None) -> str | None:
         return None
     if "\0" in text:
         text = text.replace("\0", REPLACEMENT)
-    return text if text.isascii() or _encodable(text) else _without_surrogates(text)
+    if text.isascii() or _encodable(text):
+        return text
+    # Joins surrogate pairs, and replaces lone surrogates.
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def to_json(value: Any) -> str:
@@ -80,11 +83,6 @@ def _encodable(text: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
-
-
-def _without_surrogates(text: str) -> str:
-    """Join surrogate pairs, and replace lone surrogates."""
-    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=_default).encode

@@ -5,16 +5,26 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from typing import Final
 
-from germane.annotation import RecordedScore
+from sqlalchemy import Connection, RowMapping, select
+from sqlalchemy.dialects import postgresql, sqlite
+
+from germane.annotation import RECORDED_FINGERPRINT, RecordedScore
 from germane.exchange import Exchange
 from germane.score import UnscoredReason
-from germane.storage.counts import tally
-from germane.storage.db import mappers, tables
-from germane.storage.db.commit_events import CommitEvent, record_events
+from germane.storage.counts import dirty_hours, tally
+from germane.storage.counts.tally import TallyChanges
+from germane.storage.db import mappers
 from germane.storage.db.component import StoreComponent, StoreContext
+from germane.storage.db.engine import CommitEvent, record_events
 from germane.storage.db.errors import ContentRefused
-from germane.storage.queue import external_scores
+from germane.storage.db.sanitize import clean_text
+from germane.storage.db.tables import exchange, score, scoring_task
+from germane.storage.queue.erase_text import keep_numbers
+
+_ROWS_PER_STATEMENT: Final = 50
+"""Rows per statement, within the parameter limit of every SQLite version."""
 
 
 class ExchangeStore(StoreComponent):
@@ -31,24 +41,41 @@ class ExchangeStore(StoreComponent):
             ContentRefused: An exchange contains a value that no column accepts.
         """
         try:
-            values = [mappers.exchange_values(exchange, self._stamp) for exchange in exchanges]
+            values = [mappers.exchange_values(one, self._stamp) for one in exchanges]
         except (AttributeError, TypeError, ValueError) as error:
             raise ContentRefused(
                 f"an exchange contains a value of an unsupported type ({type(error).__name__})"
             ) from error
         if values:
             with self._database.write() as connection:
-                mappers.bulk_insert(connection, tables.exchange, mappers.EXCHANGE_COLUMNS, values)
-                record_events(connection, Counter((exchange.route, "", "stored", "") for exchange in exchanges))
+                mappers.bulk_insert(connection, exchange, mappers.EXCHANGE_COLUMNS, values)
+                record_events(connection, Counter((one.route, "", "stored", "") for one in exchanges))
 
     def record_scores(self, scores: Sequence[RecordedScore]) -> list[RecordedScore]:
         """Write scores from elsewhere, each replacing an earlier one of its name.
 
+        Each gets a finished task like any other score, so that the tally adds up.
+
         Returns:
             The scores whose exchange is not in the database. These are not written.
         """
+        columns = (exchange.c.id, exchange.c.service, exchange.c.route, exchange.c.started_at, exchange.c.erased_at)
+        # Locked, so that no process erases or deletes them before the scores are written.
+        query = select(*columns).order_by(exchange.c.id).with_for_update(read=True, key_share=True)
         with self._write_values() as connection:
-            return external_scores.record_scores(connection, self._context.process, scores)
+            latest = {
+                (clean_text(one.exchange_id), clean_text(one.name)): one
+                for one in sorted(scores, key=lambda one: one.recorded_at)
+            }
+            exchanges: dict[str, RowMapping] = {}
+            for ids in mappers.batched(sorted({exchange_id for exchange_id, _ in latest})):
+                rows = connection.execute(query.where(exchange.c.id.in_(ids))).mappings()
+                exchanges |= {row["id"]: row for row in rows}
+            # Sorted, so that two processes lock the rows in the same order.
+            known = [(exchanges[key[0]], one) for key, one in sorted(latest.items()) if key[0] in exchanges]
+            for start in range(0, len(known), _ROWS_PER_STATEMENT):
+                _record_scores(connection, self._context.process, known[start : start + _ROWS_PER_STATEMENT])
+        return [score for score in scores if clean_text(score.exchange_id) not in exchanges]
 
     def count_dropped(
         self,
@@ -78,3 +105,45 @@ class ExchangeStore(StoreComponent):
         """Register routes without exchanges. ``trends.coverage()`` without ``since`` lists them."""
         with self._database.write() as connection:
             tally.declare_routes(connection, service, routes)
+
+
+def _record_scores(connection: Connection, process: str, known: Sequence[tuple[RowMapping, RecordedScore]]) -> None:
+    """Write scores of locked exchanges with their tasks and counts."""
+    make = sqlite.insert if connection.dialect.name == "sqlite" else postgresql.insert
+    tasks, scores = [], []
+    for row, one in known:
+        key = {
+            "exchange_id": row["id"],
+            "scorer": clean_text(one.name),
+            "fingerprint": RECORDED_FINGERPRINT,
+        }
+        tasks.append({**key, "state": "done", "claims": 0, "first_pending_at": one.recorded_at})
+        values = {
+            "service": row["service"],
+            "route": row["route"],
+            "started_at": row["started_at"],
+            "sampling_probability": 1.0,  # our sampling did not decide which exchanges were scored elsewhere
+            "value": float(one.value),
+            "label": clean_text(one.label),
+            "explanation": clean_text(one.explanation) if row["erased_at"] is None else None,
+            "details": dict(one.details) if row["erased_at"] is None else keep_numbers(one.details),
+            "scored_at": one.recorded_at,
+        }
+        scores.append(key | values)
+    added = make(scoring_task).values(tasks).on_conflict_do_nothing()
+    key_columns = (scoring_task.c.exchange_id, scoring_task.c.scorer)
+    new, tally_changes = {tuple(task) for task in connection.execute(added.returning(*key_columns))}, TallyChanges()
+    for row, one in known:
+        if (row["id"], clean_text(one.name)) in new:
+            names = (row["service"], row["route"], clean_text(one.name))
+            tally_changes.add(row["started_at"], names, "seen")
+            tally_changes.add(row["started_at"], names, "scored")
+    upsert = make(score)
+    upsert = upsert.on_conflict_do_update(
+        index_elements=(score.c.exchange_id, score.c.scorer, score.c.fingerprint),
+        set_={name: upsert.excluded[name] for name in ("value", "label", "explanation", "details", "scored_at")},
+        where=score.c.scored_at <= upsert.excluded.scored_at,
+    )
+    connection.execute(upsert, scores)
+    dirty_hours.mark_dirty(connection, [row["started_at"] for row, _ in known])  # also if the score existed
+    tally_changes.apply(connection, process)

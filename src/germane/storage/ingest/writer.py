@@ -22,8 +22,15 @@ from germane.errors import StorageError
 from germane.exchange import Exchange
 from germane.score import UnscoredReason
 from germane.storage.db.errors import ContentRefused
-from germane.storage.ingest.drop_counts import DropCounter, Scorers, WriterItem, WriterStore, describe_items, display_id
-from germane.storage.ingest.rate_limit import ExchangeLimiter
+from germane.storage.ingest.drop_counts import (
+    DropCounter,
+    ExchangeLimiter,
+    Scorers,
+    WriterItem,
+    WriterStore,
+    describe_items,
+    display_id,
+)
 
 EXIT_TIMEOUT: Final = 5.0
 """Seconds that the exit of the process waits for the queue to be written."""
@@ -213,12 +220,22 @@ class ExchangeWriter:
     def put(self, item: WriterItem) -> bool:
         """Queue an item; False if it was dropped. Never waits and never raises."""
         length = len(self._queue)
-        if length >= self._max_length:
-            return self._drop(item)
-        self._queue.append(item)
-        if length + 1 >= self._wake_length:
-            self._wake_thread()
-        return True
+        if length < self._max_length:
+            self._queue.append(item)
+            if length + 1 >= self._wake_length:
+                self._wake_thread()
+            return True
+        with self._changed:
+            if isinstance(item, Exchange):
+                self.dropped += 1
+                started = int(item.started_at.timestamp()) * 1_000_000_000
+                self._queue_full.count(item.service, item.route, started)
+            else:
+                self.lost += 1
+            is_first, self._is_overflowing = not self._is_overflowing, True
+        if is_first:
+            logger.warning("the queue of %d is full: new exchanges, labels and scores are dropped", self._capacity)
+        return False
 
     def flush(self, timeout: float) -> bool:
         """Wait until all queued items are written; False if that took longer than ``timeout`` seconds."""
@@ -276,19 +293,6 @@ class ExchangeWriter:
                     atexit.register(self._exit_handler)
         self._wake.set()
 
-    def _drop(self, item: WriterItem) -> bool:
-        with self._changed:
-            if isinstance(item, Exchange):
-                self.dropped += 1
-                started = int(item.started_at.timestamp()) * 1_000_000_000
-                self._queue_full.count(item.service, item.route, started)
-            else:
-                self.lost += 1
-            is_first, self._is_overflowing = not self._is_overflowing, True
-        if is_first:
-            logger.warning("the queue of %d is full: new exchanges, labels and scores are dropped", self._capacity)
-        return False
-
     def _run(self) -> None:
         while self._deadline is None or (self._has_work() and time.monotonic() < self._deadline):
             if self._deadline is None:
@@ -297,8 +301,19 @@ class ExchangeWriter:
                     self._sleep(1, self._score_buffer.seconds_until_retry(time.monotonic()))
                 self._sleep(self._batch, self._interval)  # collect a batch
             if self._has_work() and not self._write_next():
-                self._back_off()
-        self._retry_all_scores()
+                # Wait before the next attempt. A flush or a stop ends the wait.
+                first, longest = self._backoff
+                delay = min(longest, first * 2 ** min(self._failures, 30)) * random.uniform(0.5, 1)
+                self._failures += 1
+                left = delay if self._deadline is None else self._deadline - time.monotonic()
+                self._wake.wait(max(0.0, min(delay, left)))
+        if scores := self._score_buffer.all_scores():
+            try:
+                missing = self._store.exchanges.record_scores(scores)
+            except StorageError:
+                missing = scores
+            self._score_buffer = self._new_buffer()
+            self._lose_scores(missing, "the process stopped before their exchange arrived")
 
     def _has_work(self) -> bool:
         is_retry_due = self._deadline is None and self._score_buffer.seconds_until_retry(time.monotonic()) == 0
@@ -313,14 +328,6 @@ class ExchangeWriter:
         if is_idle and not self._is_flushing and self._deadline is None:
             self._wake.wait(timeout)
         self._wake_length = _NEVER
-
-    def _back_off(self) -> None:
-        """Wait before the next attempt. A flush or a stop ends the wait."""
-        first, longest = self._backoff
-        delay = min(longest, first * 2 ** min(self._failures, 30)) * random.uniform(0.5, 1)
-        self._failures += 1
-        left = delay if self._deadline is None else self._deadline - time.monotonic()
-        self._wake.wait(max(0.0, min(delay, left)))
 
     def _write_next(self) -> bool:
         """Write one batch, counts of drops, and due scores; False if the database failed."""
@@ -342,7 +349,14 @@ class ExchangeWriter:
             return self._record_failure(str(error))
         except Exception as error:  # noqa: BLE001 - the thread must survive any error, or all capture ends
             return self._record_failure(f"{type(error).__name__} in {self._store.name}")
-        self._record_success()
+        self._failures = 0
+        if self.problem is not None:
+            logger.info("%s accepts exchanges again", self._store.name)
+            self.problem = None
+        if self._is_overflowing and len(self._queue) <= self._max_length // 2:
+            self._is_overflowing = False
+            message = "the queue has space again; %d exchanges, and %d labels and scores, were dropped so far"
+            logger.info(message, self.dropped, self.lost)
         self._settle(0)
         return True
 
@@ -386,18 +400,6 @@ class ExchangeWriter:
         else:
             self._lose_scores(self._score_buffer.record_attempt(due, missing, now), "their exchange never arrived")
 
-    def _retry_all_scores(self) -> None:
-        """Retry all buffered scores once, when the thread stops."""
-        scores = self._score_buffer.all_scores()
-        if not scores:
-            return
-        try:
-            missing = self._store.exchanges.record_scores(scores)
-        except StorageError:
-            missing = scores
-        self._score_buffer = self._new_buffer()
-        self._lose_scores(missing, "the process stopped before their exchange arrived")
-
     def _lose_scores(self, scores: list[RecordedScore], reason: str) -> None:
         if scores:
             ids = ", ".join(map(display_id, scores[:_MAX_IDS_LOGGED]))
@@ -417,16 +419,6 @@ class ExchangeWriter:
             logger.warning(message, problem, self._capacity)
         self.problem = problem
         return False
-
-    def _record_success(self) -> None:
-        self._failures = 0
-        if self.problem is not None:
-            logger.info("%s accepts exchanges again", self._store.name)
-            self.problem = None
-        if self._is_overflowing and len(self._queue) <= self._max_length // 2:
-            self._is_overflowing = False
-            message = "the queue has space again; %d exchanges, and %d labels and scores, were dropped so far"
-            logger.info(message, self.dropped, self.lost)
 
 
 _writers: weakref.WeakSet[ExchangeWriter] = weakref.WeakSet()

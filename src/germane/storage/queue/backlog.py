@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -54,10 +54,6 @@ class OutstandingWork:
 def load_outstanding(connection: Connection, now: datetime) -> OutstandingWork:
     """Return exchanges without a sampling decision and open tasks, fully counted."""
     undecided = select(func.count()).select_from(exchange).where(exchange.c.sampling_reason.is_(None))
-    return OutstandingWork(int(connection.execute(undecided).scalar_one()), _open_tasks(connection, now))
-
-
-def _open_tasks(connection: Connection, now: datetime) -> tuple[OpenTasks, ...]:
     kind = case(
         (scoring_task.c.state == "running", "running"),
         (scoring_task.c.not_before.is_(None), "candidates"),
@@ -74,10 +70,11 @@ def _open_tasks(connection: Connection, now: datetime) -> tuple[OpenTasks, ...]:
         found.setdefault(key, {})[row.kind] = int(row.n)
         if row.kind != "candidates":
             oldest[key] = min(row.since, oldest.get(key, row.since))
-    return tuple(
+    tasks = tuple(
         OpenTasks(scorer=key[0], fingerprint=key[1], waiting_since=oldest.get(key), **kinds)
         for key, kinds in sorted(found.items())
     )
+    return OutstandingWork(int(connection.execute(undecided).scalar_one()), tasks)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,20 +91,16 @@ class Backlog:
 
 def load_backlog(connection: Connection, now: datetime, alive_within: timedelta) -> Backlog:
     """Return the backlog, counting workers with a heartbeat within ``alive_within``."""
-    since = _oldest(connection)
+    undecided = select(func.min(exchange.c.started_at)).where(exchange.c.sampling_reason.is_(None))
+    ready = select(func.min(scoring_task.c.first_pending_at)).where(scoring_task.c.not_before.is_not(None))
+    moments = [connection.execute(query).scalar_one() for query in (undecided, ready)]
+    since = min((moment for moment in moments if moment is not None), default=None)
     seen = select(func.count()).select_from(worker).where(worker.c.seen_at >= now - alive_within)
     return Backlog(
         outstanding=load_outstanding(connection, now),
         lag=timedelta() if since is None else max(timedelta(), now - since),
         workers=int(connection.execute(seen).scalar_one()),
     )
-
-
-def _oldest(connection: Connection) -> datetime | None:
-    undecided = select(func.min(exchange.c.started_at)).where(exchange.c.sampling_reason.is_(None))
-    ready = select(func.min(scoring_task.c.first_pending_at)).where(scoring_task.c.not_before.is_not(None))
-    moments = [connection.execute(query).scalar_one() for query in (undecided, ready)]
-    return min((moment for moment in moments if moment is not None), default=None)
 
 
 ScorerKey = tuple[str, str]
@@ -145,23 +138,29 @@ def count_open_tasks(connection: Connection, now: datetime) -> tuple[OpenTasks, 
 
     Beyond the limit, the age is that of the tasks that are due first.
     """
-    running = _running(connection)
-    return tuple(_of(connection, pair, now, running.get(pair, [])) for pair in list_scorers_with_tasks(connection))
-
-
-def _of(connection: Connection, pair: ScorerKey, now: datetime, running: list[datetime]) -> OpenTasks:
-    values = {"scorer": pair[0], "fingerprint": pair[1], "now": now}
-    ready, later = (connection.execute(query, values).one() for query in (_READY, _LATER))
-    late = sum(until <= now for until in running)
-    return OpenTasks(
-        scorer=pair[0],
-        fingerprint=pair[1],
-        candidates=int(connection.execute(_CANDIDATES, values).scalar_one()),
-        ready=_without_running(ready, late),
-        postponed=_without_running(later, len(running) - late),
-        running=len(running),
-        waiting_since=min((group.since for group in (ready, later) if group.since is not None), default=None),
-    )
+    # Lease ends of running tasks, which are limited by the concurrency of all processes.
+    running: dict[ScorerKey, list[datetime]] = {}
+    columns = (scoring_task.c.scorer, scoring_task.c.fingerprint, scoring_task.c.not_before)
+    leased = select(*columns).where(scoring_task.c.state == "running", scoring_task.c.not_before.is_not(None))
+    for scorer, fingerprint, lease_end in connection.execute(leased.limit(BACKLOG_COUNT_LIMIT)):
+        running.setdefault((scorer, fingerprint), []).append(lease_end)
+    queues = []
+    for scorer, fingerprint in list_scorers_with_tasks(connection):
+        values = {"scorer": scorer, "fingerprint": fingerprint, "now": now}
+        ready, later = (connection.execute(query, values).one() for query in (_READY, _LATER))
+        lease_ends = running.get((scorer, fingerprint), [])
+        late = sum(lease_end <= now for lease_end in lease_ends)
+        queue = OpenTasks(
+            scorer=scorer,
+            fingerprint=fingerprint,
+            candidates=int(connection.execute(_CANDIDATES, values).scalar_one()),
+            ready=_without_running(ready, late),
+            postponed=_without_running(later, len(lease_ends) - late),
+            running=len(lease_ends),
+            waiting_since=min((group.since for group in (ready, later) if group.since is not None), default=None),
+        )
+        queues.append(queue)
+    return tuple(queues)
 
 
 def _without_running(counted: Row[Any], running: int) -> int:
@@ -180,13 +179,3 @@ _LATER = _counting(scoring_task.c.not_before > bindparam("now"))
 _CANDIDATES = select(func.count()).select_from(
     select(scoring_task.c.scorer).where(*_OF_PAIR, CANDIDATE).limit(BACKLOG_COUNT_LIMIT).subquery("first")
 )
-
-
-def _running(connection: Connection) -> Mapping[ScorerKey, list[datetime]]:
-    """Return the lease ends of running tasks, which are limited by the concurrency of all processes."""
-    columns = (scoring_task.c.scorer, scoring_task.c.fingerprint, scoring_task.c.not_before)
-    found: dict[ScorerKey, list[datetime]] = {}
-    query = select(*columns).where(scoring_task.c.state == "running", scoring_task.c.not_before.is_not(None))
-    for row in connection.execute(query.limit(BACKLOG_COUNT_LIMIT)):
-        found.setdefault((row.scorer, row.fingerprint), []).append(row.not_before)
-    return found

@@ -10,14 +10,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import Connection, Row, bindparam, exists, func, literal_column, select, tuple_, update
+from sqlalchemy import Connection, bindparam, exists, func, literal_column, select, tuple_, update
 
 from germane.score import UnscoredReason
-from germane.storage.cluster import leases
 from germane.storage.counts.tally import TallyChanges
 from germane.storage.db.mappers import batched
 from germane.storage.db.tables import exchange, scoring_task
 from germane.storage.quota import budget_ledger
+from germane.storage.workers import save_cursor
 
 CANDIDATE = "candidate"
 
@@ -84,7 +84,7 @@ def select_candidates(
     connection: Connection, step: SamplerStep, picks: Sequence[SelectedCandidate], now: datetime
 ) -> bool:
     """Make selected candidates ready, count them, and save the step; False if another process holds the lease."""
-    if not leases.save_cursor(connection, step.lease, step.owner, step.cursor):
+    if not save_cursor(connection, step.lease, step.owner, step.cursor):
         return False
     found = {pick.exchange_id: pick for pick in picks}
     there = _locked(connection, list(found))
@@ -109,13 +109,15 @@ def skip_candidates(
     Returns:
         The exchanges that were still candidates; None if another process holds the lease.
     """
-    if not leases.save_cursor(connection, step.lease, step.owner, step.cursor):
+    if not save_cursor(connection, step.lease, step.owner, step.cursor):
         return None
     there, tally_changes = _locked(connection, sorted(passed)), TallyChanges()
     _decide(connection, {exchange_id: (passed[exchange_id], reason.value) for exchange_id in there})
     for ids in batched(there):
-        tasks = connection.execute(_TASKS.where(scoring_task.c.exchange_id.in_(ids))).all()
-        _count(tally_changes, tasks, reason)
+        tasks = connection.execute(_TASKS.where(scoring_task.c.exchange_id.in_(ids)))
+        for service, route, scorer, started_at in tasks:
+            tally_changes.add(started_at, (service, route, scorer), "pending", by=-1)
+            tally_changes.add(started_at, (service, route, scorer), reason.state, reason.value)
         waiting = scoring_task.c.exchange_id.in_(ids), *_WAITING
         connection.execute(update(scoring_task).where(*waiting).values(state=reason.state, reason=reason.value))
     tally_changes.apply(connection, process)
@@ -126,12 +128,6 @@ def remove_from_pool(connection: Connection, ids: Sequence[str]) -> None:
     """Remove locked exchanges without a waiting task from the pool."""
     for some in batched(ids):
         connection.execute(_TAKE_OUT.where(exchange.c.id.in_(some)))
-
-
-def _count(tally_changes: TallyChanges, tasks: Sequence[Row[str, str, str, datetime]], reason: UnscoredReason) -> None:
-    for service, route, scorer, started_at in tasks:
-        tally_changes.add(started_at, (service, route, scorer), "pending", by=-1)
-        tally_changes.add(started_at, (service, route, scorer), reason.state, reason.value)
 
 
 # Only tasks of candidates are pending without a due time.

@@ -41,11 +41,29 @@ def _keep_number(value: Any) -> Any:
 
 def erase_exchanges(connection: Connection, ids: Sequence[str], now: datetime) -> None:
     """Erase the text of exchanges, their closed tasks, scores and labels."""
+    blank: dict[str, Any] = dict.fromkeys(("question", "answer", "error"))
+    blank |= {"contexts": [], "history": [], "erased_at": now}
     for some in batched(ids):
-        _blank(connection, some, now)
+        if connection.dialect.name == "sqlite":
+            # Rewritten after the last row: SQLite does not reuse the space of a row that only becomes shorter.
+            columns = [
+                literal(blank[column.name], column.type) if column.name in blank else column
+                for column in exchange.columns
+            ]
+            rows = select(*columns).where(exchange.c.id.in_(some))
+            connection.execute(insert(exchange).prefix_with("OR REPLACE").from_select(list(exchange.columns), rows))
+        else:
+            connection.execute(update(exchange).where(exchange.c.id.in_(some)).values(blank))
         connection.execute(_ERRORS.where(scoring_task.c.exchange_id.in_(some)))
         connection.execute(_COMMENTS.where(feedback.c.exchange_id.in_(some)))
-        _erase_scores(connection, some)
+        scores = select(score.c.id, score.c.explanation, score.c.details).where(score.c.exchange_id.in_(some))
+        bare_scores = []
+        for row in connection.execute(scores.order_by(score.c.id).with_for_update()):
+            bare = keep_numbers(row.details)
+            if row.explanation is not None or bare != row.details:
+                bare_scores.append({"score_id": row.id, "bare": bare})
+        if bare_scores:
+            connection.execute(_SCORE, bare_scores)
 
 
 def erase_closed_exchanges(connection: Connection, ids: Sequence[str], now: datetime) -> int:
@@ -85,20 +103,6 @@ def lock_tasks(connection: Connection, ids: Sequence[str]) -> tuple[list[RowMapp
 _TASK = ("id", "exchange_id", "scorer", "state", "lease_until", "scored_as")
 
 
-def _blank(connection: Connection, ids: Sequence[str], now: datetime) -> None:
-    blank: dict[str, Any] = dict.fromkeys(("question", "answer", "error"))
-    blank |= {"contexts": [], "history": [], "erased_at": now}
-    if connection.dialect.name != "sqlite":
-        connection.execute(update(exchange).where(exchange.c.id.in_(ids)).values(blank))
-        return
-    # Rewritten after the last row: SQLite does not reuse the space of a row that only becomes shorter.
-    columns = [
-        literal(blank[column.name], column.type) if column.name in blank else column for column in exchange.columns
-    ]
-    moved = insert(exchange).prefix_with("OR REPLACE")
-    connection.execute(moved.from_select(list(exchange.columns), select(*columns).where(exchange.c.id.in_(ids))))
-
-
 _ERRORS = (
     update(scoring_task)
     .where(scoring_task.c.error.is_not(None), scoring_task.c.state.not_in(["pending", "running"]))
@@ -110,14 +114,3 @@ _SCORE = (
     .where(score.c.id == bindparam("score_id"))
     .values(explanation=None, details=bindparam("bare", type_=score.c.details.type))
 )
-
-
-def _erase_scores(connection: Connection, ids: Sequence[str]) -> None:
-    query = select(score.c.id, score.c.explanation, score.c.details).where(score.c.exchange_id.in_(ids))
-    rows = []
-    for row in connection.execute(query.order_by(score.c.id).with_for_update()):
-        bare = keep_numbers(row.details)
-        if row.explanation is not None or bare != row.details:
-            rows.append({"score_id": row.id, "bare": bare})
-    if rows:
-        connection.execute(_SCORE, rows)

@@ -1,15 +1,25 @@
-"""Expiring tasks: they end as skipped, or as done if they have a score already."""
+"""Expiring tasks: they end as skipped, or as done if they have a score already.
+
+Tasks expire with the text of their exchange, or when no process runs their scorer: it was removed, changed or renamed.
+"""
 
 from __future__ import annotations
 
-from datetime import datetime
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any, Final
 
-from sqlalchemy import Update, case, func, update
+from sqlalchemy import ColumnElement, Connection, Row, Select, Table, Update, bindparam, case, func, select, update
 
 from germane.score import UnscoredReason
 from germane.storage.counts.tally import TallyChanges
-from germane.storage.db.tables import scoring_task
+from germane.storage.db.mappers import batched
+from germane.storage.db.tables import exchange, scoring_task
+from germane.storage.queue.backlog import CANDIDATE, OPEN, ScorerKey, list_scorers_with_tasks
+from germane.storage.queue.candidates import remove_from_pool
+from germane.storage.workers import load_workers
 
+EXPLANATION: Final = "no process has run this scorer with this fingerprint for an hour or more"
 _HAS_SCORE = func.coalesce(scoring_task.c.scored_as, "") != ""
 
 
@@ -34,3 +44,57 @@ def count_expired(
         tally_changes.add(at, names, "scored")
     else:
         tally_changes.add(at, names, UnscoredReason.EXPIRED.state, UnscoredReason.EXPIRED.value)
+
+
+def expire_orphaned_tasks(connection: Connection, process: str, after: timedelta, limit: int, now: datetime) -> int:
+    """Expire up to ``limit`` tasks of scorers that no process has run within ``after``; return their number.
+
+    Nothing expires until some process has been running for ``after``: after a shutdown of all processes, the ones with
+    the missing scorers may not have started yet.
+    """
+    seen = load_workers(connection, since=now - after)
+    if not any(worker.started_at <= now - after for worker in seen):
+        return 0
+    run = {pair for worker in seen for pair in worker.scorers.items()}
+    ended: list[Row[Any]] = []
+    for pair in sorted(set(list_scorers_with_tasks(connection)) - run):
+        values = {"scorer": pair[0], "fingerprint": pair[1], "before": now - after, "now": now}
+        for query in (_DUE, _POOLED):
+            ended += connection.execute(query, {**values, "limit": limit - len(ended)}).all()
+    tally_changes = TallyChanges()
+    for rows in batched(ended):
+        connection.execute(_CLOSE.where(scoring_task.c.id.in_([row.id for row in rows])))
+    for row in ended:
+        names = (row.service, row.route, row.scorer)
+        tally_changes.add(row.started_at, names, "pending", by=-1)
+        count_expired(tally_changes, row.started_at, names, row.scored_as)
+    # No process can score them: they must not be selected instead of others.
+    remove_from_pool(connection, sorted({row.of for row in ended}))
+    tally_changes.apply(connection, process)
+    return len(ended)
+
+
+def list_orphaned_scorers(connection: Connection, after: timedelta, now: datetime) -> list[ScorerKey]:
+    """Return scorers and fingerprints that have open tasks and that no process has run within ``after``."""
+    run = {pair for worker in load_workers(connection, since=now - after) for pair in worker.scorers.items()}
+    return sorted(set(list_scorers_with_tasks(connection)) - run)
+
+
+def _gone(condition: Any, order: ColumnElement[Any], *more: Any, locked: Sequence[Table]) -> Select[Any]:
+    of_task = (scoring_task.c.id, scoring_task.c.scorer, scoring_task.c.scored_as)
+    columns = (*of_task, exchange.c.service, exchange.c.route, exchange.c.started_at)
+    query = select(*columns, exchange.c.id.label("of")).join(exchange, exchange.c.id == scoring_task.c.exchange_id)
+    query = query.where(
+        condition,
+        scoring_task.c.scorer == bindparam("scorer"),
+        scoring_task.c.fingerprint == bindparam("fingerprint"),
+        scoring_task.c.first_pending_at <= bindparam("before"),
+        *more,
+    )
+    return query.order_by(order).limit(bindparam("limit")).with_for_update(of=locked, skip_locked=True)
+
+
+# Pending and due, or running under an expired lease: an owner with a valid lease still delivers a result.
+_DUE = _gone(OPEN, scoring_task.c.not_before, scoring_task.c.not_before <= bindparam("now"), locked=[scoring_task])
+_POOLED = _gone(CANDIDATE, scoring_task.c.first_pending_at, locked=[scoring_task, exchange])
+_CLOSE = expire_tasks_statement(EXPLANATION)

@@ -1,21 +1,31 @@
-"""People's labels of answers."""
+"""People's labels of answers, and scoring skipped exchanges because of a label."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Any
+from datetime import datetime, timedelta
+from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Connection, RowMapping, select
+from sqlalchemy import ColumnElement, Connection, RowMapping, bindparam, exists, select, tuple_, update
 
 from germane.annotation import Feedback
 from germane.exchange import Exchange
-from germane.storage.db.mappers import bulk_insert, exchange_from_row, timestamp_encoder
-from germane.storage.db.sanitize import clean_text
-from germane.storage.db.tables import exchange, feedback
+from germane.score import UnscoredReason
+from germane.storage.counts import dirty_hours
+from germane.storage.counts.tally import TallyChanges
+from germane.storage.db.batches import BATCH_SIZE, PruneBatch, PruneResult, RowCursor
+from germane.storage.db.mappers import batched, exchange_from_row
+from germane.storage.db.tables import exchange, feedback, score, scoring_task
+from germane.storage.queue.candidates import CANDIDATE
 
-COLUMNS = ("id", "exchange_id", "score", "comment", "user", "created_at")
+COLUMNS: Final = ("id", "exchange_id", "score", "comment", "user", "created_at")
+REASON: Final = "always"
+RECOVERABLE_REASONS: Final = (UnscoredReason.NOT_SAMPLED.value, UnscoredReason.BUDGET.value)
+"""Skip reasons that do not depend on the exchange: random sampling and the budget."""
+LABEL_TIMEOUT: Final = timedelta(days=1)
+"""How long a label waits for its exchange, which may be written later."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,39 +36,6 @@ class LabeledExchange:
     exchange: Exchange
 
 
-def insert_labels(connection: Connection, given: Sequence[Feedback]) -> None:
-    """Write labels. Labels whose id exists already are ignored."""
-    stamp = timestamp_encoder(connection.dialect.name)
-    rows = [
-        (
-            one.id,
-            clean_text(one.exchange_id),
-            float(one.score),
-            clean_text(one.comment),
-            clean_text(one.user),
-            stamp(one.created_at),
-        )
-        for one in given
-    ]
-    bulk_insert(connection, feedback, COLUMNS, rows)
-
-
-def list_labels(
-    connection: Connection, since: datetime | None, until: datetime | None, route: str | None, limit: int
-) -> list[LabeledExchange]:
-    """Return labels with a stored exchange, newest label first."""
-    conditions = []
-    if since is not None:
-        conditions.append(feedback.c.created_at >= since)
-    if until is not None:
-        conditions.append(feedback.c.created_at < until)
-    if route is not None:
-        conditions.append(exchange.c.route == route)
-    return select_labels(
-        connection, *conditions, order=(feedback.c.created_at.desc(), feedback.c.id.desc()), limit=limit
-    )
-
-
 def select_labels(
     connection: Connection, *conditions: ColumnElement[bool], order: Sequence[ColumnElement[Any]], limit: int
 ) -> list[LabeledExchange]:
@@ -66,9 +43,114 @@ def select_labels(
     columns = [feedback.c[name].label(f"feedback_{name}") for name in COLUMNS]
     query = select(*columns, exchange).join(exchange, exchange.c.id == feedback.c.exchange_id)
     query = query.where(*conditions).order_by(*order).limit(limit)
-    return [_labeled_exchange(row) for row in connection.execute(query).mappings()]
+    return [
+        LabeledExchange(Feedback(**{name: row[f"feedback_{name}"] for name in COLUMNS}), exchange_from_row(row))
+        for row in connection.execute(query).mappings()
+    ]
 
 
-def _labeled_exchange(row: RowMapping) -> LabeledExchange:
-    given: dict[str, Any] = {name: row[f"feedback_{name}"] for name in COLUMNS}
-    return LabeledExchange(Feedback(**given), exchange_from_row(row))
+def list_pending_feedback(connection: Connection, limit: int) -> list[LabeledExchange]:
+    """Return unprocessed labels of exchanges with a sampling decision, oldest first."""
+    conditions = (feedback.c.considered_at.is_(None), exchange.c.sampling_reason.is_not(None))
+    return select_labels(connection, *conditions, order=(feedback.c.created_at, feedback.c.id), limit=limit)
+
+
+def force_sampling(connection: Connection, exchange_ids: Sequence[str], *, drawn: bool) -> None:
+    """Note that these exchanges are scored whatever the draw said; one whose text is erased stays as it is.
+
+    Those that the draw has decided on are among them only where ``drawn``: had those that were not picked lost their
+    text by now, the others would stand for themselves alone, and not for these any more.
+
+    To be committed before :func:`reopen`: scores that are being written meanwhile then either have the new probability,
+    or are there to be given it.
+    """
+    for some in batched(sorted(set(exchange_ids))):
+        locked = select(exchange.c.id).where(exchange.c.id.in_(some), exchange.c.erased_at.is_(None))
+        if not drawn:
+            locked = locked.where(exchange.c.sampling_reason == CANDIDATE)
+        found = connection.execute(locked.order_by(exchange.c.id).with_for_update()).scalars().all()
+        values = {"sampling_reason": REASON, "sampling_probability": exchange.c.capture_probability}
+        connection.execute(update(exchange).where(exchange.c.id.in_(found)).values(values))
+
+
+def is_unsampled(task: RowMapping) -> bool:
+    """Whether a task was skipped by sampling or the budget, or waits in the pool of candidates."""
+    waits_in_pool = task["state"] == "pending" and task["not_before"] is None
+    return waits_in_pool or (task["state"] == "skipped" and task["reason"] in RECOVERABLE_REASONS)
+
+
+def queue_skipped_tasks(
+    connection: Connection, process: str, exchange_ids: Sequence[str], scorers: Mapping[str, str], now: datetime
+) -> Counter[str]:
+    """Make skipped and candidate tasks of these scorers ready; return the number of tasks by exchange."""
+    names = ("id", "exchange_id", "scorer", "fingerprint", "state", "reason", "not_before", "scored_as")
+    of_exchange = (exchange.c.service, exchange.c.route, exchange.c.started_at, exchange.c.sampling_probability)
+    query = select(*(scoring_task.c[name] for name in names), *of_exchange)
+    query = query.join(exchange, exchange.c.id == scoring_task.c.exchange_id).where(
+        exchange.c.sampling_reason == REASON,
+        exchange.c.erased_at.is_(None),
+        tuple_(scoring_task.c.scorer, scoring_task.c.fingerprint).in_(list(scorers.items())),
+    )
+    # Locked in the order in which all processes lock them.
+    query = query.order_by(scoring_task.c.id).with_for_update(of=scoring_task)
+    tally_changes, ready = TallyChanges(), Counter[str]()
+    for some in batched(sorted(set(exchange_ids))):
+        tasks = connection.execute(query.where(scoring_task.c.exchange_id.in_(some))).mappings().all()
+        # Existing scores get the sampling probability of their exchange.
+        scored = [task for task in tasks if task["state"] == "done" or task["scored_as"]]
+        corrected = [
+            {
+                "of": task["exchange_id"],
+                "by": task["scorer"],
+                "made": task["scored_as"] or task["fingerprint"],
+                "probability": task["sampling_probability"],
+            }
+            for task in scored
+        ]
+        if corrected:
+            connection.execute(_CORRECT, corrected)
+            dirty_hours.mark_dirty(connection, [task["started_at"] for task in scored])
+        skipped = [task for task in tasks if is_unsampled(task)]
+        for task in skipped:
+            if task["state"] == "skipped":
+                key = (task["service"], task["route"], task["scorer"])
+                tally_changes.add(task["started_at"], key, "skipped", task["reason"], by=-1)
+                tally_changes.add(task["started_at"], key, "pending")
+        values = {"state": "pending", "reason": None, "error": None, "first_pending_at": now, "not_before": now}
+        for ids in batched([task["id"] for task in skipped]):
+            connection.execute(update(scoring_task).where(scoring_task.c.id.in_(ids)).values(values))
+        ready.update(task["exchange_id"] for task in skipped)
+    tally_changes.apply(connection, process)
+    return ready
+
+
+def mark_processed(connection: Connection, feedback_ids: Sequence[str], now: datetime) -> None:
+    """Mark labels as processed."""
+    for some in batched(sorted(set(feedback_ids))):
+        connection.execute(update(feedback).where(feedback.c.id.in_(some)).values(considered_at=now))
+
+
+def abandon_unmatched(
+    connection: Connection, _process: str, before: datetime, after: RowCursor | None, now: datetime
+) -> PruneBatch:
+    """Mark labels from before ``before`` without a stored exchange as processed, so that they are not read again."""
+    moment, key = feedback.c.created_at, feedback.c.id
+    has_exchange = exists().where(exchange.c.id == feedback.c.exchange_id)
+    query = select(moment, key, has_exchange.label("is_of_one")).where(feedback.c.considered_at.is_(None))
+    query = query.where(moment < before)
+    if after is not None:
+        query = query.where(moment >= after[0], tuple_(moment, key) > tuple_(*after))
+    found = connection.execute(query.order_by(moment, key).limit(BATCH_SIZE)).mappings().all()
+    mark_processed(connection, [row["id"] for row in found if not row["is_of_one"]], now)
+    return PruneBatch(PruneResult(), RowCursor.after_batch(found, "created_at"))
+
+
+_CORRECT = (
+    update(score)
+    .where(
+        score.c.exchange_id == bindparam("of"),
+        score.c.scorer == bindparam("by"),
+        score.c.fingerprint == bindparam("made"),
+    )
+    .values(sampling_probability=bindparam("probability"))
+)

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from sqlalchemy import Connection, Subquery, case, func, select
+from sqlalchemy import Connection, case, func, select
 
 from germane.score import UnscoredReason
-from germane.storage.cluster import workers
-from germane.storage.cluster.workers import Worker
 from germane.storage.db.tables import exchange, scoring_task, tally
 from germane.storage.queue import backlog as queue
 from germane.storage.queue.backlog import BACKLOG_COUNT_LIMIT, OpenTasks
 from germane.storage.quota import budget_ledger
 from germane.storage.quota.budget_ledger import BudgetDay
+from germane.storage.workers import Worker, load_workers
 
 RECENT: Final = timedelta(hours=1)
 """Window of the recent scores and failures."""
@@ -70,16 +69,21 @@ def load_health(connection: Connection, now: datetime) -> ScoringHealth:
     waits = queue.count_open_tasks(connection, now)
     retried = (scoring_task.c.state == "pending", scoring_task.c.reason.is_not(None))
     undecided = exchange.c.sampling_reason.is_(None)
-    recent = _recent_outcomes(connection, now - RECENT)
+    oldest_undecided = connection.execute(select(func.min(exchange.c.started_at)).where(undecided)).scalar_one()
+    oldest = [oldest_undecided, *(tasks.waiting_since for tasks in waits)]
+    totals = select(tally.c.outcome, tally.c.reason, func.sum(tally.c.count).label("n"))
+    totals = totals.where(tally.c.minute >= now - RECENT, tally.c.scorer != "")
+    totals = totals.where(tally.c.outcome.in_(("scored", "failed"))).group_by(tally.c.outcome, tally.c.reason)
+    outcomes = connection.execute(totals).all()
     return ScoringHealth(
         now=now,
-        workers=tuple(workers.load_workers(connection)),
+        workers=tuple(load_workers(connection)),
         undecided=_count(connection, exchange.c.started_at, undecided),
         queue=waits,
         retried=_count(connection, scoring_task.c.state, *retried),
-        oldest_waiting_at=_oldest(connection, waits),
-        scored=recent.pop("", 0),
-        failed=recent,
+        oldest_waiting_at=min((moment for moment in oldest if moment is not None), default=None),
+        scored=sum(int(row.n) for row in outcomes if row.outcome == "scored"),
+        failed={row.reason: int(row.n) for row in outcomes if row.outcome == "failed" and row.n},
         last_captured_at=connection.execute(select(func.max(exchange.c.started_at))).scalar_one(),
         spent_today=budget_ledger.load_usage(connection, None, now),
     )
@@ -88,21 +92,6 @@ def load_health(connection: Connection, now: datetime) -> ScoringHealth:
 def _count(connection: Connection, column: Any, *conditions: Any) -> int:
     first = select(column).where(*conditions).limit(BACKLOG_COUNT_LIMIT).subquery("first")
     return int(connection.execute(select(func.count()).select_from(first)).scalar_one())
-
-
-def _oldest(connection: Connection, waits: Sequence[OpenTasks]) -> datetime | None:
-    undecided = select(func.min(exchange.c.started_at)).where(exchange.c.sampling_reason.is_(None))
-    moments = [connection.execute(undecided).scalar_one(), *(tasks.waiting_since for tasks in waits)]
-    return min((moment for moment in moments if moment is not None), default=None)
-
-
-def _recent_outcomes(connection: Connection, since: datetime) -> dict[str, int]:
-    """Return the number of failures by reason, and the number of scores under the empty reason."""
-    outcomes = tally.c.outcome.in_(("scored", "failed"))
-    query = select(tally.c.outcome, tally.c.reason, func.sum(tally.c.count).label("n"))
-    query = query.where(tally.c.minute >= since, outcomes, tally.c.scorer != "")
-    rows = connection.execute(query.group_by(tally.c.outcome, tally.c.reason)).all()
-    return {row.reason if row.outcome == "failed" else "": int(row.n) for row in rows if row.n}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,44 +114,32 @@ class RetrySummary:
 
 def list_retries(connection: Connection) -> list[RetrySummary]:
     """Return failed tasks that wait for a retry by scorer and reason, largest group first."""
-    found = [summary for reason in _reasons(connection) for summary in _of(connection, reason)]
-    return sorted(found, key=lambda summary: (-summary.tasks, summary.scorer, summary.reason))
-
-
-def _reasons(connection: Connection) -> Iterator[str]:
-    """Step from reason to reason through an index: there may be many tasks."""
-    query = select(func.min(scoring_task.c.reason)).where(scoring_task.c.state == "pending")
-    reason = connection.execute(query).scalar_one()
-    while reason is not None:
-        yield reason
-        reason = connection.execute(query.where(scoring_task.c.reason > reason)).scalar_one()
-
-
-def _of(connection: Connection, reason: str) -> list[RetrySummary]:
     columns = scoring_task.c
-    wanted = select(columns.scorer, columns.first_pending_at, columns.not_before, columns.error)
-    wanted = wanted.where(columns.state == "pending", columns.reason == reason)
-    first = wanted.limit(BACKLOG_COUNT_LIMIT).subquery("first")
-    sums = (func.count(), func.min(first.c.first_pending_at), func.max(first.c.not_before))
-    groups = connection.execute(select(first.c.scorer, *sums).group_by(first.c.scorer)).all()
-    is_capped = sum(row[1] for row in groups) >= BACKLOG_COUNT_LIMIT
-    return [
-        RetrySummary(
-            scorer=scorer,
-            reason=UnscoredReason(reason),
-            tasks=tasks,
-            waiting_since=since,
-            last_retry_at=until,
-            last_error=_last_error(connection, first, scorer),
-            is_capped=is_capped,
-        )
-        for scorer, tasks, since, until in groups
-    ]
-
-
-def _last_error(connection: Connection, first: Subquery, scorer: str) -> str:
-    last = select(first.c.error).where(first.c.scorer == scorer).order_by(first.c.not_before.desc()).limit(1)
-    return connection.execute(last).scalar_one_or_none() or ""
+    found: list[RetrySummary] = []
+    # Step from reason to reason through an index: there may be many tasks.
+    first_reason = select(func.min(columns.reason)).where(columns.state == "pending")
+    reason = connection.execute(first_reason).scalar_one()
+    while reason is not None:
+        wanted = select(columns.scorer, columns.first_pending_at, columns.not_before, columns.error)
+        wanted = wanted.where(columns.state == "pending", columns.reason == reason)
+        first = wanted.limit(BACKLOG_COUNT_LIMIT).subquery("first")
+        sums = (func.count(), func.min(first.c.first_pending_at), func.max(first.c.not_before))
+        groups = connection.execute(select(first.c.scorer, *sums).group_by(first.c.scorer)).all()
+        is_capped = sum(row[1] for row in groups) >= BACKLOG_COUNT_LIMIT
+        for scorer, tasks, since, until in groups:
+            last = select(first.c.error).where(first.c.scorer == scorer).order_by(first.c.not_before.desc()).limit(1)
+            summary = RetrySummary(
+                scorer=scorer,
+                reason=UnscoredReason(reason),
+                tasks=tasks,
+                waiting_since=since,
+                last_retry_at=until,
+                last_error=connection.execute(last).scalar_one_or_none() or "",
+                is_capped=is_capped,
+            )
+            found.append(summary)
+        reason = connection.execute(first_reason.where(columns.reason > reason)).scalar_one()
+    return sorted(found, key=lambda summary: (-summary.tasks, summary.scorer, summary.reason))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

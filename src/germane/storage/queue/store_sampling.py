@@ -3,17 +3,46 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Final
+
+from sqlalchemy import Connection, bindparam, func, select, update
 
 from germane.exchange import Exchange
 from germane.score import UnscoredReason
-from germane.storage.cluster import leases
+from germane.storage.counts import dirty_hours
+from germane.storage.counts.tally import TallyChanges
 from germane.storage.db.component import StoreComponent
-from germane.storage.queue import assign, candidates, erase_text, feedback_requeue, health
-from germane.storage.queue.assign import SamplingDecision
-from germane.storage.queue.candidates import Candidate, SamplerStep, SelectedCandidate
+from germane.storage.db.mappers import batched, bulk_insert, exchange_from_row, timestamp_encoder
+from germane.storage.db.tables import exchange, scoring_task
+from germane.storage.queue import candidates, erase_text, feedback, health
+from germane.storage.queue.candidates import CANDIDATE, Candidate, SamplerStep, SelectedCandidate
 from germane.storage.queue.feedback import LabeledExchange
 from germane.storage.queue.health import SamplingSummary
 from germane.storage.quota import budget_ledger
+from germane.storage.workers import load_cursor, lock_lease, save_cursor
+
+ALWAYS: Final = "always"
+_TASK: Final = ("exchange_id", "scorer", "fingerprint", "state", "reason", "claims", "first_pending_at", "not_before")
+
+
+@dataclass(frozen=True, slots=True)
+class SamplingDecision:
+    """The sampling decision on one exchange."""
+
+    exchange_id: str
+    probability: float | None
+    """Of being scored, in (0, 1], known before the draw. Of one that was not drawn, the same. Of a candidate None: it
+    depends on the others of its interval."""
+    sampling_reason: str
+    """With ``candidate``, the tasks wait in the pool until the interval ends."""
+    skip: Mapping[str, UnscoredReason] = field(default_factory=dict)
+    """Scorers that skip the exchange, with the reason."""
+    proxy: float | None = None
+    """Proxy score: a free local score."""
+    proxy_probability: float | None = None
+    """Probability of getting a proxy score, in (0, 1]; None if the exchange is not eligible."""
 
 
 class SamplingStore(StoreComponent):
@@ -25,8 +54,10 @@ class SamplingStore(StoreComponent):
 
     def list_undecided(self, limit: int) -> list[Exchange]:
         """Return up to ``limit`` exchanges without a sampling decision, oldest first."""
+        query = select(exchange).where(exchange.c.sampling_reason.is_(None))
+        query = query.order_by(exchange.c.started_at, exchange.c.id).limit(limit)
         with self._database.read() as connection:
-            return assign.list_undecided(connection, limit)
+            return [exchange_from_row(row) for row in connection.execute(query).mappings()]
 
     def assign_tasks(
         self,
@@ -47,10 +78,14 @@ class SamplingStore(StoreComponent):
             False if another process holds the lease; nothing is written then.
         """
         with self._database.write() as connection:
-            if holder is not None and not leases.lock_lease(connection, *holder):
+            if holder is not None and not lock_lease(connection, *holder):
                 return False
             now = self._context.now(connection)
-            selected = assign.assign_tasks(connection, self._context.process, decisions, scorers, now)
+            # All samplers lock rows in the same order.
+            ordered = sorted(decisions, key=lambda decision: decision.exchange_id)
+            selected = sum(
+                _assign_tasks(connection, self._context.process, some, scorers, now) for some in batched(ordered)
+            )
             if self._context.erase_after_scoring:
                 erase_text.erase_closed_exchanges(connection, [decision.exchange_id for decision in decisions], now)
             if holder is not None and selected:
@@ -60,12 +95,12 @@ class SamplingStore(StoreComponent):
     def load_cursor(self, lease: str) -> str | None:
         """Return the position that the holder of a lease has reached; None before its first step."""
         with self._database.read() as connection:
-            return leases.load_cursor(connection, lease)
+            return load_cursor(connection, lease)
 
     def save_cursor(self, step: SamplerStep) -> bool:
         """Save the position that the holder of a lease has reached."""
         with self._database.write() as connection:
-            return leases.save_cursor(connection, step.lease, step.owner, step.cursor)
+            return save_cursor(connection, step.lease, step.owner, step.cursor)
 
     def list_candidates(self, limit: int, *, after: Candidate | None = None) -> list[Candidate]:
         """Return up to ``limit`` candidates after ``after``, oldest first, without their texts."""
@@ -96,7 +131,7 @@ class SamplingStore(StoreComponent):
         A label is listed once its exchange is stored and has a sampling decision.
         """
         with self._database.read() as connection:
-            return feedback_requeue.list_pending_feedback(connection, limit)
+            return feedback.list_pending_feedback(connection, limit)
 
     def apply_feedback(
         self,
@@ -121,15 +156,15 @@ class SamplingStore(StoreComponent):
             The number of tasks that became ready; None if another process holds the lease: nothing is processed then.
         """
         with self._database.write() as connection:
-            if holder is not None and not leases.lock_lease(connection, *holder):
+            if holder is not None and not lock_lease(connection, *holder):
                 return None
-            feedback_requeue.force_sampling(connection, scored, drawn=not self._context.erase_after_scoring)
+            feedback.force_sampling(connection, scored, drawn=not self._context.erase_after_scoring)
         with self._database.write() as connection:
-            if holder is not None and not leases.lock_lease(connection, *holder):
+            if holder is not None and not lock_lease(connection, *holder):
                 return None
             now = self._context.now(connection)
-            ready = feedback_requeue.queue_skipped_tasks(connection, self._context.process, scored, scorers, now)
-            feedback_requeue.mark_processed(connection, feedback_ids, now)
+            ready = feedback.queue_skipped_tasks(connection, self._context.process, scored, scorers, now)
+            feedback.mark_processed(connection, feedback_ids, now)
             if holder is not None and ready:
                 budget_ledger.count_selected(connection, len(ready), now)
             return ready.total()
@@ -138,3 +173,66 @@ class SamplingStore(StoreComponent):
         """Return how the newest exchanges were sampled and whether their text was kept."""
         with self._database.read() as connection:
             return health.summarize_sampling(connection, newest)
+
+
+_DECIDE = (
+    update(exchange)
+    .where(exchange.c.id == bindparam("decided"))
+    .values(
+        sampling_probability=bindparam("probability"),
+        sampling_reason=bindparam("why"),
+        proxy=func.coalesce(bindparam("free_score"), exchange.c.proxy),
+        proxy_probability=func.coalesce(bindparam("free_probability"), exchange.c.proxy_probability),
+    )
+)
+
+
+def _assign_tasks(
+    connection: Connection,
+    process: str,
+    decisions: Sequence[SamplingDecision],
+    scorers: Mapping[str, str],
+    now: datetime,
+) -> int:
+    """Write decisions, tasks and tally; return the number of newly decided exchanges that a rule selected."""
+    by_id = {decision.exchange_id: decision for decision in decisions}
+    names = ("id", "service", "route", "started_at", "sampling_reason")
+    locked = select(*(exchange.c[name] for name in names)).where(exchange.c.id.in_(list(by_id)))
+    rows = connection.execute(locked.order_by(exchange.c.id).with_for_update()).mappings().all()
+    # Skipped if another decision was written in the meantime, with another probability: tasks that wait for the end of
+    # a past interval would wait forever.
+    exchanges = [row for row in rows if row["sampling_reason"] in {None, by_id[row["id"]].sampling_reason}]
+    new = [by_id[row["id"]] for row in exchanges if row["sampling_reason"] is None]
+    values = [
+        {
+            "decided": decision.exchange_id,
+            "probability": decision.probability,
+            "why": decision.sampling_reason,
+            "free_score": decision.proxy,
+            "free_probability": decision.proxy_probability,
+        }
+        for decision in new
+    ]
+    if values:
+        connection.execute(_DECIDE, values)
+    dirty_hours.mark_dirty(connection, [row["started_at"] for row in exchanges if by_id[row["id"]].proxy is not None])
+    columns = (scoring_task.c.exchange_id, scoring_task.c.scorer, scoring_task.c.fingerprint)
+    # By the whole key, so that PostgreSQL expects few rows and uses the index even without statistics.
+    sought = (list(by_id), list(scorers), list(scorers.values()))
+    is_known = [column.in_(parts) for column, parts in zip(columns, sought, strict=True)]
+    existing = {tuple(row) for row in connection.execute(select(*columns).where(*is_known))}
+    stamp, tally_changes, tasks = timestamp_encoder(connection.dialect.name), TallyChanges(), []
+    for row in exchanges:
+        ready, decision = stamp(min(row["started_at"], now)), by_id[row["id"]]
+        for scorer, fingerprint in scorers.items():
+            if (row["id"], scorer, fingerprint) not in existing:
+                skip = decision.skip.get(scorer)
+                start = None if skip or decision.sampling_reason == CANDIDATE else ready
+                state, reason = (skip.state, skip.value) if skip else ("pending", None)
+                tasks.append((row["id"], scorer, fingerprint, state, reason, 0, stamp(now), start))
+                key = (row["service"], row["route"], scorer)
+                tally_changes.add(row["started_at"], key, "seen")
+                tally_changes.add(row["started_at"], key, skip.state if skip else "pending", reason or "")
+    bulk_insert(connection, scoring_task, _TASK, tasks)
+    tally_changes.apply(connection, process)
+    return sum(decision.sampling_reason == ALWAYS and not scorers.keys() <= decision.skip.keys() for decision in new)

@@ -8,16 +8,15 @@ from typing import Final
 
 from germane.score import Score, UnscoredReason
 from germane.storage.db.component import StoreComponent
-from germane.storage.queue import backlog, erase_text, health, orphans, rescore, tasks
+from germane.storage.queue import backlog, erase_text, expired, health, rescore, tasks
 from germane.storage.queue.backlog import Backlog, OutstandingWork
 from germane.storage.queue.backlog import ScorerKey as ScorerKey
 from germane.storage.queue.health import RetrySummary, ScoringHealth
 from germane.storage.queue.rescore import RescoreResult, ScoringPair
 from germane.storage.queue.tasks import ScoringTask, TaskClaim
 from germane.storage.quota import budget_ledger
+from germane.storage.workers import ORPHANED_AFTER
 
-ORPHANED_AFTER: Final = timedelta(hours=1)
-"""A scorer that no process has run for this time is orphaned."""
 EXPIRE_BATCH: Final = 1000
 """Tasks that expire in one transaction."""
 
@@ -127,7 +126,7 @@ class TaskQueue(StoreComponent):
     def list_orphaned_scorers(self, *, after: timedelta = ORPHANED_AFTER) -> list[ScorerKey]:
         """Return scorers and fingerprints that have open tasks but were run by no process within ``after``."""
         with self._database.read() as connection:
-            return orphans.list_orphaned_scorers(connection, after, self._context.now(connection))
+            return expired.list_orphaned_scorers(connection, after, self._context.now(connection))
 
     def expire_orphaned_tasks(self, *, after: timedelta = ORPHANED_AFTER, limit: int = EXPIRE_BATCH) -> int:
         """Skip up to ``limit`` tasks of orphaned scorers with reason ``expired``; return their number.
@@ -136,6 +135,6 @@ class TaskQueue(StoreComponent):
         been running for ``after``: after a shutdown of all processes, the one with the scorer may not be up yet.
         """
         with self._database.write() as connection:
-            return orphans.expire_orphaned_tasks(
+            return expired.expire_orphaned_tasks(
                 connection, self._context.process, after, limit, self._context.now(connection)
             )

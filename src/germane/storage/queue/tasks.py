@@ -11,14 +11,12 @@ from typing import Any, Final
 from sqlalchemy import (
     CTE,
     ColumnElement,
-    CompoundSelect,
     Connection,
     FromClause,
     Integer,
     RowMapping,
     Select,
     Text,
-    Update,
     and_,
     bindparam,
     delete,
@@ -34,6 +32,7 @@ from sqlalchemy import (
 
 from germane.exchange import Exchange
 from germane.score import Score, UnscoredReason
+from germane.storage.alerting import detectors
 from germane.storage.counts.tally import TallyChanges
 from germane.storage.db.mappers import (
     SCORE_COLUMNS,
@@ -45,7 +44,6 @@ from germane.storage.db.mappers import (
 )
 from germane.storage.db.sanitize import clean_text
 from germane.storage.db.tables import exchange, score, scoring_task
-from germane.storage.queue import detector_inbox
 
 Result = tuple["ScoringTask", Score]
 
@@ -93,47 +91,38 @@ def write_results(
 ) -> None:
     """Write the results of tasks; ``held`` are their rows from :func:`lock_owned_tasks`."""
     stamp, tally_changes = timestamp_encoder(connection.dialect.name), TallyChanges()
+    closed: list[dict[str, Any]] = []
+    made: list[tuple[RowMapping, Score]] = []
     for task, found in finished:
         row = held[task.id]
         names = (row["service"], row["route"], row["scorer"])
         tally_changes.add(row["started_at"], names, "pending", by=-1)
-        if _keeps_score(row, found):
+        error = None if found.reason is None else clean_text(found.explanation)
+        if found.value is None and row["scored_as"]:  # a failed rescoring leaves the existing score in place
             tally_changes.add(row["started_at"], names, "scored")
-        else:
-            tally_changes.add(row["started_at"], names, found.state, found.reason.value if found.reason else "")
-    if finished:
-        connection.execute(_CLOSE, [_closed(task, found, held[task.id]) for task, found in finished])
-    made = [(held[task.id], found) for task, found in finished if found.value is not None]
-    _delete_replaced(connection, [row for row, _ in made if row["scored_as"]])
+            said = f"rescoring failed: {found.reason}: {error or 'unknown error'}"
+            closed.append(
+                {"task_id": task.id, "new_state": "done", "why": None, "said": said, "made": row["scored_as"]}
+            )
+            continue
+        reason = found.reason.value if found.reason else None
+        tally_changes.add(row["started_at"], names, found.state, reason or "")
+        state = "done" if found.state == "scored" else found.state
+        fingerprint = None if found.value is None else clean_text(found.fingerprint)
+        closed.append({"task_id": task.id, "new_state": state, "why": reason, "said": error, "made": fingerprint})
+        if found.value is not None:
+            made.append((row, found))
+    if closed:
+        connection.execute(_CLOSE, closed)
+    replaced = [
+        {"of": row["exchange_id"], "by": row["scorer"], "made": row["scored_as"]} for row, _ in made if row["scored_as"]
+    ]
+    if replaced:
+        connection.execute(_REPLACED, replaced)
     bulk_insert(connection, score, SCORE_COLUMNS, [score_values(row, found, now, stamp) for row, found in made])
     # Rescored answers were chosen by a person: the detector must not see them.
-    detector_inbox.insert_scores(
-        connection, [(row, found) for row, found in made if row["scored_as"] is None], now, stamp
-    )
+    detectors.insert_scores(connection, [(row, found) for row, found in made if row["scored_as"] is None], now, stamp)
     tally_changes.apply(connection, process)
-
-
-def _keeps_score(row: RowMapping, found: Score) -> bool:
-    """Whether a failed rescoring leaves the existing score in place."""
-    return found.value is None and bool(row["scored_as"])
-
-
-def _closed(task: ScoringTask, found: Score, row: RowMapping) -> dict[str, Any]:
-    error = None if found.reason is None else clean_text(found.explanation)
-    if _keeps_score(row, found):
-        said = f"rescoring failed: {found.reason}: {error or 'unknown error'}"
-        return {"task_id": task.id, "new_state": "done", "why": None, "said": said, "made": row["scored_as"]}
-    state = "done" if found.state == "scored" else found.state
-    made = None if found.value is None else clean_text(found.fingerprint)
-    why = found.reason and found.reason.value
-    return {"task_id": task.id, "new_state": state, "why": why, "said": error, "made": made}
-
-
-def _delete_replaced(connection: Connection, replaced: Sequence[RowMapping]) -> None:
-    """Delete scores that new ones replace."""
-    keys = [{"of": row["exchange_id"], "by": row["scorer"], "made": row["scored_as"]} for row in replaced]
-    if keys:
-        connection.execute(_REPLACED, keys)
 
 
 _REPLACED = delete(score).where(
@@ -188,6 +177,9 @@ _HOLD = (
 )
 
 
+_RETURN = update(scoring_task).values(state="pending", lease_owner=None, lease_until=None)
+
+
 def postpone_tasks(
     connection: Connection,
     owner: str,
@@ -198,7 +190,7 @@ def postpone_tasks(
 ) -> None:
     """Return tasks to the queue, not to be claimed before ``until``."""
     held = lock_owned_tasks(connection, owner, tasks)
-    statement = _back().where(scoring_task.c.id == bindparam("task_id"))
+    statement = _RETURN.where(scoring_task.c.id == bindparam("task_id"))
     statement = statement.values(
         not_before=until,
         reason=reason.value,
@@ -212,13 +204,9 @@ def postpone_tasks(
 
 def release_tasks(connection: Connection, owner: str) -> int:
     """Return all tasks of this owner to the queue, as if they had never been claimed."""
-    statement = _back().where(scoring_task.c.lease_owner == owner)
+    statement = _RETURN.where(scoring_task.c.lease_owner == owner)
     statement = statement.values(not_before=scoring_task.c.first_pending_at, claims=scoring_task.c.claims - 1)
     return connection.execute(statement).rowcount
-
-
-def _back() -> Update:
-    return update(scoring_task).values(state="pending", lease_owner=None, lease_until=None)
 
 
 MAX_CLAIMS: Final = 5
@@ -242,16 +230,41 @@ def claim_tasks(
     if not scorers:
         return []
     window = limit * len(scorers) * (1 if connection.dialect.name == "sqlite" else MAX_CONCURRENT_OWNERS)
-    values = {"now": now, "limit": limit, "window": window, **_values(scorers)}
+    pairs = [f"{scorer} {fingerprint}" for scorer, fingerprint in sorted(scorers.items())]
+    values: dict[str, Any] = {"now": now, "limit": limit, "window": window, "pairs": pairs}
+    for number, (scorer, fingerprint) in enumerate(sorted(scorers.items())):
+        values |= {f"scorer_{number}": scorer, f"fingerprint_{number}": fingerprint}
     found = connection.execute(_ready_tasks(connection.dialect.name, len(scorers)), values).mappings().all()
     for ids in batched([row["id"] for row in found]):
         connection.execute(_TAKE.where(scoring_task.c.id.in_(ids)), {"owner": owner, "lease_end": now + lease})
-    _give_up(connection, process, owner, [row for row in found if row["claims"] >= MAX_CLAIMS], now)
     tasks: dict[str, list[ScoringTask]] = {}
+    failed: list[Result] = []
     for row in found:
+        task = ScoringTask(**{name: row[name] for name in ScoringTask.__slots__} | {"claims": row["claims"] + 1})
         if row["claims"] < MAX_CLAIMS:
-            tasks.setdefault(row["exchange_id"], []).append(_claimed(row))
-    exchanges = _exchanges(connection, list(tasks))
+            tasks.setdefault(task.exchange_id, []).append(task)
+            continue
+        # It probably crashes the process that scores it.
+        explanation = f"scoring was started {row['claims']} times and the process ended each time"
+        if row["reason"]:
+            explanation += f"; before that: {row['reason']}: {row['error'] or 'unknown error'}"
+        error = Score(
+            scorer=task.scorer,
+            fingerprint=task.fingerprint,
+            reason=UnscoredReason.SCORER_ERROR,
+            explanation=explanation,
+            scored_at=now,
+        )
+        failed.append((task, error))
+    if failed:
+        write_results(
+            connection, process, failed, lock_owned_tasks(connection, owner, [task for task, _ in failed]), now
+        )
+    exchanges: list[Exchange] = []
+    for some in batched(list(tasks)):
+        rows = connection.execute(select(exchange).where(exchange.c.id.in_(some))).mappings()
+        exchanges += map(exchange_from_row, rows)
+    exchanges.sort(key=lambda claimed: (claimed.started_at, claimed.id))
     return [TaskClaim(claimed, tuple(sorted(tasks[claimed.id], key=lambda task: task.id))) for claimed in exchanges]
 
 
@@ -264,14 +277,6 @@ _TAKE = update(scoring_task).values(
 )
 
 
-def _values(scorers: Mapping[str, str]) -> dict[str, Any]:
-    """Return the SQL parameters for scorers and fingerprints."""
-    pairs = sorted(scorers.items())
-    numbered = {f"scorer_{number}": scorer for number, (scorer, _) in enumerate(pairs)}
-    numbered |= {f"fingerprint_{number}": fingerprint for number, (_, fingerprint) in enumerate(pairs)}
-    return {**numbered, "pairs": [f"{scorer} {fingerprint}" for scorer, fingerprint in pairs]}
-
-
 def _is_ours(task: FromClause) -> ColumnElement[bool]:
     """Whether a task is of these scorers, in a form that uses only the index of the exchange's tasks."""
     return task.c.scorer.concat(_BETWEEN).concat(task.c.fingerprint).in_(bindparam("pairs", expanding=True))
@@ -280,48 +285,39 @@ def _is_ours(task: FromClause) -> ColumnElement[bool]:
 _ready = scoring_task.c.not_before <= bindparam("now")
 
 
-def _of_scorer(number: int) -> tuple[ColumnElement[bool], ...]:
-    columns = scoring_task.c
-    return columns.scorer == bindparam(f"scorer_{number}"), columns.fingerprint == bindparam(f"fingerprint_{number}")
-
-
-def _waiting(count: int) -> CompoundSelect[Any]:
-    """Return the first ready tasks of ``count`` scorers, each from its own part of the index.
-
-    Both databases merge these parts by time and stop at the limit, so they read no tasks of other scorers.
-    """
-    columns = (scoring_task.c.id, scoring_task.c.exchange_id, scoring_task.c.not_before)
-    window = bindparam("window", type_=Integer)
-    arms = [select(*columns).where(*_of_scorer(number), _ready) for number in range(count)]
-    ordered = [arm.order_by(scoring_task.c.not_before).limit(window) for arm in arms]
-    limited = [arm.subquery(f"waiting_{number}") for number, arm in enumerate(ordered)]
-    return union_all(*map(select, limited)).order_by("not_before").limit(window)
-
-
-def _is_first() -> ColumnElement[bool]:
-    """Whether a task is the first ready one of its exchange.
-
-    Locking the first task claims the whole exchange, so two owners never wait for each other's tasks. Ordered like the
-    queue, so that the oldest task of the queue is always a first one.
-    """
-    sibling = scoring_task.alias("sibling")
-    earlier = and_(sibling.c.not_before == scoring_task.c.not_before, sibling.c.id < scoring_task.c.id)
-    return ~exists().where(
-        sibling.c.exchange_id == scoring_task.c.exchange_id,
-        _is_ours(sibling),
-        sibling.c.not_before <= bindparam("now"),
-        or_(sibling.c.not_before < scoring_task.c.not_before, earlier),
-    )
-
-
 def _heads(dialect: str, count: int) -> CTE:
-    """Return the exchanges to claim; on PostgreSQL, by locking the first ready task of each."""
-    waiting, limit = _waiting(count).subquery("waiting"), bindparam("limit", type_=Integer)
+    """Return the exchanges to claim; on PostgreSQL, by locking the first ready task of each.
+
+    Locking the first task claims the whole exchange, so two owners never wait for each other's tasks.
+    """
+    columns, limit, window = scoring_task.c, bindparam("limit", type_=Integer), bindparam("window", type_=Integer)
+    # The first ready tasks of each scorer from its own part of the index. Both databases merge these parts by time and
+    # stop at the limit, so they read no tasks of other scorers.
+    arms = []
+    for number in range(count):
+        arm = select(columns.id, columns.exchange_id, columns.not_before).where(
+            columns.scorer == bindparam(f"scorer_{number}"),
+            columns.fingerprint == bindparam(f"fingerprint_{number}"),
+            _ready,
+        )
+        arms.append(select(arm.order_by(columns.not_before).limit(window).subquery(f"waiting_{number}")))
+    waiting = union_all(*arms).order_by("not_before").limit(window).subquery("waiting")
     if dialect == "sqlite":  # no other process can write now
         found = select(waiting.c.exchange_id).group_by(waiting.c.exchange_id)
         return found.order_by(func.min(waiting.c.not_before)).limit(limit).cte("heads")
+    # Ordered like the queue, so that the oldest task of the queue is always the first one of its exchange.
+    sibling = scoring_task.alias("sibling")
+    is_first = ~exists().where(
+        sibling.c.exchange_id == columns.exchange_id,
+        _is_ours(sibling),
+        sibling.c.not_before <= bindparam("now"),
+        or_(
+            sibling.c.not_before < columns.not_before,
+            and_(sibling.c.not_before == columns.not_before, sibling.c.id < columns.id),
+        ),
+    )
     # With limits at every step, and lateral: without statistics PostgreSQL would read and join everything.
-    first = select(scoring_task.c.exchange_id).where(scoring_task.c.id == waiting.c.id, _ready, _is_first())
+    first = select(columns.exchange_id).where(columns.id == waiting.c.id, _ready, is_first)
     locked = first.with_for_update(of=scoring_task, skip_locked=True).lateral("locked")
     heads = select(locked.c.exchange_id).select_from(waiting.join(locked, true()))
     return heads.order_by(waiting.c.not_before).limit(limit).cte("heads")
@@ -339,37 +335,3 @@ def _ready_tasks(dialect: str, count: int) -> Select[Any]:
     # exchange that it would read them all.
     found = tasks.with_for_update(skip_locked=True).lateral("found")
     return select(found).select_from(heads.join(found, true()))
-
-
-def _claimed(row: RowMapping) -> ScoringTask:
-    values = {name: row[name] for name in ScoringTask.__slots__}
-    return ScoringTask(**values | {"claims": row["claims"] + 1})
-
-
-def _give_up(connection: Connection, process: str, owner: str, rows: Sequence[RowMapping], now: datetime) -> None:
-    """Fail tasks that were claimed too often: they probably crash the process that scores them."""
-    if not rows:
-        return
-    failed = [(_claimed(row), _failure(row, now)) for row in rows]
-    write_results(connection, process, failed, lock_owned_tasks(connection, owner, [task for task, _ in failed]), now)
-
-
-def _failure(row: RowMapping, now: datetime) -> Score:
-    explanation = f"scoring was started {row['claims']} times and the process ended each time"
-    if row["reason"]:
-        explanation += f"; before that: {row['reason']}: {row['error'] or 'unknown error'}"
-    return Score(
-        scorer=row["scorer"],
-        fingerprint=row["fingerprint"],
-        reason=UnscoredReason.SCORER_ERROR,
-        explanation=explanation,
-        scored_at=now,
-    )
-
-
-def _exchanges(connection: Connection, ids: Sequence[str]) -> list[Exchange]:
-    found: list[Exchange] = []
-    for some in batched(ids):
-        query = select(exchange).where(exchange.c.id.in_(some))
-        found += [exchange_from_row(row) for row in connection.execute(query).mappings()]
-    return sorted(found, key=lambda exchange_: (exchange_.started_at, exchange_.id))

@@ -15,7 +15,7 @@ from typing import Any, Final
 from sqlalchemy import Connection, bindparam, select, update
 
 from germane.settings import Budget
-from germane.storage.db.clock import database_time
+from germane.storage.db.component import database_time
 from germane.storage.db.mappers import bulk_insert
 from germane.storage.db.tables import budget as budget_table
 
@@ -174,7 +174,14 @@ def reserve_budget(
     """
     at = (at or database_time(connection)).astimezone(UTC)
     today = at.date()
-    used = _lock_days(connection, {today, *settled})[today] + settled.get(today, RequestUsage())
+    keys = sorted(day.isoformat() for day in {today, *settled})
+    query = _QUERY.where(budget_table.c.day.in_(keys)).order_by(budget_table.c.day).with_for_update()
+    days = connection.execute(query).all()
+    if len(days) < len(keys):
+        bulk_insert(connection, budget_table, _COLUMNS, [(key, 0, 0.0, 0.0, 0) for key in keys])
+        days = connection.execute(query).all()
+    used = next(_budget_day(row).usage for row in days if row.day == today.isoformat())
+    used += settled.get(today, RequestUsage())
     granted, total = admit_requests(used, requests, budget_limits_at(budget, at))
     reserved = sum((request for request, admitted in zip(requests, granted, strict=True) if admitted), RequestUsage())
     changes = {**settled, today: settled.get(today, RequestUsage()) + reserved}
@@ -198,17 +205,6 @@ _ADD_USAGE: Final = (
     )
 )
 _QUERY: Final = select(*(budget_table.c[name] for name in _COLUMNS))
-
-
-def _lock_days(connection: Connection, days: set[date]) -> dict[date, RequestUsage]:
-    """Return the usage of days, and lock their rows."""
-    keys = [day.isoformat() for day in sorted(days)]
-    query = _QUERY.where(budget_table.c.day.in_(keys)).order_by(budget_table.c.day).with_for_update()
-    rows = connection.execute(query).all()
-    if len(rows) < len(keys):
-        bulk_insert(connection, budget_table, _COLUMNS, [(key, 0, 0.0, 0.0, 0) for key in keys])
-        rows = connection.execute(query).all()
-    return {each.day: each.usage for each in map(_budget_day, rows)}
 
 
 def _budget_day(row: Any) -> BudgetDay:

@@ -7,14 +7,14 @@ it. No request is rejected, and no slot is given out twice.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
 from sqlalchemy import Connection, bindparam, select, update
 
-from germane.storage.db.clock import database_time
+from germane.storage.db.component import database_time
 from germane.storage.db.mappers import bulk_insert, timestamp_encoder
 from germane.storage.db.tables import rate_limit
 
@@ -113,10 +113,17 @@ def reserve_slots(
     """
     at = at or database_time(connection)
     now = at.timestamp()
-    stored = _lock_limits(connection, limits, at)
+    query = select(rate_limit.c.name, rate_limit.c.arrival, rate_limit.c.used_at).with_for_update()
+    query = query.where(rate_limit.c.name.in_([limit.name for limit in limits])).order_by(rate_limit.c.name)
+    stored = connection.execute(query).all()
+    if len(stored) < len(limits):
+        encode = timestamp_encoder(connection.dialect.name)
+        bulk_insert(connection, rate_limit, _COLUMNS, sorted((limit.name, now, 0.0, encode(at)) for limit in limits))
+        stored = connection.execute(query).all()
+    latest = {row.name: row for row in stored}
     arrivals = []
     for limit, owed in zip(limits, settled or [0.0] * len(limits), strict=True):
-        arrival, used_at = stored[limit.name][0], stored[limit.name][1].timestamp()
+        arrival, used_at = latest[limit.name].arrival, latest[limit.name].used_at.timestamp()
         if used_at - now > MAX_CLOCK_STEP:  # the clock was set back
             arrival -= used_at - now
         arrivals.append(arrival + owed * limit.interval)
@@ -128,21 +135,6 @@ def reserve_slots(
     rows = [{"limit_name": limit.name, "new_arrival": arrival} for limit, arrival in zip(limits, arrivals, strict=True)]
     connection.execute(statement, rows)
     return [start - now for start in starts]
-
-
-def _lock_limits(
-    connection: Connection, limits: Sequence[RateLimit], at: datetime
-) -> Mapping[str, tuple[float, datetime]]:
-    """Return arrival and time of the latest use of each limit, and lock their rows."""
-    query = select(rate_limit.c.name, rate_limit.c.arrival, rate_limit.c.used_at)
-    query = query.where(rate_limit.c.name.in_([limit.name for limit in limits])).order_by(rate_limit.c.name)
-    rows = connection.execute(query.with_for_update()).all()
-    if len(rows) < len(limits):
-        encode = timestamp_encoder(connection.dialect.name)
-        new = [(limit.name, at.timestamp(), 0.0, encode(at)) for limit in limits]
-        bulk_insert(connection, rate_limit, _COLUMNS, sorted(new))
-        rows = connection.execute(query.with_for_update()).all()
-    return {row.name: (row.arrival, row.used_at) for row in rows}
 
 
 def load_rate_limit_usage(connection: Connection) -> list[RateLimitUsage]:

@@ -4,14 +4,47 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from datetime import date, datetime
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+
+from sqlalchemy import func, literal_column, select
 
 from germane.settings import Budget
 from germane.storage.db.component import StoreComponent
-from germane.storage.quota import budget_ledger, rate_limits, traffic_forecast
+from germane.storage.db.functions import EpochSeconds
+from germane.storage.db.tables import exchange, score, tally
+from germane.storage.quota import budget_ledger, rate_limits
 from germane.storage.quota.budget_ledger import BudgetDay, BudgetReservation, RequestUsage
 from germane.storage.quota.rate_limits import RateLimit, RateLimitUsage
-from germane.storage.quota.traffic_forecast import HourCount, ScorerUsage, Traffic
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Traffic:
+    """The exchanges of a window."""
+
+    exchanges: int
+    first: datetime | None
+    """Start of the oldest exchange, in UTC; None without exchanges."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScorerUsage:
+    """Average tokens per score of one scorer, over the scores whose judge reported them."""
+
+    scorer: str
+    scores: int
+    input_tokens: float
+    output_tokens: float
+
+
+@dataclass(frozen=True, slots=True)
+class HourCount:
+    """The exchanges of one hour."""
+
+    start: datetime
+    """UTC."""
+    seen: int
+    """Exchanges, counted once per scorer; at least 1."""
 
 
 class QuotaStore(StoreComponent):
@@ -94,15 +127,31 @@ class QuotaStore(StoreComponent):
 
     def load_traffic(self, *, since: datetime) -> Traffic:
         """Return the number of exchanges that started since a time."""
+        query = select(func.count(), func.min(exchange.c.started_at)).where(exchange.c.started_at >= since)
         with self._database.read() as connection:
-            return traffic_forecast.count_traffic(connection, since)
+            count, first = connection.execute(query).one()
+        return Traffic(exchanges=count, first=first)
 
     def traffic_by_hour(self, *, since: datetime, until: datetime) -> list[HourCount]:
-        """Return the number of exchanges per hour, oldest first. Hours without exchanges are omitted."""
+        """Return the exchanges of since <= minute < until by hour, oldest first. Hours without any are omitted."""
+        minute = EpochSeconds(tally.c.minute)
+        hour = (minute - minute % literal_column("3600")).label("hour")
+        seen = func.sum(tally.c.count).label("seen")
+        query = select(hour, seen).where(tally.c.minute >= since, tally.c.minute < until, tally.c.outcome == "seen")
+        query = query.group_by(hour).having(seen > 0).order_by(hour)
         with self._database.read() as connection:
-            return traffic_forecast.count_by_hour(connection, since, until)
+            rows = connection.execute(query).all()
+        return [HourCount(datetime.fromtimestamp(row.hour, UTC), int(row.seen)) for row in rows]
 
     def judge_usage(self, *, since: datetime) -> list[ScorerUsage]:
         """Return the average tokens per score of exchanges since a time, by scorer."""
+        means = func.avg(score.c.input_tokens), func.avg(score.c.output_tokens)
+        query = select(score.c.scorer, func.count(), *means).where(
+            score.c.started_at >= since, score.c.input_tokens > 0, score.c.output_tokens.is_not(None)
+        )
         with self._database.read() as connection:
-            return traffic_forecast.average_usage(connection, since)
+            rows = connection.execute(query.group_by(score.c.scorer).order_by(score.c.scorer)).all()
+        return [
+            ScorerUsage(scorer=name, scores=count, input_tokens=float(read), output_tokens=float(written))
+            for name, count, read, written in rows
+        ]

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Final
 
 from sqlalchemy import (
     ColumnElement,
     Connection,
-    Row,
     RowMapping,
     Table,
     Text,
@@ -90,16 +89,17 @@ def forget_batch(connection: Connection, process: str, subject: DataSubject, aft
     ]
     expire_tasks(connection, process, tasks)
     removed = delete_exchanges(connection, sorted(exchanges.keys() - held)) + PruneResult(expired=len(tasks))
-    return PruneBatch(removed, after or _START) if held else PruneBatch(removed, _next_cursor(rows))
+    return (
+        PruneBatch(removed, after or _START) if held else PruneBatch(removed, RowCursor.after_batch(rows, "started_at"))
+    )
 
 
 def forget_labels_batch(connection: Connection, user: str, after: RowCursor | None) -> PruneBatch:
     """Delete the next labels that a user gave, oldest first."""
     rows = _load_labels(connection, user, after)
-    ids = [row.id for row in rows]
+    ids = [row["id"] for row in rows]
     deleted = connection.execute(delete(feedback).where(feedback.c.id.in_(ids))).rowcount if ids else 0
-    last = RowCursor(rows[-1].created_at, rows[-1].id) if len(rows) == BATCH_SIZE else None
-    return PruneBatch(PruneResult(feedback=deleted), last)
+    return PruneBatch(PruneResult(feedback=deleted), RowCursor.after_batch(rows, "created_at"))
 
 
 def count_batch(connection: Connection, subject: DataSubject, after: RowCursor | None) -> PruneBatch:
@@ -115,18 +115,14 @@ def count_batch(connection: Connection, subject: DataSubject, after: RowCursor |
         feedback=_count(connection, feedback, ids),
         expired=sum(state in OPEN_STATES for state in connection.execute(states).scalars()),
     )
-    return PruneBatch(removed, _next_cursor(rows))
+    return PruneBatch(removed, RowCursor.after_batch(rows, "started_at"))
 
 
 def count_labels_batch(connection: Connection, user: str, after: RowCursor | None) -> PruneBatch:
     """Return what :func:`forget_labels_batch` would delete of exchanges of other users."""
     rows = _load_labels(connection, user, after)
-    removed = PruneResult(feedback=sum(not row.own_exchange for row in rows))
-    return PruneBatch(removed, RowCursor(rows[-1].created_at, rows[-1].id) if len(rows) == BATCH_SIZE else None)
-
-
-def _next_cursor(rows: Sequence[RowMapping]) -> RowCursor | None:
-    return RowCursor(rows[-1]["started_at"], rows[-1]["id"]) if len(rows) == BATCH_SIZE else None
+    removed = PruneResult(feedback=sum(not row["own_exchange"] for row in rows))
+    return PruneBatch(removed, RowCursor.after_batch(rows, "created_at"))
 
 
 def _load_exchanges(connection: Connection, subject: DataSubject, after: RowCursor | None) -> list[RowMapping]:
@@ -137,14 +133,14 @@ def _load_exchanges(connection: Connection, subject: DataSubject, after: RowCurs
     return list(connection.execute(query.order_by(exchange.c.started_at, exchange.c.id).limit(BATCH_SIZE)).mappings())
 
 
-def _load_labels(connection: Connection, user: str, after: RowCursor | None) -> Sequence[Row[Any]]:
+def _load_labels(connection: Connection, user: str, after: RowCursor | None) -> Sequence[RowMapping]:
     at, id_ = feedback.c.created_at, feedback.c.id
     own_exchange = (exchange.c.user == clean_text(user)).label("own_exchange")
     query = select(at, id_, own_exchange).where(feedback.c.user == clean_text(user))
     query = query.outerjoin_from(feedback, exchange, exchange.c.id == feedback.c.exchange_id)
     if after is not None:
         query = query.where(at >= after.at, or_(at > after.at, and_(at == after.at, id_ > after.id)))
-    return connection.execute(query.order_by(at, id_).limit(BATCH_SIZE)).all()
+    return connection.execute(query.order_by(at, id_).limit(BATCH_SIZE)).mappings().all()
 
 
 def _count(connection: Connection, table: Table, ids: Sequence[str]) -> int:

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import math
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from operator import itemgetter
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from sqlalchemy import Connection, Table, case, func, inspect, select, text
+from sqlalchemy import Connection, case, func, inspect, select, text
 
 from germane.storage.counts import dirty_hours
 from germane.storage.db.component import StoreComponent
 from germane.storage.db.network_filesystem import filesystem_type, read_mount_table
 from germane.storage.db.tables import metadata, rollup, rollup_count, rollup_proxy, tally
-from germane.storage.retention import size
+from germane.storage.retention.store_retention import database_size
 from germane.storage.trends import dimensions
 from germane.storage.trends.rollup import compute_hour
 from germane.storage.trends.time_ranges import END, HOUR
@@ -96,15 +97,28 @@ class IntegrityChecker(StoreComponent):
         """
         with self._database.read(snapshot=True) as connection:
             dirty = dirty_hours.newest_dirty(connection, None, END)
-            recomputed = _choose_hours(connection, set(dirty), hours)
-            mismatches, counted = _check_tally(connection)
+            query = select(rollup_count.c.start).distinct().where(rollup_count.c.span == HOUR)
+            dirty_set = set(dirty)
+            starts = connection.execute(query.order_by(rollup_count.c.start.desc())).scalars()
+            clean = [start for start in starts if start not in dirty_set]
+            newest, older = clean[: hours - hours // 2], clean[hours - hours // 2 :]
+            recomputed = newest + older[:: max(1, -(-len(older) // max(1, hours // 2)))]
+            keys = (tally.c.service, tally.c.route, tally.c.scorer)
+            seen = func.sum(case((tally.c.outcome == "seen", tally.c.count), else_=0)).label("seen")
+            accounted = func.sum(case((tally.c.outcome != "seen", tally.c.count), else_=0)).label("accounted")
+            sums = connection.execute(select(*keys, seen, accounted).group_by(*keys).order_by(*keys)).mappings().all()
+            mismatches = [
+                TallyMismatch(**{**row, "seen": int(row["seen"]), "accounted": int(row["accounted"])})
+                for row in sums
+                if row["seen"] != row["accounted"]
+            ]
             return IntegrityReport(
                 damage=_find_damage(connection, quick=quick),
                 missing=_find_missing(connection),
                 tables=len(metadata.tables),
                 indexes=sum(len(table.indexes) for table in metadata.tables.values()),
-                tally_mismatches=mismatches,
-                counted=counted,
+                tally_mismatches=mismatches[:_MAX_REPORTED],
+                counted=len(sums),
                 dirty_hours=len(dirty),
                 recomputed_hours=recomputed,
                 wrong_hours=[hour for hour in recomputed if _is_wrong(connection, hour)],
@@ -113,7 +127,7 @@ class IntegrityChecker(StoreComponent):
     def measure_disk_usage(self) -> DiskUsage:
         """Return the disk space of the database."""
         with self._database.read() as connection:
-            rows = size.database_size(connection)
+            rows = database_size(connection)
         path = Path(str(self._database.url.database)) if self._database.dialect == "sqlite" else None
         if path is None or not path.is_file():
             return DiskUsage(rows=rows)
@@ -156,44 +170,21 @@ def _find_missing(connection: Connection) -> list[str]:
     return missing if _VIEW in inspector.get_view_names() else [*missing, f"view {_VIEW}"]
 
 
-def _check_tally(connection: Connection) -> tuple[list[TallyMismatch], int]:
-    """Return counts that do not add up, and the number of (service, route, scorer) with counts."""
-    keys = (tally.c.service, tally.c.route, tally.c.scorer)
-    seen = func.sum(case((tally.c.outcome == "seen", tally.c.count), else_=0)).label("seen")
-    accounted = func.sum(case((tally.c.outcome != "seen", tally.c.count), else_=0)).label("accounted")
-    rows = connection.execute(select(*keys, seen, accounted).group_by(*keys).order_by(*keys)).mappings().all()
-    sums = [TallyMismatch(**{**row, "seen": int(row["seen"]), "accounted": int(row["accounted"])}) for row in rows]
-    return [one for one in sums if one.seen != one.accounted][:_MAX_REPORTED], len(rows)
-
-
-def _choose_hours(connection: Connection, dirty: set[datetime], limit: int) -> list[datetime]:
-    """Return rolled-up hours that are not dirty, newest first."""
-    query = select(rollup_count.c.start).distinct().where(rollup_count.c.span == HOUR)
-    starts = connection.execute(query.order_by(rollup_count.c.start.desc())).scalars().all()
-    clean = [start for start in starts if start not in dirty]
-    newest, older = clean[: limit - limit // 2], clean[limit - limit // 2 :]
-    step = max(1, -(-len(older) // max(1, limit // 2)))
-    return newest + older[::step]
-
-
 def _is_wrong(connection: Connection, hour: datetime) -> bool:
     """Whether the rollups of an hour differ from the sums of its rows."""
     names = dimensions.rolled_dimensions(connection)
     sums = compute_hour(connection, hour, (), names)
     for table, rows in ((rollup, sums.scores), (rollup_count, sums.counts), (rollup_proxy, sums.proxies)):
-        # The index on rollups starts with the dimension.
-        wanted = table.c.dimension.in_(["", dimensions.ROUTE, *(names if table is rollup else ())])
+        wanted = dimensions.dimension_condition(table, names)
         stored = connection.execute(select(table).where(table.c.span == HOUR, table.c.start == hour, wanted)).mappings()
-        before, after = _by_key(table, map(dict, stored)), _by_key(table, rows)
-        if before.keys() != after.keys() or not all(_equal(before[key], after[key]) for key in before):
+        key_of = itemgetter(*_ROLLUP_KEYS[table])
+        before, after = {key_of(row): row for row in stored}, {key_of(row): row for row in rows}
+        if before.keys() != after.keys():
             return True
+        for key, recomputed in after.items():
+            for name, value in recomputed.items():
+                if isinstance(value, (int, float)) and not math.isclose(
+                    before[key][name], value, rel_tol=_TOLERANCE, abs_tol=_TOLERANCE
+                ):
+                    return True
     return False
-
-
-def _by_key(table: Table, rows: Iterable[Mapping[str, Any]]) -> dict[tuple[Any, ...], Mapping[str, Any]]:
-    return {tuple(row[name] for name in _ROLLUP_KEYS[table]): row for row in rows}
-
-
-def _equal(stored: Mapping[str, Any], recomputed: Mapping[str, Any]) -> bool:
-    numbers = [name for name, value in recomputed.items() if isinstance(value, (int, float))]
-    return all(math.isclose(stored[name], recomputed[name], rel_tol=_TOLERANCE, abs_tol=_TOLERANCE) for name in numbers)

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, PrimaryKeyConstraint, UniqueConstraint, func, select, text
+from sqlalchemy.sql.expression import ColumnElement, FromClause
 
 from germane.errors import UsageError
 from germane.storage.db.batches import PruneBatch, PruneResult, RowCursor
 from germane.storage.db.component import StoreComponent
-from germane.storage.queue import feedback_requeue
-from germane.storage.retention import expire, forget, orphans, size
+from germane.storage.db.tables import metadata
+from germane.storage.queue import feedback
+from germane.storage.retention import expire, forget
 from germane.storage.retention.forget import DataSubject
 
 BatchStep = Callable[[Connection, str, datetime, RowCursor | None, datetime], PruneBatch]
@@ -26,15 +28,23 @@ MIN_AGE: Final = timedelta(hours=1)
 """Younger exchanges are kept even if the database is too large."""
 _STEPS_PER_SIZE_CHECK: Final = {"sqlite": 1, "postgresql": 5}
 """Transactions between two measurements of the size, each of which reads some thousand pages on PostgreSQL."""
+SAMPLED_PAGES: Final = 2000
+"""Pages of a table that are read to estimate its content."""
+_ROW_OVERHEAD: Final = 28
+"""Bytes that PostgreSQL adds to a row."""
+_INDEX_ENTRY_OVERHEAD: Final = 20
+"""Bytes that PostgreSQL adds to an index entry."""
+_INDEX_BLOAT: Final = 1.4
+"""Size of an index relative to its entries."""
 _ORPHAN_STEPS: Final[tuple[OrphanStep, ...]] = (
-    orphans.delete_feedback,
-    orphans.delete_scores,
-    orphans.delete_counts,
-    orphans.delete_budget_days,
-    orphans.delete_markers,
-    orphans.delete_alerts,
-    orphans.delete_notifications,
-    orphans.delete_silences,
+    expire.delete_feedback,
+    expire.delete_scores,
+    expire.delete_counts,
+    expire.delete_budget_days,
+    expire.delete_markers,
+    expire.delete_alerts,
+    expire.delete_notifications,
+    expire.delete_silences,
 )
 
 
@@ -81,10 +91,7 @@ class RetentionStore(StoreComponent):
         before, texts_before = _at_most(before, now), _at_most(texts_before, now)
         if dry_run:
             with self._database.read() as connection:
-                total = expire.count_expired_rows(connection, texts_before, before)
-                if before is not None:
-                    total += PruneResult(counts=orphans.count_minutes(connection, before))
-                return total
+                return expire.count_expired_rows(connection, texts_before, before)
         total = PruneResult()
         if before is not None:
             total += self._walk(_Walk(expire.delete_batch, before), stopping)
@@ -92,7 +99,7 @@ class RetentionStore(StoreComponent):
                 total += self._repeat(step, before, stopping)
         if texts_before is not None:
             total += self._walk(_Walk(expire.erase_batch, texts_before), stopping)
-            total += self._repeat(orphans.erase_comments, texts_before, stopping)
+            total += self._repeat(expire.erase_comments, texts_before, stopping)
         if self._context.erase_after_scoring:
             total += self._walk(_Walk(expire.erase_scored_batch, self._context.read_clock()), stopping)
         if max_size is not None:
@@ -101,9 +108,9 @@ class RetentionStore(StoreComponent):
                 walk = _Walk(batch, youngest)
                 while not walk.ended and not stopping() and self.measure_size(max_size) > max_size:
                     total += self._walk(walk, stopping, _STEPS_PER_SIZE_CHECK[self._database.dialect])
-        unmatched_since = self._context.read_clock() - feedback_requeue.LABEL_TIMEOUT
-        self._walk(_Walk(feedback_requeue.abandon_unmatched, unmatched_since), stopping)
-        return total + self._repeat(orphans.delete_workers, self._context.read_clock(), stopping)
+        unmatched_since = self._context.read_clock() - feedback.LABEL_TIMEOUT
+        self._walk(_Walk(feedback.abandon_unmatched, unmatched_since), stopping)
+        return total + self._repeat(expire.delete_workers, self._context.read_clock(), stopping)
 
     def forget(
         self,
@@ -144,7 +151,7 @@ class RetentionStore(StoreComponent):
         sample of the pages.
         """
         with self._database.read() as connection:
-            return size.database_size(connection, limit)
+            return database_size(connection, limit)
 
     def vacuum(self) -> None:
         """Compact the files, so that they no longer contain erased text.
@@ -152,7 +159,13 @@ class RetentionStore(StoreComponent):
         SQLite's file shrinks and its log is emptied, while writers wait. PostgreSQL frees space for reuse.
         """
         with self._database.autocommit() as connection:
-            size.vacuum(connection)
+            if connection.dialect.name == "sqlite":
+                connection.execute(text("VACUUM"))
+                # The log contains erased text until it is emptied.
+                connection.execute(text("PRAGMA wal_checkpoint(TRUNCATE)"))
+                return
+            for table in metadata.sorted_tables:
+                connection.execute(text(f"VACUUM (ANALYZE) {table.name}"))
 
     def _walk(self, walk: _Walk, stopping: Callable[[], bool], max_steps: int | None = None) -> PruneResult:
         total, steps = PruneResult(), 0
@@ -196,3 +209,42 @@ def _run_batches(
         total, after = total + batch.removed, batch.last
         if after is None:
             return total
+
+
+def database_size(connection: Connection, limit: int | None = None) -> int:
+    """Return the bytes that the rows take, including their indexes.
+
+    PostgreSQL reuses the space of deleted rows instead of shrinking its files. If the files are larger than ``limit``,
+    the content is estimated from a sample of their pages, so that deleted rows do not count.
+    """
+    if connection.dialect.name == "sqlite":
+        pages, free, page_size = (
+            int(connection.exec_driver_sql(f"PRAGMA {name}").scalar_one())
+            for name in ("page_count", "freelist_count", "page_size")
+        )
+        return (pages - free) * page_size
+    files = {table: _evaluate(connection, func.pg_total_relation_size(table.name)) for table in metadata.sorted_tables}
+    if limit is None or sum(files.values()) <= limit:
+        return sum(files.values())
+    total = 0
+    for table, size in files.items():
+        # Estimate the bytes of the rows, compressed where they are long, and of their index entries.
+        table_pages = _evaluate(connection, func.pg_relation_size(table.name)) / 8192
+        percentage = min(100.0, 100.0 * SAMPLED_PAGES / max(1.0, table_pages))
+        sampled: FromClause = table.tablesample(func.system(percentage))
+        keys: list[Iterable[ColumnElement[Any]]] = [index.columns for index in table.indexes]
+        keys += [key.columns for key in table.constraints if isinstance(key, (PrimaryKeyConstraint, UniqueConstraint))]
+        entries = [_INDEX_BLOAT * (_INDEX_ENTRY_OVERHEAD + _column_bytes(sampled, columns)) for columns in keys]
+        row_bytes = sum(entries, start=_ROW_OVERHEAD + _column_bytes(sampled, table.columns))
+        content = float(connection.execute(select(func.sum(row_bytes))).scalar_one() or 0)
+        total += min(size, round(content * 100 / percentage))
+    return total
+
+
+def _evaluate(connection: Connection, expression: ColumnElement[Any]) -> int:
+    return int(connection.execute(select(expression)).scalar_one() or 0)
+
+
+def _column_bytes(sampled: FromClause, columns: Iterable[ColumnElement[Any]]) -> ColumnElement[Any]:
+    widths = [func.coalesce(func.pg_column_size(sampled.c[str(column.key)]), 0) for column in columns]
+    return sum(widths[1:], start=widths[0])

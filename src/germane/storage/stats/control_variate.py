@@ -27,6 +27,21 @@ from germane.storage.stats.estimate import Estimate, Interval, WeightedSums, est
 
 MIN_PAIRS = 30
 """Minimum number of scores with a proxy score for a correction."""
+MAX_SELECTED_SHARE: Final = 0.01
+"""Maximum share of exchanges left out for reasons that may depend on their quality."""
+MAX_TOTAL_DIFFERENCE: Final = 0.1
+"""Maximum relative difference between the exchanges seen and those that the proxy scores represent."""
+VALUE_INDEPENDENT_REASONS: Final = frozenset(
+    {
+        UnscoredReason.NOT_SAMPLED,
+        UnscoredReason.BUDGET,
+        UnscoredReason.QUEUE_FULL,
+        UnscoredReason.EXCHANGE_LIMIT,
+        UnscoredReason.EXPIRED,
+    }
+)
+"""Reasons for a missing score that do not depend on the quality of the answer."""
+_UNSCORED: Final = frozenset({"skipped", "failed"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +116,20 @@ def correct_mean(scores: ScoreSums, proxies: ProxySums) -> CorrectedMean | None:
     )
     slope = common / spread
     mean = y + slope * (proxies.sum_vx / proxies.sum_v - x)
-    variance = _variance(scores, y, x, slope) + slope**2 * _variance_of_proxies(proxies)
+    # The variance of y_H - b x_H; scores without a proxy score contribute only to y_H.
+    of_y = scores.sum_w2y2 - 2 * y * scores.sum_w2y + y * y * scores.sum_w2
+    both = scores.sum_w2xy - y * scores.sum_w2x - x * scores.sum_w2y_with_x + x * y * scores.sum_w2_with_x
+    of_x = scores.sum_w2x2 - 2 * x * scores.sum_w2x + x * x * scores.sum_w2_with_x
+    total = (
+        of_y / scores.sum_w**2
+        - 2 * slope * both / (scores.sum_w * scores.sum_w_with_x)
+        + slope**2 * of_x / scores.sum_w_with_x**2
+    )
+    variance = max(0.0, total) * scores.n_with_x / (scores.n_with_x - 2)  # two fitted parameters
+    # The variance of the weighted mean of all proxy scores.
+    mean_x = proxies.sum_vx / proxies.sum_v
+    squares = proxies.sum_v2x2 - 2 * mean_x * proxies.sum_v2x + mean_x * mean_x * proxies.sum_v2
+    variance += slope**2 * (max(0.0, squares) / proxies.sum_v**2)
     half = t_quantile(scores.n_with_x - 2) * math.sqrt(variance)
     return CorrectedMean(
         mean=mean,
@@ -132,40 +160,6 @@ def narrow_interval(sums: WeightedSums, scores: ScoreSums, proxies: ProxySums) -
     return replace(found, mean=mean, interval=mean_interval(sums, mean, found.variance / alone))
 
 
-def _variance(sums: ScoreSums, y: float, x: float, slope: float) -> float:
-    """Return the variance of y_H - b x_H; scores without a proxy score contribute only to y_H."""
-    of_y = sums.sum_w2y2 - 2 * y * sums.sum_w2y + y * y * sums.sum_w2
-    both = sums.sum_w2xy - y * sums.sum_w2x - x * sums.sum_w2y_with_x + x * y * sums.sum_w2_with_x
-    of_x = sums.sum_w2x2 - 2 * x * sums.sum_w2x + x * x * sums.sum_w2_with_x
-    total = (
-        of_y / sums.sum_w**2
-        - 2 * slope * both / (sums.sum_w * sums.sum_w_with_x)
-        + slope**2 * of_x / sums.sum_w_with_x**2
-    )
-    return max(0.0, total) * sums.n_with_x / (sums.n_with_x - 2)  # two fitted parameters
-
-
-def _variance_of_proxies(sums: ProxySums) -> float:
-    """Return the variance of the weighted mean of the proxy scores."""
-    mean = sums.sum_vx / sums.sum_v
-    return max(0.0, sums.sum_v2x2 - 2 * mean * sums.sum_v2x + mean * mean * sums.sum_v2) / sums.sum_v**2
-
-
-MAX_SELECTED_SHARE: Final = 0.01
-"""Maximum share of exchanges left out for reasons that may depend on their quality."""
-MAX_TOTAL_DIFFERENCE: Final = 0.1
-"""Maximum relative difference between the exchanges seen and those that the proxy scores represent."""
-VALUE_INDEPENDENT_REASONS: Final = frozenset(
-    {
-        UnscoredReason.NOT_SAMPLED,
-        UnscoredReason.BUDGET,
-        UnscoredReason.QUEUE_FULL,
-        UnscoredReason.EXCHANGE_LIMIT,
-        UnscoredReason.EXPIRED,
-    }
-)
-"""Reasons for a missing score that do not depend on the quality of the answer."""
-_UNSCORED: Final = frozenset({"skipped", "failed"})
 _OF_SCORES: Final = tuple(field.name for field in fields(ScoreSums))
 _PLAIN: Final = tuple(field.name for field in fields(WeightedSums))
 
@@ -182,7 +176,18 @@ def estimate_group(
     """
     of_scores = WeightedSums(**{name: sums[name] for name in _PLAIN})  # type: ignore[arg-type]  # counts are whole
     plain = estimate_mean(of_scores)
-    if proxies is None or plain.interval is None or sums["n_with_x"] < MIN_PAIRS or not _is_fair(proxies, outcomes):
+    if proxies is None or plain.interval is None or sums["n_with_x"] < MIN_PAIRS:
+        return plain
+    # The proxy scores must represent the exchanges that the scorer was to score: a filter may exclude some.
+    seen = selected = 0
+    for (outcome, reason), count in outcomes.items():
+        if outcome == "seen":
+            seen += count
+        elif outcome in _UNSCORED and reason not in VALUE_INDEPENDENT_REASONS:
+            selected += count
+    lost = outcomes.get(("skipped", UnscoredReason.QUEUE_FULL.value), 0)
+    totals_match = abs(proxies["sum_v"] - (seen - lost)) <= MAX_TOTAL_DIFFERENCE * seen
+    if not totals_match or selected > MAX_SELECTED_SHARE * seen:
         return plain
     found = narrow_interval(
         of_scores,
@@ -192,16 +197,3 @@ def estimate_group(
     if found is None:
         return plain
     return replace(plain, mean=found.mean, interval=found.interval, correlation=found.correlation)
-
-
-def _is_fair(proxies: Mapping[str, float], outcomes: Mapping[tuple[str, str], int]) -> bool:
-    """Whether the proxy scores represent the exchanges that the scorer was to score: a filter may exclude some."""
-    seen = selected = 0
-    for (outcome, reason), count in outcomes.items():
-        if outcome == "seen":
-            seen += count
-        elif outcome in _UNSCORED and reason not in VALUE_INDEPENDENT_REASONS:
-            selected += count
-    lost = outcomes.get(("skipped", UnscoredReason.QUEUE_FULL.value), 0)
-    totals_match = abs(proxies["sum_v"] - (seen - lost)) <= MAX_TOTAL_DIFFERENCE * seen
-    return totals_match and selected <= MAX_SELECTED_SHARE * seen

@@ -14,6 +14,8 @@ from germane.storage.stats.histogram import Histogram
 
 Z = 1.959964
 """Two-sided 95 % quantile of the normal distribution."""
+_EQUAL_TOLERANCE = 1e-12
+"""Relative sum of squares below which scores count as equal: the rest is rounding."""
 Interval = tuple[float, float]
 
 
@@ -107,56 +109,36 @@ def estimate_mean(sums: WeightedSums) -> Estimate:
 def mean_interval(sums: WeightedSums, mean: float, gain: float = 1.0) -> Interval:
     """Return the 95 % confidence interval of a mean of at least two scores, clipped to [-1, 1].
 
+    Scores are a mixture of refusals at exactly 0 and others. Refusals are rare and have a large effect, so the coverage
+    of a plain t interval is only 80 %. The share and the mean of committed answers get separate intervals, which are
+    combined for their product (MOVER: G. Zou, A. Donner, Construction of confidence limits about effect measures,
+    Statistics in Medicine 27, 2008). The gain applies to the share only as far as there are refusals to estimate it
+    from.
+
     Args:
         sums: Sums over the scores.
         mean: The mean.
         gain: For a mean corrected by proxy scores, the ratio of its variance to the variance of the uncorrected mean.
     """
-    low, high = _combined(sums, mean, gain)
-    return max(-1.0, min(low, mean)), min(1.0, max(high, mean))
-
-
-def _combined(sums: WeightedSums, mean: float, gain: float) -> Interval:
-    """Return an interval for a mixture of refusals at exactly 0 and other scores.
-
-    Refusals are rare and have a large effect, so the coverage of a plain t interval is only 80 %. The share and the
-    mean of committed answers get separate intervals, which are combined for their product (MOVER: G. Zou, A. Donner,
-    Construction of confidence limits about effect measures, Statistics in Medicine 27, 2008). The gain applies to the
-    share only as far as there are refusals to estimate it from.
-    """
-    n = sums.n - sums.n_zero
-    if n < 2:
-        return _spread(sums, mean)
     share = 1 - sums.sum_w_zero / sums.sum_w
-    committed = sums.sum_wy / (sums.sum_w - sums.sum_w_zero)
     share_low, share_high = _wilson(share, _trials(sums))
-    of_share = math.sqrt(1 - (1 - gain) * sums.n_zero / (sums.n_zero + 2)) * committed
-    half = math.sqrt(gain) * share * _half(sums, committed, n)
-    down = math.hypot(of_share * (share - share_low), half)
-    up = math.hypot(of_share * (share_high - share), half)
-    return (mean - down, mean + up) if committed >= 0 else (mean - up, mean + down)
-
-
-_EQUAL_TOLERANCE = 1e-12
-"""Relative sum of squares below which scores count as equal: the rest is rounding."""
-
-
-def _half(sums: WeightedSums, committed: float, n: int) -> float:
-    """Return half the width of the interval of the mean of nonzero scores.
-
-    If all are equal, the width allows for other scores at the highest rate consistent with n scores without one.
-    """
+    n = sums.n - sums.n_zero
+    if n < 2:  # nearly all scores are 0
+        low, high = (0.0, share_high) if sums.sum_wy >= 0 else (-share_high, -share_low)
+        return max(-1.0, min(low, mean)), min(1.0, max(high, mean))
+    committed = sums.sum_wy / (sums.sum_w - sums.sum_w_zero)
     squares = sums.sum_w2y2 - 2 * committed * sums.sum_w2y + committed**2 * (sums.sum_w2 - sums.sum_w2_zero)
     if squares <= _EQUAL_TOLERANCE * sums.sum_w2y2:
-        return max(0.0, 1 - abs(committed)) * (1 - _wilson(1.0, n)[0])
-    return t_quantile(n - 1) * math.sqrt(max(0.0, squares) * n / (n - 1)) / (sums.sum_w - sums.sum_w_zero)
-
-
-def _spread(sums: WeightedSums, mean: float) -> Interval:
-    """Return the interval for scores that are nearly all 0, with fewer than two others."""
-    share = 1 - sums.sum_w_zero / sums.sum_w
-    low, high = _wilson(share, _trials(sums))
-    return min(mean, 0.0 if sums.sum_wy >= 0 else -high), max(mean, high if sums.sum_wy >= 0 else -low)
+        # All nonzero scores are equal: allow for others at the highest rate consistent with n scores without one.
+        half = max(0.0, 1 - abs(committed)) * (1 - _wilson(1.0, n)[0])
+    else:
+        half = t_quantile(n - 1) * math.sqrt(max(0.0, squares) * n / (n - 1)) / (sums.sum_w - sums.sum_w_zero)
+    half *= math.sqrt(gain) * share
+    of_share = math.sqrt(1 - (1 - gain) * sums.n_zero / (sums.n_zero + 2)) * committed
+    down = math.hypot(of_share * (share - share_low), half)
+    up = math.hypot(of_share * (share_high - share), half)
+    low, high = (mean - down, mean + up) if committed >= 0 else (mean - up, mean + down)
+    return max(-1.0, min(low, mean)), min(1.0, max(high, mean))
 
 
 def _trials(sums: WeightedSums) -> float:

@@ -94,24 +94,21 @@ def pack_weights(weights: Mapping[int, float] | Sequence[float]) -> bytes:
 
 def unpack_weights(blobs: Sequence[bytes]) -> tuple[float, ...]:
     """Return the sum of packed histograms by bin."""
-    if len(blobs) == 1:
-        return _unpack(blobs[0])
+    if len(blobs) == 1:  # without numpy
+        (blob,) = blobs
+        if len(blob) == _DENSE_SIZE:
+            return struct.unpack(f"<{BINS}d", blob)
+        count = len(blob) // 9
+        weights = [0.0] * BINS
+        for number, weight in zip(blob, struct.unpack_from(f"<{count}d", blob, count), strict=False):
+            weights[number] = weight
+        return tuple(weights)
     import numpy as np
 
     total = np.zeros(BINS)
     for blob in blobs:
         add_packed(total, blob)
     return tuple(total.tolist())
-
-
-def _unpack(blob: bytes) -> tuple[float, ...]:
-    if len(blob) == _DENSE_SIZE:
-        return struct.unpack(f"<{BINS}d", blob)
-    count = len(blob) // 9
-    weights = [0.0] * BINS
-    for number, weight in zip(blob, struct.unpack_from(f"<{count}d", blob, count), strict=False):
-        weights[number] = weight
-    return tuple(weights)
 
 
 def add_packed(total: NDArray[Any], blob: bytes) -> None:

@@ -34,6 +34,8 @@ SIGNIFICANCE_LEVEL = 0.0125
 The actual probability is at most twice that, 1 in 40: intervals are asymmetric if few scores with rare refusals are
 compared with many.
 """
+_MIN_DEVIATION = 1e-9
+"""Standard deviation below which scores count as equal: the rest is rounding."""
 _EFFECT_NAMES = ((0.2, "negligible"), (0.5, "small"), (0.8, "medium"), (math.inf, "large"))
 
 
@@ -133,10 +135,6 @@ def effect_size(pair: EstimatePair) -> float | None:
     return (1 - 3 / (4 * freedom - 1)) * (after.mean - before.mean) / deviation if deviation > _MIN_DEVIATION else None
 
 
-_MIN_DEVIATION = 1e-9
-"""Standard deviation below which scores count as equal: the rest is rounding."""
-
-
 def standardize(sides: Sequence[Estimate], shares: Sequence[float]) -> Estimate:
     """Return the estimate of a service as the weighted mean of its routes.
 
@@ -169,25 +167,21 @@ def mark_significant_drops(lines: Iterable[Comparison], min_drop: float) -> list
     1979.
     """
     made = list(lines)
-    chances = sorted(
-        (_chance(one.difference, one.interval, min_drop), place)
-        for place, one in enumerate(made)
-        if one.difference is not None and one.interval is not None
-    )
+    chances: list[tuple[float, int]] = []
+    for place, one in enumerate(made):
+        if one.difference is not None and one.interval is not None:
+            # The one-sided p value of the difference under the hypothesis of a drop of min_drop.
+            half, beyond = one.interval[1] - one.difference, -min_drop - one.difference
+            if half <= 0:
+                chances.append((0.0 if beyond > 0 else 1.0, place))
+            else:
+                chances.append((0.5 * math.erfc(Z * beyond / half / math.sqrt(2)), place))
+    chances.sort()
     for rank, (chance, place) in enumerate(chances):
         if chance > SIGNIFICANCE_LEVEL / (len(chances) - rank) * (1 + 1e-9):
             break
         made[place] = replace(made[place], finding="dropped")
     return made
-
-
-def _chance(found: float, interval: Interval, min_drop: float) -> float:
-    """Return the one-sided p value of a difference under the hypothesis of a drop of ``min_drop``."""
-    half = interval[1] - found
-    beyond = -min_drop - found
-    if half <= 0:
-        return 0.0 if beyond > 0 else 1.0
-    return 0.5 * math.erfc(Z * beyond / half / math.sqrt(2))
 
 
 def classify_interval(interval: Interval) -> ComparisonFinding:

@@ -141,20 +141,17 @@ def _upgrade_version_1(content: Mapping[str, Any]) -> dict[str, Any]:
             for old, new in names.items():
                 if old in row:
                     row[new] = row.pop(old)
-            for column in ("reason", "sampling_reason"):
-                _replace_value(row, column, _REASONS_OF_VERSION_1)
+            replaced = {"reason": _REASONS_OF_VERSION_1, "sampling_reason": _REASONS_OF_VERSION_1}
             if name == "scores":
-                _replace_value(row, "label", _LABELS_OF_VERSION_1)
+                replaced["label"] = _LABELS_OF_VERSION_1
+            for column, values in replaced.items():
+                if isinstance(value := row.get(column), str):
+                    row[column] = values.get(value, value)
             history = row.get("history")
             for message in history if isinstance(history, list) else ():
                 if isinstance(message, dict) and "text" in message:
                     message["content"] = message.pop("text")
     return upgraded
-
-
-def _replace_value(row: dict[str, Any], column: str, values: Mapping[str, str]) -> None:
-    if isinstance(value := row.get(column), str):
-        row[column] = values.get(value, value)
 
 
 def _parse_record(content: dict[str, Any]) -> ExchangeRecord:
@@ -163,9 +160,22 @@ def _parse_record(content: dict[str, Any]) -> ExchangeRecord:
     for name in _LISTS:
         if not isinstance(content.get(name, []), list):
             raise UsageError(f"{name} is not a list")
+    exchange_row = _parse_row("exchange", content.get("exchange"))
+    tasks = []
+    for row in content.get("tasks", []):
+        task = _parse_row("task", row)
+        state, reason = task["state"], task["reason"]
+        if state not in _STATES:
+            raise UsageError(f"task.state = {state!r:.60} is not one of {', '.join(_STATES)}")
+        if state in {"failed", "skipped"} and (
+            reason not in set(UnscoredReason) or UnscoredReason(reason).state != state
+        ):
+            raise UsageError(f"task.reason = {reason!r:.60} is not a reason for the state {state}")
+        # A finished task must not be claimed.
+        tasks.append(task if state == "pending" else task | {"not_before": None})
     record = ExchangeRecord(
-        exchange=_parse_row("exchange", content.get("exchange")),
-        tasks=[_parse_task(row) for row in content.get("tasks", [])],
+        exchange=exchange_row,
+        tasks=tasks,
         scores=[_parse_row("score", row) for row in content.get("scores", [])],
         feedback=[_parse_row("feedback", row) for row in content.get("feedback", [])],
     )
@@ -201,16 +211,6 @@ def _check_exchange(row: Row) -> None:
 def _check_range(name: str, value: float | None, least: float) -> None:
     if value is not None and not least <= value <= 1:
         raise UsageError(f"{name} = {value!r} is not from {least:g} to 1")
-
-
-def _parse_task(content: Any) -> dict[str, Any]:
-    task = _parse_row("task", content)
-    state, reason = task["state"], task["reason"]
-    if state not in _STATES:
-        raise UsageError(f"task.state = {state!r:.60} is not one of {', '.join(_STATES)}")
-    if state in {"failed", "skipped"} and (reason not in set(UnscoredReason) or UnscoredReason(reason).state != state):
-        raise UsageError(f"task.reason = {reason!r:.60} is not a reason for the state {state}")
-    return task if state == "pending" else task | {"not_before": None}  # a finished task must not be claimed
 
 
 def _parse_row(part: str, content: Any) -> dict[str, Any]:

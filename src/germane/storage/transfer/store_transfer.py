@@ -2,13 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from operator import itemgetter
+from typing import Final
 
+from sqlalchemy import JSON, Connection, RowMapping, Table, and_, exists, or_, select
+from sqlalchemy.dialects import postgresql, sqlite
+
+from germane.storage.counts import dirty_hours
+from germane.storage.counts.tally import DECLARED_MINUTE, TallyChanges
 from germane.storage.db.component import StoreComponent
-from germane.storage.transfer import export, import_
-from germane.storage.transfer.export import ExportSelection
-from germane.storage.transfer.import_ import ImportResult
-from germane.storage.transfer.record import DroppedCount, ExchangeRecord
+from germane.storage.db.mappers import batched, bulk_insert, score_key, timestamp_encoder
+from germane.storage.db.sanitize import to_json
+from germane.storage.db.tables import exchange, feedback, score, scoring_task, tally
+from germane.storage.queue.erase_text import OPEN_STATES, keep_numbers
+from germane.storage.transfer.record import COLUMNS, NEVER_STORED, TABLES, DroppedCount, ExchangeRecord, Row
+
+TaskKey = tuple[str, str, str]
+"""Exchange, scorer and fingerprint."""
+NewTask = tuple[ExchangeRecord, Row]
+"""A task that the database did not have, and its record."""
+StoredExchanges = Mapping[str, RowMapping]
+"""Exchanges by id as the database has them. These win over the values of a file."""
+
+_TASKS_PER_STATEMENT: Final = 50
+"""Every version of SQLite accepts the parameters of this many tasks."""
+_TASK_KEY: Final = (scoring_task.c.exchange_id, scoring_task.c.scorer, scoring_task.c.fingerprint)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportSelection:
+    """The exchanges to export: since <= started_at < until."""
+
+    since: datetime | None = None
+    until: datetime | None = None
+    route: str | None = None
+    scorer: str | None = None
+    """Only exchanges with a task of this scorer, and only its tasks and scores."""
+
+
+@dataclass(frozen=True, slots=True)
+class ImportResult:
+    """The number of new rows."""
+
+    exchanges: int = 0
+    tasks: int = 0
 
 
 class TransferStore(StoreComponent):
@@ -18,20 +58,169 @@ class TransferStore(StoreComponent):
         self, chosen: ExportSelection, *, after: ExchangeRecord | None = None, limit: int = 500
     ) -> list[ExchangeRecord]:
         """Return the next page ordered by (started_at, id), starting after ``after`` or at the beginning."""
+        query = select(*COLUMNS["exchange"]).order_by(exchange.c.started_at, exchange.c.id).limit(limit)
+        if chosen.since is not None:
+            query = query.where(exchange.c.started_at >= chosen.since)
+        if chosen.until is not None:
+            query = query.where(exchange.c.started_at < chosen.until)
+        if chosen.route is not None:
+            query = query.where(exchange.c.route == chosen.route)
+        if chosen.scorer is not None:
+            query = query.where(
+                exists().where(scoring_task.c.exchange_id == exchange.c.id, scoring_task.c.scorer == chosen.scorer)
+            )
+        if after is not None:
+            at, id_ = after.exchange["started_at"], after.exchange["id"]
+            later = or_(exchange.c.started_at > at, and_(exchange.c.started_at == at, exchange.c.id > id_))
+            query = query.where(exchange.c.started_at >= at, later)  # the index can use the first condition only
+        parts: dict[str, dict[str, list[Row]]] = {"task": {}, "score": {}, "feedback": {}}
         with self._database.read() as connection:
-            return export.load_page(connection, chosen, None if after is None else after.exchange, limit)
+            if connection.dialect.name == "postgresql":  # tasks and scores of the same moment
+                connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+            rows = [dict(row) for row in connection.execute(query).mappings()]
+            for part, by_exchange in parts.items():
+                table = TABLES[part]
+                wanted = select(table.c.exchange_id.label("of"), *COLUMNS[part])
+                if chosen.scorer is not None and part != "feedback":
+                    wanted = wanted.where(table.c.scorer == chosen.scorer)
+                for ids in batched([row["id"] for row in rows]):
+                    of_page = wanted.where(table.c.exchange_id.in_(ids)).order_by(table.c.exchange_id, table.c.id)
+                    for found in connection.execute(of_page).mappings():
+                        values = dict(found)
+                        by_exchange.setdefault(values.pop("of"), []).append(values)
+        return [
+            ExchangeRecord(
+                row,
+                [_released(task) for task in parts["task"].get(row["id"], [])],
+                parts["score"].get(row["id"], []),
+                parts["feedback"].get(row["id"], []),
+            )
+            for row in rows
+        ]
 
     def load_dropped(self, chosen: ExportSelection) -> list[DroppedCount]:
-        """Return the counts of exchanges that were captured but not stored."""
+        """Return the counts of exchanges that were captured but not stored, by minute and process."""
+        query = select(*(tally.c[name] for name in DroppedCount.__slots__))
+        first = (chosen.since or DECLARED_MINUTE).replace(second=0, microsecond=0)
+        query = query.where(tally.c.minute >= first, tally.c.outcome == "skipped", tally.c.reason.in_(NEVER_STORED))
+        if chosen.until is not None:
+            query = query.where(tally.c.minute < chosen.until)
+        if chosen.route is not None:
+            query = query.where(tally.c.route == chosen.route)
+        if chosen.scorer is not None:
+            query = query.where(tally.c.scorer == chosen.scorer)
         with self._database.read() as connection:
-            return export.load_dropped(connection, chosen)
+            return [DroppedCount(**row) for row in connection.execute(query.order_by(tally.c.minute)).mappings()]
 
     def restore_records(self, records: Sequence[ExchangeRecord]) -> ImportResult:
-        """Write records of another database. Existing rows are left alone."""
+        """Write records of another database. Existing rows are left alone; each new task is counted in the tally."""
+        # Sorted: all processes lock rows in the same order.
+        records = sorted(records, key=lambda record: str(record.exchange["id"]))
+        ids = sorted({record.exchange["id"] for record in records})
         with self._write_values() as connection:
-            return import_.restore(connection, self._context.process, records)
+            new_exchanges = len(ids) - len(_lock_exchanges(connection, ids))
+            _insert(connection, exchange, [record.exchange for record in records])
+            stored = _lock_exchanges(connection, ids)
+            new_tasks = _restore_tasks(connection, [one for one in records if one.exchange["id"] in stored], stored)
+            scores: list[Row] = []
+            tally_changes = TallyChanges()
+            for record, task in new_tasks:
+                row, state = stored[record.exchange["id"]], task["state"]
+                shared = {"exchange_id": row["id"], **{name: row[name] for name in ("service", "route", "started_at")}}
+                for values in record.scores:
+                    if state == "done" and (values["scorer"], values["fingerprint"]) == score_key(task):
+                        is_erased = row["erased_at"] is not None
+                        text = {"explanation": None, "details": keep_numbers(values["details"])} if is_erased else {}
+                        scores.append({**values, **shared, **text})
+                names = (row["service"], row["route"], task["scorer"])
+                tally_changes.add(row["started_at"], names, "seen")
+                if state in {"done", "pending"}:
+                    tally_changes.add(row["started_at"], names, "scored" if state == "done" else "pending")
+                else:
+                    tally_changes.add(row["started_at"], names, state, task["reason"])
+            _insert(connection, score, scores)
+            labels = [
+                {**label, "exchange_id": record.exchange["id"]} for record in records for label in record.feedback
+            ]
+            _insert(connection, feedback, labels)
+            tally_changes.apply(connection, self._context.process)
+            # An exchange without tasks may still have a proxy score.
+            dirty_hours.mark_dirty(connection, [row["started_at"] for row in stored.values()])
+        return ImportResult(new_exchanges, len(new_tasks))
 
     def restore_dropped(self, counts: Sequence[DroppedCount]) -> None:
         """Write counts of exchanges that were not stored. Counts that were restored already are left alone."""
         with self._write_values() as connection:
-            import_.restore_dropped(connection, counts)
+            make = sqlite.insert if connection.dialect.name == "sqlite" else postgresql.insert
+            statement = make(tally).on_conflict_do_nothing().returning(tally.c.count)
+            for one in counts:
+                row = {name: getattr(one, name) for name in one.__slots__}
+                if connection.execute(statement.values({**row, "outcome": "skipped"})).first() is not None:
+                    tally_changes = TallyChanges()
+                    tally_changes.add(one.minute, (one.service, one.route, one.scorer), "seen", by=one.count)
+                    tally_changes.apply(connection, one.process)
+
+
+def _released(task: Row) -> Row:
+    """Return a task without its lease, and a task that is being scored again as done: neither is exported."""
+    if task["scored_as"] and task["state"] in OPEN_STATES:
+        return {**task, "state": "done", "reason": None, "error": None, "not_before": None}
+    if task["state"] != "running":
+        return task
+    claims = max(0, task["claims"] - 1)
+    return {**task, "state": "pending", "not_before": task["first_pending_at"], "claims": claims}
+
+
+def _lock_exchanges(connection: Connection, ids: Sequence[str]) -> dict[str, RowMapping]:
+    """Return the stored exchanges, locked against erasure and deletion."""
+    columns = (exchange.c.id, exchange.c.service, exchange.c.route, exchange.c.started_at, exchange.c.erased_at)
+    query = select(*columns).order_by(exchange.c.id).with_for_update(read=True, key_share=True)
+    return {
+        row["id"]: row
+        for some in batched(ids)
+        for row in connection.execute(query.where(exchange.c.id.in_(some))).mappings()
+    }
+
+
+def _insert(connection: Connection, table: Table, rows: Sequence[Row]) -> None:
+    """Insert rows with the same columns, ignoring existing rows."""
+    encode = timestamp_encoder(connection.dialect.name)
+    columns = [column for column in table.columns if rows and column.name in rows[0]]
+    encoded = []
+    for row in rows:
+        values = []
+        for column in columns:
+            value = row[column.name]
+            if isinstance(value, datetime):
+                value = encode(value)
+            values.append(to_json(value) if isinstance(column.type, JSON) else value)
+        encoded.append(tuple(values))
+    bulk_insert(connection, table, tuple(column.name for column in columns), encoded)
+
+
+def _restore_tasks(connection: Connection, records: Sequence[ExchangeRecord], stored: StoredExchanges) -> list[NewTask]:
+    """Write the tasks that the database does not have, and return them.
+
+    Existing tasks are left out before the insert: a scoring process locks tasks and may wait for an exchange that is
+    locked here.
+    """
+    known: set[TaskKey] = set()
+    for some in batched(list(stored)):
+        query = select(*_TASK_KEY).where(scoring_task.c.exchange_id.in_(some))
+        known |= {(row[0], row[1], row[2]) for row in connection.execute(query)}
+    new: dict[TaskKey, NewTask] = {}
+    for record in records:
+        for task in record.tasks:
+            key = (record.exchange["id"], task["scorer"], task["fingerprint"])
+            if key not in known:
+                new.setdefault(key, (record, task))
+    rows = []
+    for key, (_, task) in sorted(new.items(), key=itemgetter(0)):
+        erased = {} if stored[key[0]]["erased_at"] is None else {"error": None}
+        rows.append({**task, **erased, "exchange_id": key[0]})
+    make = sqlite.insert if connection.dialect.name == "sqlite" else postgresql.insert
+    statement, written = make(scoring_task).on_conflict_do_nothing().returning(*_TASK_KEY), set[TaskKey]()
+    for start in range(0, len(rows), _TASKS_PER_STATEMENT):
+        returned = connection.execute(statement.values(rows[start : start + _TASKS_PER_STATEMENT]))
+        written |= {(row[0], row[1], row[2]) for row in returned}
+    return [task for key, task in new.items() if key in written]

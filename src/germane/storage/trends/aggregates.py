@@ -23,58 +23,62 @@ def _inverse(chance: ColumnElement[float]) -> ColumnElement[float]:
 _W = _inverse(score.c.sampling_probability)
 _Y = score.c.value
 _X = score.c.proxy
+_IS_ZERO = _Y == 0
+_HAS_X = _X.is_not(None)
+# As Score.is_low says it: the band that a label names is the calibrated one.
+_IS_LOW = case(
+    (score.c.label == LOWEST_BAND, True),
+    (score.c.label.in_([name for _, name in BANDS]), False),
+    else_=_Y < LOW_SCORE,
+)
+_V = _inverse(func.coalesce(exchange.c.proxy_probability, 1.0) * exchange.c.capture_probability)
+_PROXY = exchange.c.proxy
 BIN: Final = case((_Y <= 0, 0), (_Y >= 1, BINS - 1), else_=FloorToInteger(_Y * BINS))
 WEIGHT: Final = func.sum(_W)
 
 
-def _over_scores() -> Columns:
-    zero, known = _Y == 0, _X.is_not(None)
-    # As Score.is_low says it: the band that a label names is the calibrated one.
-    low = case(
-        (score.c.label == LOWEST_BAND, True),
-        (score.c.label.in_([name for _, name in BANDS]), False),
-        else_=_Y < LOW_SCORE,
-    )
-    return {
-        "n": func.count(),
-        "n_zero": func.sum(case((zero, 1), else_=0)),
-        "sum_w": func.sum(_W),
-        "sum_w_zero": func.sum(case((zero, _W), else_=0.0)),
-        "sum_w2": func.sum(_W * _W),
-        "sum_w2_zero": func.sum(case((zero, _W * _W), else_=0.0)),
-        "sum_wy": func.sum(_W * _Y),
-        "sum_wy2": func.sum(_W * _Y * _Y),
-        "sum_w2y": func.sum(_W * _W * _Y),
-        "sum_w2y2": func.sum(_W * _W * _Y * _Y),
-        "sum_w_low": func.sum(case((low, _W), else_=0.0)),
-        "sum_w_noncommittal": func.sum(case((score.c.label == NONCOMMITTAL, _W), else_=0.0)),
-        "n_with_x": func.count(_X),
-        "sum_w_with_x": func.coalesce(func.sum(case((known, _W))), 0.0),
-        "sum_w2_with_x": func.coalesce(func.sum(case((known, _W * _W))), 0.0),
-        "sum_wx": func.coalesce(func.sum(_W * _X), 0.0),
-        "sum_wy_with_x": func.coalesce(func.sum(case((known, _W * _Y))), 0.0),
-        "sum_wx2": func.coalesce(func.sum(_W * _X * _X), 0.0),
-        "sum_wxy": func.coalesce(func.sum(_W * _X * _Y), 0.0),
-        "sum_wy2_with_x": func.coalesce(func.sum(case((known, _W * _Y * _Y))), 0.0),
-        "sum_w2x": func.coalesce(func.sum(_W * _W * _X), 0.0),
-        "sum_w2y_with_x": func.coalesce(func.sum(case((known, _W * _W * _Y))), 0.0),
-        "sum_w2x2": func.coalesce(func.sum(_W * _W * _X * _X), 0.0),
-        "sum_w2xy": func.coalesce(func.sum(_W * _W * _X * _Y), 0.0),
-    }
+SCORES: Final[Columns] = {
+    "n": func.count(),
+    "n_zero": func.sum(case((_IS_ZERO, 1), else_=0)),
+    "sum_w": func.sum(_W),
+    "sum_w_zero": func.sum(case((_IS_ZERO, _W), else_=0.0)),
+    "sum_w2": func.sum(_W * _W),
+    "sum_w2_zero": func.sum(case((_IS_ZERO, _W * _W), else_=0.0)),
+    "sum_wy": func.sum(_W * _Y),
+    "sum_wy2": func.sum(_W * _Y * _Y),
+    "sum_w2y": func.sum(_W * _W * _Y),
+    "sum_w2y2": func.sum(_W * _W * _Y * _Y),
+    "sum_w_low": func.sum(case((_IS_LOW, _W), else_=0.0)),
+    "sum_w_noncommittal": func.sum(case((score.c.label == NONCOMMITTAL, _W), else_=0.0)),
+    "n_with_x": func.count(_X),
+    "sum_w_with_x": func.coalesce(func.sum(case((_HAS_X, _W))), 0.0),
+    "sum_w2_with_x": func.coalesce(func.sum(case((_HAS_X, _W * _W))), 0.0),
+    "sum_wx": func.coalesce(func.sum(_W * _X), 0.0),
+    "sum_wy_with_x": func.coalesce(func.sum(case((_HAS_X, _W * _Y))), 0.0),
+    "sum_wx2": func.coalesce(func.sum(_W * _X * _X), 0.0),
+    "sum_wxy": func.coalesce(func.sum(_W * _X * _Y), 0.0),
+    "sum_wy2_with_x": func.coalesce(func.sum(case((_HAS_X, _W * _Y * _Y))), 0.0),
+    "sum_w2x": func.coalesce(func.sum(_W * _W * _X), 0.0),
+    "sum_w2y_with_x": func.coalesce(func.sum(case((_HAS_X, _W * _W * _Y))), 0.0),
+    "sum_w2x2": func.coalesce(func.sum(_W * _W * _X * _X), 0.0),
+    "sum_w2xy": func.coalesce(func.sum(_W * _W * _X * _Y), 0.0),
+}
+"""Sums over rows of scores."""
+PROXIES: Final[Columns] = {
+    "n": func.count(),
+    "sum_v": func.sum(_V),
+    "sum_v2": func.sum(_V * _V),
+    "sum_vx": func.sum(_V * _PROXY),
+    "sum_vx2": func.sum(_V * _PROXY * _PROXY),
+    "sum_v2x": func.sum(_V * _V * _PROXY),
+    "sum_v2x2": func.sum(_V * _V * _PROXY * _PROXY),
+}
+"""Sums over rows of exchanges with a proxy score."""
 
 
-def _over_proxies() -> Columns:
-    chance = func.coalesce(exchange.c.proxy_probability, 1.0) * exchange.c.capture_probability
-    v, x = _inverse(chance), exchange.c.proxy
-    return {
-        "n": func.count(),
-        "sum_v": func.sum(v),
-        "sum_v2": func.sum(v * v),
-        "sum_vx": func.sum(v * x),
-        "sum_vx2": func.sum(v * x * x),
-        "sum_v2x": func.sum(v * v * x),
-        "sum_v2x2": func.sum(v * v * x * x),
-    }
+def labeled(columns: Columns) -> list[Any]:
+    """Return columns under their names."""
+    return [column.label(name) for name, column in columns.items()]
 
 
 def _rolled(columns: Columns, table: Any) -> Columns:
@@ -82,7 +86,5 @@ def _rolled(columns: Columns, table: Any) -> Columns:
     return {name: cast(func.sum(table.c[name]), BigInteger if name.startswith("n") else Float) for name in columns}
 
 
-SCORES: Final = _over_scores()
-PROXIES: Final = _over_proxies()
 ROLLED_SCORES: Final = _rolled(SCORES, rollup)
 ROLLED_PROXIES: Final = _rolled(PROXIES, rollup_proxy)

@@ -8,12 +8,12 @@ from datetime import datetime
 from fnmatch import fnmatchcase
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, select
+from sqlalchemy import Connection, select
 
 from germane.score import BANDS, LOW_SCORE, LOWEST_BAND
 from germane.storage.db.tables import exchange, score
 from germane.storage.stats.estimate import Estimate, WeightedSums, estimate_mean
-from germane.storage.stats.models import RouteMean
+from germane.storage.trends.summaries import RouteMean
 
 Key = tuple[str, str, str, str]
 """Service, route, scorer, fingerprint."""
@@ -43,54 +43,55 @@ def means_with(
     **equal: str | None,
 ) -> list[RouteMean]:
     """Return one mean per service, route, scorer and fingerprint of the answers whose attributes match all patterns."""
-    groups: dict[Key, dict[str, float]] = {}
-    latest: dict[Key, datetime] = {}
-    for row in connection.execute(_query(since, until, equal)):
-        if matches_attributes(row.attributes, patterns):
-            key = (row.service, row.route, row.scorer, row.fingerprint)
-            _add(groups.setdefault(key, dict.fromkeys(_FIELDS, 0.0)), row)
-            latest[key] = max(latest.get(key, row.started_at), row.started_at)
-    newest = {key[:3]: key[3] for key in sorted(groups, key=lambda key: (latest[key], key[3]))}
-    return [_mean(key, sums, latest[key], newest=newest[key[:3]] == key[3]) for key, sums in sorted(groups.items())]
-
-
-def _query(since: datetime | None, until: datetime | None, equal: Mapping[str, str | None]) -> Select[Any]:
     names = ("service", "route", "scorer", "fingerprint", "started_at", "value", "label")
     query = select(*(score.c[name] for name in names), score.c.sampling_probability, exchange.c.attributes)
     query = query.join(exchange, exchange.c.id == score.c.exchange_id)
     query = query.where(*(score.c[name] == value for name, value in equal.items() if value is not None))
     if since is not None:
         query = query.where(score.c.started_at >= since)
-    return query if until is None else query.where(score.c.started_at < until)
+    if until is not None:
+        query = query.where(score.c.started_at < until)
+    groups: dict[Key, dict[str, float]] = {}
+    latest: dict[Key, datetime] = {}
+    for row in connection.execute(query):
+        if not matches_attributes(row.attributes, patterns):
+            continue
+        key = (row.service, row.route, row.scorer, row.fingerprint)
+        w, y = 1.0 / row.sampling_probability if row.sampling_probability else 1.0, row.value
+        low = row.label == LOWEST_BAND or (row.label not in _BANDS and y < LOW_SCORE)
+        zero = float(y == 0)
+        added = (
+            1, zero, w, zero * w, w * w, zero * w * w, w * y, w * y * y, w * w * y, w * w * y * y, low * w,
+            (row.label == "noncommittal") * w,
+        )  # fmt: skip
+        sums = groups.setdefault(key, dict.fromkeys(_FIELDS, 0.0))
+        for name, value in zip(_FIELDS, added, strict=True):
+            sums[name] += value
+        latest[key] = max(latest.get(key, row.started_at), row.started_at)
+    newest = {key[:3]: key[3] for key in sorted(groups, key=lambda key: (latest[key], key[3]))}
+    found = []
+    for key, sums in sorted(groups.items()):
+        counts = {name: int(sums[name]) for name in ("n", "n_zero")}
+        estimate = estimate_mean(WeightedSums(**{**sums, **counts}))  # type: ignore[arg-type]  # counts are integers
+        service, route, scorer, fingerprint = key
+        mean = RouteMean(
+            service=service,
+            route=route,
+            scorer=scorer,
+            fingerprint=fingerprint,
+            newest=newest[key[:3]] == fingerprint,
+            latest=latest[key],
+            **{name: getattr(estimate, name) for name in _OF_ESTIMATE},
+        )
+        found.append(mean)
+    return found
 
 
 def matches_attributes(attributes: Mapping[str, Any], patterns: Mapping[str, str]) -> bool:
-    """Whether attributes match all patterns."""
-    return all(name in attributes and fnmatchcase(_text(attributes[name]), one) for name, one in patterns.items())
-
-
-def _text(value: Any) -> str:
-    """Return the value of an attribute as text, with booleans as in JSON."""
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _add(sums: dict[str, float], row: Row[Any]) -> None:
-    w, y = 1.0 / row.sampling_probability if row.sampling_probability else 1.0, row.value
-    low = row.label == LOWEST_BAND or (row.label not in _BANDS and y < LOW_SCORE)
-    zero = float(y == 0)
-    added = (
-        1, zero, w, zero * w, w * w, zero * w * w, w * y, w * y * y, w * w * y, w * w * y * y, low * w,
-        (row.label == "noncommittal") * w,
-    )  # fmt: skip
-    for name, value in zip(_FIELDS, added, strict=True):
-        sums[name] += value
-
-
-def _mean(key: Key, sums: Mapping[str, float], latest: datetime, *, newest: bool) -> RouteMean:
-    counts = {name: int(sums[name]) for name in ("n", "n_zero")}
-    found = estimate_mean(WeightedSums(**{**sums, **counts}))  # type: ignore[arg-type]  # counts are integers
-    known = {name: getattr(found, name) for name in _OF_ESTIMATE}
-    service, route, scorer, fingerprint = key
-    return RouteMean(
-        service=service, route=route, scorer=scorer, fingerprint=fingerprint, newest=newest, latest=latest, **known
-    )
+    """Whether attributes match all patterns. Booleans are compared as in JSON."""
+    for name, pattern in patterns.items():
+        value = attributes.get(name)
+        text = str(value).lower() if isinstance(value, bool) else str(value)
+        if name not in attributes or not fnmatchcase(text, pattern):
+            return False
+    return True

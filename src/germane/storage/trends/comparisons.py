@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC
 
 from germane.errors import UsageError
-from germane.storage.stats.models import RouteSummary
 from germane.storage.stats.two_sample import (
     Comparison,
-    ComparisonFinding,
     Comparisons,
     EstimatePair,
     TimeWindow,
@@ -20,11 +18,8 @@ from germane.storage.stats.two_sample import (
     mean_difference,
     standardize,
 )
+from germane.storage.trends.summaries import RouteSummary
 
-Measured = tuple[str, str, str]
-"""Service, route and scorer."""
-Line = tuple[str, str, str, str]
-"""Service, route, scorer and fingerprint."""
 Whole = tuple[str, str, str]
 """Service, scorer and fingerprint."""
 
@@ -61,31 +56,27 @@ def compare_summaries(
 
 def routes(before: Iterable[RouteSummary], after: Iterable[RouteSummary]) -> list[Comparison]:
     """Return one comparison per service, route, scorer and fingerprint with scores in either window."""
-    old, new = _by_line(before), _by_line(after)
-    both = {line[:3] for line in old} & {line[:3] for line in new}
-    lines = sorted(old.keys() | new.keys())
-    return [_route(line, old.get(line), new.get(line), measured=line[:3] in both) for line in lines]
-
-
-def _by_line(found: Iterable[RouteSummary]) -> dict[Line, RouteSummary]:
-    return {(summary.service, summary.route, summary.scorer, summary.fingerprint): summary for summary in found}
-
-
-def _route(line: Line, before: RouteSummary | None, after: RouteSummary | None, *, measured: bool) -> Comparison:
-    """Return one comparison; ``measured`` tells whether both windows have scores of the route with any fingerprint."""
-    service, route, scorer, fingerprint = line
-    changed = measured and (before is None or after is None)
-    finding: ComparisonFinding = "judge_changed" if changed else "not_enough_data"
-    found = Comparison(
-        service=service,
-        route=route,
-        scorer=scorer,
-        fingerprint=fingerprint,
-        before=before,
-        after=after,
-        finding=finding,
+    old, new = (
+        {(summary.service, summary.route, summary.scorer, summary.fingerprint): summary for summary in window}
+        for window in (before, after)
     )
-    return _measured(found)
+    # Service, route and scorer with scores in both windows, whatever their fingerprints.
+    both = {line[:3] for line in old} & {line[:3] for line in new}
+    found = []
+    for line in sorted(old.keys() | new.keys()):
+        service, route, scorer, fingerprint = line
+        changed = line[:3] in both and (line not in old or line not in new)
+        comparison = Comparison(
+            service=service,
+            route=route,
+            scorer=scorer,
+            fingerprint=fingerprint,
+            before=old.get(line),
+            after=new.get(line),
+            finding="judge_changed" if changed else "not_enough_data",
+        )
+        found.append(_measured(comparison))
+    return found
 
 
 def _measured(line: Comparison) -> Comparison:
@@ -113,28 +104,25 @@ def services(lines: Sequence[Comparison], before: Sequence[RouteSummary]) -> lis
         ):
             traffic = seen[line.service, line.route or "", line.scorer]
             groups.setdefault((line.service, line.scorer, line.fingerprint), []).append((traffic, pair))
-    return [_service(key, parts, _all(key, seen)) for key, parts in groups.items() if len(parts) > 1]
-
-
-def _all(key: Whole, seen: Mapping[Measured, int]) -> int:
-    return sum(count for (service, _, scorer), count in seen.items() if (service, scorer) == key[:2])
-
-
-def _service(key: Whole, parts: Sequence[tuple[int, EstimatePair]], everything: int) -> Comparison:
-    service, scorer, fingerprint = key
-    traffic = sum(count for count, _ in parts)
-    shares = [count / traffic for count, _ in parts]
-    found = Comparison(
-        service=service,
-        route=None,
-        scorer=scorer,
-        fingerprint=fingerprint,
-        before=standardize([pair.before for _, pair in parts], shares),
-        after=standardize([pair.after for _, pair in parts], shares),
-        finding="not_enough_data",
-        share=traffic / everything,
-    )
-    return _measured(found)
+    found = []
+    for (service, scorer, fingerprint), parts in groups.items():
+        if len(parts) < 2:
+            continue
+        traffic = sum(count for count, _ in parts)
+        shares = [count / traffic for count, _ in parts]
+        everything = sum(count for (of, _, by), count in seen.items() if (of, by) == (service, scorer))
+        comparison = Comparison(
+            service=service,
+            route=None,
+            scorer=scorer,
+            fingerprint=fingerprint,
+            before=standardize([pair.before for _, pair in parts], shares),
+            after=standardize([pair.after for _, pair in parts], shares),
+            finding="not_enough_data",
+            share=traffic / everything,
+        )
+        found.append(_measured(comparison))
+    return found
 
 
 def checked_window(given: TimeWindow) -> TimeWindow:

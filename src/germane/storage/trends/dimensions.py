@@ -6,10 +6,10 @@ import re
 from collections.abc import Sequence
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Connection, Text, case, cast, func, literal_column, select
+from sqlalchemy import ColumnElement, Connection, Table, Text, case, cast, func, literal_column, select
 
 from germane.errors import UsageError
-from germane.storage.db.tables import exchange, rollup_dimension
+from germane.storage.db.tables import exchange, rollup, rollup_dimension
 
 ROUTE: Final = "route"
 PLAIN: Final = ("model", "prompt_version")
@@ -32,17 +32,18 @@ def label_expression(dimension: str, dialect: str) -> ColumnElement[str]:
     if named is None and dimension not in PLAIN:
         known = "route, service, model, prompt_version or attributes.NAME"
         raise UsageError(f"unknown dimension {dimension!r}; use {known}")
-    value: ColumnElement[Any] = exchange.c[dimension] if named is None else _attribute(named[1], dialect)
+    # Literals, because PostgreSQL groups by them; the pattern of names allows no quotation marks.
+    value: ColumnElement[Any]
+    if named is None:
+        value = exchange.c[dimension]
+    elif dialect == "sqlite":
+        path = literal_column(f"""'$."{named[1]}"'""", Text)
+        kind = func.json_type(exchange.c.attributes, path)
+        text = cast(func.json_extract(exchange.c.attributes, path), Text)
+        value = case((kind.in_(["true", "false"]), kind), else_=text)
+    else:
+        value = func.jsonb_extract_path_text(exchange.c.attributes, literal_column(f"'{named[1]}'", Text))
     return func.coalesce(func.substr(value, 1, MAX_LABEL_LENGTH), "").label(LABEL)
-
-
-def _attribute(name: str, dialect: str) -> ColumnElement[Any]:
-    if dialect != "sqlite":
-        return func.jsonb_extract_path_text(exchange.c.attributes, literal_column(f"'{name}'", Text))
-    # A literal, because PostgreSQL groups by it; the pattern of names allows no quotation marks.
-    path = literal_column(f"""'$."{name}"'""", Text)
-    kind = func.json_type(exchange.c.attributes, path)
-    return case((kind.in_(["true", "false"]), kind), else_=cast(func.json_extract(exchange.c.attributes, path), Text))
 
 
 def rolled_dimensions(connection: Connection) -> tuple[str, ...]:
@@ -60,3 +61,8 @@ def validate_dimensions(dimensions: Sequence[str]) -> tuple[str, ...]:
     for dimension in dimensions:
         label_expression(dimension, "sqlite")
     return tuple(sorted(set(dimensions)))
+
+
+def dimension_condition(table: Table, dimensions: Sequence[str]) -> ColumnElement[bool]:
+    """Return the condition on the dimensions of a table of rollups, which the index needs before the time."""
+    return table.c.dimension.in_(["", ROUTE, *(dimensions if table is rollup else ())])

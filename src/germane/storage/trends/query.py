@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Integer, Label, Row, Select, func, literal_column, null, select
+from sqlalchemy import ColumnElement, Connection, Integer, Label, Select, func, literal_column, null, select
 
 from germane.errors import UsageError
 from germane.storage.counts import dirty_hours
@@ -26,6 +26,7 @@ from germane.storage.trends.aggregates import (
     ROLLED_SCORES,
     SCORES,
     WEIGHT,
+    labeled,
 )
 from germane.storage.trends.dimensions import ROUTE
 from germane.storage.trends.time_ranges import BEGINNING, END, TimeRange, WindowParts, split_window
@@ -98,10 +99,26 @@ class TrendQuery:
 
     def scores(self, names: Sequence[str], *, histograms: bool = True) -> dict[Key, Group]:
         """Return sums over scores by bucket, the named columns, and the label if there is a dimension."""
+        # The histograms of rollups that are read unsummed come with the sums.
+        none = null().label("histogram")
+        columns = [*labeled(SCORES), func.max(score.c.started_at).label("latest"), none]
+        added = [*labeled(ROLLED_SCORES), func.max(rollup.c.latest).label("latest"), none]
+        as_is = [*(rollup.c[name] for name in SCORES), rollup.c.latest, rollup.c.histogram if histograms else none]
+        source, label = self._rows()
+        start = -len(SCORES) - 2  # of the sums in a row: after the key, before the latest time and the histogram
         found: dict[Key, Group] = {}
-        for query in self._over_scores(names, histograms=histograms):
-            for row in self._connection.execute(query):
-                _put(found, row, histograms=histograms)
+        for query in self._parts(
+            self._label_parts, names, (source, score.c.started_at, columns, None), (rollup, added, as_is), label
+        ):
+            for row in map(tuple, self._connection.execute(query)):
+                key, latest, blob = row[:start], row[-2], row[-1]
+                sums = dict(zip(SCORES, row[start:-2], strict=True))
+                if key in found:
+                    found[key].add(sums, latest)
+                else:
+                    found[key] = Group(sums, latest, [] if histograms else None)
+                if blob is not None:
+                    found[key].packed_histograms.append(blob)  # type: ignore[union-attr]  # it was asked for
         if histograms:
             self._add_histograms(names, found)
         return found
@@ -111,8 +128,8 @@ class TrendQuery:
         found: dict[Key, dict[str, float]] = {}
         known = exchange.c.proxy.is_not(None)
         for query in self._parts(
-            self._window_parts, names, (exchange, exchange.c.started_at, _label_columns(PROXIES), known),
-            (rollup_proxy, _label_columns(ROLLED_PROXIES), [rollup_proxy.c[name] for name in PROXIES]),
+            self._window_parts, names, (exchange, exchange.c.started_at, labeled(PROXIES), known),
+            (rollup_proxy, labeled(ROLLED_PROXIES), [rollup_proxy.c[name] for name in PROXIES]),
         ):  # fmt: skip
             for row in map(tuple, self._connection.execute(query)):
                 key, sums = row[: -len(PROXIES)], dict(zip(PROXIES, row[-len(PROXIES) :], strict=True))
@@ -125,9 +142,11 @@ class TrendQuery:
     def counts(self, names: Sequence[str]) -> dict[Key, Outcomes]:
         """Return outcomes of exchanges by bucket and the named columns, from the full minute of ``since``."""
         found: dict[Key, Outcomes] = {}
+        minute = self._asked.since.replace(second=0, microsecond=0)
+        parts = split_window(minute, self._asked.until, self._due, self._asked.bucket)
         known: dict[tuple[str, str], tuple[str, str]] = {}  # a few distinct values in thousands of rows
         for query in self._parts(
-            self._minute_parts, (*names, "outcome", "reason"),
+            parts, (*names, "outcome", "reason"),
             (tally, tally.c.minute, [func.sum(tally.c.count).label("total")], None),
             (rollup_count, [func.sum(rollup_count.c.count).label("total")], [rollup_count.c.count]),
         ):  # fmt: skip
@@ -146,28 +165,12 @@ class TrendQuery:
         return split_window(self._asked.since, self._asked.until, self._due, self._asked.bucket)
 
     @cached_property
-    def _minute_parts(self) -> WindowParts:
-        since = self._asked.since.replace(second=0, microsecond=0)
-        return split_window(since, self._asked.until, self._due, self._asked.bucket)
-
-    @cached_property
     def _label_parts(self) -> WindowParts:
         """The parts of the window; without rollups of the dimension, all from rows."""
         dimension = self._asked.dimension
         if not dimension or dimension in dimensions.rolled_dimensions(self._connection):
             return self._window_parts
         return WindowParts((), [(self._asked.since, self._asked.until)])
-
-    def _over_scores(self, names: Sequence[str], *, histograms: bool) -> Iterable[Select[Any]]:
-        """Return queries for sums, the latest time, and the histograms of rollups that are read unsummed."""
-        none = null().label("histogram")
-        columns = [*_label_columns(SCORES), func.max(score.c.started_at).label("latest"), none]
-        added = [*_label_columns(ROLLED_SCORES), func.max(rollup.c.latest).label("latest"), none]
-        as_is = [*(rollup.c[name] for name in SCORES), rollup.c.latest, rollup.c.histogram if histograms else none]
-        source, label = self._rows()
-        return self._parts(
-            self._label_parts, names, (source, score.c.started_at, columns, None), (rollup, added, as_is), label
-        )
 
     def _rows(self) -> tuple[Any, ColumnElement[str] | None]:
         if not self._asked.dimension:
@@ -256,27 +259,6 @@ def _within(moment: Any, run: TimeRange) -> list[Any]:
     return [moment >= run[0], moment < run[1]]
 
 
-def _label_columns(columns: Mapping[str, Any]) -> list[Any]:
-    return [column.label(name) for name, column in columns.items()]
-
-
 def _plain(keys: Sequence[Any]) -> list[Any]:
     """Return the columns to group by; expressions by their label, because their parameters differ by clause."""
     return [literal_column(key.name) if isinstance(key, Label) else key for key in keys]
-
-
-_BEFORE = -len(SCORES) - 2
-"""Index of the first sum in a row: after the key, before the latest time and the histogram."""
-
-
-def _put(found: dict[Key, Group], row: Row[Any], *, histograms: bool) -> None:
-    """Add one row: key, sums, latest time, histogram."""
-    values = tuple(row)
-    key, latest, blob = values[:_BEFORE], values[-2], values[-1]
-    sums = dict(zip(SCORES, values[_BEFORE:-2], strict=True))
-    if key in found:
-        found[key].add(sums, latest)
-    else:
-        found[key] = Group(sums, latest, [] if histograms else None)
-    if blob is not None:
-        found[key].packed_histograms.append(blob)  # type: ignore[union-attr]  # it was asked for

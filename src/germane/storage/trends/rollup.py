@@ -29,7 +29,7 @@ from germane.storage.db.tables import (
 )
 from germane.storage.stats.histogram import pack_weights, sum_packed
 from germane.storage.trends import dimensions
-from germane.storage.trends.aggregates import BIN, PROXIES, ROLLED_PROXIES, ROLLED_SCORES, SCORES, WEIGHT
+from germane.storage.trends.aggregates import BIN, PROXIES, ROLLED_PROXIES, ROLLED_SCORES, SCORES, WEIGHT, labeled
 from germane.storage.trends.dimensions import ROUTE
 from germane.storage.trends.time_ranges import DAY, END, HOUR, WEEK, after, down
 
@@ -124,8 +124,15 @@ class RollupStore(StoreComponent):
                 _change_dimensions(connection, wanted)
         with self._database.read() as connection:
             hours = due.newest_dirty(connection, limit, before or END)
+        # Small batches within one day.
+        batches: list[list[datetime]] = []
+        for hour in hours:
+            if batches and len(batches[-1]) < AT_ONCE and down(batches[-1][0], DAY) == down(hour, DAY):
+                batches[-1].append(hour)
+            else:
+                batches.append([hour])
         count = 0
-        for batch in _batch_by_day(hours):
+        for batch in batches:
             with self._database.read(snapshot=True) as connection:
                 names = dimensions.rolled_dimensions(connection)
                 marks = due.dirty_ids(connection, batch)
@@ -138,17 +145,6 @@ class RollupStore(StoreComponent):
         """Return the number of hours that changed since their last rollup."""
         with self._database.read() as connection:
             return len(due.newest_dirty(connection, None, END))
-
-
-def _batch_by_day(hours: Iterable[datetime]) -> list[list[datetime]]:
-    """Split hours into small batches within one day."""
-    batches: list[list[datetime]] = []
-    for hour in hours:
-        if batches and len(batches[-1]) < AT_ONCE and down(batches[-1][0], DAY) == down(hour, DAY):
-            batches[-1].append(hour)
-        else:
-            batches.append([hour])
-    return batches
 
 
 def _change_dimensions(connection: Connection, names: Sequence[str]) -> None:
@@ -196,30 +192,36 @@ def _replace(connection: Connection, computed: Mapping[datetime, RollupRows], na
 
 def _write(connection: Connection, span: int, start: datetime, names: Sequence[str], sums: RollupRows) -> None:
     for table, rows in ((rollup, sums.scores), (rollup_count, sums.counts), (rollup_proxy, sums.proxies)):
-        has_dimension = _has_dimension(table, names)
-        connection.execute(delete(table).where(table.c.span == span, table.c.start == start, has_dimension))
+        is_wanted = dimensions.dimension_condition(table, names)
+        connection.execute(delete(table).where(table.c.span == span, table.c.start == start, is_wanted))
         if rows:
             connection.execute(insert(table), [{"span": span, "start": start, **row} for row in rows])
 
 
-def _has_dimension(table: Table, names: Sequence[str]) -> Any:
-    """Return the condition on dimensions, which the index needs before the time."""
-    return table.c.dimension.in_(["", ROUTE, *(names if table is rollup else ())])
-
-
 def compute_hour(connection: Connection, hour: datetime, marks: Sequence[int], names: Sequence[str]) -> RollupRows:
     """Compute the rollup of one hour from rows."""
-    scores, counts, proxies = _scores(connection, hour, ""), _counts(connection, hour), _proxies(connection, hour)
-    labeled = [row for name in names for row in _scores(connection, hour, name)]
+    end = after(hour, HOUR)
+    scores = _compute_scores(connection, hour, "")
+    keys = [tally.c[name] for name in ("service", "route", "scorer", "outcome", "reason")]
+    outcomes = select(*keys, func.sum(tally.c.count).label("count")).group_by(*keys)
+    outcomes = outcomes.where(tally.c.minute >= hour, tally.c.minute < end)
+    counts = [
+        {"dimension": ROUTE, **row, "count": int(row["count"])} for row in connection.execute(outcomes).mappings()
+    ]
+    keys = [exchange.c.service, exchange.c.route]
+    sums = select(*keys, *labeled(PROXIES)).where(exchange.c.proxy.is_not(None)).group_by(*keys)
+    sums = sums.where(exchange.c.started_at >= hour, exchange.c.started_at < end)
+    proxies = [{"dimension": ROUTE, **row} for row in connection.execute(sums).mappings()]
+    by_label = [row for name in names for row in _compute_scores(connection, hour, name)]
     return RollupRows(
         marks=marks,
-        scores=[*over_routes(scores), *scores, *labeled],
+        scores=[*over_routes(scores), *scores, *by_label],
         counts=[*over_routes(counts), *counts],
         proxies=[*over_routes(proxies), *proxies],
     )
 
 
-def _scores(connection: Connection, hour: datetime, dimension: str) -> list[Row]:
+def _compute_scores(connection: Connection, hour: datetime, dimension: str) -> list[Row]:
     if dimension:
         label_column: Any = dimensions.label_expression(dimension, connection.dialect.name)
         source: Any = score.outerjoin(exchange, exchange.c.id == score.c.exchange_id)
@@ -229,7 +231,7 @@ def _scores(connection: Connection, hour: datetime, dimension: str) -> list[Row]
     within = (score.c.started_at >= hour, score.c.started_at < after(hour, HOUR))
     latest = func.max(score.c.started_at).label("latest")
     sums = (
-        select(*_SCORE_COLUMNS, label_column, latest, *_label_columns(SCORES))
+        select(*_SCORE_COLUMNS, label_column, latest, *labeled(SCORES))
         .select_from(source)
         .where(*within)
         .group_by(*keys)
@@ -252,30 +254,11 @@ def _scores(connection: Connection, hour: datetime, dimension: str) -> list[Row]
     return bounded(rows) if dimension else rows
 
 
-def _label_columns(columns: Mapping[str, Any]) -> list[Any]:
-    return [column.label(name) for name, column in columns.items()]
-
-
-def _counts(connection: Connection, hour: datetime) -> list[Row]:
-    keys = [tally.c[name] for name in ("service", "route", "scorer", "outcome", "reason")]
-    query = select(*keys, func.sum(tally.c.count).label("count"))
-    query = query.where(tally.c.minute >= hour, tally.c.minute < after(hour, HOUR)).group_by(*keys)
-    rows = connection.execute(query).mappings()
-    return [{"dimension": ROUTE, **row, "count": int(row["count"])} for row in rows]
-
-
-def _proxies(connection: Connection, hour: datetime) -> list[Row]:
-    keys = (exchange.c.service, exchange.c.route)
-    query = select(*keys, *_label_columns(PROXIES)).where(exchange.c.proxy.is_not(None))
-    query = query.where(exchange.c.started_at >= hour, exchange.c.started_at < after(hour, HOUR)).group_by(*keys)
-    return [{"dimension": ROUTE, **row} for row in connection.execute(query).mappings()]
-
-
 def _combine_parts(connection: Connection, spans: tuple[int, int], start: datetime, names: Sequence[str]) -> RollupRows:
     """Compute the rollup of a day from its hours, or of a week from its days."""
     score_names = (*_KEYS, "fingerprint", "label")
     score_parts = _parts(rollup, spans, start, names)
-    sums = [*_label_columns(ROLLED_SCORES), func.max(rollup.c.latest).label("latest")]
+    sums = [*labeled(ROLLED_SCORES), func.max(rollup.c.latest).label("latest")]
     scores = _sum_parts(connection, rollup, score_names, sums, score_parts)
     total = [func.sum(rollup_count.c.count).label("count")]
     count_parts = _parts(rollup_count, spans, start, names)
@@ -286,16 +269,16 @@ def _combine_parts(connection: Connection, spans: tuple[int, int], start: dateti
         histograms.setdefault(tuple(key), []).append(histogram)
     for row in scores:
         row["histogram"] = sum_packed(histograms[tuple(row[name] for name in score_names)])
-    labeled = [[row for row in scores if row["dimension"] == name] for name in names]
+    by_label = [[row for row in scores if row["dimension"] == name] for name in names]
     proxy_parts = _parts(rollup_proxy, spans, start, names)
     return RollupRows(
         marks=(),
         scores=[
             *(row for row in scores if row["dimension"] in {"", ROUTE}),
-            *(row for rows in labeled for row in bounded(rows)),
+            *(row for rows in by_label for row in bounded(rows)),
         ],
         counts=[row | {"count": int(row["count"])} for row in counts],
-        proxies=_sum_parts(connection, rollup_proxy, _KEYS[:3], _label_columns(ROLLED_PROXIES), proxy_parts),
+        proxies=_sum_parts(connection, rollup_proxy, _KEYS[:3], labeled(ROLLED_PROXIES), proxy_parts),
     )
 
 
@@ -311,7 +294,7 @@ def _parts(table: Table, spans: tuple[int, int], start: datetime, names: Sequenc
     part, whole = spans
     return (
         table.c.span == part,
-        _has_dimension(table, names),
+        dimensions.dimension_condition(table, names),
         table.c.start >= start,
         table.c.start < after(start, whole),
     )

@@ -1,30 +1,40 @@
-"""Trends, summaries and comparisons of scores."""
+"""Trends, summaries and comparisons of scores, and markers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from operator import attrgetter
 from typing import Any, Final
+
+from sqlalchemy import select
 
 from germane.annotation import Marker
 from germane.errors import UsageError
 from germane.storage.counts.tally import Coverage, coverage_counts
 from germane.storage.db.component import StoreComponent
-from germane.storage.stats.control_variate import estimate_group
-from germane.storage.stats.estimate import Estimate
-from germane.storage.stats.models import Bucket, CoverageBucket, RouteMean, RouteSummary, ServiceSummary, WindowSummary
+from germane.storage.db.mappers import bulk_insert, timestamp_encoder
+from germane.storage.db.sanitize import clean_text, to_json
+from germane.storage.db.tables import marker
 from germane.storage.stats.two_sample import Comparisons, TimeWindow
-from germane.storage.trends import attribute_means, comparisons, markers
-from germane.storage.trends.query import Group, Key, Outcomes, TrendQuery, TrendRequest, resolve_window
+from germane.storage.trends import attribute_means, comparisons
+from germane.storage.trends.query import Group, Key, TrendQuery, TrendRequest, resolve_window
+from germane.storage.trends.summaries import (
+    Bucket,
+    CoverageBucket,
+    RouteMean,
+    RouteSummary,
+    WindowSummary,
+    WindowSums,
+    build_buckets,
+    coverage_of,
+    merge_groups,
+    sum_by,
+)
 
 MINUTE: Final = 60
 """Resolution of counts in seconds."""
-_OF_ESTIMATE: Final = tuple(field.name for field in fields(Estimate))
-_VALUES: Final = attrgetter(*_OF_ESTIMATE)
-_OF_MEAN: Final = tuple(field.name for field in fields(RouteMean))
 _NAMES: Final = ("service", "route", "scorer")
+_MARKER_COLUMNS: Final = ("id", "name", "service", "at", "attributes")
 
 
 class TrendReader(StoreComponent):
@@ -70,7 +80,7 @@ class TrendReader(StoreComponent):
             counts = {} if asked.dimension or _seconds(bucket) % MINUTE else reading.counts(names)
             proxies = reading.proxies(names) if counts and _has_proxies(groups) else {}
         asked_for = {"service": service or "", "route": route or "", "scorer": scorer}
-        return _buckets(groups, counts, proxies, names, asked_for)
+        return build_buckets(groups, counts, proxies, names, asked_for)
 
     def coverage_over_time(
         self,
@@ -96,7 +106,7 @@ class TrendReader(StoreComponent):
             counts = TrendQuery(connection, asked).counts(())
         names: dict[str, Any] = {"service": service or "", "route": route or "", "scorer": scorer}
         return [
-            CoverageBucket(start=_moment(key[0]), **names, **coverage_counts(outcomes))
+            CoverageBucket(start=datetime.fromtimestamp(key[0], UTC), **names, **coverage_counts(outcomes))
             for key, outcomes in sorted(counts.items())
         ]
 
@@ -104,14 +114,13 @@ class TrendReader(StoreComponent):
         self, *, since: datetime | None = None, until: datetime | None = None, histograms: bool = True
     ) -> list[RouteSummary]:
         """Return mean, interval and coverage per service, route, scorer and fingerprint that has scores."""
-        found = self._means(_request(since, until, None, None), histograms=histograms)
-        return [_summary(mean, coverage) for mean, coverage in found]
+        return self._read(_request(since, until, None, None), histograms=histograms).route_summaries()
 
     def coverage(self, *, since: datetime | None = None, until: datetime | None = None) -> list[Coverage]:
         """Return the coverage per service, route and scorer. The window starts at the full minute of ``since``."""
         with self._database.read(snapshot=True) as connection:
             counts = TrendQuery(connection, _request(since, until, None, None)).counts(_NAMES)
-        return [_coverage(key, outcomes) for key, outcomes in sorted(counts.items())]
+        return [coverage_of(key, outcomes) for key, outcomes in sorted(counts.items())]
 
     def compare(
         self,
@@ -175,19 +184,26 @@ class TrendReader(StoreComponent):
             name: Only markers with this name.
             limit: Maximum number of markers; None for all.
         """
+        query = select(*(marker.c[column] for column in _MARKER_COLUMNS))
+        query = query.order_by(marker.c.at.desc(), marker.c.id.desc()).limit(limit)
+        if service is not None:
+            query = query.where(marker.c.service == service)
+        if name is not None:
+            query = query.where(marker.c.name == name)
+        if since is not None:
+            query = query.where(marker.c.at >= since)
+        if until is not None:
+            query = query.where(marker.c.at < until)
         with self._database.read() as connection:
-            return markers.list_markers(connection, since, until, limit, service=service, name=name)
+            return [Marker(**row) for row in connection.execute(query).mappings()]
 
-    def _means(self, asked: TrendRequest, *, histograms: bool) -> list[tuple[RouteMean, Coverage]]:
-        return _route_means(self._read(asked, histograms=histograms))
-
-    def _read(self, asked: TrendRequest, *, histograms: bool) -> _Read:
+    def _read(self, asked: TrendRequest, *, histograms: bool) -> WindowSums:
         with self._database.read(snapshot=True) as connection:
             reading = TrendQuery(connection, asked)
             groups = reading.scores((*_NAMES, "fingerprint"), histograms=histograms)
             counts = reading.counts(_NAMES)
             proxies = reading.proxies(_NAMES[:2]) if not asked.dimension and _has_proxies(groups) else {}
-        return _Read(groups, counts, proxies)
+        return WindowSums(groups, counts, proxies)
 
 
 class TrendStore(TrendReader):
@@ -204,14 +220,14 @@ class TrendStore(TrendReader):
             counts = {} if _seconds(bucket) % MINUTE else reading.counts(("route",))
             proxies = reading.proxies(("route",)) if counts and _has_proxies(groups) else {}
         asked_for = {"service": service or "", "route": "", "scorer": scorer}
-        whole = _buckets(
-            _merge_groups(groups, lambda key: (key[0], key[2])),
-            _sum_by(counts, lambda key: key[:1]),
-            _sum_by(proxies, lambda key: key[:1]),
+        whole = build_buckets(
+            merge_groups(groups, lambda key: (key[0], key[2])),
+            sum_by(counts, lambda key: key[:1]),
+            sum_by(proxies, lambda key: key[:1]),
             (),
             asked_for,
         )
-        return whole, _buckets(groups, counts, proxies, ("route",), asked_for)
+        return whole, build_buckets(groups, counts, proxies, ("route",), asked_for)
 
     def means(
         self,
@@ -229,7 +245,7 @@ class TrendStore(TrendReader):
         With a dimension ``by``, one mean per label in addition. These are not corrected by proxy scores.
         """
         asked = _request(since, until, None, by, scorer=scorer, route=route, service=service)
-        return [mean for mean, _ in self._means(asked, histograms=histograms)]
+        return [mean for mean, _ in self._read(asked, histograms=histograms).route_means()]
 
     def means_with_attributes(
         self,
@@ -266,93 +282,26 @@ class TrendStore(TrendReader):
         return WindowSummary(
             since=asked.since,
             until=asked.until,
-            routes=[_summary(mean, coverage) for mean, coverage in _route_means(read)],
-            services=_service_summaries(read),
-            coverage=[_coverage(key, outcomes) for key, outcomes in sorted(read.counts.items())],
+            routes=read.route_summaries(),
+            services=read.service_summaries(),
+            coverage=read.coverage(),
         )
 
     def add_markers(self, given: Sequence[Marker]) -> None:
         """Write markers. Markers whose id exists already are ignored."""
         with self._write_values() as connection:
-            markers.insert_markers(connection, given)
-
-
-@dataclass(frozen=True, slots=True)
-class _Read:
-    """Sums over a window."""
-
-    groups: Mapping[Key, Group]
-    """By service, route, scorer, fingerprint, and label if there is a dimension."""
-    counts: Mapping[Key, Outcomes]
-    """By service, route and scorer."""
-    proxies: Mapping[Key, Mapping[str, float]]
-    """By service and route."""
-
-
-def _route_means(read: _Read) -> list[tuple[RouteMean, Coverage]]:
-    ordered = sorted(read.groups.items(), key=lambda item: (item[0][:3], item[1].latest, item[0][3:]))
-    newest = {key[:3]: key[3] for key, _ in ordered}
-    fingerprints = _count_fingerprints(read.groups, lambda key: key[:3])
-    found = []
-    for key, group in ordered:
-        outcomes = read.counts.get(key[:3], {})
-        usable = read.proxies.get(key[:2]) if fingerprints[key[:3]] == 1 else None
-        mean = RouteMean(
-            **dict(zip((*_NAMES, "fingerprint", "label"), key, strict=False)),
-            newest=newest[key[:3]] == key[3],
-            latest=group.latest,
-            **_estimated(group, usable, outcomes),
-        )
-        found.append((mean, _coverage(key[:3], outcomes)))
-    return found
-
-
-def _summary(mean: RouteMean, coverage: Coverage) -> RouteSummary:
-    return RouteSummary(**{name: getattr(mean, name) for name in _OF_MEAN}, coverage=coverage)
-
-
-def _service_summaries(read: _Read) -> list[ServiceSummary]:
-    """Return the summaries of services from the sums of their routes."""
-    groups = _merge_groups(read.groups, lambda key: (key[0], *key[2:]))
-    counts = _sum_by(read.counts, lambda key: (key[0], key[2]))
-    proxies = _sum_by(read.proxies, lambda key: key[0])
-    newest = {key[:2]: key[2] for key, _ in sorted(groups.items(), key=lambda item: item[1].latest)}
-    fingerprints = _count_fingerprints(groups, lambda key: key[:2])
-    found = []
-    for key, group in sorted(groups.items(), key=lambda item: (item[0][:2], item[1].latest, item[0][2])):
-        service, scorer, fingerprint = key
-        outcomes = counts.get(key[:2], {})
-        found.append(
-            ServiceSummary(
-                service=service,
-                scorer=scorer,
-                fingerprint=fingerprint,
-                newest=newest[key[:2]] == fingerprint,
-                latest=group.latest,
-                coverage=_coverage((service, "", scorer), outcomes),
-                **_estimated(group, proxies.get(service) if fingerprints[key[:2]] == 1 else None, outcomes),
-            )
-        )
-    return found
-
-
-def _merge_groups(groups: Mapping[Key, Group], part: Callable[[Key], Key]) -> dict[Key, Group]:
-    """Sum up groups with the same part of the key."""
-    found: dict[Key, Group] = {}
-    for key, group in groups.items():
-        there = found.setdefault(part(key), Group(dict.fromkeys(group.sums, 0), group.latest))
-        there.add(group.sums, group.latest)
-    return found
-
-
-def _sum_by(found: Mapping[Key, Mapping[Any, Any]], part: Callable[[Key], Any]) -> dict[Any, dict[Any, Any]]:
-    """Sum up values with the same part of the key."""
-    total: dict[Any, dict[Any, Any]] = {}
-    for key, values in found.items():
-        sums = total.setdefault(part(key), {})
-        for name, value in values.items():
-            sums[name] = sums.get(name, 0) + value
-    return total
+            stamp = timestamp_encoder(connection.dialect.name)
+            rows = [
+                (
+                    one.id,
+                    clean_text(one.name),
+                    clean_text(one.service),
+                    stamp(one.at),
+                    to_json(one.attributes) if one.attributes else "{}",
+                )
+                for one in given
+            ]
+            bulk_insert(connection, marker, _MARKER_COLUMNS, rows)
 
 
 def _request(
@@ -368,69 +317,5 @@ def _seconds(bucket: timedelta) -> int:
     return max(1, round(bucket.total_seconds()))
 
 
-def _moment(seconds: int) -> datetime:
-    return datetime.fromtimestamp(seconds, UTC)
-
-
 def _has_proxies(groups: Mapping[Key, Group]) -> bool:
     return any(group.sums["n_with_x"] for group in groups.values())
-
-
-def _count_fingerprints(groups: Mapping[Key, Group], part: Any) -> dict[Key, int]:
-    """Return the number of fingerprints per bucket and group."""
-    found: dict[Key, int] = {}
-    for key in groups:
-        found[part(key)] = found.get(part(key), 0) + 1
-    return found
-
-
-def _buckets(
-    groups: Mapping[Key, Group],
-    counts: Mapping[Key, Outcomes],
-    proxies: Mapping[Key, Mapping[str, float]],
-    names: Sequence[str],
-    asked_for: Mapping[str, str],
-) -> list[Bucket]:
-    """Return the buckets; a key is start, group if it is a column, fingerprint, label."""
-    width = 1 + len(names)
-    fingerprints = _count_fingerprints(groups, lambda key: key[:width])
-    seen: dict[Any, set[str]] = {}
-    found = []
-    for key, group in sorted(groups.items(), key=lambda item: _in_time(item[0], item[1])):
-        label, fingerprint = _label(key, names), key[width]
-        known = seen.setdefault(label, set())
-        begins = bool(known) and fingerprint not in known
-        known.add(fingerprint)
-        outcomes = counts.get(key[:width])
-        usable = proxies.get(key[:width]) if fingerprints[key[:width]] == 1 else None
-        place = {**asked_for, **dict(zip(names, key[1:width], strict=True))}
-        found.append(
-            Bucket(
-                start=_moment(key[0]),
-                fingerprint=fingerprint,
-                judge_changed=begins,
-                group=label,
-                coverage=None if outcomes is None else Coverage(**place, **coverage_counts(outcomes)),
-                **_estimated(group, usable, outcomes or {}),
-            )
-        )
-    return sorted(found, key=lambda bucket: (bucket.start, bucket.group or "", bucket.fingerprint))
-
-
-def _in_time(key: Key, group: Group) -> tuple[Any, ...]:
-    return key[0], group.latest, key[1:]
-
-
-def _label(key: Key, names: Sequence[str]) -> str | None:
-    if names:
-        return str(key[1])
-    return str(key[2]) if len(key) > 2 else None
-
-
-def _estimated(group: Group, proxies: Mapping[str, float] | None, outcomes: Outcomes) -> dict[str, Any]:
-    found = estimate_group(group.sums, proxies, outcomes)
-    return dict(zip(_OF_ESTIMATE, _VALUES(found), strict=True)) | {"histogram": group.histogram}
-
-
-def _coverage(key: Key, outcomes: Outcomes) -> Coverage:
-    return Coverage(**dict(zip(_NAMES, key, strict=True)), **coverage_counts(outcomes))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final
@@ -43,44 +43,33 @@ def split_window(since: datetime, until: datetime, due: Sequence[datetime], buck
     if first >= last or (bucket or HOUR) % HOUR:
         return WindowParts((), [(since, until)] if since < until else ())
     odd = [(hour, after(hour, HOUR)) for hour in due if first <= hour < last]
-    rolled, left = list[tuple[int, TimeRange]](), list(_between(first, last, odd))
+    # The gaps between the odd hours are read from rollups, as far as they contain whole units.
+    left: list[TimeRange] = []
+    start = first
+    for begin, end in [*odd, (last, last)]:
+        if start < begin:
+            left.append((start, begin))
+        start = end
+    rolled: list[tuple[int, TimeRange]] = []
     for span in (WEEK, DAY, HOUR):
-        if (bucket or span) % span == 0:
-            wholes = [_whole(run, span) for run in left]
-            rolled += [(span, (begin, end)) for begin, end in wholes if begin < end]
-            left = [part for run in left for part in _around(run, span)]
-    return WindowParts(rolled, _merge([(since, first), *odd, (last, until)]))
-
-
-def _whole(run: TimeRange, span: int) -> TimeRange:
-    """Return the whole units within a range; start >= end if there are none."""
-    return up(run[0], span), down(run[1], span)
-
-
-def _around(run: TimeRange, span: int) -> list[TimeRange]:
-    begin, end = _whole(run, span)
-    if begin >= end:
-        return [run]
-    return [part for part in ((run[0], begin), (end, run[1])) if part[0] < part[1]]
-
-
-def _between(first: datetime, last: datetime, taken: Iterable[TimeRange]) -> Iterator[TimeRange]:
-    """Return the gaps between two times that sorted, disjoint ranges leave."""
-    for begin, end in taken:
-        if first < begin:
-            yield first, begin
-        first = end
-    if first < last:
-        yield first, last
-
-
-def _merge(runs: Iterable[TimeRange]) -> list[TimeRange]:
-    found: list[TimeRange] = []
-    for begin, end in runs:
+        if (bucket or span) % span:
+            continue
+        rest: list[TimeRange] = []
+        for run in left:
+            begin, end = up(run[0], span), down(run[1], span)
+            if begin < end:
+                rolled.append((span, (begin, end)))
+                rest += [part for part in ((run[0], begin), (end, run[1])) if part[0] < part[1]]
+            else:
+                rest.append(run)
+        left = rest
+    # Adjacent ranges of rows are read as one.
+    raw: list[TimeRange] = []
+    for begin, end in [(since, first), *odd, (last, until)]:
         if begin < end:
-            begin = found.pop()[0] if found and found[-1][1] == begin else begin
-            found.append((begin, end))
-    return found
+            joined = raw.pop()[0] if raw and raw[-1][1] == begin else begin
+            raw.append((joined, end))
+    return WindowParts(rolled, raw)
 
 
 def down(moment: datetime, span: int) -> datetime:

@@ -31,7 +31,20 @@ class TallyRow(Base, table=True):
     count: int = Field(sa_type=BigInteger)
 
 
-class RollupRow(Base, table=True):
+class RollupKey(Base):
+    """The columns that identify a route in the rollups of one time span."""
+
+    span: int = Field(primary_key=True, sa_type=Integer)
+    """Seconds of an hour, a day or a week."""
+    dimension: str = Field(primary_key=True, sa_type=Text)
+    """``route``; for scores also one of the setting ``breakdowns``, in addition to the route; empty for the sum over
+    all routes."""
+    start: datetime = Field(primary_key=True, sa_type=UtcDateTime)
+    service: str = Field(primary_key=True, sa_type=Text)
+    route: str = Field(primary_key=True, sa_type=Text)
+
+
+class RollupRow(RollupKey, table=True):
     """Sums over the scores of one UTC hour, day or week, which trends read instead of the scores.
 
     Each score has a value y, a weight w = 1 / sampling probability, and possibly the proxy score x of its exchange:
@@ -58,13 +71,6 @@ class RollupRow(Base, table=True):
     __tablename__ = "rollup"
     __table_args__ = ({"sqlite_with_rowid": False},)
 
-    span: int = Field(primary_key=True, sa_type=Integer)
-    """Seconds of an hour, a day or a week."""
-    dimension: str = Field(primary_key=True, sa_type=Text)
-    """``route``; one of the setting ``breakdowns``, in addition to the route; empty for the sum over all routes."""
-    start: datetime = Field(primary_key=True, sa_type=UtcDateTime)
-    service: str = Field(primary_key=True, sa_type=Text)
-    route: str = Field(primary_key=True, sa_type=Text)
     scorer: str = Field(primary_key=True, sa_type=Text)
     fingerprint: str = Field(primary_key=True, sa_type=Text)
     label: str = Field(primary_key=True, sa_type=Text)
@@ -99,25 +105,19 @@ class RollupRow(Base, table=True):
     """Weights in 100 bins over [0, 1], packed by :mod:`germane.storage.stats.histogram`."""
 
 
-class RollupCountRow(Base, table=True):
+class RollupCountRow(RollupKey, table=True):
     """The outcomes of the exchanges of one UTC hour, day or week: sums over the tally."""
 
     __tablename__ = "rollup_count"
     __table_args__ = ({"sqlite_with_rowid": False},)
 
-    span: int = Field(primary_key=True, sa_type=Integer)
-    dimension: str = Field(primary_key=True, sa_type=Text)
-    """``route``; empty for the sum over all routes."""
-    start: datetime = Field(primary_key=True, sa_type=UtcDateTime)
-    service: str = Field(primary_key=True, sa_type=Text)
-    route: str = Field(primary_key=True, sa_type=Text)
     scorer: str = Field(primary_key=True, sa_type=Text)
     outcome: str = Field(primary_key=True, sa_type=Text)
     reason: str = Field(primary_key=True, sa_type=Text)
     count: int = Field(sa_type=BigInteger)
 
 
-class RollupProxyRow(Base, table=True):
+class RollupProxyRow(RollupKey, table=True):
     """Sums over the proxy scores x of one UTC hour, day or week, with weights v = 1 / probability of having one.
 
     ``sum_v2x`` is the sum of v^2 x, and so on, as in :class:`RollupRow`.
@@ -126,12 +126,6 @@ class RollupProxyRow(Base, table=True):
     __tablename__ = "rollup_proxy"
     __table_args__ = ({"sqlite_with_rowid": False},)
 
-    span: int = Field(primary_key=True, sa_type=Integer)
-    dimension: str = Field(primary_key=True, sa_type=Text)
-    """``route``; empty for the sum over all routes."""
-    start: datetime = Field(primary_key=True, sa_type=UtcDateTime)
-    service: str = Field(primary_key=True, sa_type=Text)
-    route: str = Field(primary_key=True, sa_type=Text)
     n: int = Field(sa_type=BigInteger)
     sum_v: float = Field(sa_type=Float)
     sum_v2: float = Field(sa_type=Float)

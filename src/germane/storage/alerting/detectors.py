@@ -1,0 +1,228 @@
+"""Scores for the detectors, and the state of the detectors.
+
+New scores are in a queue and not read by a cursor over ids, because PostgreSQL commits ids out of order. Processed
+scores are deleted in the transaction that writes the detector states.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from sqlalchemy import Connection, RowMapping, Select, func, or_, select, tuple_, update
+from sqlalchemy.dialects import postgresql, sqlite
+
+from germane.score import NONCOMMITTAL, Score
+from germane.storage.db.component import StoreComponent
+from germane.storage.db.mappers import TimestampEncoder, batched, bulk_insert
+from germane.storage.db.sanitize import clean_text
+from germane.storage.db.tables import detector, detector_input, exchange, score
+
+UNBIASED_REASONS: Final = ("sampled", "uniform", "route_floor")
+"""Sampling reasons that do not depend on how good an answer looked. Others would bias the detectors."""
+MAX_SCORING_DELAY: Final = timedelta(days=2)
+"""Maximum time from answer to score for past scores, which are searched by the time of the answer."""
+FETCH_SIZE: Final = 5000
+"""Rows per fetch."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DetectorScore:
+    """One score as detectors process it."""
+
+    id: int
+    """Id of the queue entry; for past scores, of the score."""
+    service: str
+    route: str
+    scorer: str
+    fingerprint: str
+    exchange_id: str
+    value: float
+    is_zero: bool
+    """Whether the answer is noncommittal or the score is at most 0."""
+    arrived_at: datetime
+    """UTC."""
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+    """Attributes of the exchange, if requested."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DetectorScoreQuery:
+    """Scores of one service, scorer and fingerprint that arrived since <= arrived_at < until."""
+
+    service: str
+    scorer: str
+    fingerprint: str
+    since: datetime
+    until: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DetectorState:
+    """The state of the detector of one rule, service and scorer.
+
+    Written in one transaction with the alerts that follow from it: see :meth:`AlertStore.commit`.
+    """
+
+    rule: str
+    service: str
+    scorer: str
+    parameters: str
+    """Hash of the rule's settings. If they change, the detector starts over."""
+    baseline_id: int
+    """Id of the baseline version in use."""
+    state: Mapping[str, Any]
+    """JSON. Floats are stored exactly."""
+    log_evidence: float | None = None
+    """None before the first score."""
+    seen_at: datetime | None = None
+    """Arrival time of the last processed score; UTC."""
+    row_version: int = 0
+    """Number of writes at the time of reading; 0 for a new state."""
+
+    def write(self, connection: Connection, now: datetime) -> bool:  # noqa: ARG002 - interface of ConditionalWrite
+        """Write the state; return False if another process changed it since it was read."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)} | {
+            "row_version": self.row_version + 1
+        }
+        if not self.row_version:
+            make = sqlite.insert if connection.dialect.name == "sqlite" else postgresql.insert
+            statement = make(detector).values(values).on_conflict_do_nothing().returning(detector.c.rule)
+            return connection.execute(statement).first() is not None
+        key = (detector.c.rule == self.rule, detector.c.service == self.service, detector.c.scorer == self.scorer)
+        moved = update(detector).where(*key, detector.c.row_version == self.row_version).values(values)
+        return connection.execute(moved).rowcount == 1
+
+
+_COLUMNS: Final = ("service", "route", "scorer", "fingerprint", "exchange_id", "value", "is_zero", "arrived_at")
+_STATE_KEY: Final = (detector.c.rule, detector.c.service, detector.c.scorer)
+
+
+class DetectorStore(StoreComponent):
+    """Scores for the detectors, and the state of the detectors."""
+
+    def list_new_scores(self, limit: int, *, attributes: bool = False) -> list[DetectorScore]:
+        """Return up to ``limit`` scores that no detector has processed, in order of arrival."""
+        query = select(detector_input.c.id, *(detector_input.c[name] for name in _COLUMNS))
+        if attributes:
+            query = query.add_columns(exchange.c.attributes)
+            query = query.outerjoin_from(detector_input, exchange, exchange.c.id == detector_input.c.exchange_id)
+        query = query.where(detector_input.c.id > 0).order_by(detector_input.c.id).limit(limit)
+        with self._database.read() as connection:
+            rows = connection.execute(query).mappings()
+            return [DetectorScore(**{**row, "attributes": row.get("attributes") or {}}) for row in rows]
+
+    def list_past_scores(
+        self,
+        sought: DetectorScoreQuery,
+        chosen: Callable[[str], bool] = lambda _: True,
+        *,
+        attributes: bool = False,
+    ) -> list[DetectorScore]:
+        """Return past scores in order of arrival.
+
+        Like :meth:`list_new_scores`, only scores whose sampling did not depend on how good the answer looked.
+
+        Args:
+            sought: Stream and window.
+            chosen: Selects exchanges by id.
+            attributes: Whether to return the attributes of the exchanges.
+        """
+        columns = [score.c.id, score.c.exchange_id, score.c.route, score.c.value, score.c.label, score.c.scored_at]
+        query = _select_past(sought, *columns, *([exchange.c.attributes] if attributes else []))
+        with self._database.read() as connection:
+            rows = connection.execution_options(yield_per=FETCH_SIZE).execute(query)
+            scores = [
+                DetectorScore(
+                    id=row.id,
+                    service=sought.service,
+                    route=row.route,
+                    scorer=sought.scorer,
+                    fingerprint=sought.fingerprint,
+                    exchange_id=row.exchange_id,
+                    value=row.value,
+                    is_zero=row.value <= 0 or row.label == NONCOMMITTAL,
+                    arrived_at=row.scored_at,
+                    attributes=row.attributes if attributes else {},
+                )
+                for row in rows
+                if chosen(row.exchange_id)
+            ]
+        return sorted(scores, key=lambda score: (score.arrived_at, score.id))
+
+    def count_past_scores(self, sought: DetectorScoreQuery) -> int:
+        """Return the number of scores that :meth:`list_past_scores` returns."""
+        with self._database.read() as connection:
+            return int(connection.execute(_select_past(sought, func.count())).scalar_one())
+
+    def first_score_times(self, sought: DetectorScoreQuery) -> tuple[datetime, datetime] | None:
+        """Return the earliest answer time and the earliest arrival time of past scores; None without scores."""
+        query = _select_past(sought, func.min(score.c.started_at), func.min(score.c.scored_at))
+        with self._database.read() as connection:
+            answered, arrived = connection.execute(query).one()
+        return None if arrived is None else (answered, arrived)
+
+    def most_common_release(self, sought: DetectorScoreQuery) -> tuple[str | None, str | None]:
+        """Return the model and prompt version of the application that most answers of the window had."""
+        columns = (exchange.c.model, exchange.c.prompt_version)
+        query = _select_past(sought, *columns).group_by(*columns).order_by(func.count().desc(), *columns).limit(1)
+        with self._database.read() as connection:
+            row = connection.execute(query).first()
+        return (None, None) if row is None else (row.model, row.prompt_version)
+
+    def list_states(self, known: Sequence[DetectorState] = ()) -> list[DetectorState]:
+        """Return the states of all detectors; ``alerts.commit`` writes them.
+
+        Args:
+            known: Result of an earlier call. Unchanged states are not fetched again.
+        """
+        before = {(one.rule, one.service, one.scorer, one.row_version): one for one in known}
+        versions = select(*_STATE_KEY, detector.c.row_version).order_by(*_STATE_KEY)
+        with self._database.read() as connection:
+            current = [tuple(row) for row in connection.execute(versions)]
+            states = {row[:3]: before[row] for row in current if row in before}
+            for keys in batched([row[:3] for row in current if row not in before]):
+                rows = connection.execute(select(detector).where(tuple_(*_STATE_KEY).in_(keys))).mappings()
+                states |= {(row["rule"], row["service"], row["scorer"]): DetectorState(**row) for row in rows}
+        return [states[row[:3]] for row in current if row[:3] in states]
+
+
+def insert_scores(
+    connection: Connection, made: Iterable[tuple[RowMapping, Score]], now: datetime, stamp: TimestampEncoder
+) -> None:
+    """Queue new scores, given with the rows of their tasks, unless their sampling would bias the detectors."""
+    rows = [
+        (
+            row["service"],
+            row["route"],
+            clean_text(found.scorer),
+            clean_text(found.fingerprint),
+            row["exchange_id"],
+            value := float(found.value or 0.0),
+            value <= 0 or found.label == NONCOMMITTAL,
+            stamp(found.scored_at or now),
+        )
+        for row, found in made
+        if row["sampling_reason"] in UNBIASED_REASONS
+    ]
+    bulk_insert(connection, detector_input, _COLUMNS, rows)
+
+
+def _select_past(sought: DetectorScoreQuery, *columns: Any) -> Select[Any]:
+    return (
+        select(*columns)
+        .select_from(score.join(exchange, exchange.c.id == score.c.exchange_id))
+        .where(
+            # The index is by time of the answer, which is always before the score.
+            score.c.started_at >= sought.since - MAX_SCORING_DELAY,
+            score.c.started_at < sought.until + timedelta(minutes=5),
+            score.c.scorer == sought.scorer,
+            score.c.service == sought.service,
+            score.c.fingerprint == sought.fingerprint,
+            score.c.scored_at >= sought.since,
+            score.c.scored_at < sought.until,
+            or_(*(exchange.c.sampling_reason == reason for reason in UNBIASED_REASONS)),
+        )
+    )

@@ -1,3 +1,0 @@
-"""Processes on one database: workers, job runs and leases."""
-
-from __future__ import annotations

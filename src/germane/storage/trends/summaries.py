@@ -1,0 +1,224 @@
+"""Buckets and summaries of a window, computed from its sums."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from datetime import UTC, datetime
+from operator import attrgetter
+from typing import Any, Final
+
+from germane.storage.counts.tally import Coverage, coverage_counts
+from germane.storage.stats.control_variate import estimate_group
+from germane.storage.stats.estimate import Estimate
+from germane.storage.trends.query import Group, Key, Outcomes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bucket(Estimate):
+    """The scores of one fingerprint in one time bucket."""
+
+    start: datetime
+    """UTC, a multiple of the bucket length since 1970."""
+    fingerprint: str
+    judge_changed: bool = False
+    """Whether this bucket is the first one of a fingerprint that replaced another: the judge changed here."""
+    group: str | None = None
+    """The route, service or label of the scores; None without a breakdown."""
+    coverage: Coverage | None = None
+    """Coverage of all exchanges of the bucket, across fingerprints; None if not counted: for labels, and for buckets
+    that are not a multiple of one minute."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RouteMean(Estimate):
+    """The scores of one service, route, scorer and fingerprint."""
+
+    service: str
+    route: str
+    scorer: str
+    fingerprint: str
+    newest: bool
+    """Whether the latest score of this service, route and scorer has this fingerprint."""
+    latest: datetime
+    """Time of the latest scored answer; UTC."""
+    label: str | None = None
+    """Label of the requested dimension; None without a breakdown."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RouteSummary(RouteMean):
+    """A mean with the coverage of the same service, route and scorer."""
+
+    coverage: Coverage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceSummary(Estimate):
+    """The scores of one service, scorer and fingerprint over all routes, with the coverage."""
+
+    service: str
+    scorer: str
+    fingerprint: str
+    newest: bool
+    """Whether the latest score of this service and scorer has this fingerprint."""
+    latest: datetime
+    """Time of the latest scored answer; UTC."""
+    coverage: Coverage
+    """Coverage of all routes; its ``route`` is empty."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WindowSummary:
+    """Means and coverage of one window, read from one snapshot."""
+
+    since: datetime
+    """UTC; the window is since <= started_at < until."""
+    until: datetime
+    routes: Sequence[RouteSummary]
+    services: Sequence[ServiceSummary]
+    coverage: Sequence[Coverage]
+    """Coverage by service, route and scorer, including those without scores."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CoverageBucket(Coverage):
+    """Coverage of one time bucket."""
+
+    start: datetime
+    """UTC, a multiple of the bucket length since 1970."""
+
+
+_OF_ESTIMATE: Final = tuple(field.name for field in fields(Estimate))
+_VALUES: Final = attrgetter(*_OF_ESTIMATE)
+_OF_MEAN: Final = tuple(field.name for field in fields(RouteMean))
+_NAMES: Final = ("service", "route", "scorer")
+
+
+@dataclass(frozen=True, slots=True)
+class WindowSums:
+    """Sums over a window."""
+
+    groups: Mapping[Key, Group]
+    """By service, route, scorer, fingerprint, and label if there is a dimension."""
+    counts: Mapping[Key, Outcomes]
+    """By service, route and scorer."""
+    proxies: Mapping[Key, Mapping[str, float]]
+    """By service and route."""
+
+    def coverage(self) -> list[Coverage]:
+        """Return the coverage by service, route and scorer."""
+        return [coverage_of(key, outcomes) for key, outcomes in sorted(self.counts.items())]
+
+    def route_means(self) -> list[tuple[RouteMean, Coverage]]:
+        """Return the means by service, route, scorer, fingerprint, and label if there is a dimension."""
+        ordered = sorted(self.groups.items(), key=lambda item: (item[0][:3], item[1].latest, item[0][3:]))
+        newest = {key[:3]: key[3] for key, _ in ordered}
+        fingerprints = Counter(key[:3] for key in self.groups)
+        found = []
+        for key, group in ordered:
+            outcomes = self.counts.get(key[:3], {})
+            usable = self.proxies.get(key[:2]) if fingerprints[key[:3]] == 1 else None
+            mean = RouteMean(
+                **dict(zip((*_NAMES, "fingerprint", "label"), key, strict=False)),
+                newest=newest[key[:3]] == key[3],
+                latest=group.latest,
+                **_estimated(group, usable, outcomes),
+            )
+            found.append((mean, coverage_of(key[:3], outcomes)))
+        return found
+
+    def route_summaries(self) -> list[RouteSummary]:
+        """Return the means with the coverage of their service, route and scorer."""
+        return [
+            RouteSummary(**{name: getattr(mean, name) for name in _OF_MEAN}, coverage=coverage)
+            for mean, coverage in self.route_means()
+        ]
+
+    def service_summaries(self) -> list[ServiceSummary]:
+        """Return the summaries of services from the sums of their routes."""
+        groups = merge_groups(self.groups, lambda key: (key[0], *key[2:]))
+        counts = sum_by(self.counts, lambda key: (key[0], key[2]))
+        proxies = sum_by(self.proxies, lambda key: key[0])
+        newest = {key[:2]: key[2] for key, _ in sorted(groups.items(), key=lambda item: item[1].latest)}
+        fingerprints = Counter(key[:2] for key in groups)
+        found = []
+        for key, group in sorted(groups.items(), key=lambda item: (item[0][:2], item[1].latest, item[0][2])):
+            service, scorer, fingerprint = key
+            outcomes = counts.get(key[:2], {})
+            found.append(
+                ServiceSummary(
+                    service=service,
+                    scorer=scorer,
+                    fingerprint=fingerprint,
+                    newest=newest[key[:2]] == fingerprint,
+                    latest=group.latest,
+                    coverage=coverage_of((service, "", scorer), outcomes),
+                    **_estimated(group, proxies.get(service) if fingerprints[key[:2]] == 1 else None, outcomes),
+                )
+            )
+        return found
+
+
+def build_buckets(
+    groups: Mapping[Key, Group],
+    counts: Mapping[Key, Outcomes],
+    proxies: Mapping[Key, Mapping[str, float]],
+    names: Sequence[str],
+    asked_for: Mapping[str, str],
+) -> list[Bucket]:
+    """Return the buckets; a key is start, group if it is a column, fingerprint, label."""
+    width = 1 + len(names)
+    fingerprints = Counter(key[:width] for key in groups)
+    seen: dict[Any, set[str]] = {}
+    found = []
+    for key, group in sorted(groups.items(), key=lambda item: (item[0][0], item[1].latest, item[0][1:])):
+        label = str(key[1]) if names else str(key[2]) if len(key) > 2 else None
+        fingerprint = key[width]
+        known = seen.setdefault(label, set())
+        begins = bool(known) and fingerprint not in known
+        known.add(fingerprint)
+        outcomes = counts.get(key[:width])
+        usable = proxies.get(key[:width]) if fingerprints[key[:width]] == 1 else None
+        place = {**asked_for, **dict(zip(names, key[1:width], strict=True))}
+        found.append(
+            Bucket(
+                start=datetime.fromtimestamp(key[0], UTC),
+                fingerprint=fingerprint,
+                judge_changed=begins,
+                group=label,
+                coverage=None if outcomes is None else Coverage(**place, **coverage_counts(outcomes)),
+                **_estimated(group, usable, outcomes or {}),
+            )
+        )
+    return sorted(found, key=lambda bucket: (bucket.start, bucket.group or "", bucket.fingerprint))
+
+
+def merge_groups(groups: Mapping[Key, Group], part: Callable[[Key], Key]) -> dict[Key, Group]:
+    """Sum up groups with the same part of the key."""
+    found: dict[Key, Group] = {}
+    for key, group in groups.items():
+        there = found.setdefault(part(key), Group(dict.fromkeys(group.sums, 0), group.latest))
+        there.add(group.sums, group.latest)
+    return found
+
+
+def sum_by(found: Mapping[Key, Mapping[Any, Any]], part: Callable[[Key], Any]) -> dict[Any, dict[Any, Any]]:
+    """Sum up values with the same part of the key."""
+    total: dict[Any, dict[Any, Any]] = {}
+    for key, values in found.items():
+        sums = total.setdefault(part(key), {})
+        for name, value in values.items():
+            sums[name] = sums.get(name, 0) + value
+    return total
+
+
+def coverage_of(key: Key, outcomes: Outcomes) -> Coverage:
+    """Return the coverage of a service, route and scorer."""
+    return Coverage(**dict(zip(_NAMES, key, strict=True)), **coverage_counts(outcomes))
+
+
+def _estimated(group: Group, proxies: Mapping[str, float] | None, outcomes: Outcomes) -> dict[str, Any]:
+    found = estimate_group(group.sums, proxies, outcomes)
+    return dict(zip(_OF_ESTIMATE, _VALUES(found), strict=True)) | {"histogram": group.histogram}

@@ -1,0 +1,296 @@
+"""Processes on one database: workers, job runs and leases.
+
+At most one process holds a lease, by a row that is changed with compare-and-set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+from sqlalchemy import Connection, Insert, Table, bindparam, delete, or_, select, update
+from sqlalchemy.dialects import postgresql, sqlite
+
+from germane.storage.db.component import StoreComponent
+from germane.storage.db.mappers import batched
+from germane.storage.db.sanitize import clean_text
+from germane.storage.db.tables import job, scoring_task, worker
+from germane.storage.db.tables import lease as lease_table
+
+ORPHANED_AFTER: Final = timedelta(hours=1)
+"""A scorer that no process has run for this time is orphaned."""
+MAX_CLOCK_STEP: Final = timedelta(seconds=60)
+"""A lease that was renewed further in the future than this is free: the clock was set back since."""
+MAX_JOB_RUNS: Final = 50
+"""Stored runs of each job."""
+_MAX_RESET_TASKS: Final = 1000
+"""Tasks of one scorer that a heartbeat reschedules after the clock was set back."""
+_MILLISECONDS: Final = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobRun:
+    """One run of a job."""
+
+    started_at: datetime
+    """UTC, by the clock of the process."""
+    seconds: float
+    """Duration."""
+    problem: str | None = None
+    """The error, without user data; None on success."""
+
+    @classmethod
+    def from_list(cls, values: Sequence[Any]) -> JobRun:
+        """Return the run of a stored list."""
+        return cls(
+            started_at=datetime.fromtimestamp(values[0] / _MILLISECONDS, UTC),
+            seconds=values[1] / _MILLISECONDS,
+            problem=values[2] if len(values) > 2 else None,
+        )
+
+    def as_list(self) -> list[Any]:
+        """Return start and duration in milliseconds and the problem, if any, for storage."""
+        times = [round(self.started_at.timestamp() * _MILLISECONDS), round(self.seconds * _MILLISECONDS)]
+        return times if self.problem is None else [*times, clean_text(self.problem)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobRuns:
+    """The recent runs of a job in one process."""
+
+    name: str
+    every: float | None = None
+    """Seconds between runs; None if it runs on demand."""
+    runs: Sequence[JobRun] = ()
+    """At most the last 50, oldest first."""
+    process: str = ""
+    """Id of the worker."""
+
+    @property
+    def last(self) -> JobRun | None:
+        """The latest run."""
+        return self.runs[-1] if self.runs else None
+
+    @property
+    def next_at(self) -> datetime | None:
+        """Start of the next run, in UTC; None if unknown."""
+        last = self.last
+        return None if last is None or self.every is None else last.started_at + timedelta(seconds=self.every)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerHeartbeat:
+    """What a worker process reports about itself."""
+
+    id: str
+    """The owner of its task leases."""
+    host: str
+    pid: int
+    service: str
+    version: str
+    """Version of germane."""
+    scorers: Mapping[str, str] = field(default_factory=dict)
+    """Fingerprint by name."""
+    concurrency: int = 0
+    in_flight: int = 0
+    """Running scoring tasks."""
+    problem: str | None = None
+    """Why a scorer has paused its judge."""
+    jobs: Sequence[JobRuns] = ()
+    """Jobs that ran since the previous heartbeat."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Worker(WorkerHeartbeat):
+    """A worker process by its latest heartbeat, without its jobs."""
+
+    started_at: datetime
+    """Time of the first heartbeat, in UTC."""
+    seen_at: datetime
+    """Time of the latest heartbeat, in UTC; on PostgreSQL by the server's clock."""
+
+
+def load_workers(connection: Connection, since: datetime | None = None) -> list[Worker]:
+    """Return the workers with a heartbeat since a time, latest heartbeat first."""
+    query = select(worker).order_by(worker.c.seen_at.desc(), worker.c.id)
+    if since is not None:
+        query = query.where(worker.c.seen_at >= since)
+    return [Worker(**row) for row in connection.execute(query).mappings()]
+
+
+class WorkerStore(StoreComponent):
+    """Heartbeats of worker processes, and leases that one process at a time holds."""
+
+    def heartbeat(
+        self,
+        presence: WorkerHeartbeat,
+        held: Collection[int],
+        *,
+        lease: timedelta,
+        longest_wait: timedelta = ORPHANED_AFTER,
+    ) -> int:
+        """Register a worker process and renew the leases of its tasks; return the number of renewed leases.
+
+        Args:
+            presence: The process. Its id is the owner of the leases.
+            held: Ids of the tasks in progress. Tasks that another owner has claimed since are left alone.
+            lease: New duration of the leases.
+            longest_wait: Maximum delay of a retry. A task of this worker's scorers that is postponed for longer was
+                dated by a clock that has been set back; it becomes due.
+        """
+        with self._database.write() as connection:
+            now = self._context.now(connection)
+            renewed = 0
+            for ids in batched(sorted(held)):
+                rows = connection.execute(_RUNNING.where(scoring_task.c.id.in_(ids)))
+                owned = [row.id for row in rows if row.lease_owner == presence.id]
+                if owned:
+                    connection.execute(_RENEW.where(scoring_task.c.id.in_(owned)), {"lease_end": now + lease})
+                renewed += len(owned)
+            # Dated by a clock that has been set back: pending tasks become due, running ones at the end of a lease.
+            latest = now + max(longest_wait, lease)
+            for scorer, fingerprint in presence.scorers.items():
+                values = {"scorer": scorer, "fingerprint": fingerprint, "latest": latest}
+                tasks = connection.execute(_TOO_LATE, values).all()
+                for ids in batched([task.id for task in tasks if task.state != "running"]):
+                    connection.execute(update(scoring_task).where(scoring_task.c.id.in_(ids)).values(not_before=now))
+                for ids in batched([task.id for task in tasks if task.state == "running"]):
+                    connection.execute(_RENEW.where(scoring_task.c.id.in_(ids)), {"lease_end": now + lease})
+            reported = {
+                "id": presence.id,
+                "host": clean_text(presence.host),
+                "pid": presence.pid,
+                "service": clean_text(presence.service),
+                "version": presence.version,
+                "scorers": dict(presence.scorers),
+                "concurrency": presence.concurrency,
+                "in_flight": presence.in_flight,
+                "problem": clean_text(presence.problem),
+                "started_at": now,
+                "seen_at": now,
+            }
+            connection.execute(_UPSERT_WORKER[connection.dialect.name], reported)
+            jobs = [
+                {
+                    "process": presence.id,
+                    "name": one.name,
+                    "every": one.every,
+                    "runs": [run.as_list() for run in one.runs[-MAX_JOB_RUNS:]],
+                }
+                for one in presence.jobs
+            ]
+            if jobs:
+                connection.execute(_UPSERT_JOB[connection.dialect.name], jobs)
+            return renewed
+
+    def deregister_worker(self, owner: str) -> None:
+        """Delete a process that ends, and its jobs."""
+        with self._database.write() as connection:
+            connection.execute(delete(job).where(job.c.process == owner))
+            connection.execute(delete(worker).where(worker.c.id == owner))
+
+    def list_workers(self, *, within: timedelta | None = None) -> list[Worker]:
+        """Return the worker processes, latest heartbeat first.
+
+        A process that was killed stays listed for a day.
+
+        Args:
+            within: Only processes with a heartbeat within this time.
+        """
+        with self._database.read() as connection:
+            since = None if within is None else self._context.now(connection) - within
+            return load_workers(connection, since)
+
+    def list_job_runs(self, process: str | None = None) -> list[JobRuns]:
+        """Return the last 50 runs of each periodic job, by process and name.
+
+        Args:
+            process: Only jobs of the process with this id.
+        """
+        query = select(job).order_by(job.c.process, job.c.name)
+        if process is not None:
+            query = query.where(job.c.process == process)
+        with self._database.read() as connection:
+            rows = connection.execute(query).all()
+        return [
+            JobRuns(process=row.process, name=row.name, every=row.every, runs=tuple(map(JobRun.from_list, row.runs)))
+            for row in rows
+        ]
+
+    def acquire_lease(self, name: str, owner: str, *, ttl: timedelta) -> bool:
+        """Acquire or renew the lease ``name``; return False while another owner holds it."""
+        with self._database.write() as connection:
+            now = self._context.now(connection)
+            values = {"name": name, "owner": owner, "expires_at": now + ttl, "renewed_at": now}
+            renewed = {column: value for column, value in values.items() if column != "name"}
+            is_free = or_(
+                lease_table.c.owner == owner,
+                lease_table.c.expires_at <= now,
+                lease_table.c.renewed_at > now + MAX_CLOCK_STEP,
+            )
+            make = sqlite.insert if connection.dialect.name == "sqlite" else postgresql.insert
+            upsert = make(lease_table).values(values)
+            upsert = upsert.on_conflict_do_update(index_elements=["name"], set_=renewed, where=is_free)
+            return connection.execute(upsert.returning(lease_table.c.name)).first() is not None
+
+
+def load_cursor(connection: Connection, name: str) -> str | None:
+    """Return the progress of a job; None before its first step."""
+    return connection.execute(select(lease_table.c.cursor).where(lease_table.c.name == name)).scalar_one_or_none()
+
+
+def lock_lease(connection: Connection, name: str, owner: str) -> bool:
+    """Return whether an owner holds a lease, and keep it there until the transaction ends."""
+    query = select(lease_table.c.owner).where(lease_table.c.name == name).with_for_update()
+    return connection.execute(query).scalar_one_or_none() == owner
+
+
+def save_cursor(connection: Connection, name: str, owner: str, cursor: str) -> bool:
+    """Save the progress of a job, and keep the lease until the transaction ends.
+
+    Returns:
+        False if another owner holds the lease. Nothing is saved then.
+    """
+    statement = (
+        update(lease_table).where(lease_table.c.name == name, lease_table.c.owner == owner).values(cursor=cursor)
+    )
+    return connection.execute(statement).rowcount == 1
+
+
+def _upserts(table: Table, key: Sequence[str], columns: Sequence[str]) -> dict[str, Insert]:
+    on_sqlite, on_postgresql = sqlite.insert(table), postgresql.insert(table)
+    return {
+        "sqlite": on_sqlite.on_conflict_do_update(
+            index_elements=key, set_={name: on_sqlite.excluded[name] for name in columns}
+        ),
+        "postgresql": on_postgresql.on_conflict_do_update(
+            index_elements=key, set_={name: on_postgresql.excluded[name] for name in columns}
+        ),
+    }
+
+
+_UPSERT_JOB: Final = _upserts(job, ["process", "name"], ["every", "runs"])
+_UPSERT_WORKER: Final = _upserts(
+    worker, ["id"], [column.name for column in worker.c if column.name not in {"id", "started_at"}]
+)
+_RUNNING: Final = (
+    select(scoring_task.c.id, scoring_task.c.lease_owner)
+    .where(scoring_task.c.state == "running")
+    .order_by(scoring_task.c.id)
+    # A locked task is just being finished by this process, or taken over by another one.
+    .with_for_update(skip_locked=True)
+)
+_RENEW: Final = update(scoring_task).values(lease_until=bindparam("lease_end"), not_before=bindparam("lease_end"))
+_TOO_LATE: Final = (
+    select(scoring_task.c.id, scoring_task.c.state)
+    .where(
+        scoring_task.c.scorer == bindparam("scorer"),
+        scoring_task.c.fingerprint == bindparam("fingerprint"),
+        scoring_task.c.not_before > bindparam("latest"),
+    )
+    .order_by(scoring_task.c.not_before)
+    .limit(_MAX_RESET_TASKS)
+    .with_for_update(skip_locked=True)
+)
