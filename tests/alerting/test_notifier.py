@@ -67,7 +67,7 @@ def test_changes_of_one_service_are_one_notification_per_channel() -> None:
 
 
 def test_changes_without_news_are_not_notified() -> None:
-    """Updated numbers, and events that do not notify."""
+    """Updated numbers and events without a notification are not news."""
     changes = [AlertChange(alert=an_alert()), changed(an_alert("b"), "relapsed", notify=False)]
     assert notifier().notify(changes, [])[1] == []
 
@@ -107,7 +107,7 @@ def test_firing_alert_is_repeated_until_acknowledged() -> None:
 
 
 def test_service_drop_inhibits_route_alerts() -> None:
-    """Not those of another scorer or service."""
+    """Alerts of another scorer or service are not inhibited."""
     drop = an_alert("drop", rule="drop", labels={"service": "shop", "scorer": "answer_relevancy"})
     route = an_alert("a")
     other = an_alert("b", labels={"service": "shop", "scorer": "faithfulness", "route": "b"})
@@ -140,7 +140,7 @@ def test_suppressed_escalation_is_notified_later() -> None:
 
 
 def test_resolution_goes_to_channels_that_were_notified() -> None:
-    """A severity that was reached under a silence does not count."""
+    """A severity that was reached during a silence does not count."""
     critical = {"pager": lambda alert: alert.severity == "critical"}
     _, (first,) = notifier().notify([changed(an_alert())], [])
     over = replace(first.alerts[0], severity="critical", state="resolved")
@@ -148,7 +148,7 @@ def test_resolution_goes_to_channels_that_were_notified() -> None:
 
 
 def test_scorer_error_inhibits_no_data() -> None:
-    """One notification names the cause."""
+    """The only notification names the cause."""
     labels = {"service": "shop", "scorer": "answer_relevancy"}
     broken = an_alert("e", rule="scorer_error", labels=labels)
     missing = an_alert("n", rule="no_data", labels=labels)

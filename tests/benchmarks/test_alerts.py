@@ -109,7 +109,8 @@ def test_measures_are_computed_from_the_times_of_a_drop_and_its_alerts() -> None
 
 
 def test_results_are_compared_with_the_reported_values() -> None:
-    """Shares match within .10, medians within 30 %, and others stay below a limit. A better value is not a miss."""
+    """Detection rates match within .10, median delays within 30 %, and other values stay below a limit. A better value
+    is not a miss."""
     place, known = Cell(100, 0.01), reported(Cell(100, 0.01), "shift .05", 0)
     assert known == 0.81
     verdicts = [

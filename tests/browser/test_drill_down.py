@@ -38,7 +38,7 @@ def test_small_chart_links_to_its_route(one_page: Page) -> None:
 
 
 def test_worst_answer_opens_in_a_drawer(one_page: Page, one_site: Site) -> None:
-    """The URL becomes that of the answer; Escape closes the drawer and restores the focus."""
+    """The URL changes to the URL of the answer; Escape closes the drawer and restores the focus."""
     link = one_page.locator("#worst a[data-drawer]").first
     address = link.get_attribute("href")
     link.click()

@@ -51,7 +51,7 @@ def an_alert(store: TrackingStore, name: str = "a" * 32, **given: Any) -> Alert:
 
 
 def test_open_alerts_are_listed_with_their_messages(call: Call, store: TrackingStore) -> None:
-    """Messages are sanitized for terminals. Without open alerts, the output says so."""
+    """Messages are sanitized for terminals. Without open alerts, the output is a message."""
     assert call("alerts").out == "No open alerts.\n"
     an_alert(store)
     ended = call("alerts")
@@ -122,13 +122,13 @@ def test_silence_is_listed_until_it_ends(call: Call, store: TrackingStore) -> No
 
 @pytest.mark.parametrize("span", ["0h", "2", "x", "-1h"])
 def test_silence_requires_a_duration(call: Call, store: TrackingStore, span: str) -> None:
-    """No silence lasts forever by mistake."""
+    """No silence is endless by mistake."""
     assert call("alerts", "silence", "--for", span).code == 2
     assert store.alerts.list_silences() == []
 
 
 def test_accepting_a_drop_keeps_the_baselines_of_other_rules(call: Call, store: TrackingStore) -> None:
-    """A rule with attributes has its own baseline, which the alert does not concern."""
+    """A rule with attributes has its own baseline, to which the alert does not apply."""
     route = RouteBaseline(
         n=100, mean=0.8, deviation=0.1, committed=100, committed_mean=0.8, committed_deviation=0.1, zero_rate=0.005,
         committed_wander=0.0, zero_wander=0.0, scores_per_day=10.0, committed_per_day=10.0,

@@ -111,7 +111,9 @@ def test_without_scores_backtest_exits_with_5(call: Call, store: TrackingStore) 
         (("--since", "2099-01-01"), "is in the future"),
     ],
 )
-def test_invalid_backtest_is_incorrect_usage(call: Call, database: str, arguments: tuple[str, ...], said: str) -> None:
+def test_invalid_backtest_options_are_a_usage_error(
+    call: Call, database: str, arguments: tuple[str, ...], said: str
+) -> None:
     """The error lists valid names."""
     ended = call(*PREVIEW, *arguments)
 

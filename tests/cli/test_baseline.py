@@ -21,7 +21,7 @@ DAY = timedelta(days=1)
 
 
 def history(store: TrackingStore, *, days: int, per_day: int = 10, fingerprint: str = "f1") -> None:
-    """Have answers of the last days scored."""
+    """Write scored answers of the last days."""
     chance = random.Random(3)
     step = DAY / per_day
     moments = [NOW - timedelta(hours=1) - step * number for number in range(days * per_day)]
@@ -41,7 +41,7 @@ def history(store: TrackingStore, *, days: int, per_day: int = 10, fingerprint: 
 
 
 def rows(path: Path, count: int = 60, **more: Any) -> str:
-    """Write scores to a file of JSON lines, and return its name."""
+    """Write scores to a JSON Lines file, and return its name."""
     chance = random.Random(4)
     lines = [
         {"route": "ask", "value": chance.betavariate(8, 2), **{name: give(number) for name, give in more.items()}}
@@ -61,7 +61,7 @@ def test_without_scores_there_is_no_baseline(call: Call, database: str) -> None:
 
 
 def test_overdue_learning_is_reported(call: Call, store: TrackingStore) -> None:
-    """If no process evaluated the scores since the learning period ended, the output says so."""
+    """The output reports that no process has evaluated the scores since the learning period ended."""
     until = datetime.now(UTC) - timedelta(hours=2)
     store.baselines.begin_learning(BaselineKey("shop", "relevancy", "f1"), "first", since=until - 14 * DAY, until=until)
 
@@ -121,7 +121,7 @@ def test_days_before_the_first_score_do_not_lower_the_rate(call: Call, store: Tr
 
 
 def test_one_day_is_not_enough_history(call: Call, store: TrackingStore) -> None:
-    """One day does not show how much days differ."""
+    """One day does not show how much scores vary from day to day."""
     history(store, days=2, per_day=20)
 
     ended = call("baseline", "import", "--since", "9d")

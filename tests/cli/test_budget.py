@@ -14,7 +14,7 @@ Call = Callable[..., Any]
 
 
 def budget_in(ended: Any) -> dict[str, Any] | None:
-    """Return what the doctor found about the budget."""
+    """Return the doctor's findings about the budget."""
     found = [finding for finding in ended.content["findings"] if finding["subject"] == "budget"]
     return found[0] if found else None
 

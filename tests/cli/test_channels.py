@@ -41,7 +41,7 @@ def hook(bare: Path, receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> Rec
 
 @pytest.fixture
 def died(store: TrackingStore) -> Callable[..., str]:
-    """Write a notification that nobody has taken."""
+    """Write an undelivered notification."""
 
     def died(name: str, channel: str = "hook", error: str = "status 404") -> str:
         notification = Notification(
@@ -100,7 +100,7 @@ def test_failed_delivery_exits_with_1(call: Call, hook: Receiver, monkeypatch: p
 
 
 def test_unknown_channel_lists_the_configured_ones(call: Call, hook: Receiver) -> None:
-    """Typing errors are easy to find."""
+    """This makes typos easy to find."""
     ended = call("alerts", "test", "hok")
 
     assert ended.code == 1
@@ -110,7 +110,7 @@ def test_unknown_channel_lists_the_configured_ones(call: Call, hook: Receiver) -
 
 @pytest.mark.usefixtures("hook")
 def test_undelivered_notifications_can_be_resent(call: Call, store: TrackingStore, died: Callable[..., str]) -> None:
-    """By the beginning of an id, by channel, or all."""
+    """By the prefix of an id, by channel, or all."""
     assert call("alerts", "undelivered").out == "No undelivered notifications.\n"
     for name in ("aa1", "ab2"):
         died(name)
@@ -181,7 +181,7 @@ def test_doctor_checks_channels(
 def test_doctor_warns_about_unmatched_rule_patterns(
     call: Call, hook: Receiver, store: TrackingStore, bare: Path
 ) -> None:
-    """A typing error would keep notifications from being sent."""
+    """With a typo in a pattern, notifications would not be sent."""
     (bare / "germane.toml").write_text(f'{HOOK}\nrules = ["dr*", "nodata"]\n')
 
     note = findings(call)["channel hook"][-1]

@@ -19,7 +19,7 @@ Call = Callable[..., Any]
 
 
 def statuses(content: dict[str, Any]) -> dict[str, str]:
-    """Return the worst status of each thing looked at."""
+    """Return the worst status of each subject."""
     order = ("ok", "warning", "error")
     found: dict[str, str] = {}
     for finding in content["findings"]:

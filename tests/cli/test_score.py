@@ -25,7 +25,7 @@ HOSTILE = "\x1b[2J\u202e<script>"
 
 @pytest.fixture
 def judge(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeJudge]:
-    """A judge in the settings, which writes the question that the rows ask."""
+    """A configured judge that generates the questions of the rows."""
     with FakeJudge(questions=question_of) as running:
         for name, value in running.settings().items():
             monkeypatch.setenv(f"GERMANE_{name.upper()}", value)
@@ -187,7 +187,7 @@ def test_report_is_printed_or_written_to_a_file(call: Call, judge: FakeJudge, ki
         (["--limit", "0"], "is not in the range"),
     ],
 )
-def test_incorrect_usage_exits_with_2(call: Call, judge: FakeJudge, options: list[str], said: str) -> None:
+def test_usage_error_exits_with_2(call: Call, judge: FakeJudge, options: list[str], said: str) -> None:
     """The error is reported before any work is done."""
     ended = call("score", written(rows(1)), *options)
 

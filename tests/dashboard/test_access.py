@@ -135,7 +135,7 @@ def test_without_a_token_remote_clients_are_rejected(store: TrackingStore, clien
 
 @pytest.mark.parametrize("header", ["X-Forwarded-For", "Forwarded", "X-Real-IP", "X-Forwarded-Host"])
 def test_without_a_token_proxied_requests_are_rejected(store: TrackingStore, header: str) -> None:
-    """A proxy on this machine may forward requests of anyone."""
+    """A proxy on this machine may forward anyone's requests."""
     assert client_for(create_dashboard(store)).get("/written", headers={header: "10.0.0.7"}).status_code == 403
 
 

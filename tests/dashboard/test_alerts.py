@@ -32,7 +32,7 @@ def test_open_and_resolved_alerts_are_listed_with_notifications(page: TestClient
 
 
 def test_scorers_without_a_baseline_are_listed_first(page: TestClient) -> None:
-    """The page says until when each baseline is learned."""
+    """The page shows when learning of each baseline ends."""
     text = page.get("/alerts").text
 
     assert re.search(
@@ -231,7 +231,7 @@ def test_silence_with_an_invalid_start_is_rejected(page: TestClient, week: Week,
 
 
 def test_newest_hundred_open_alerts_are_shown(store: TrackingStore) -> None:
-    """The page also says how many older ones there are."""
+    """The page also shows the number of older alerts."""
     for number in range(103):
         write_alert(store, f"a{number:03d}", starts_at=NOW - timedelta(minutes=number))
     with open_dashboard(store) as client:

@@ -97,7 +97,7 @@ def test_bearer_token_needs_no_csrf_token(store: TrackingStore) -> None:
     assert app.state.written == [{"a": "1"}]
 
 
-@pytest.mark.parametrize("length", [True, False], ids=["said", "not said"])
+@pytest.mark.parametrize("length", [True, False], ids=["declared", "undeclared"])
 def test_oversized_body_is_rejected(store: TrackingStore, length: bool) -> None:
     """The limit is 64 kB, with or without a declared length."""
     app = create_dashboard(store)

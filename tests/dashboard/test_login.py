@@ -52,7 +52,7 @@ def test_missing_token_rejects_programs_and_redirects_people(store: TrackingStor
 
 
 def test_bearer_token_is_sent_with_each_request(store: TrackingStore) -> None:
-    """Prometheus does so, and gets no cookie."""
+    """This is how Prometheus sends it. The response sets no cookie."""
     page = client_for(create_dashboard(store, token=TOKEN))
     answer = page.get("/metrics", headers={"Authorization": f"Bearer {TOKEN}"})
 

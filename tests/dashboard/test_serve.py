@@ -58,7 +58,7 @@ def start_serve(*arguments: str, **environment: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-m", "germane", "serve", *arguments], env={**os.environ, **environment},
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        # What a shell starts in the background ignores Ctrl-C, and so would all that it starts.
+        # A shell's background job ignores Ctrl-C, and so do its child processes.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )  # fmt: skip
 
@@ -141,8 +141,8 @@ def test_token_is_read_from_a_file_or_generated(database: str, bare: Path) -> No
     assert failed_start("--token-file", "nowhere")[0] == 2
 
 
-def test_allowed_host_names_are_answered(database: str) -> None:
-    """From the command line or the settings; a URL is not a host name."""
+def test_requests_for_allowed_host_names_are_accepted(database: str) -> None:
+    """Names come from the command line or the settings; a URL is not a host name."""
     token = {"Authorization": f"Bearer {TOKEN}"}
     with serving(
         "--allowed-host", "one.example", GERMANE_DASHBOARD_TOKEN=TOKEN, GERMANE_ALLOWED_HOSTS="two.example"

@@ -187,7 +187,7 @@ def test_failures_show_reason_error_and_answer(page: TestClient) -> None:
 
 
 def test_failures_can_be_rescored(page: TestClient, week: Week) -> None:
-    """A button queues all failures of one scorer and reason in the window, and the page says how many."""
+    """A button queues all failures of one scorer and reason in the window, and the page shows their number."""
     before = week.store.answers.counts().failed_reasons["unparsable"]
     answer = post_form(page, "/worker/retry", "/worker", scorer="faithfulness", reason="unparsable", window="7d")
 
@@ -199,7 +199,7 @@ def test_failures_can_be_rescored(page: TestClient, week: Week) -> None:
 
 
 def test_retrying_tasks_can_be_retried_now(page: TestClient, week: Week) -> None:
-    """They no longer wait for a judge that is reachable again."""
+    """They need not wait once the judge is reachable again."""
     assert {one.postponed for one in week.store.queue.load_outstanding().tasks} == {2}
     post_form(page, "/worker/retry", "/worker", scorer="faithfulness")
 
@@ -207,7 +207,7 @@ def test_retrying_tasks_can_be_retried_now(page: TestClient, week: Week) -> None
 
 
 def test_retry_needs_a_known_scorer_and_reason(page: TestClient) -> None:
-    """Others are rejected, with a suggestion."""
+    """Unknown ones are rejected, with a suggestion."""
     assert post_form(page, "/worker/retry", "/worker", scorer="other").status_code == 409
     assert post_form(page, "/worker/retry", "/worker", scorer="faithfulness", reason="budget").status_code == 400
 

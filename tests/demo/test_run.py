@@ -69,7 +69,7 @@ def test_demo_counts_add_up(tmp_path: Path) -> None:
     assert told["captured"] > told["sampled"]
 
 
-def test_unreachable_judge_ends_the_demo_at_once(tmp_path: Path) -> None:
+def test_unreachable_judge_ends_the_demo_immediately(tmp_path: Path) -> None:
     """It does not first send two minutes of traffic."""
     with FakeJudge() as judge:
         judge.outage = Fault("status", status=401, message="Incorrect API key provided")
@@ -81,7 +81,7 @@ def test_unreachable_judge_ends_the_demo_at_once(tmp_path: Path) -> None:
 
 
 def interrupted(demo: subprocess.Popen[str], judge: FakeJudge) -> Any:
-    """Press Ctrl-C once answers are scored, and return how the demo ended."""
+    """Press Ctrl-C once answers are scored, and return the result of the demo."""
     while len(judge.chat_requests) < 3:  # the first request is the trial
         with pytest.raises(subprocess.TimeoutExpired):
             demo.wait(0.05)

@@ -59,7 +59,7 @@ def test_missed_fault_is_reported() -> None:
 
 
 def test_without_scores_no_mean_is_shown() -> None:
-    """The list of the lowest answers is left out too."""
+    """The list of the lowest answers is omitted, too."""
     words = told(before=(math.nan, 0), scored=0, rows=0)
 
     assert "mean relevancy unknown (n = 0) before" in words

@@ -102,7 +102,7 @@ APPLICATIONS = [
 def test_an_application_of_the_guide_is_captured(
     block: Block, ask: Callable[[Any], None], bare: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Question and answer of one request over its own test client."""
+    """The exchange has the question and answer of one request by the framework's test client."""
     monkeypatch.setenv("GERMANE_ROLE", "capture")
     made = module(block.text, bare / "from_the_guide.py")
     with germane.testing.strict():

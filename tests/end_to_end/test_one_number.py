@@ -291,7 +291,7 @@ def _compare_service(views: Views, answers: Sequence[Given], gauges: MetricSampl
 
 
 def test_a_corrected_mean_is_labeled_everywhere(shop: TrackingStore, migrated_url: str) -> None:
-    """The view has the raw mean, which is another number; all others label the correction with its correlation."""
+    """The view has the raw mean, which differs; all other surfaces label the corrected mean with its correlation."""
     chance = random.Random(7)
     write(shop, [_with_proxy(chance, SINCE + timedelta(minutes=2 * place)) for place in range(600)])
     with viewed(shop, migrated_url) as views:

@@ -144,7 +144,7 @@ class Frame:
 
 
 def test_data_frames_are_accepted() -> None:
-    """A missing value is a missing text."""
+    """A missing value becomes a missing text."""
     scorer = Length()
     germane.evaluate(Frame(), [scorer])
 

@@ -47,7 +47,7 @@ def test_json_lists_are_read(file: File, numeric: Any) -> None:
 
 
 def test_lines_may_be_long(file: File, numeric: Any) -> None:
-    """Megabytes in one row, with other characters that end lines."""
+    """A row may contain megabytes, and line separators other than the newline."""
     text = "x\u2028y\x85" * 500_000
 
     (exchange,) = read(file("rows.jsonl", json.dumps({"question": text, "answer": "1"}, ensure_ascii=False)), numeric)
@@ -127,7 +127,7 @@ def test_missing_file_is_an_error(bare: Path, numeric: Any, name: str) -> None:
 
 
 def test_parquet_without_pandas_names_the_extra(bare: Path, numeric: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The error has the command to install it."""
+    """The error contains the command that installs it."""
     monkeypatch.setitem(sys.modules, "pandas", None)
 
     with pytest.raises(UsageError, match=r"pip install 'germane\[pandas\]'"):

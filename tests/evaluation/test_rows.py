@@ -29,7 +29,7 @@ def read(row: Any, numeric: Any, **options: Any) -> Exchange:
 
 
 def test_other_columns_become_attributes(numeric: Any) -> None:
-    """If they hold plain values, such as labels."""
+    """This applies to plain values, such as labels."""
     given = {"label": 1.0, "kind": "gold", "group": 7, "ok": True, "none": None, "nan": float("nan"), "meta": {"a": 1}}
 
     exchange = read({**ROW, **given, "count": np.int64(3), "share": np.float32(0.5)}, numeric)
@@ -71,7 +71,7 @@ def test_last_question_of_a_conversation_is_the_question(numeric: Any, talk: Any
 
 
 def test_reply_to_the_last_question_is_the_answer(numeric: Any) -> None:
-    """If no column holds an answer. It is never part of the history."""
+    """This applies if no column contains an answer. The reply is never part of the history."""
     reply = {"role": "assistant", "content": "1.0"}
 
     assert read({"user_input": [*TALK, reply]}, numeric).answer == "1.0"
@@ -80,7 +80,7 @@ def test_reply_to_the_last_question_is_the_answer(numeric: Any) -> None:
 
 
 def test_ragas_samples_are_rows(numeric: Any) -> None:
-    """They are pydantic models; unset fields are left out."""
+    """They are pydantic models; unset fields are omitted."""
 
     class Sample:
         def model_dump(self, *, exclude_none: bool) -> dict[str, Any]:
@@ -110,7 +110,7 @@ def test_dotted_columns_refer_to_nested_objects(numeric: Any) -> None:
     ],
 )
 def test_contexts_can_be_texts_or_objects(numeric: Any, cell: Any, contexts: tuple[Context, ...]) -> None:
-    """Also lists in Python syntax, which data frames write to CSV."""
+    """Lists in Python syntax, which data frames write to CSV, are accepted, too."""
     assert read({**ROW, "contexts": cell}, numeric).contexts == contexts
 
 

@@ -172,7 +172,7 @@ def hold() -> Iterator[threading.Event]:
 
 @pytest.fixture
 def secret(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str], str]:
-    """Store a secret where settings can refer to it; returns the reference."""
+    """Store a secret where settings can refer to it, and return the reference."""
 
     def put(name: str, value: str) -> str:
         monkeypatch.setenv(name, value)

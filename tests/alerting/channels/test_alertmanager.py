@@ -1,4 +1,4 @@
-"""The Alertmanager channel: alerts of its API v2, and resending."""
+"""The Alertmanager channel: alerts for its API v2, and resending."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def alertmanager(*urls: str, every: float = 60, **given: Any) -> Alertmanager:
 
 
 def test_firing_alert_expires_after_four_intervals(receiver: Receiver) -> None:
-    """It starts when it fired; the expiry counts from the time it is sent."""
+    """Its start is the firing time; the expiry counts from the time of sending."""
     asyncio.run(
         alertmanager(receiver.url, every=90).send(a_message(alert_url_template="https://germane.example.com/{id}"))
     )
@@ -47,7 +47,7 @@ def test_firing_alert_expires_after_four_intervals(receiver: Receiver) -> None:
 
 
 def test_labels_contain_no_changing_number(receiver: Receiver) -> None:
-    """The same alert with other figures has the same identity in Alertmanager."""
+    """The same alert with different numbers has the same identity in Alertmanager."""
     channel = alertmanager(receiver.url)
     asyncio.run(channel.send(a_message()))
     changed = an_alert(value=0.3, current=ScoreLevel(mean=0.3, n=999), evidence=0.001, message="other", threshold=0.7)
@@ -59,7 +59,7 @@ def test_labels_contain_no_changing_number(receiver: Receiver) -> None:
 
 
 def test_resolved_alert_ends_when_it_resolved(receiver: Receiver) -> None:
-    """For every severity that it may have had."""
+    """This holds for every severity it may have had."""
     asyncio.run(alertmanager(receiver.url).send(a_message(over(an_alert(severity="critical")))))
 
     told = receiver.posts[0].json
@@ -89,7 +89,7 @@ def test_resend_posts_all_alerts_in_one_request(receiver: Receiver) -> None:
     ]
 
 
-def test_one_member_of_a_cluster_is_enough(receiver: Receiver) -> None:
+def test_delivery_succeeds_if_one_cluster_member_accepts_it(receiver: Receiver) -> None:
     """If none accepts the alert, it is retried if any error is temporary."""
     receiver.answers = [Answer(200), Answer(400)]
     assert asyncio.run(alertmanager("http://127.0.0.1:1", receiver.url).send(a_message())) == 200
@@ -126,7 +126,7 @@ def test_hostile_text_is_sanitized(receiver: Receiver) -> None:
 
 
 def test_text_is_included_only_if_configured(receiver: Receiver) -> None:
-    """By default messages name exchanges and quote none."""
+    """By default, messages contain the ids of exchanges and no text."""
     quotes = {"x1": ExchangeQuote(exchange_id="x1", question="q", answer="a")}
     asyncio.run(alertmanager(receiver.url).send(a_message()))
     asyncio.run(alertmanager(receiver.url).send(a_message(quotes=quotes)))

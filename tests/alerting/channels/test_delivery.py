@@ -92,7 +92,7 @@ def monitor(start: Start, settings: Callable[..., Settings]) -> Callable[..., Mo
 
 
 def delivered(desk: DeliveryContext, channels: Mapping[str, Any], work: Callable[[NotificationDispatcher], Any]) -> Any:
-    """Run a dispatcher on an event loop while the work runs."""
+    """Run a dispatcher on an event loop for as long as the work takes."""
 
     async def run() -> Any:
         makers = DeliveryFactories(
@@ -227,7 +227,7 @@ def test_resolution_is_never_delivered_before_firing(store: TrackingStore, desk:
 
 
 def test_lease_is_renewed_during_a_slow_delivery(url: str, desk: DeliveryContext) -> None:
-    """A notification is not sent twice while its sender lives."""
+    """A notification is not sent twice while its sender is running."""
 
     class Slow(Kept):
         begun, sent = False, False
@@ -266,7 +266,7 @@ def test_lease_is_renewed_during_a_slow_delivery(url: str, desk: DeliveryContext
 def test_missing_secret_leaves_notifications_to_other_processes(
     store: TrackingStore, monitor: Any, until: Any, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The status says why, and no attempt is counted."""
+    """The status gives the reason, and no attempt is counted."""
     tell(store)
     running = monitor(store, {"hook": {"type": "webhook", "url": "env:LATE_URL"}})
     until(lambda: running.status().channel_problems)
@@ -280,7 +280,7 @@ def test_missing_secret_leaves_notifications_to_other_processes(
 
 
 def test_unexpected_exception_backs_off_the_channel(store: TrackingStore, desk: DeliveryContext) -> None:
-    """Its text is not recorded, and other channels continue."""
+    """The exception's text is not recorded, and other channels continue."""
 
     class Broken(Kept):
         async def send(self, message: ChannelMessage) -> int:
@@ -302,7 +302,7 @@ def test_unexpected_exception_backs_off_the_channel(store: TrackingStore, desk: 
 def test_text_is_loaded_only_for_channels_that_include_it(
     store: TrackingStore, desk: DeliveryContext, new_exchange: Any
 ) -> None:
-    """At the time of sending: erased text is not quoted."""
+    """Text is loaded at the time of sending, so erased text is not quoted."""
 
     class Quoting(Kept):
         include_text = True
@@ -331,7 +331,7 @@ def test_draining_sends_all_due_notifications(store: TrackingStore, desk: Delive
     assert len(store.notifications.search(status="sent")) == 5
 
 
-def test_interrupted_delivery_is_due_at_once(
+def test_interrupted_delivery_is_due_immediately(
     store: TrackingStore, other_store: TrackingStore, desk: DeliveryContext
 ) -> None:
     """A stopped process does not keep its lease."""
@@ -399,7 +399,7 @@ def test_only_one_process_resends(store: TrackingStore, other_store: TrackingSto
 
 
 def test_successor_resends_before_alerts_expire(store: TrackingStore, desk: DeliveryContext) -> None:
-    """A killed process does not resolve alerts at the receiver."""
+    """Killing a process does not make alerts expire at the receiver."""
     terms = []
 
     async def work() -> None:
@@ -478,7 +478,7 @@ def test_database_outage_after_sending_causes_no_duplicate(
 def test_outage_and_recovery_of_a_channel_are_logged_once_each(
     store: TrackingStore, desk: DeliveryContext, caplog: Any
 ) -> None:
-    """A long network outage is two log lines."""
+    """A long network outage is logged in two lines."""
     channel = Kept(*[DeliveryError("ConnectError")] * 5)
     lane = ChannelWorker("hook", channel, desk)
     tell(store)
@@ -521,7 +521,7 @@ def test_two_processes_deliver_each_notification_once(
 def test_notifications_of_unconfigured_channels_wait(
     store: TrackingStore, start: Start, settings: Callable[..., Settings], until: Any
 ) -> None:
-    """They cost no attempt; processes without scorers deliver too."""
+    """Waiting uses no attempt; processes without scorers deliver, too."""
     got: list[Alert] = []
     tell(store, channel="callback"), tell(store, channel="nobody-has-it")
     start(store, settings=settings(), channels={"callback": Callback(got.append)})
@@ -535,7 +535,7 @@ def test_slow_callback_does_not_delay_the_webhook(
     store: TrackingStore, start: Start, settings: Any, receiver: Receiver, until: Any, hold: threading.Event,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    """In a whole monitor, whose evaluations continue."""
+    """In a complete monitor; evaluations continue meanwhile."""
     monkeypatch.setenv("URL", receiver.url)
     told = settings(channels={"hook": {"type": "webhook", "url": "env:URL"}})
     tell(store), tell(store, channel="callback")

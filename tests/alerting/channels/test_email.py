@@ -29,7 +29,7 @@ SENDER, TO = "germane@example.com", ("oncall@example.com", "lead@example.com")
 
 
 class Box:
-    """An SMTP handler that records e-mails and sends the given answers."""
+    """An SMTP handler that records e-mails and sends the given replies."""
 
     def __init__(self) -> None:
         self.mails: list[Any] = []
@@ -209,7 +209,7 @@ def test_wrong_password_is_a_permanent_error(serve: Callable[..., Email], secret
 
 
 @pytest.mark.parametrize(("answer", "again"), [("451 later", True), ("452 full", True), ("554 no", False)])
-def test_smtp_status_decides_about_retries(serve: Callable[..., Email], box: Box, answer: str, again: bool) -> None:
+def test_smtp_status_determines_retries(serve: Callable[..., Email], box: Box, answer: str, again: bool) -> None:
     """4xx is temporary, 5xx is permanent."""
     box.answers = [answer]
     channel = serve()
@@ -246,7 +246,7 @@ def test_unreachable_server_is_retried(serve: Callable[..., Email], box: Box, ho
 
 
 def test_slow_server_times_out(hold: threading.Event) -> None:
-    """Each line is in time but the reply never ends; the next attempt adds no thread."""
+    """Each line arrives in time, but the reply never ends; the next attempt adds no thread."""
 
     class Drips(socketserver.StreamRequestHandler):
         def handle(self) -> None:
@@ -271,15 +271,15 @@ def test_slow_server_times_out(hold: threading.Event) -> None:
     assert len(mine) == 1
 
 
-def test_unencodable_password_is_not_quoted(serve: Callable[..., Email], secret: Any) -> None:
-    """SMTP only supports ASCII."""
+def test_password_that_smtp_cannot_encode_is_not_shown(serve: Callable[..., Email], secret: Any) -> None:
+    """SMTP supports only ASCII passwords."""
     told = refused(serve("starttls", login=True, user="me", password=secret("PW", "geheim-\u00fc")))
 
     assert (told.problem, told.retryable) == ("UnicodeEncodeError", False)
 
 
 def test_hostile_text_adds_no_header_or_tag(serve: Callable[..., Email], box: Box) -> None:
-    """No control character arrives either."""
+    """Control characters are removed, too."""
     channel = serve()
     asyncio.run(channel.send(a_hostile_message()))
 
@@ -301,7 +301,7 @@ def test_any_text_can_be_sent(serve: Callable[..., Email], box: Box) -> None:
 
 
 def test_text_is_included_only_if_configured() -> None:
-    """By default messages name exchanges and quote none."""
+    """By default, messages contain the ids of exchanges and no text."""
     quotes = {"x1": ExchangeQuote(exchange_id="x1", question="How long?", answer=HOSTILE)}
 
     assert "Question" not in text_of(build_email(a_message(), SENDER, TO))
@@ -310,7 +310,7 @@ def test_text_is_included_only_if_configured() -> None:
     assert "<script>" not in text_of(quoting, "html")
 
 
-def test_resolution_reads_as_resolved() -> None:
+def test_resolved_alert_is_announced_as_resolved() -> None:
     """With its reason."""
     mail = build_email(a_message(over(an_alert())), SENDER, TO)
 

@@ -110,7 +110,7 @@ def test_kill_before_delivery_loses_nothing(
 def test_kill_during_delivery_resends_with_the_same_key(
     store: TrackingStore, begin: Any, next_process: Any, receiver: Receiver, until: Any, hold: threading.Event
 ) -> None:
-    """After one lease; the receiver can recognize the duplicate."""
+    """It is sent again after one lease; the receiver can recognize the duplicate."""
     receiver.answers = [Answer(after=hold)]
     process = begin(delivers)
     until(lambda: receiver.posts)

@@ -57,7 +57,7 @@ def test_hostile_text_cannot_mention_or_link() -> None:
 
 
 def test_text_is_included_only_if_configured() -> None:
-    """By default messages name exchanges and quote none."""
+    """By default, messages contain the ids of exchanges and no text."""
     quotes = {"x1": ExchangeQuote(exchange_id="x1", question="How long?", answer=None)}
 
     assert "Question" not in json.dumps(slack_payload(a_message()))
@@ -91,7 +91,7 @@ def test_long_names_are_truncated() -> None:
 
 
 def test_truncation_keeps_characters_and_link_intact() -> None:
-    """A link that is too long is left out."""
+    """A link that is too long is omitted."""
     alert = an_alert(labels={"service": "&" * 200, "route": "docs"}, rule="&<>" * 60, message="<&>" * 300)
     said = texts(slack_payload(a_message(alert, alert_url_template="https://germane.example.com/{id}")), "mrkdwn")[1]
 
@@ -113,7 +113,7 @@ def test_long_quotes_are_dropped_last_first() -> None:
     assert len(json.dumps(body["blocks"], ensure_ascii=False)) <= 13_000
 
 
-def test_resolution_reads_as_resolved() -> None:
+def test_resolved_alert_is_announced_as_resolved() -> None:
     """With its reason."""
     body = slack_payload(a_message(over(an_alert())))
 
@@ -123,7 +123,7 @@ def test_resolution_reads_as_resolved() -> None:
 
 
 def test_headline_names_the_notification_type() -> None:
-    """Escalated and repeated notifications say so."""
+    """Escalated and repeated notifications are labeled as such."""
 
     def headline(message: ChannelMessage) -> str:
         return str(slack_payload(message)["blocks"][0]["text"]["text"])
@@ -142,6 +142,6 @@ def test_headline_counts_resolved_alerts_separately() -> None:
 
 
 def test_hostile_fixture_is_hostile() -> None:
-    """The hostile text of these tests contains what it should."""
+    """The hostile text of these tests contains the attacks that they rely on."""
     assert "\n" in HOSTILE
     assert "\x1b" in HOSTILE

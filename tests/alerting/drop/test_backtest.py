@@ -1,4 +1,4 @@
-"""Backtests find what the live evaluation found, and write nothing."""
+"""Backtests: they find the alerts that live evaluation raised, and write nothing."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def test_mean_threshold_fires_and_resolves_once(sqlite_simulation: Any) -> None:
 
 
 def test_missing_baseline_is_learned_during_the_backtest(sqlite_simulation: Any) -> None:
-    """From the first 14 days, which a note says."""
+    """It is learned from the first 14 days, and a note states this."""
     sqlite_simulation.pass_days(1, per_day=1)
     sqlite_simulation.pass_days(14, per_day=40)
     sqlite_simulation.pass_days(4, per_day=40, mean=0.5)
@@ -160,7 +160,7 @@ def test_missing_baseline_is_learned_during_the_backtest(sqlite_simulation: Any)
 
 
 def test_short_period_reports_that_learning_is_incomplete(sqlite_simulation: Any) -> None:
-    """Nothing fires."""
+    """Until learning ends, nothing fires."""
     sqlite_simulation.pass_days(3, per_day=40)
 
     found = backtest_rule(sqlite_simulation, Drop())
@@ -171,7 +171,7 @@ def test_short_period_reports_that_learning_is_incomplete(sqlite_simulation: Any
 
 
 def test_late_scores_count_as_missing_at_the_time(sqlite_simulation: Any) -> None:
-    """Scores that were made half a day late fire no_data."""
+    """Scores that were computed half a day late fire no_data."""
     rule = NoData(scorer="relevancy", at_least=7200)
     sqlite_simulation.pass_days(1, per_day=96)
     end(sqlite_simulation, 48, 12, late)
@@ -200,8 +200,8 @@ def test_final_failures_are_found(sqlite_simulation: Any) -> None:
     assert missing.reason == "no budget is configured"
 
 
-def test_exhausted_budget_starts_with_the_first_unpaid_answer(sqlite_simulation: Any) -> None:
-    """On that day only."""
+def test_budget_counts_as_exhausted_from_the_first_skipped_answer(sqlite_simulation: Any) -> None:
+    """The alert is limited to that day."""
     budget = Budget(requests_per_day=96)
     sqlite_simulation.pass_days(1, per_day=96)
     sqlite_simulation.add_scores(sqlite_simulation.values(48), hours=12)
