@@ -47,12 +47,8 @@ def test_healthy_installation_passes(judge: FakeJudge, store: TrackingStore, sco
     scored(store, [0.9, 0.8])
     with OTLPReceiver() as receiver:
         ended = subprocess.run(
-            [
-                sys.executable,
-                "-m",
-                "germane",
-                "doctor",
-            ],  # in this process, other tests have left handlers that were never called
+            # In this process, other tests have left handlers that were never called.
+            [sys.executable, "-m", "germane", "doctor"],
             env={**os.environ, **receiver.environment("http/protobuf")},
             capture_output=True,
             text=True,

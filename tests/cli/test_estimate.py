@@ -208,7 +208,7 @@ def test_local_models_are_free(call: Call) -> None:
 
 
 def test_insufficient_rate_limit_is_noted(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With the exchanges per day that it allows, and the forecast."""
+    """The note states the number that it allows per day, and the forecast."""
     monkeypatch.setenv("GERMANE_REQUESTS_PER_MINUTE", "2")
     (note,) = call("estimate", "--json", "--per-day", "10000").content["notes"]
 

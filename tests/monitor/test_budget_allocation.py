@@ -1,4 +1,4 @@
-"""How many exchanges an interval may select, so that the budget lasts."""
+"""The number of exchanges that an interval may select, so that the budget lasts."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_an_interval_without_allocation_is_merged_into_the_next() -> None:
 
 
 def test_an_exhausted_day_differs_from_an_exhausted_hour() -> None:
-    """Less than one exchange for the day is exhausted; less than one for the hour is not."""
+    """A day with budget for less than one exchange is exhausted; an hour is not."""
     spent = RequestUsage(requests=10)
     day = allocate_interval(Budget(requests_per_day=10), spent, 0, ONE, FLAT, since=at(4), end=at(5))
     hour = allocate_interval(
@@ -162,7 +162,7 @@ limits = st.one_of(st.none(), st.integers(1, 3000))
 def test_a_day_never_exceeds_its_budget(
     per_day: int | None, per_hour: int | None, traffic: list[float], seed: int
 ) -> None:
-    """Whatever the traffic, and however much of its allocation an interval uses, the limits hold at any time."""
+    """The limits hold at any time, for any traffic and any use of the allocations."""
     if per_day is None and per_hour is None:
         return
     budget, forecast = Budget(requests_per_day=per_day, requests_per_hour=per_hour), DailyTraffic(tuple(traffic))

@@ -1,4 +1,4 @@
-"""Heartbeats keep the tasks of a living process, and no longer."""
+"""Heartbeats keep the tasks of a process for as long as it is running."""
 
 from __future__ import annotations
 
@@ -204,7 +204,7 @@ def test_a_hanging_heartbeat_does_not_block_stopping(until: Until) -> None:
 
 
 def test_no_heartbeat_follows_the_deregistration(until: Until) -> None:
-    """A heartbeat that outlasts the stop timeout still comes before it, so that no row stays."""
+    """A heartbeat that outlasts the stop timeout still precedes the deregistration, so that no row remains."""
     hangs, released, told = threading.Event(), threading.Event(), list[str]()
 
     def beat() -> None:
@@ -222,6 +222,6 @@ def test_no_heartbeat_follows_the_deregistration(until: Until) -> None:
     assert told == ["beat", "left"]
 
 
-def test_a_heartbeat_that_never_started_stops_at_once() -> None:
-    """As in a process without a scorer."""
+def test_a_heartbeat_that_never_started_stops_immediately() -> None:
+    """A process without a scorer never starts it."""
     assert make_heartbeat(lambda: None).stop(10)

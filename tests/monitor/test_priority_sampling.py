@@ -1,4 +1,4 @@
-"""Priority sampling: which candidates are selected, and with what probability."""
+"""Priority sampling: the selected candidates and their probabilities."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ def test_the_component_number_is_independent_of_the_sampling_key(new_exchange: A
 
 
 def test_a_mixture_reproduces_the_probabilities_of_unselected_candidates() -> None:
-    """Later, in batches, bitwise equal."""
+    """This works later, in batches, and the probabilities are bitwise equal."""
     random = np.random.default_rng(6)
     routes, proxies = random.integers(0, 5, 500), random.random(500)
     sample = _drawn(random, routes, proxies, [str(number) for number in range(500)], 40)

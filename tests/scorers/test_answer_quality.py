@@ -162,7 +162,7 @@ def test_a_temporary_failure_of_a_part_postpones_the_score(asked: Exchange, scor
 
 
 def test_there_is_no_value_if_every_part_is_missing(asked: Exchange, score: Any) -> None:
-    """The reason is that of the first part."""
+    """It has the reason of the first missing part."""
     errors = [
         ScoringError(reason, "no")
         for reason in (UnscoredReason.UNPARSABLE, UnscoredReason.MISSING_INPUT, UnscoredReason.UNPARSABLE)

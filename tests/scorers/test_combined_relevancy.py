@@ -140,7 +140,7 @@ def test_a_temporary_failure_of_a_part_postpones_the_score(exchange: Make, score
 
 
 def test_a_retry_scores_only_the_missing_parts(exchange: Make, score: Any) -> None:
-    """Results of other parts are reused, which spares a busy judge."""
+    """Results of other parts are reused, which reduces the load on a busy judge."""
     said = parts(**{COVERAGE: failed(UnscoredReason.JUDGE_TIMEOUT)})
     combined = CombinedRelevancy(said)
 

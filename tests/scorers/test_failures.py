@@ -143,7 +143,7 @@ The first request that is refused for itself is made again without packing: that
 
 
 def patience(fault: Fault) -> dict[str, float]:
-    """Return the time-out: two seconds if no reply will come, longer where a busy machine may be late."""
+    """Return the timeout: two seconds if no reply is expected, longer if a busy machine may be late."""
     return {"timeout": 2.0 if fault.kind in {"hang", "drip"} else 30.0, "retries": 0}
 
 
@@ -192,7 +192,7 @@ def test_invalid_json_twice_gives_no_rating(fake: FakeJudge, exchange: Any, kind
 
 @pytest.mark.parametrize("kind", IN_THE_JSON)
 def test_a_valid_second_json_reply_counts(fake: FakeJudge, exchange: Any, kind: str) -> None:
-    """The value is that of the valid reply; the usage is that of both."""
+    """The value comes from the valid reply; the usage covers both replies."""
     fake.replies = lambda _: GOOD
     fake.faults.append(IN_THE_JSON[kind][0])
 

@@ -31,7 +31,7 @@ def declarations(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 
 @pytest.fixture
 def custom() -> Iterator[Callable[..., FunctionScorer]]:
-    """Return a function that makes a scorer of a function. Its threads end with the test."""
+    """Return a function that creates a scorer from a function. The scorer's threads end with the test."""
     made: list[FunctionScorer] = []
 
     def make(function: Callable[..., Any], **said: Any) -> FunctionScorer:
@@ -132,7 +132,7 @@ def test_a_returned_value_that_is_not_a_number_is_rejected(
 
 
 def test_a_custom_range_includes_both_ends(exchange: Make, score: Any, custom: Any) -> None:
-    """Both ends included."""
+    """Values at either end are valid."""
     scorer = custom(lambda exchange: float(exchange.answer), range=(-1, 0.5))
 
     assert [found.value for found in score(scorer, *(exchange("Q?", text) for text in ("-1", "0.5", "0.6")))] == [

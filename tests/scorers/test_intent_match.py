@@ -1,4 +1,4 @@
-"""Intent match: the intent of the question, and how well the answer serves it."""
+"""Intent match: a rating of how well the answer serves the intent of the question."""
 
 from __future__ import annotations
 

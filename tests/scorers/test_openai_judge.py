@@ -83,7 +83,7 @@ FAILURES = {
 
 @pytest.mark.parametrize(("fault", "reason", "requests"), FAILURES.values(), ids=FAILURES.keys())
 def test_each_failure_has_its_reason(fake: FakeJudge, fault: Fault, reason: UnscoredReason, requests: int) -> None:
-    """No request is sent that cannot help."""
+    """Requests that cannot help are not sent."""
     fake.outage = fault
 
     assert failure(fake).reason is reason
@@ -91,7 +91,7 @@ def test_each_failure_has_its_reason(fake: FakeJudge, fault: Fault, reason: Unsc
 
 
 @pytest.mark.parametrize("kind", ["hang", "drip"])
-def test_a_deadline_ends_silent_and_slow_responses(fake: FakeJudge, kind: Any) -> None:
+def test_a_deadline_ends_missing_and_slow_responses(fake: FakeJudge, kind: Any) -> None:
     """Occasional bytes do not extend a request, and a timed-out request is not repeated."""
     fake.outage = Fault(kind)
 
@@ -414,7 +414,7 @@ def test_invalid_vectors_are_a_permanent_embedder_error(fake: FakeJudge, kind: A
         (Fault("status", status=400), None),
         (Fault("status", status=413), None),
     ],
-    ids=["down", "busy", "silent", "broken off", "wrong key", "no model", "no quota", "bad text", "too long"],
+    ids=["down", "busy", "no reply", "broken off", "wrong key", "no model", "no quota", "bad text", "too long"],
 )
 def test_an_unreachable_embedder_can_be_retried(
     fake: FakeJudge, fault: Fault, pause: float | None, request: pytest.FixtureRequest

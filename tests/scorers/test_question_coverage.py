@@ -49,7 +49,7 @@ def verdicts(*pairs: tuple[str, Any], **more: Any) -> dict[str, Any]:
 
 
 def test_the_value_is_the_share_of_covered_sub_questions(exchange: Make, cover: Any, fake: FakeJudge) -> None:
-    """The details keep both with their verdicts, the explanation names the missed one, and one request is sent."""
+    """The details contain both with their verdicts, the explanation names the missed one, and one request is sent."""
     said = verdicts((WHERE, "yes"), (CAPITAL, "no"))
 
     score = cover(exchange(FRANCE, "France is in western Europe."), said)
@@ -209,7 +209,7 @@ def test_an_exchange_without_an_answer_is_skipped(
     assert (score.state, score.reason, fake.chat_requests) == ("skipped", UnscoredReason.MISSING_INPUT, [])
 
 
-def test_a_huge_answer_is_truncated_and_the_details_say_so(exchange: Make, cover: Any, fake: FakeJudge) -> None:
+def test_a_huge_answer_is_truncated_and_the_details_record_it(exchange: Make, cover: Any, fake: FakeJudge) -> None:
     """The judge never sees a megabyte."""
     score = cover(exchange(FRANCE, "word " * 200_000), verdicts(("A?", "yes")))
 

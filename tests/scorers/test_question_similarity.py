@@ -78,7 +78,7 @@ def test_equal_questions_are_compared_once(compared: Any) -> None:
 def test_only_the_five_defined_similarities_are_accepted(
     compared: Any, values: list[Any], reason: UnscoredReason
 ) -> None:
-    """Others are requested once more. Then there is a reason and no value."""
+    """After any other value, the ratings are requested once more. Then there is a reason and no value."""
     compared.fake.replies = says(values)
 
     (score,) = compared.score()
@@ -108,7 +108,7 @@ def test_any_number_of_questions_is_compared_in_one_request(compared: Any, count
 
 
 def test_similarities_rated_by_the_judge_lie_from_zero_to_one(compared: Any) -> None:
-    """Unlike cosines, they are never negative, and the declared range says so."""
+    """Unlike cosines, they are never negative, and the declared range starts at zero."""
     compared.fake.replies = says([0, 0, 0])
 
     (score,) = compared.score()

@@ -74,7 +74,7 @@ def test_the_table_of_invalid_values_covers_every_setting() -> None:
 
 @pytest.mark.parametrize("name", WRONG)
 def test_an_error_names_setting_value_and_fix(name: str) -> None:
-    """The message tells what to change and where. It does not quote values that may be secret."""
+    """The message states what to change and where. It does not quote values that may be secret."""
     said = error_for(**{name: WRONG[name]})
 
     assert said.startswith(f"setting {name}")
@@ -83,7 +83,7 @@ def test_an_error_names_setting_value_and_fix(name: str) -> None:
     assert (f"= {value!r}" in said) is (name not in HIDDEN)
 
 
-def test_all_invalid_settings_are_reported_at_once() -> None:
+def test_all_invalid_settings_are_reported_together() -> None:
     """One start is enough to find every mistake."""
     assert [line.split()[1] for line in error_for(sample_rate=2, poll_interval=-1).splitlines()] == [
         "sample_rate",
@@ -106,7 +106,7 @@ def test_an_invalid_value_in_a_file_is_reported(bare: Path) -> None:
 
 @pytest.mark.parametrize("source", ["argument", "germane.toml", "pyproject.toml"])
 def test_an_unknown_setting_gets_a_suggestion(bare: Path, source: str) -> None:
-    """A misspelled setting is an error, whatever its source."""
+    """A misspelled setting is an error in every source."""
     if source == "germane.toml":
         (bare / source).write_text("concurency = 3\n")
     elif source == "pyproject.toml":
@@ -241,7 +241,7 @@ def test_no_error_contains_a_secret(arguments: dict[str, Any]) -> None:
     "address", ["http://", "http:///path", "https://user:s3cr3t/@host", "http://h:99999", "http://[::1"]
 )
 def test_a_url_without_a_host_or_with_an_invalid_port_is_rejected(address: str) -> None:
-    """The error comes at startup, not with the first alert, and does not quote the URL."""
+    """The error is raised at startup, not with the first alert, and does not quote the URL."""
     channel = {"type": "alertmanager", "url": address}
     for wrong in ({"channels": {"oncall": channel}}, {"base_url": address}):
         said = error_for(**wrong)
@@ -253,7 +253,7 @@ def test_a_url_without_a_host_or_with_an_invalid_port_is_rejected(address: str) 
 @pytest.mark.parametrize("name", ["requests_per_minute", "tokens_per_minute"])
 @pytest.mark.parametrize("value", [0, -1, float("inf"), float("nan")])
 def test_a_rate_limit_is_a_positive_finite_number(name: str, value: float) -> None:
-    """To remove a rate limit, leave the setting out."""
+    """To remove a rate limit, omit the setting."""
     assert f"setting {name}" in error_for(**{name: value})
 
 
@@ -267,7 +267,7 @@ def test_breakdowns_accept_only_known_dimensions(name: str) -> None:
 def test_a_renamed_setting_is_reported_with_its_new_name(
     monkeypatch: pytest.MonkeyPatch, former: str, current: str
 ) -> None:
-    """Whoever upgrades with former names reads the current ones, for arguments and variables alike."""
+    """After an upgrade, a former name is reported with the current one, for arguments and variables alike."""
     assert current in Settings.model_fields
     assert error_for(**{former: 1}) == f"unknown setting {former!r}: it was renamed to {current!r}"
 
@@ -295,7 +295,7 @@ def test_a_renamed_setting_is_reported_with_its_new_name(
     ],
 )
 def test_a_renamed_field_is_reported_with_its_new_name(arguments: dict[str, Any], said: str) -> None:
-    """Fields of rules, channels and the budget have new names, too."""
+    """This applies to fields of rules, channels and the budget."""
     assert said in error_for(**arguments)
 
 
@@ -304,6 +304,6 @@ def test_former_names_are_not_reused() -> None:
     assert RETIRED_SETTINGS.keys() & Settings.model_fields.keys() == set()
 
 
-def test_typed_arguments_equal_the_settings() -> None:
+def test_typed_arguments_match_the_settings() -> None:
     """Type checkers accept exactly the settings that exist."""
     assert SettingsArguments.__annotations__.keys() == Settings.model_fields.keys()

@@ -55,7 +55,7 @@ def test_service_variables_of_kubernetes_are_ignored(
     load_settings()
 
 
-def test_variables_hold_lists_and_json(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_variables_contain_lists_and_json(monkeypatch: pytest.MonkeyPatch) -> None:
     """Lists of names are separated by commas; rules and channels are JSON."""
     monkeypatch.setenv("GERMANE_CHANNELS", '{"oncall": {"type": "slack", "url": "env:SLACK_URL"}}')
     monkeypatch.setenv("GERMANE_SCORERS", "answer_relevancy, question_answer_similarity")

@@ -195,7 +195,7 @@ def test_manual_change_based_on_a_stale_alert_is_rejected(leader_store: Tracking
 
 
 class OvertakenProgress:
-    """Detector progress that another process has already moved past."""
+    """Detector progress that another process has already advanced."""
 
     def write(self, connection: Connection, now: object) -> bool:
         return False

@@ -171,7 +171,7 @@ def test_always_score_rules_count_against_the_budget(store: TrackingStore, make:
 def test_tasks_skipped_for_budget_are_refunded(
     store: TrackingStore, write_candidates: Callable[..., list[Exchange]]
 ) -> None:
-    """An exchange that was not judged for lack of budget is subtracted once, however many scorers it has."""
+    """An exchange that was not judged for lack of budget is subtracted once, regardless of its number of scorers."""
     exchanges = write_candidates(3)
     store.sampling.select_candidates(
         sampler_step(), [SelectedCandidate(exchange.id, 0.5, "uniform") for exchange in exchanges]
@@ -210,7 +210,7 @@ def test_decision_stores_proxy_and_its_probability(store: TrackingStore, make: M
 
 
 def test_traffic_is_counted_per_hour(store: TrackingStore, make: Make) -> None:
-    """All exchanges count, scored or not; hours without traffic are left out."""
+    """All exchanges count, scored or not; hours without traffic are omitted."""
     store.exchanges.add([make(0), make(59), make(150)])
     store.sampling.assign_tasks(
         [SamplingDecision(exchange.id, 1.0, "sampled") for exchange in store.sampling.list_undecided(9)],

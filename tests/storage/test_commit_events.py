@@ -29,7 +29,7 @@ def told() -> Counter[CommitEvent]:
 
 @pytest.fixture
 def telling(migrated_url: str, clock: Any, told: Counter[CommitEvent]) -> Iterator[TrackingStore]:
-    """A store that tells of its transactions."""
+    """A store that reports its committed transactions."""
     opened = TrackingStore(migrated_url, clock=clock, on_commit=told.update)
     yield opened
     opened.close()
@@ -72,7 +72,7 @@ def note_and_fail(store: TrackingStore) -> None:
 def test_a_rolled_back_transaction_reports_no_events(
     telling: TrackingStore, make: Make, told: Counter[CommitEvent]
 ) -> None:
-    """Neither then nor with the next transaction on its connection."""
+    """They are not reported with the next transaction on its connection, either."""
     telling.exchanges.add([make()])
     told.clear()
     with pytest.raises(ZeroDivisionError):
@@ -83,7 +83,7 @@ def test_a_rolled_back_transaction_reports_no_events(
 
 
 def test_a_reopened_task_is_reported_again(telling: TrackingStore, make: Make, told: Counter[CommitEvent]) -> None:
-    """Event counts only grow: a skipped task that is scored later has ended twice."""
+    """Event counts only grow: a skipped task that is scored later is counted as ended twice."""
     exchange = make()
     telling.exchanges.add([exchange])
     telling.sampling.assign_tasks([SamplingDecision(exchange.id, 0.1, "not_sampled", NOT_DRAWN)], SCORERS)
@@ -118,7 +118,7 @@ def test_the_lag_is_the_age_of_the_oldest_waiting_exchange(store: TrackingStore,
 
 
 def test_workers_with_a_recent_heartbeat_are_counted(store: TrackingStore, clock: Any) -> None:
-    """A worker that was silent for longer is not."""
+    """A worker without a heartbeat for longer is not counted."""
     named = {"host": "h", "pid": 1, "service": "shop", "version": "0", "scorers": {}, "concurrency": 1, "in_flight": 0}
     with store._database.write() as connection:
         for number, seconds in enumerate((0, 59, 61)):

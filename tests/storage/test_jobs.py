@@ -16,7 +16,7 @@ ME = WorkerHeartbeat(id="a", host="h1", pid=7, service="shop", version="1")
 
 
 def beat(store: TrackingStore, *jobs: JobRuns, process: str = "a") -> None:
-    """Have a process tell of its jobs."""
+    """Write a heartbeat with the job runs of a process."""
     store.workers.heartbeat(replace(ME, id=process, jobs=jobs), [], lease=LEASE)
 
 
@@ -27,8 +27,8 @@ def runs(clock: Any, count: int) -> Sequence[JobRun]:
     return (*good, JobRun(started_at=moments[-1], seconds=1.5, problem="DatabaseUnreachable: away\0"))
 
 
-def test_job_runs_are_read_as_they_were_written(store: TrackingStore, clock: Any) -> None:
-    """To the millisecond, with a cleaned error and the time of the next run."""
+def test_job_runs_round_trip_through_the_database(store: TrackingStore, clock: Any) -> None:
+    """Times are exact to the millisecond, the error is sanitized, and the time of the next run is kept."""
     told = runs(clock, 3)
     beat(store, JobRuns(name="watch", every=2.0, runs=told), JobRuns(name="save", runs=told[:1]))
     save, watch = store.workers.list_job_runs()
@@ -40,7 +40,7 @@ def test_job_runs_are_read_as_they_were_written(store: TrackingStore, clock: Any
 
 
 def test_at_most_fifty_runs_are_kept(store: TrackingStore, clock: Any) -> None:
-    """The latest ones."""
+    """The latest runs are kept."""
     told = runs(clock, 120)
     beat(store, JobRuns(name="watch", runs=told))
     [watch] = store.workers.list_job_runs()
@@ -49,7 +49,7 @@ def test_at_most_fifty_runs_are_kept(store: TrackingStore, clock: Any) -> None:
 
 
 def test_a_heartbeat_replaces_the_runs_of_its_jobs(store: TrackingStore, clock: Any) -> None:
-    """Jobs that did not run since stay."""
+    """Jobs that have not run since then keep their runs."""
     told = runs(clock, 4)
     beat(store, JobRuns(name="watch", runs=told[:1]), JobRuns(name="save", runs=told[:1]))
     beat(store, JobRuns(name="watch", runs=told[:2]))
@@ -58,7 +58,7 @@ def test_a_heartbeat_replaces_the_runs_of_its_jobs(store: TrackingStore, clock: 
 
 
 def test_jobs_are_deleted_with_their_worker(store: TrackingStore, clock: Any) -> None:
-    """When it deregisters, or a day after its last heartbeat; those of others stay."""
+    """They are deleted when it deregisters, or a day after its last heartbeat; runs of other workers stay."""
     for process in ("a", "b", "c"):
         beat(store, JobRuns(name="watch", runs=runs(clock, 1)), process=process)
     store.workers.deregister_worker("a")

@@ -1,4 +1,4 @@
-"""Scoring flow (whether scores keep arriving) and means filtered by attributes."""
+"""Scoring flow (the arrival of scores), and means filtered by attributes."""
 
 from __future__ import annotations
 

@@ -284,7 +284,7 @@ def test_postponed_task_is_not_claimed_until_due(
 
 
 def test_release_returns_all_tasks_without_counting_a_claim(store: TrackingStore, sampled: Sampled, make: Make) -> None:
-    """Released tasks can be claimed at once."""
+    """Released tasks can be claimed immediately."""
     sampled(make(0), make(1), scorers=TWO_SCORERS)
     store.queue.claim_tasks("a", TWO_SCORERS, limit=1, lease=LEASE)
     store.queue.claim_tasks("b", TWO_SCORERS, limit=1, lease=LEASE)
@@ -296,7 +296,7 @@ def test_release_returns_all_tasks_without_counting_a_claim(store: TrackingStore
 
 
 def test_threads_never_claim_the_same_task(store: TrackingStore, sampled: Sampled, make: Make) -> None:
-    """Four concurrent owners claim every exchange whole and once."""
+    """Four concurrent owners claim every exchange completely and once."""
     sampled(*(make(minute) for minute in range(60)), scorers=TWO_SCORERS)
     taken: list[TaskClaim] = []
 

@@ -108,7 +108,7 @@ def test_schema_instance_respects_limits(judge: FakeJudge, schema: dict[str, Any
 
 
 def test_ignored_response_format_adds_text_around_the_json(judge: FakeJudge) -> None:
-    """Models that only get the prompt reply like that."""
+    """Models that only get the prompt reply in this way."""
     judge.response_format = "ignored"
     (content,) = contents(judge, response_format=response_format(RATING))
 
@@ -117,7 +117,7 @@ def test_ignored_response_format_adds_text_around_the_json(judge: FakeJudge) -> 
 
 
 def test_question_schema_gets_generated_questions(judge: FakeJudge) -> None:
-    """They come one per choice or all in one, as the schema says."""
+    """Each choice contains one question or all of them, as the schema requires."""
     question = {"type": "object", "properties": {"question": {"type": "string"}}}
     questions = {"type": "object", "properties": {"questions": {"type": "array", "items": question}}}
     judge.questions = lambda answer: [f"Is it {answer}?"]

@@ -83,7 +83,7 @@ OPTIONS: dict[str, list[Any]] = {
 
 @dataclass(frozen=True)
 class Step:
-    """The action of a body at one point, and its reaction to an error that is thrown in there."""
+    """The action of a body at one point, and its reaction to an error thrown in at that point."""
 
     does: str
     which: int
