@@ -300,9 +300,8 @@ def test_an_unexpected_error_is_logged(
         return 0.5
 
     def clock() -> datetime:
-        if (
-            odd.is_set() and threading.current_thread().name == "germane-monitor"
-        ):  # the call that reads the time of a score
+        # The monitor's thread reads the clock for the time of a score.
+        if odd.is_set() and threading.current_thread().name == "germane-monitor":
             odd.clear()
             raise LookupError("text of a user")
         return datetime.now(UTC)

@@ -125,9 +125,8 @@ def test_a_relative_path_is_resolved_once(tmp_path: Path, make: Make) -> None:
 
 def test_errors_do_not_quote_rows(store: TrackingStore, make: Make) -> None:
     """Errors and their causes do not contain user data."""
-    exchange = make(
-        question="-".join(["my", "own", "question"]), status=None
-    )  # built at run time, because a traceback quotes lines of code
+    # The question is built at run time, because a traceback quotes lines of code.
+    exchange = make(question="-".join(["my", "own", "question"]), status=None)
     with pytest.raises(StorageError) as caught:
         store.exchanges.add([exchange])
 
