@@ -24,11 +24,11 @@ Give = Callable[..., list[str]]
 
 def an_alert(**given: Any) -> Alert:
     labels = given.pop("labels", LABELS)
-    told: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "rule": "drop", "type": "drop", "state": "firing", "fingerprint": "f", "onset": NOON, "starts_at": NOON,
         "fired_at": NOON, "evaluated_at": NOON, **given,
     }  # fmt: skip
-    return Alert(id="a", key=alert_key(told["rule"], labels), labels=labels, **told)
+    return Alert(id="a", key=alert_key(fields["rule"], labels), labels=labels, **fields)
 
 
 @pytest.fixture
@@ -204,6 +204,6 @@ def test_hostile_names_are_sanitized_in_messages() -> None:
     hostile = an_alert(
         type="mean_threshold", labels={**LABELS, "route": "a\n\x1b[31m" + "x" * 500}, value=0.5, threshold=0.6
     )
-    said = alert_message(hostile)
-    assert said.isprintable()
-    assert len(said) < 300
+    message = alert_message(hostile)
+    assert message.isprintable()
+    assert len(message) < 300

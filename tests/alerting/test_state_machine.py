@@ -205,12 +205,12 @@ def test_invariants_of_alerts(given_looks: RuleEvaluator) -> None:
     for alert in evaluations.alerts.values():
         events = [change for change in evaluations.changes if change.alert.id == alert.id and change.event is not None]
         _follows(events)
-        told = [change.event.type for change in events if change.notify and change.event]
-        assert told.count("fired") == (alert.fired_at is not None)
-        assert told.count("escalated") <= 1
-        assert told.count("resolved") == (alert.fired_at is not None and not alert.is_open)
-        assert told[:1] in ([], ["fired"])
-        assert set(told) <= {"fired", "escalated", "resolved"}
+        notified = [change.event.type for change in events if change.notify and change.event]
+        assert notified.count("fired") == (alert.fired_at is not None)
+        assert notified.count("escalated") <= 1
+        assert notified.count("resolved") == (alert.fired_at is not None and not alert.is_open)
+        assert notified[:1] in ([], ["fired"])
+        assert set(notified) <= {"fired", "escalated", "resolved"}
 
 
 def _follows(changes: Sequence[AlertChange]) -> None:

@@ -65,10 +65,10 @@ def test_overdue_learning_is_reported(call: Call, store: TrackingStore) -> None:
     until = datetime.now(UTC) - timedelta(hours=2)
     store.baselines.begin_learning(BaselineKey("shop", "relevancy", "f1"), "first", since=until - 14 * DAY, until=until)
 
-    said = f"learning ended {until:%Y-%m-%d %H:%M} UTC, but no worker has evaluated relevancy for shop since"
-    assert said in call("baseline", "show").out
-    assert said in call("report").out
-    assert said in call("doctor", "--offline").out
+    expected = f"learning ended {until:%Y-%m-%d %H:%M} UTC, but no worker has evaluated relevancy for shop since"
+    assert expected in call("baseline", "show").out
+    assert expected in call("report").out
+    assert expected in call("doctor", "--offline").out
 
 
 def test_learning_baseline_shows_its_end(call: Call, store: TrackingStore) -> None:
@@ -77,10 +77,10 @@ def test_learning_baseline_shows_its_end(call: Call, store: TrackingStore) -> No
     store.baselines.begin_learning(BaselineKey("shop", "relevancy", "f1"), "first", since=NOW, until=until)
 
     when = f"learning until {until:%Y-%m-%d %H:%M} UTC"
-    said = f"{when}: relevancy for shop; drop detection starts then, with at least 30 scores"
-    assert said in call("baseline", "show").out
-    assert said in call("report").out
-    assert said in call("doctor", "--offline").out
+    expected = f"{when}: relevancy for shop; drop detection starts then, with at least 30 scores"
+    assert expected in call("baseline", "show").out
+    assert expected in call("report").out
+    assert expected in call("doctor", "--offline").out
     assert call("report", "--json").content["learning"][0]["until"] == until.isoformat()
     content = call("baseline", "show", "--json").content
     assert (content["baselines"][0]["status"], content["learning"]) == ("learning", [content["baselines"][0]["id"]])
@@ -199,20 +199,20 @@ def test_evaluation_report_can_be_imported(call: Call, database: str, tmp_path: 
 
 
 @pytest.mark.parametrize(
-    ("line", "said"),
+    ("line", "message"),
     [
         ('{"value": "high"}', "is not a number"),
         ('{"value": NaN}', "is not a number"),
         ('{"value": 0.5, "at": "now"}', "is not an ISO 8601 time"),
     ],
 )
-def test_invalid_row_is_named(call: Call, database: str, tmp_path: Path, line: str, said: str) -> None:
+def test_invalid_row_is_named(call: Call, database: str, tmp_path: Path, line: str, message: str) -> None:
     """Nothing is imported."""
     file = tmp_path / "rows.jsonl"
     file.write_text(line)
 
     ended = call("baseline", "import", str(file), "--scorer", "relevancy", "--as", "f1", "--per-day", "9")
-    assert (ended.code, said in ended.err) == (1, True)
+    assert (ended.code, message in ended.err) == (1, True)
 
 
 def test_accept_replaces_the_baseline(call: Call, store: TrackingStore) -> None:

@@ -65,9 +65,9 @@ def test_saved_floors_are_means_of_unrelated_pairs(
     assert questions["high"] == pytest.approx(0.8, abs=0.02)
     saved = {one.scorer: one for one in store.labels.list_calibrations()}
     assert {name: one.floor for name, one in saved.items()} == {name: one["floor"] for name, one in floors.items()}
-    told = str(saved["answer_relevancy"])
-    assert told in call("doctor", "--offline").out
-    assert told in call("report").out
+    expected = str(saved["answer_relevancy"])
+    assert expected in call("doctor", "--offline").out
+    assert expected in call("report").out
 
 
 def test_floors_are_not_stored_without_save(call: Call, judge: FakeJudge, store: TrackingStore, scored: Scored) -> None:
@@ -224,7 +224,7 @@ def test_refusal_votes_are_reliable_below_the_false_rate_limit(
 
 
 @pytest.mark.parametrize(
-    ("count", "false", "told"),
+    ("count", "false", "expected"),
     [
         (
             59,
@@ -238,12 +238,12 @@ def test_refusal_votes_are_reliable_below_the_false_rate_limit(
     ids=["yes", "no", "not known", "never tried"],
 )
 def test_refusal_votes_come_with_a_recommendation(
-    call: Call, judge: FakeJudge, store: TrackingStore, scored: Scored, count: int, false: int, told: str
+    call: Call, judge: FakeJudge, store: TrackingStore, scored: Scored, count: int, false: int, expected: str
 ) -> None:
     """The sentence contains share, evidence and limit, and the setting to change."""
     vote(store, scored, count, false)
 
-    assert told in call("calibrate").out
+    assert expected in call("calibrate").out
 
 
 def test_refusal_votes_of_earlier_fingerprints_are_ignored(

@@ -120,8 +120,8 @@ def test_undelivered_notifications_can_be_resent(call: Call, store: TrackingStor
     assert "firing: drop" in shown.out
     assert "status 404" in shown.out
     assert "\x1b" not in shown.out
-    told = call("alerts", "undelivered", "--channel", "mail", "--json").content["undelivered"]
-    assert [(one["id"], one["attempts"], one["http_status"]) for one in told] == [("ac3", 1, 404)]
+    undelivered = call("alerts", "undelivered", "--channel", "mail", "--json").content["undelivered"]
+    assert [(one["id"], one["attempts"], one["http_status"]) for one in undelivered] == [("ac3", 1, 404)]
     assert call("alerts", "resend", "a").err.startswith("germane: more than one undelivered notification")
     assert call("alerts", "resend", "x").err.startswith("germane: no undelivered notification")
     assert call("alerts", "resend").code == 2
@@ -152,7 +152,7 @@ def findings(call: Call) -> dict[str, list[tuple[str, str]]]:
     found: dict[str, list[tuple[str, str]]] = {}
     for one in call("doctor", "--offline", "--json").content["findings"]:
         found.setdefault(one["subject"], []).append((one["level"], one["message"]))
-    return {about: told for about, told in found.items() if about.startswith("channel ")}
+    return {about: statuses for about, statuses in found.items() if about.startswith("channel ")}
 
 
 def test_doctor_checks_channels(
@@ -168,14 +168,19 @@ def test_doctor_checks_channels(
     )  # fmt: skip
     assert store.alerts.commit(AlertTransaction(notifications=[waiting]))
     monkeypatch.delenv("HOOK_URL")
-    told = findings(call)
+    reported = findings(call)
 
-    assert told["channel hook"][0] == ("warning", "cannot send from here: the environment variable HOOK_URL is not set")
-    status, message = told["channel hook"][1]
+    assert reported["channel hook"][0] == (
+        "warning",
+        "cannot send from here: the environment variable HOOK_URL is not set",
+    )
+    status, message = reported["channel hook"][1]
     assert status == "error"
     assert message.startswith("2 undelivered notifications in the last week, the latest at ")
     assert message.endswith("UTC: status 410")
-    assert told["channel old-name"] == [("warning", "1 pending notification, the oldest since 2026-03-01 12:00 UTC")]
+    assert reported["channel old-name"] == [
+        ("warning", "1 pending notification, the oldest since 2026-03-01 12:00 UTC")
+    ]
 
 
 def test_doctor_warns_about_unmatched_rule_patterns(

@@ -439,7 +439,7 @@ def test_invalid_database_url_is_not_printed(call: Call, url: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("rule", "said"),
+    ("rule", "expected"),
     [
         ({"scorer": "answer_relevanzy"}, "no scores of answer_relevanzy in the last two weeks"),
         ({"routes": ["suport-*"]}, "no route of the last two weeks matches suport-*"),
@@ -452,7 +452,7 @@ def test_rule_without_matching_scores_is_a_warning(
     scored: Scored,
     monkeypatch: pytest.MonkeyPatch,
     rule: dict[str, Any],
-    said: str | None,
+    expected: str | None,
 ) -> None:
     """With a typo, it would never fire."""
     scored(store, [0.9], route="ask")
@@ -460,8 +460,8 @@ def test_rule_without_matching_scores_is_a_warning(
 
     findings = call("doctor", "--json", "--offline").content["findings"]
 
-    told = [one["message"] for one in findings if one["subject"] == "rule mean_threshold"]
-    assert told == ([] if said is None else [said])
+    messages = [one["message"] for one in findings if one["subject"] == "rule mean_threshold"]
+    assert messages == ([] if expected is None else [expected])
 
 
 def test_rules_without_scores_are_a_warning(call: Call, database: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -489,12 +489,14 @@ def test_exchange_counts_once_for_all_scorers(call: Call, store: TrackingStore, 
     assert "handler ask: 2 seen, 2 scored" in call("doctor", "--offline").out
 
 
-@pytest.mark.parametrize(("count", "told"), [(3, "3 captured"), (30, "20 or more captured")])
-def test_unsampled_exchanges_are_not_counted_as_seen(call: Call, store: TrackingStore, count: int, told: str) -> None:
+@pytest.mark.parametrize(("count", "expected"), [(3, "3 captured"), (30, "20 or more captured")])
+def test_unsampled_exchanges_are_not_counted_as_seen(
+    call: Call, store: TrackingStore, count: int, expected: str
+) -> None:
     """Counting begins with the sampler."""
     store.exchanges.add([an_exchange() for _ in range(count)])
 
-    assert f"handler ask: {told}, not yet sampled" in call("doctor", "--offline").out
+    assert f"handler ask: {expected}, not yet sampled" in call("doctor", "--offline").out
 
 
 def test_exchanges_dropped_before_a_scorer_was_known_count_as_seen(
@@ -516,7 +518,7 @@ def test_scorers_without_cosines_need_no_calibration(
     monkeypatch.setenv("GERMANE_SCORER_OPTIONS", '{"answer_relevancy": {"similarity": "judge"}}')
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
 
-    told = call("doctor", "--offline").out
+    output = call("doctor", "--offline").out
 
-    assert "labels of question_answer_similarity: are not calibrated" in told
-    assert "labels of answer_relevancy" not in told
+    assert "labels of question_answer_similarity: are not calibrated" in output
+    assert "labels of answer_relevancy" not in output

@@ -87,7 +87,7 @@ def url(database_url: str, tmp_path: Path, request: pytest.FixtureRequest) -> st
     return url
 
 
-def told(store: TrackingStore) -> dict[str, Any]:
+def visible_data(store: TrackingStore) -> dict[str, Any]:
     """Return everything that people can read in a database."""
     since = datetime.now(UTC) - timedelta(days=1)
     until = since + timedelta(days=2)
@@ -122,7 +122,7 @@ def test_import_restores_an_export_once(
     assert first.out == "exchanges read: 9, new: 9; new tasks: 9\n"
     assert again.out == home.out == "exchanges read: 9, new: 0; new tasks: 0\n"
     with closing(TrackingStore(url)) as other:
-        assert told(other) == told(full)
+        assert visible_data(other) == visible_data(full)
         assert [
             one.seen for one in other.trends.coverage() if one.scorer == "answer_relevancy" and one.route == "ask"
         ] == [10]
@@ -311,9 +311,9 @@ def test_import_does_not_change_existing_exchanges(store: TrackingStore) -> None
 
     assert store.transfer.restore_records([foreign]).tasks == 1
     (after,) = store.transfer.load_records(ExportSelection())
-    theirs = next(one for one in after.scores if one["scorer"] == "theirs")
+    imported = next(one for one in after.scores if one["scorer"] == "theirs")
     assert after.exchange == before.exchange
-    assert (theirs["explanation"], theirs["details"]) == (None, {"n": 1})
+    assert (imported["explanation"], imported["details"]) == (None, {"n": 1})
     assert {(one.service, one.route) for one in store.trends.coverage()} == {("shop", "ask")}
 
 

@@ -56,8 +56,8 @@ def test_html_report_escapes_hostile_text(call: Call, database: str) -> None:
     """Scripts, handlers and external images are text, and the page's policy forbids them."""
     page = call("report", "--format", "html", "--database", database).out
     assert "default-src 'none'" in page
-    for theirs in ("<script", "<img", 'onfocus="', "onload=alert(1)>", 'href="http'):
-        assert theirs not in page.replace("&lt;", ""), theirs
+    for markup in ("<script", "<img", 'onfocus="', "onload=alert(1)>", 'href="http'):
+        assert markup not in page.replace("&lt;", ""), markup
     assert "&lt;script&gt;" in page
 
 

@@ -56,9 +56,9 @@ def test_commented_examples_are_valid(call: Call, bare: Path, monkeypatch: pytes
 
 def test_next_steps_are_shown(call: Call) -> None:
     """The output names the next two commands."""
-    said = call("init").out
+    output = call("init").out
 
-    assert [line.split()[:2] for line in said.splitlines()[-2:]] == [["germane", "doctor"], ["germane", "serve"]]
+    assert [line.split()[:2] for line in output.splitlines()[-2:]] == [["germane", "doctor"], ["germane", "serve"]]
 
 
 def test_existing_file_is_not_overwritten(call: Call, bare: Path) -> None:

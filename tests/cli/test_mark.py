@@ -82,10 +82,10 @@ def test_invalid_markers_are_usage_errors(call: Call, store: TrackingStore, argu
 def test_marker_names_are_sanitized(call: Call, store: TrackingStore) -> None:
     """Whoever added the marker."""
     ended = call("mark", "v\x1b[31m\u202e1")
-    told = call("report", "--since", "mark", "--compare")
+    result = call("report", "--since", "mark", "--compare")
 
-    assert "\x1b" not in ended.out + told.out
-    assert "\u202e" not in ended.out + told.out
+    assert "\x1b" not in ended.out + result.out
+    assert "\u202e" not in ended.out + result.out
     assert store.trends.list_markers()[0].name == "v\x1b[31m\u202e1"
 
 

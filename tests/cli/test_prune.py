@@ -95,9 +95,9 @@ def test_invalid_ages_are_rejected(
 
 def test_user_data_is_deleted(call: Call, store: TrackingStore, scored: Scored) -> None:
     """The output lists what is not deleted."""
-    [theirs] = scored(store, [0.5], user="u1")
+    [exchange] = scored(store, [0.5], user="u1")
     [other] = scored(store, [0.5], user="u2")
-    store.labels.add_feedback([Feedback(id="1", exchange_id=theirs.id, score=1.0, created_at=ago(0))])
+    store.labels.add_feedback([Feedback(id="1", exchange_id=exchange.id, score=1.0, created_at=ago(0))])
 
     ended = call("forget", "--user", "u1", "--yes")
 

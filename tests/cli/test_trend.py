@@ -196,7 +196,7 @@ def test_empty_trend_says_no_scores(call: Call, database: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "said"),
+    ("arguments", "code", "message"),
     [
         (("--bucket", "5s"), 2, "--bucket is too short"),
         (("--bucket", "x"), 2, "is not a duration"),
@@ -204,14 +204,14 @@ def test_empty_trend_says_no_scores(call: Call, database: str) -> None:
     ],
 )
 def test_invalid_trend_options_are_reported(
-    call: Call, store: TrackingStore, arguments: tuple[str, ...], code: int, said: str
+    call: Call, store: TrackingStore, arguments: tuple[str, ...], code: int, message: str
 ) -> None:
     """With the usual exit codes, and without a traceback."""
     write(store, [0.9])
 
     ended = call("trend", *arguments)
 
-    assert (ended.code, said in ended.err) == (code, True)
+    assert (ended.code, message in ended.err) == (code, True)
 
 
 def test_captured_names_are_sanitized(call: Call, store: TrackingStore) -> None:
@@ -238,14 +238,14 @@ def test_drawing_depends_on_the_terminal(
     """A UTF-8 terminal gets lines and colors. NO_COLOR, dumb terminals and other encodings get ASCII."""
     write(store, [0.9] * 25)
     usual = {"GERMANE_DATABASE": database, "TERM": "xterm", "PYTHONIOENCODING": "utf-8", "COLUMNS": "80"}
-    ours, theirs = pty.openpty()
+    ours, follower = pty.openpty()
     with open(ours, "rb", buffering=0) as screen:  # noqa: PTH123 - a descriptor
         ended = subprocess.Popen(
             [sys.executable, "-m", "germane", "trend", "--bucket", "1d"],
             env={**environment, **usual, **variables},
-            stdout=theirs,
+            stdout=follower,
         )
-        os.close(theirs)
+        os.close(follower)
         shown = _all(screen)
         assert ended.wait(60) == 0
 

@@ -100,8 +100,8 @@ def test_drain_scores_the_backlog(call: Call, judge: FakeJudge, store: TrackingS
 
     assert (ended.code, ended.out) == (0, "")
     models = "fake-judge and fake-embedder"
-    said = f"germane worker: scorers answer_relevancy with {models}, 4 concurrent requests, database {store.name}\n"
-    assert ended.err == said
+    expected = f"germane worker: scorers answer_relevancy with {models}, 4 concurrent requests, database {store.name}\n"
+    assert ended.err == expected
     assert states(store) == (25, 0, 0)
     assert not store.queue.load_outstanding()
 

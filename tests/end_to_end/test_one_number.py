@@ -313,16 +313,16 @@ def _compare_corrected(views: Views) -> None:
     _same(views.trend(), found)
     for prefix in ("germane_", "germane_service_"):
         _same(_gauged(gauges, prefix, {"window": "24h", "newest": "true"}), found)
-    said = f"corrected (r={found['correlation']:.2f})"
+    correction = f"corrected (r={found['correlation']:.2f})"
     for address, tile in (("/", "Relevancy, 24 h"), ("/r/ask?window=24h", "Answer relevancy")):
         shown = views.tiles(address)[tile]
         assert shown.startswith(
             f"{format_number(found['mean'])} 95 % interval {format_interval(tuple(found['interval']))}, n={n}"
         )
-        assert shown.endswith(said)
+        assert shown.endswith(correction)
     for format_ in ("text", "markdown", "html"):
         text = views.report("--format", format_).replace("\\", "")
-        assert said in text
+        assert correction in text
         assert "The SQL view answers contains the scores without this correction" in text
 
 

@@ -260,12 +260,14 @@ def test_other_databases_are_rejected_unchanged() -> None:
     assert Path("other.db").read_bytes() == before
 
 
-@pytest.mark.parametrize(("path", "said"), [("rows.csv", "is not a score cache"), ("absent/a.db", "cannot be opened")])
-def test_other_files_are_rejected(path: str, said: str) -> None:
+@pytest.mark.parametrize(
+    ("path", "message"), [("rows.csv", "is not a score cache"), ("absent/a.db", "cannot be opened")]
+)
+def test_other_files_are_rejected(path: str, message: str) -> None:
     """Before any request is sent."""
     Path("rows.csv").write_text("question,answer\n" * 100)
 
-    with pytest.raises(UsageError, match=f"the cache {path} {said}"):
+    with pytest.raises(UsageError, match=f"the cache {path} {message}"):
         ScoreCache(path)
 
 

@@ -89,7 +89,7 @@ def test_parquet_is_read(bare: Path, numeric: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "said"),
+    ("name", "content", "message"),
     [
         ("a.jsonl", f"{LINE}\n{{'question'}}", "^a.jsonl, line 2 is not JSON: .* at column 2; expected one"),
         ("a.jsonl", f"{LINE}\n[1, 2]", "^a.jsonl, line 2 is a list, not a mapping"),
@@ -112,9 +112,9 @@ def test_parquet_is_read(bare: Path, numeric: Any) -> None:
         ("a.txt", LINE, "^a.txt has none of the suffixes .jsonl, .ndjson, .json, .csv, .tsv, .parquet"),
     ],
 )  # fmt: skip
-def test_errors_name_file_line_and_fix(file: File, numeric: Any, name: str, content: str | bytes, said: str) -> None:
+def test_errors_name_file_line_and_fix(file: File, numeric: Any, name: str, content: str | bytes, message: str) -> None:
     """Before any row is scored."""
-    with pytest.raises(UsageError, match=said):
+    with pytest.raises(UsageError, match=message):
         read(file(name, content), numeric)
     assert numeric.seen == []
 

@@ -148,7 +148,7 @@ def test_different_fingerprints_are_not_averaged() -> None:
 
 
 @pytest.mark.parametrize(
-    ("answers", "least", "passed", "broken", "said"),
+    ("answers", "least", "passed", "broken", "expected"),
     [
         (["0.8"] * 20, 0.75, True, False, "mean 0.800 (n=20, 95 % interval 0.667 to 0.832) is at least 0.75, which"),
         (["0.7"] * 20, 0.7, True, False, "is at least 0.7"),  # although their sum divided by 20 is slightly less
@@ -159,13 +159,13 @@ def test_different_fingerprints_are_not_averaged() -> None:
     ],
 )
 def test_means_are_checked_from_20_scores(
-    evaluated: Evaluated, answers: list[object], least: float, passed: bool, broken: bool, said: str
+    evaluated: Evaluated, answers: list[object], least: float, passed: bool, broken: bool, expected: str
 ) -> None:
     """A mean below the threshold fails, regardless of its interval."""
     check = evaluated(answers).check(min_mean=least)
 
     assert (check.passed, check.failed) == (passed, broken)
-    assert said in str(check)
+    assert expected in str(check)
 
 
 def test_coverage_is_checked_independently(evaluated: Evaluated) -> None:

@@ -115,7 +115,7 @@ def test_contexts_can_be_texts_or_objects(numeric: Any, cell: Any, contexts: tup
 
 
 @pytest.mark.parametrize(
-    ("row", "said"),
+    ("row", "message"),
     [
         ({**ROW, "answer": ["a", "b"]}, "row 0 has a list as its answer, not text: name the column"),
         ({**ROW, "contexts": [{"title": "x"}]}, "row 0 has a context that is an object without text, content or"),
@@ -123,9 +123,9 @@ def test_contexts_can_be_texts_or_objects(numeric: Any, cell: Any, contexts: tup
         ({"user_input": TALK}, "row 0 has no column answer or response"),
     ],
 )
-def test_errors_name_the_row_and_the_cause(numeric: Any, row: Any, said: str) -> None:
+def test_errors_name_the_row_and_the_cause(numeric: Any, row: Any, message: str) -> None:
     """Invalid rows are not interpreted as something else."""
-    with pytest.raises(UsageError, match=said):
+    with pytest.raises(UsageError, match=message):
         read(row, numeric)
 
 

@@ -212,9 +212,9 @@ def test_inverse_probabilities_estimate_the_number_of_exchanges(process: Any, ne
     later(one, hours=1)
     one.run()
 
-    told = one.decisions().values()
-    picked = [probability for reason, probability in told if reason in PICKED]
-    assert all(0 < probability <= 1 for _, probability in told)
+    sampled = one.decisions().values()
+    picked = [probability for reason, probability in sampled if reason in PICKED]
+    assert all(0 < probability <= 1 for _, probability in sampled)
     assert all(one.decisions()[exchange.trace_id][1] <= 0.5 for exchange in kept)
     assert sum(1 / probability for probability in picked) == pytest.approx(1200, rel=0.2)
 
@@ -404,8 +404,8 @@ def test_suspicious_exchanges_are_selected_more_often(process: Any, new_exchange
     later(one, hours=1)
     one.run()
 
-    told = one.decisions()
-    shares = [sum(told[each.trace_id][1] for each in some) / len(some) for some in (bad, good)]
+    selected = one.decisions()
+    shares = [sum(selected[each.trace_id][1] for each in some) / len(some) for some in (bad, good)]
     assert shares[0] > 2 * shares[1]
     assert one.reasons()["suspicion"] > 10
 

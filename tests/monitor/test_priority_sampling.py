@@ -79,11 +79,11 @@ def test_the_sample_size_is_exact(rows: list[Any], count: int) -> None:
 
     assert len(set(sample.selected.tolist())) == len(sample.components) == min(count, len(rows))
     assert np.all((sample.probabilities > 0) & (sample.probabilities <= 1))
-    told = sample.mixture.probabilities(routes, proxies)
-    assert np.array_equal(told[sample.selected], sample.probabilities)
-    assert np.all((told > 0) & (told <= 1))
+    reproduced = sample.mixture.probabilities(routes, proxies)
+    assert np.array_equal(reproduced[sample.selected], sample.probabilities)
+    assert np.all((reproduced > 0) & (reproduced <= 1))
     if count >= len(rows):
-        assert np.all(told == 1)
+        assert np.all(reproduced == 1)
 
 
 @given(rows=candidates, count=st.integers(1, 70), seed=st.integers(0, 99))

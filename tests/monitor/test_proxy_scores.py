@@ -330,8 +330,8 @@ class TestAvailability:
             scorer_set = build_scorers(wanted)
             assert build_proxy_scorer(wanted, scorer_set.scorers, installed=lambda: False) is None
             asyncio.run(scorer_set.aclose())
-        [told] = [one.getMessage() for one in caplog.records if one.name == "germane.monitor"]
-        assert "pip install 'germane[local]'" in told
+        [message] = [one.getMessage() for one in caplog.records if one.name == "germane.monitor"]
+        assert "pip install 'germane[local]'" in message
 
 
 def _renamed(exchange: Exchange) -> Exchange:

@@ -184,10 +184,10 @@ def test_an_exceeded_maximum_size_is_logged_once(
     asyncio.run(twice(job))
     job.close()
 
-    told = [record.getMessage() for record in caplog.records]
-    assert len(told) == 2
-    assert told[0].endswith("and the rest is too recent to delete")
-    assert told[1] == "the database is within retention.max_size again"
+    messages = [record.getMessage() for record in caplog.records]
+    assert len(messages) == 2
+    assert messages[0].endswith("and the rest is too recent to delete")
+    assert messages[1] == "the database is within retention.max_size again"
     assert has_text(store) == [True]
 
 

@@ -250,10 +250,10 @@ def test_an_alert_callback_may_stop_the_monitor(
     store: TrackingStore, start: Start, settings: Callable[..., Settings], new_exchange: Any, until: Until
 ) -> None:
     """Stopping from the background thread itself does not deadlock."""
-    told: list[bool] = []
+    stopped: list[bool] = []
 
     async def stop(alert: Any) -> None:
-        told.append(monitor.stop(1))
+        stopped.append(monitor.stop(1))
 
     store.exchanges.add([new_exchange() for _ in range(3)])
     rules = [{"scorer": "slow", "threshold": 0.9, "min_samples": 3, "window": 60}]
@@ -261,7 +261,7 @@ def test_an_alert_callback_may_stop_the_monitor(
 
     until(lambda: not monitor.status().running)
 
-    assert told == [False]
+    assert stopped == [False]
 
 
 def test_a_monitor_can_be_restarted(

@@ -184,11 +184,11 @@ def test_alerts_reach_the_callback(judge: FakeJudge, database: str, kind: str) -
     """`on_alert` may be a function or a coroutine function."""
     judge.questions = lambda answer: ["Is the moon made of cheese?"]
     alerts: list[Alert] = []
-    told = threading.Event()
+    notified = threading.Event()
 
     def tell(alert: Alert) -> None:
         alerts.append(alert)
-        told.set()
+        notified.set()
 
     async def tell_later(alert: Alert) -> None:
         await asyncio.sleep(0)
@@ -203,7 +203,7 @@ def test_alerts_reach_the_callback(judge: FakeJudge, database: str, kind: str) -
     )
     ask_all(8)
 
-    assert told.wait(60)
+    assert notified.wait(60)
     assert alerts[0].current is not None
     assert (alerts[0].state, alerts[0].route, alerts[0].current.n >= 5) == ("firing", "ask", True)
 

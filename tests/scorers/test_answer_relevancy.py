@@ -254,10 +254,10 @@ def test_hostile_answers_are_treated_as_data(bench: Any, exchange: Make, answer:
     (score,) = bench.score(exchange(answer=answer))
 
     assert score.state == "scored"
-    told = bench.fake.chat_requests[0].body["messages"][-1]["content"]
-    fence = told.splitlines()[0].removeprefix("<answer-").removesuffix(">")
+    prompt = bench.fake.chat_requests[0].body["messages"][-1]["content"]
+    fence = prompt.splitlines()[0].removeprefix("<answer-").removesuffix(">")
     assert len(fence) == 8
-    assert told.count(f"</answer-{fence}>") == 1
+    assert prompt.count(f"</answer-{fence}>") == 1
     json.dumps(score.details).encode()
 
 

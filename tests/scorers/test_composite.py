@@ -119,10 +119,10 @@ def test_final_failures_do_not_postpone_the_score() -> None:
 
 def test_usage_of_parts_is_summed() -> None:
     """The sum is None if no usage is known; each judge is named once."""
-    told = part(0.5, judge="j", input_tokens=10, output_tokens=2, cost=0.25)
+    reported = part(0.5, judge="j", input_tokens=10, output_tokens=2, cost=0.25)
     other = part(0.5, judge="j", embedder="e", input_tokens=5)
 
-    assert combined_usage([told, other, part(0.5)]) == {
+    assert combined_usage([reported, other, part(0.5)]) == {
         "judge": "j", "embedder": "e", "input_tokens": 15, "output_tokens": 2, "cost": 0.25,
     }  # fmt: skip
     assert combined_usage([part(0.5)])["input_tokens"] is None

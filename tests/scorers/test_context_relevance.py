@@ -65,12 +65,12 @@ def test_the_plain_mean_can_be_chosen(exchange: Make, judged: Any) -> None:
 def test_better_contexts_and_better_orders_score_higher(exchange: Make, judged: Any) -> None:
     """The judge rates each chunk separately."""
 
-    def said(request: Any) -> dict[str, Any]:
+    def reply_to(request: Any) -> dict[str, Any]:
         shown = request.text.split("Passage ")[1:]
         return ratings(*(5 if "Rossum" in each or "1991" in each else 1 for each in shown))
 
     good, mixed, late, poor = judged(
-        NAME, said,
+        NAME, reply_to,
         exchange(PYTHON, None, CREATED, RELEASED), exchange(PYTHON, None, CREATED, SNAKES),
         exchange(PYTHON, None, SNAKES, CREATED), exchange(PYTHON, None, SNAKES, COFFEE),
     )  # fmt: skip
@@ -150,11 +150,11 @@ def test_digits_and_expected_ratings_have_different_fingerprints(exchange: Make,
     fake.first_token = {"4": 1.0}
     one, two = exchange(PYTHON, None, CREATED), exchange(PYTHON, None, CREATED, SNAKES)
 
-    def said(request: Any) -> dict[str, Any] | None:
+    def reply_to(request: Any) -> dict[str, Any] | None:
         return None if request.is_single_token else ratings(*[4] * request.text.count("Passage "))
 
-    expected, listed = judged(NAME, said, one, two)
-    plain, _ = judged(NAME, said, one, two, logprobs=False)
+    expected, listed = judged(NAME, reply_to, one, two)
+    plain, _ = judged(NAME, reply_to, one, two, logprobs=False)
 
     assert expected.fingerprint != listed.fingerprint
     assert plain.details["reading"] == "list parsed"
@@ -198,10 +198,10 @@ def test_each_rating_of_a_list_is_the_expected_rating(exchange: Make, score: Any
 
 def test_a_list_without_usable_log_probabilities_is_parsed_from_the_text(exchange: Make, score: Any) -> None:
     """It has a different fingerprint."""
-    told, vague = TellingJudge({"4": 1.0}, {"2": 1.0}), TellingJudge({"4": 0.2}, {"2": 0.1})
+    certain, vague = TellingJudge({"4": 1.0}, {"2": 1.0}), TellingJudge({"4": 0.2}, {"2": 0.1})
     asked = exchange(PYTHON, None, CREATED, SNAKES)
 
-    (first,), (second,) = score(ContextRelevance(told), asked), score(ContextRelevance(vague), asked)
+    (first,), (second,) = score(ContextRelevance(certain), asked), score(ContextRelevance(vague), asked)
 
     assert first.value == second.value
     assert (first.details["reading"], second.details["reading"]) == ("list expected", "list parsed")
@@ -212,7 +212,7 @@ def test_a_list_without_usable_log_probabilities_is_parsed_from_the_text(exchang
 
 
 @pytest.mark.parametrize(
-    ("said", "reason"),
+    ("reply", "reason"),
     [
         (ratings(5), UnscoredReason.UNPARSABLE),
         (ratings(5, 4, 3), UnscoredReason.UNPARSABLE),
@@ -227,13 +227,13 @@ def test_a_list_without_usable_log_probabilities_is_parsed_from_the_text(exchang
     ],
 )
 def test_an_unparsable_reply_is_requested_once_more(
-    exchange: Make, judged: Any, fake: FakeJudge, said: Any, reason: UnscoredReason
+    exchange: Make, judged: Any, fake: FakeJudge, reply: Any, reason: UnscoredReason
 ) -> None:
     """A good second reply counts. After a bad second reply there is no value."""
     asked = exchange(PYTHON, None, CREATED, SNAKES)
 
-    (recovered,) = judged(NAME, [said, ratings(5, 1)], asked)
-    (failed,) = judged(NAME, [said, said], asked)
+    (recovered,) = judged(NAME, [reply, ratings(5, 1)], asked)
+    (failed,) = judged(NAME, [reply, reply], asked)
 
     assert recovered.value == pytest.approx(1 / 1.9, abs=1e-9)
     assert recovered.details["requests"] == 2
@@ -241,10 +241,10 @@ def test_an_unparsable_reply_is_requested_once_more(
     assert len(fake.chat_requests) == 4
 
 
-@pytest.mark.parametrize("said", ['Sure: {"ratings": ["5", "1/5"]} - done', '{"ratings": ["five", 1.0]}'])
-def test_ratings_are_parsed_from_prose_and_from_number_words(exchange: Make, judged: Any, said: str) -> None:
+@pytest.mark.parametrize("reply", ['Sure: {"ratings": ["5", "1/5"]} - done', '{"ratings": ["five", 1.0]}'])
+def test_ratings_are_parsed_from_prose_and_from_number_words(exchange: Make, judged: Any, reply: str) -> None:
     """The form is lenient, the meaning is strict."""
-    (score,) = judged(NAME, [said], exchange(PYTHON, None, CREATED, SNAKES))
+    (score,) = judged(NAME, [reply], exchange(PYTHON, None, CREATED, SNAKES))
 
     assert score.details["chunks"] == [1.0, 0.0]
 

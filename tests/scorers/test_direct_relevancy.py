@@ -57,12 +57,12 @@ def test_without_log_probabilities_the_generated_digit_counts(direct: Any, excha
 
 def test_digits_and_expected_ratings_have_different_fingerprints(direct: Any) -> None:
     """Their values are not comparable."""
-    (told,) = direct.score()
+    (expected,) = direct.score()
     direct.fake.first_token = None
     direct.fake.replies = lambda request: "5"
     (parsed,) = direct.score()
 
-    assert told.fingerprint != parsed.fingerprint
+    assert expected.fingerprint != parsed.fingerprint
 
 
 def test_a_reasoning_judge_gets_a_longer_token_limit(direct: Any, exchange: Make) -> None:
@@ -82,10 +82,10 @@ def test_a_server_can_stop_returning_log_probabilities(direct: Any, exchange: Ma
     direct.fake.first_token = lambda request: {"4": 1.0} if len(direct.fake.chat_requests) == 1 else None
     direct.fake.replies = lambda request: "4"
 
-    told, parsed, by_rule = direct.score(exchange(), exchange(), exchange(answer=ASKED))
+    expected, parsed, by_rule = direct.score(exchange(), exchange(), exchange(answer=ASKED))
 
-    assert [score.details.get("rated") for score in (told, parsed)] == ["expected", "parsed"]
-    assert told.fingerprint != parsed.fingerprint == by_rule.fingerprint
+    assert [score.details.get("rated") for score in (expected, parsed)] == ["expected", "parsed"]
+    assert expected.fingerprint != parsed.fingerprint == by_rule.fingerprint
     assert len(direct.fake.chat_requests) == 2
 
 
@@ -140,12 +140,12 @@ def test_an_unparsable_rating_is_requested_once_more(direct: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "reason"), [("It is rather good.", UnscoredReason.UNPARSABLE), ("Rating: 9", UnscoredReason.OUT_OF_RANGE)]
+    ("reply", "reason"), [("It is rather good.", UnscoredReason.UNPARSABLE), ("Rating: 9", UnscoredReason.OUT_OF_RANGE)]
 )
-def test_two_replies_without_a_rating_give_no_value(direct: Any, said: str, reason: UnscoredReason) -> None:
+def test_two_replies_without_a_rating_give_no_value(direct: Any, reply: str, reason: UnscoredReason) -> None:
     """Two requests, a reason, no value."""
     direct.options["logprobs"] = False
-    direct.fake.replies = lambda request: said
+    direct.fake.replies = lambda request: reply
 
     (score,) = direct.score()
 

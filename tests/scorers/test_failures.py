@@ -202,7 +202,7 @@ def test_a_valid_second_json_reply_counts(fake: FakeJudge, exchange: Any, kind: 
 
 
 @pytest.mark.parametrize(
-    "said",
+    "reply",
     [
         {"rating": "four", "parts": [0, 1]},
         {"rating": "4/5", "parts": ["0.5", "100%"]},
@@ -210,9 +210,9 @@ def test_a_valid_second_json_reply_counts(fake: FakeJudge, exchange: Any, kind: 
         '<think>{"rating": 1, "parts": [0, 0]}</think>{"rating": 4, "parts": [0.5, 1]}',
     ],
 )
-def test_equivalent_json_forms_are_accepted(fake: FakeJudge, exchange: Any, said: Any) -> None:
+def test_equivalent_json_forms_are_accepted(fake: FakeJudge, exchange: Any, reply: Any) -> None:
     """Numbers as words or strings, prose around the JSON, and reasoning before it."""
-    fake.replies = lambda _: said
+    fake.replies = lambda _: reply
 
     score = rate(fake, exchange())
 
@@ -235,10 +235,10 @@ def test_prose_around_json_is_accepted(fake: FakeJudge, exchange: Any) -> None:
     assert len(fake.chat_requests) == 1
 
 
-@pytest.mark.parametrize("said", ["Certainly.", "The ferry leaves from pier four.", '{"verdict": 7}', "?!"])
-def test_replies_without_a_question_give_no_relevancy(bench: Any, said: str) -> None:
+@pytest.mark.parametrize("reply", ["Certainly.", "The ferry leaves from pier four.", '{"verdict": 7}', "?!"])
+def test_replies_without_a_question_give_no_relevancy(bench: Any, reply: str) -> None:
     """Other content does not matter, and nothing is embedded."""
-    bench.fake.replies = lambda _: said
+    bench.fake.replies = lambda _: reply
 
     (score,) = bench.score()
 

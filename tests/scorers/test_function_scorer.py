@@ -34,8 +34,8 @@ def custom() -> Iterator[Callable[..., FunctionScorer]]:
     """Return a function that creates a scorer from a function. The scorer's threads end with the test."""
     made: list[FunctionScorer] = []
 
-    def make(function: Callable[..., Any], **said: Any) -> FunctionScorer:
-        made.append(FunctionScorer(build_declaration(function, name="own", **said)))
+    def make(function: Callable[..., Any], **options: Any) -> FunctionScorer:
+        made.append(FunctionScorer(build_declaration(function, name="own", **options)))
         return made[-1]
 
     yield make
@@ -239,8 +239,8 @@ def test_any_callable_can_be_a_scorer(exchange: Make, score: Any, custom: Any, f
 def test_the_fingerprint_covers_the_declaration() -> None:
     """Name, version, qualified name, range and requirements. Update this line if one changes on purpose."""
 
-    def made(**said: Any) -> str:
-        return FunctionScorer(build_declaration(as_coroutine, **{"name": "own"} | said)).fingerprint
+    def made(**options: Any) -> str:
+        return FunctionScorer(build_declaration(as_coroutine, **{"name": "own"} | options)).fingerprint
 
     assert made() == made(requires=("answer", "question")) == "d5f72e51464a"
     others = [made(name="other"), made(version="2"), made(range=(-1, 1)), made(requires={"answer"})]
@@ -253,7 +253,7 @@ def declare_nothing(exchange: Exchange) -> float:
 
 
 @pytest.mark.parametrize(
-    ("function", "said", "message"),
+    ("function", "options", "message"),
     [
         (3, {}, "3 is not a function of an exchange"),
         (Tone, {}, "is not a function of an exchange"),
@@ -273,10 +273,10 @@ def declare_nothing(exchange: Exchange) -> float:
         (declare_nothing, {"range": "01"}, "two numbers"),
     ],
 )
-def test_invalid_functions_and_options_are_rejected_by_the_decorator(function: Any, said: Any, message: str) -> None:
+def test_invalid_functions_and_options_are_rejected_by_the_decorator(function: Any, options: Any, message: str) -> None:
     """The error is raised at the declaration, not later in the background."""
     with pytest.raises(UsageError, match=message):
-        germane.scorer(**{"name": "own"} | said)(function)
+        germane.scorer(**{"name": "own"} | options)(function)
 
 
 def test_a_name_can_be_declared_only_once() -> None:

@@ -120,11 +120,11 @@ def test_retry_after_can_be_a_date(fake: FakeJudge) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "pause"), [("soon", None), ("-3", 0), ("nan", 0), ("1e400", 86_400), ("99999999", 86_400)]
+    ("header", "pause"), [("soon", None), ("-3", 0), ("nan", 0), ("1e400", 86_400), ("99999999", 86_400)]
 )
-def test_an_invalid_retry_delay_is_ignored(fake: FakeJudge, said: str, pause: float | None) -> None:
+def test_an_invalid_retry_delay_is_ignored(fake: FakeJudge, header: str, pause: float | None) -> None:
     """Valid delays are limited to one day."""
-    fake.outage = Fault("status", status=429, retry_after=said)
+    fake.outage = Fault("status", status=429, retry_after=header)
 
     assert failure(fake, retries=0).retry_after == pause
 

@@ -191,12 +191,12 @@ EXAMPLES = {
 @pytest.mark.parametrize(("question", "better", "worse"), EXAMPLES.values(), ids=EXAMPLES.keys())
 def test_the_better_answer_scores_higher(compared: Any, exchange: Make, question: str, better: Any, worse: Any) -> None:
     """Complete before partial, and on topic before off topic."""
-    said = dict([better, worse])
+    ratings = dict([better, worse])
     asked: list[str] = []
 
     def replies(request: JudgeRequest) -> dict[str, Any] | None:
         if "similarities" in request.text:
-            return {"similarities": said[asked[-1]]}
+            return {"similarities": ratings[asked[-1]]}
         asked.append(request.answer)
         return None
 

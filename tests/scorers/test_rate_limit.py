@@ -126,10 +126,10 @@ def test_cost_is_reserved_from_estimates_and_settled_from_counts() -> None:
 @pytest.mark.parametrize("count", [10**9, 10**400, -1, True, 1.5, "12", None])
 def test_impossible_token_counts_are_ignored(count: object) -> None:
     """One such reply of a broken gateway would use up a token budget or block a limit forever."""
-    told = SimpleNamespace(prompt_tokens=count, completion_tokens=5)
+    reported = SimpleNamespace(prompt_tokens=count, completion_tokens=5)
     choice = SimpleNamespace(message=SimpleNamespace(content="yes"))
 
-    reply = parse_reply(SimpleNamespace(choices=[choice], usage=told))
+    reply = parse_reply(SimpleNamespace(choices=[choice], usage=reported))
     assert (reply.input_tokens, reply.output_tokens) == (None, 5)
 
 

@@ -141,7 +141,7 @@ def test_a_result_that_is_not_a_score_is_a_scorer_error(exchange: Make, score: A
 
 
 @pytest.mark.parametrize(
-    ("field", "given", "said"),
+    ("field", "given", "problem"),
     [
         ("label", 3, "label is a int"),
         ("explanation", b"x", "explanation is a bytes"),
@@ -154,12 +154,12 @@ def test_a_result_that_is_not_a_score_is_a_scorer_error(exchange: Make, score: A
     ],
 )
 def test_a_score_with_a_field_of_the_wrong_type_is_a_scorer_error(
-    exchange: Make, score: Any, field: str, given: Any, said: str
+    exchange: Make, score: Any, field: str, given: Any, problem: str
 ) -> None:
     """Scorers may be unchecked by a type checker. Such a field must not end the loop or lose a paid report."""
     (result,) = score(Own(own_score(0.5, **{field: given})), exchange())
 
-    assert (result.reason, result.explanation) == (UnscoredReason.SCORER_ERROR, f"it returned a score whose {said}")
+    assert (result.reason, result.explanation) == (UnscoredReason.SCORER_ERROR, f"it returned a score whose {problem}")
 
 
 def test_an_unknown_reason_is_a_scorer_error(exchange: Make, score: Any) -> None:

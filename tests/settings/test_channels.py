@@ -45,7 +45,7 @@ def test_a_secret_is_read_at_each_use(bare: Path, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize(
-    ("reference", "said"),
+    ("reference", "message"),
     [
         ("env:NOWHERE", "the environment variable NOWHERE is not set"),
         ("file:/nowhere", "the file /nowhere does not exist"),
@@ -54,14 +54,14 @@ def test_a_secret_is_read_at_each_use(bare: Path, monkeypatch: pytest.MonkeyPatc
     ],
 )
 def test_a_missing_channel_secret_does_not_prevent_startup(
-    monkeypatch: pytest.MonkeyPatch, reference: str, said: str
+    monkeypatch: pytest.MonkeyPatch, reference: str, message: str
 ) -> None:
     """Processes that send no alerts share the settings file with those that do. The error is raised when the secret is
     used."""
     monkeypatch.setenv("EMPTY", " \n")
     load_settings(channels={"oncall": {"type": "pagerduty", "routing_key": reference}})
 
-    with pytest.raises(SettingsError, match=f"^{said}$"):
+    with pytest.raises(SettingsError, match=f"^{message}$"):
         resolve_secret(reference)
 
 

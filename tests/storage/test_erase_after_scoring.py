@@ -40,8 +40,8 @@ def secret(make: Make) -> Callable[..., Exchange]:
     """A function that creates exchanges with one secret word in every text."""
 
     def full(minutes: float = 0, **given: Any) -> Exchange:
-        said = {"question": SECRET, "answer": SECRET, "error": SECRET}
-        return make(minutes, contexts=(Context(SECRET),), history=(Message("user", SECRET),), **said | given)
+        texts = {"question": SECRET, "answer": SECRET, "error": SECRET}
+        return make(minutes, contexts=(Context(SECRET),), history=(Message("user", SECRET),), **texts | given)
 
     return full
 

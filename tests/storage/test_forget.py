@@ -40,11 +40,11 @@ def owners(store: TrackingStore, table: str) -> list[str]:
 
 def test_all_data_of_a_user_is_deleted(store: TrackingStore, make: Make, clock: Any) -> None:
     """Exchanges, tasks, scores, and labels of and by the user are deleted. Counts and data of others stay."""
-    theirs, other, waiting = make(0, user="u1"), make(1, user="u2"), make(2, user="u1")
-    drawn(store, theirs, other)
+    deleted, other, waiting = make(0, user="u1"), make(1, user="u2"), make(2, user="u1")
+    drawn(store, deleted, other)
     store.queue.complete_tasks("me", claimed(store))
     drawn(store, waiting)
-    labels = {"1": (theirs.id, "u2"), "2": (other.id, "u1"), "3": (other.id, "u2"), "4": ("nowhere", "u1")}
+    labels = {"1": (deleted.id, "u2"), "2": (other.id, "u1"), "3": (other.id, "u2"), "4": ("nowhere", "u1")}
     store.labels.add_feedback(
         [
             Feedback(id=name, exchange_id=of, user=by, score=1.0, created_at=clock.now)

@@ -29,30 +29,30 @@ def runs(clock: Any, count: int) -> Sequence[JobRun]:
 
 def test_job_runs_round_trip_through_the_database(store: TrackingStore, clock: Any) -> None:
     """Times are exact to the millisecond, the error is sanitized, and the time of the next run is kept."""
-    told = runs(clock, 3)
-    beat(store, JobRuns(name="watch", every=2.0, runs=told), JobRuns(name="save", runs=told[:1]))
+    reported = runs(clock, 3)
+    beat(store, JobRuns(name="watch", every=2.0, runs=reported), JobRuns(name="save", runs=reported[:1]))
     save, watch = store.workers.list_job_runs()
 
     assert (watch.process, watch.name, watch.every) == ("a", "watch", 2.0)
-    assert watch.runs == (*told[:2], replace(told[2], problem="DatabaseUnreachable: away\ufffd"))
-    assert watch.next_at == told[2].started_at + timedelta(seconds=2)
-    assert (save.runs, save.next_at) == (told[:1], None)
+    assert watch.runs == (*reported[:2], replace(reported[2], problem="DatabaseUnreachable: away\ufffd"))
+    assert watch.next_at == reported[2].started_at + timedelta(seconds=2)
+    assert (save.runs, save.next_at) == (reported[:1], None)
 
 
 def test_at_most_fifty_runs_are_kept(store: TrackingStore, clock: Any) -> None:
     """The latest runs are kept."""
-    told = runs(clock, 120)
-    beat(store, JobRuns(name="watch", runs=told))
+    reported = runs(clock, 120)
+    beat(store, JobRuns(name="watch", runs=reported))
     [watch] = store.workers.list_job_runs()
 
-    assert [one.started_at for one in watch.runs] == [one.started_at for one in told[-50:]]
+    assert [one.started_at for one in watch.runs] == [one.started_at for one in reported[-50:]]
 
 
 def test_a_heartbeat_replaces_the_runs_of_its_jobs(store: TrackingStore, clock: Any) -> None:
     """Jobs that have not run since then keep their runs."""
-    told = runs(clock, 4)
-    beat(store, JobRuns(name="watch", runs=told[:1]), JobRuns(name="save", runs=told[:1]))
-    beat(store, JobRuns(name="watch", runs=told[:2]))
+    reported = runs(clock, 4)
+    beat(store, JobRuns(name="watch", runs=reported[:1]), JobRuns(name="save", runs=reported[:1]))
+    beat(store, JobRuns(name="watch", runs=reported[:2]))
 
     assert {one.name: len(one.runs) for one in store.workers.list_job_runs()} == {"watch": 2, "save": 1}
 

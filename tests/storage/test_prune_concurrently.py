@@ -85,8 +85,8 @@ class Crew:
                 store.exchanges.record_scores(
                     [RecordedScore(exchange_id=of, name=name, value=0.5, recorded_at=self.clock.now)]
                 )
-                said = {"score": 0.0, "comment": "said", "created_at": self.clock.now}
-                store.labels.add_feedback([Feedback(id=name, exchange_id=of, user="u1", **said)])
+                fields = {"score": 0.0, "comment": "said", "created_at": self.clock.now}
+                store.labels.add_feedback([Feedback(id=name, exchange_id=of, user="u1", **fields)])
 
     def prune(self, store: TrackingStore, _: random.Random) -> None:
         now = self.clock.now

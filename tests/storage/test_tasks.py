@@ -57,8 +57,8 @@ def test_claims_match_scorer_name_and_fingerprint(store: TrackingStore, sampled:
     assert [claim.exchange for claim in mine] == both
     assert [task.scorer for task in tasks_of(mine)] == ["relevancy"]
     assert store.queue.claim_tasks("a", {}, limit=9, lease=LEASE) == []
-    theirs = store.queue.claim_tasks("b", {"faithfulness": "f2"}, limit=9, lease=LEASE)
-    assert [claim.exchange for claim in theirs] == [*both, other]
+    other_claims = store.queue.claim_tasks("b", {"faithfulness": "f2"}, limit=9, lease=LEASE)
+    assert [claim.exchange for claim in other_claims] == [*both, other]
 
 
 def test_postponed_sibling_tasks_do_not_block_the_queue(

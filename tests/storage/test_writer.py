@@ -139,7 +139,7 @@ def test_stop_reports_drops_that_could_not_be_counted(
 
     assert not writer.stop(0.2)
 
-    assert any("2 dropped exchanges are missing in the counts of" in told for told in messages(caplog, logging.WARNING))
+    assert any("2 dropped exchanges are missing in the counts of" in line for line in messages(caplog, logging.WARNING))
 
 
 class ExchangesWithoutCounts(ExchangeStore):

@@ -187,5 +187,5 @@ def test_ten_times_the_queue_size_is_bounded_and_counted(
     assert store.trends.coverage() == [
         Coverage(service="shop", route="ask", scorer=name, **counts) for name in ("a", "b")
     ]
-    assert [level for level, told in messages(caplog) if "is full" in told] == ["WARNING"]
+    assert [level for level, message in messages(caplog) if "is full" in message] == ["WARNING"]
     assert writer.stop(LONG)

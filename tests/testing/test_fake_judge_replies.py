@@ -65,8 +65,8 @@ def response_format(schema: dict[str, Any]) -> dict[str, Any]:
 
 def test_reply_function_sets_the_reply(judge: FakeJudge) -> None:
     """A text is sent as it is, a mapping as JSON, a list choice by choice. None is the default reply."""
-    said: dict[str, Any] = {"a": "four", "b": {"rating": 4}, "c": ["x", "y"], "d": None}
-    judge.replies = lambda request: said[request.body["messages"][-1]["content"]]
+    scripted: dict[str, Any] = {"a": "four", "b": {"rating": 4}, "c": ["x", "y"], "d": None}
+    judge.replies = lambda request: scripted[request.body["messages"][-1]["content"]]
 
     assert contents(judge, "a", n=2) == ["four", "four"]
     assert json.loads(*contents(judge, "b")) == {"rating": 4}

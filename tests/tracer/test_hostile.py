@@ -241,8 +241,8 @@ def test_failed_chunks_are_reported_once(traced: Any, kind: str) -> None:
 
     asyncio.run(read(germane.observe(route="ask")(stream if kind == "generator" else stream_later)("Why?")))
 
-    said = traced.attributes()["germane.capture.error"]
-    assert said == "a chunk of ask: dict is not text: name the part that contains it with a selector"
+    problem = traced.attributes()["germane.capture.error"]
+    assert problem == "a chunk of ask: dict is not text: name the part that contains it with a selector"
 
 
 def broken(*_args: object) -> Any:

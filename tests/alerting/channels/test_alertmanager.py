@@ -28,10 +28,10 @@ def test_firing_alert_expires_after_four_intervals(receiver: Receiver) -> None:
     )
 
     (post,) = receiver.posts
-    (told,) = post.json
+    (alert,) = post.json
     check(post.json, ALERTMANAGER)
     assert post.path == "/api/v2/alerts"
-    assert told["labels"] == {
+    assert alert["labels"] == {
         "alertname": "germane_drop",
         "rule": "drop",
         "severity": "warning",
@@ -39,11 +39,11 @@ def test_firing_alert_expires_after_four_intervals(receiver: Receiver) -> None:
         "scorer": "answer_relevancy",
         "route": "docs",
     }
-    assert datetime.fromisoformat(told["startsAt"]) == NOON
-    assert datetime.fromisoformat(told["endsAt"]) == NOON + timedelta(minutes=10, seconds=4 * 90)
-    assert told["generatorURL"] == "https://germane.example.com/a1"
-    assert told["annotations"]["current"] == "0.610 (95 % CI 0.570 to 0.650, n = 120)"
-    assert told["annotations"]["worst_exchanges"] == "x1, x2"
+    assert datetime.fromisoformat(alert["startsAt"]) == NOON
+    assert datetime.fromisoformat(alert["endsAt"]) == NOON + timedelta(minutes=10, seconds=4 * 90)
+    assert alert["generatorURL"] == "https://germane.example.com/a1"
+    assert alert["annotations"]["current"] == "0.610 (95 % CI 0.570 to 0.650, n = 120)"
+    assert alert["annotations"]["worst_exchanges"] == "x1, x2"
 
 
 def test_labels_contain_no_changing_number(receiver: Receiver) -> None:
@@ -62,10 +62,10 @@ def test_resolved_alert_ends_when_it_resolved(receiver: Receiver) -> None:
     """This holds for every severity it may have had."""
     asyncio.run(alertmanager(receiver.url).send(a_message(over(an_alert(severity="critical")))))
 
-    told = receiver.posts[0].json
-    check(told, ALERTMANAGER)
-    assert {one["labels"]["severity"] for one in told} == {"critical", "warning"}
-    assert {datetime.fromisoformat(one["endsAt"]) for one in told} == {NOON + timedelta(hours=1)}
+    alerts = receiver.posts[0].json
+    check(alerts, ALERTMANAGER)
+    assert {one["labels"]["severity"] for one in alerts} == {"critical", "warning"}
+    assert {datetime.fromisoformat(one["endsAt"]) for one in alerts} == {NOON + timedelta(hours=1)}
 
 
 def test_escalation_resolves_the_previous_severity(receiver: Receiver) -> None:
@@ -81,9 +81,9 @@ def test_resend_posts_all_alerts_in_one_request(receiver: Receiver) -> None:
     other = over(an_alert(id="a2", key="k2", labels={"service": "shop", "route": "faq"}))
     asyncio.run(alertmanager(receiver.url).resend([an_alert(), other], alert_url_template=None))
 
-    told = receiver.posts[0].json
-    check(told, ALERTMANAGER)
-    assert [datetime.fromisoformat(one["endsAt"]) for one in told] == [
+    alerts = receiver.posts[0].json
+    check(alerts, ALERTMANAGER)
+    assert [datetime.fromisoformat(one["endsAt"]) for one in alerts] == [
         NOON + timedelta(minutes=14),
         NOON + timedelta(hours=1),
     ]
@@ -120,8 +120,8 @@ def test_hostile_text_is_sanitized(receiver: Receiver) -> None:
 
     for post in receiver.posts:
         check(post.json, ALERTMANAGER)
-    (told,) = receiver.posts[0].json
-    assert all(value.isprintable() for value in told["labels"].values())
+    (posted,) = receiver.posts[0].json
+    assert all(value.isprintable() for value in posted["labels"].values())
     assert "attributes_tenant" in receiver.posts[1].json[0]["labels"]
 
 

@@ -40,9 +40,9 @@ Start = Callable[..., Monitor]
 def tell(store: TrackingStore, *alerts: Alert, channel: str = "hook", **given: Any) -> Notification:
     """Write a notification, as the evaluator does."""
     values: dict[str, Any] = {"id": uuid4().hex, "idempotency_key": uuid4().hex, "created_at": datetime.now(UTC)}
-    told = alerts or (an_alert(),)
-    what = "resolved" if told[0].state == "resolved" else "firing"
-    notification = Notification(channel=channel, alerts=told, event_ids=(), **{"type": what, **values, **given})
+    included = alerts or (an_alert(),)
+    what = "resolved" if included[0].state == "resolved" else "firing"
+    notification = Notification(channel=channel, alerts=included, event_ids=(), **{"type": what, **values, **given})
     assert store.alerts.commit(AlertTransaction(notifications=[notification]))
     return notification
 
@@ -85,8 +85,8 @@ def monitor(start: Start, settings: Callable[..., Settings]) -> Callable[..., Mo
 
     def monitor(store: TrackingStore, channels: Mapping[str, Any] | None = None, **given: Any) -> Monitor:
         off = [{"type": kind, "enabled": False} for kind in ("drop", "no_data", "scorer_error", "budget_exhausted")]
-        told = settings(**{"rules": off, "channels": channels or {}} | given.pop("settings", {}))
-        return start(store, settings=told, **given)
+        configured = settings(**{"rules": off, "channels": channels or {}} | given.pop("settings", {}))
+        return start(store, settings=configured, **given)
 
     return monitor
 
@@ -124,14 +124,14 @@ def test_queued_notification_is_sent_and_recorded(
     """Once, with the status of the response."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("URL", receiver.url)
-        told = tell(store)
+        queued = tell(store)
         monitor(store, {"hook": {"type": "webhook", "url": "env:URL"}})
 
         until(lambda: store.notifications.search(status="sent"))
 
     (posted,) = store.notifications.search()
     assert (posted.status, posted.http_status, posted.error) == ("sent", 200, None)
-    assert receiver.keys == [told.idempotency_key]
+    assert receiver.keys == [queued.idempotency_key]
 
 
 def test_failed_delivery_is_retried_with_the_same_key(
@@ -139,13 +139,13 @@ def test_failed_delivery_is_retried_with_the_same_key(
 ) -> None:
     """After a 500, a 429 and a closed connection it succeeds."""
     receiver.answers = [Answer(500), Answer(429, {"Retry-After": "0"}), Answer(0)]
-    told = tell(store)
+    queued = tell(store)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("URL", receiver.url)
         channel = Webhook(settings_of.WebhookSettings(type="webhook", url="env:URL"))
         delivered(desk, {"hook": channel}, lambda one: looking(one, lambda: len(receiver.posts) == 4))
 
-    assert receiver.keys == [told.idempotency_key] * 4
+    assert receiver.keys == [queued.idempotency_key] * 4
     assert len({post.body for post in receiver.posts}) == 1
 
 
@@ -175,10 +175,10 @@ def test_retry_does_not_wait_for_the_next_poll(store: TrackingStore, desk: Deliv
         while not channel.got:  # noqa: ASYNC110 - there is no event to wait for
             await asyncio.sleep(0.01)
 
-    told = tell(store)
+    queued = tell(store)
     delivered(desk, {"hook": channel}, work)
 
-    assert channel.tries == [told.idempotency_key] * 2
+    assert channel.tries == [queued.idempotency_key] * 2
 
 
 def test_rejected_notification_is_undelivered_and_logged_once(
@@ -342,12 +342,12 @@ def test_interrupted_delivery_is_due_immediately(
             await asyncio.Event().wait()
             return 0
 
-    channel, told = Hangs(), tell(store)
+    channel, queued = Hangs(), tell(store)
     delivered(desk, {"hook": channel}, lambda one: looking(one, lambda: channel.tries))
 
     taken = other_store.notifications.claim("hook", "next", lease=timedelta(seconds=9))
     assert taken is not None
-    assert taken.idempotency_key == told.idempotency_key
+    assert taken.idempotency_key == queued.idempotency_key
 
 
 class Forgets(Kept):
@@ -537,9 +537,9 @@ def test_slow_callback_does_not_delay_the_webhook(
 ) -> None:  # fmt: skip
     """In a complete monitor; evaluations continue meanwhile."""
     monkeypatch.setenv("URL", receiver.url)
-    told = settings(channels={"hook": {"type": "webhook", "url": "env:URL"}})
+    configured = settings(channels={"hook": {"type": "webhook", "url": "env:URL"}})
     tell(store), tell(store, channel="callback")
-    running = start(store, settings=told, channels={"callback": Callback(lambda alert: hold.wait(30))})
+    running = start(store, settings=configured, channels={"callback": Callback(lambda alert: hold.wait(30))})
 
     until(lambda: receiver.posts)
     before = running.status().jobs["evaluate"].last_run

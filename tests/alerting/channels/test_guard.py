@@ -67,10 +67,10 @@ def refusal(url: str, *found: str, allow: Sequence[str] = ()) -> DeliveryError:
 )  # fmt: skip
 def test_non_public_addresses_are_blocked(address: str) -> None:
     """Private, loopback, link-local, metadata, CGNAT, NAT64, 6to4, Teredo, multicast, unspecified, mapped."""
-    told = refusal("https://example.com/x", address)
+    error = refusal("https://example.com/x", address)
 
-    assert not told.retryable
-    assert address not in str(told)
+    assert not error.retryable
+    assert address not in str(error)
 
 
 @pytest.mark.parametrize("address", [PUBLIC, "1.1.1.1", "2606:2800:220:1:248:1893:25c8:1946", "2a00:1450:4001::64"])

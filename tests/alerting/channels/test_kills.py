@@ -32,12 +32,14 @@ def fires(url: str) -> TrackingStore:
     store, alert, now = TrackingStore(url), an_alert(), datetime.now(UTC)
     assert store.workers.acquire_lease("watcher", "me", ttl=timedelta(minutes=1))
     event = AlertEvent(id="e1", alert_id=alert.id, at=now, type="fired", after="firing")
-    told = Notification(
+    notification = Notification(
         id="n1", channel="hook", idempotency_key="the-key", type="firing", alerts=(alert,), event_ids=("e1",),
         created_at=now,
     )  # fmt: skip
     changes = [AlertChange(alert=alert, event=event)]
-    assert store.alerts.commit(AlertTransaction(holder=("watcher", "me"), changes=changes, notifications=[told]))
+    assert store.alerts.commit(
+        AlertTransaction(holder=("watcher", "me"), changes=changes, notifications=[notification])
+    )
     return store
 
 

@@ -99,8 +99,8 @@ def test_hostile_text_is_truncated() -> None:
     check(event, PAGERDUTY)
     assert len(event["payload"]["summary"]) <= 1024
     assert event["payload"]["summary"].isprintable()
-    (said,) = event["payload"]["custom_details"]["Worst exchanges"]
-    assert (said["id"], len(said["answer"])) == ("x2", 500)
+    (quoted,) = event["payload"]["custom_details"]["Worst exchanges"]
+    assert (quoted["id"], len(quoted["answer"])) == ("x2", 500)
 
 
 def test_alert_without_service_has_a_source() -> None:

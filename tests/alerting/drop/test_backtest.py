@@ -83,12 +83,12 @@ def failed(_: datetime, fingerprint: str) -> Score:
 def months(simulation: Any, watcher: Any) -> list[str]:
     """Let scores drop for five days and recover; return the live events."""
     simulation.learn_baseline(watcher, per_day=40)
-    told = []
+    events = []
     for days, mean in ((1, 0.8), (5, 0.62), (9, 0.8)):
         for _ in range(days):
             simulation.pass_days(1, per_day=40, mean=mean)
-            told += simulation.evaluate(watcher)
-    return told
+            events += simulation.evaluate(watcher)
+    return events
 
 
 def test_backtest_finds_the_live_alert(simulation: Any) -> None:

@@ -174,8 +174,8 @@ def fill_fleet(store: TrackingStore, running: Sequence[int]) -> None:
 
 
 def _give_bad_label(store: TrackingStore, exchange_id: str) -> None:
-    said: dict[str, Any] = {"score": 0.0, "comment": ODD[1], "user": "u2", "created_at": NOON}
-    store.labels.add_feedback([Feedback(id="16", exchange_id=exchange_id, **said)])
+    fields: dict[str, Any] = {"score": 0.0, "comment": ODD[1], "user": "u2", "created_at": NOON}
+    store.labels.add_feedback([Feedback(id="16", exchange_id=exchange_id, **fields)])
     assert store.sampling.apply_feedback(["16"], [exchange_id], SCORERS, holder=("sampler", "someone")) == 1
 
 

@@ -172,7 +172,7 @@ def _watch(store: TrackingStore, drop: Alert) -> None:
 def _alert(store: TrackingStore) -> None:
     """Write a resolved alert, a recovering one with the same key, and a pending one."""
     labels = {"service": "caf\u00e9", "scorer": "relevancy", "route": "ask"}
-    told: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "rule": "mean_threshold",
         "type": "mean_threshold",
         "key": alert_key("mean_threshold", labels),
@@ -180,7 +180,7 @@ def _alert(store: TrackingStore) -> None:
     }
     first = Alert(
         id="a2", state="firing", starts_at=NOON - 90 * LEASE, evaluated_at=NOON - 90 * LEASE,
-        fired_at=NOON - 90 * LEASE, cause="retrieval_worse", message="worse", **told,
+        fired_at=NOON - 90 * LEASE, cause="retrieval_worse", message="worse", **fields,
     )  # fmt: skip
     ends = NOON - 80 * LEASE
     over = replace(first, state="resolved", resolved_at=ends, evaluated_at=ends, resolve_reason="recovered")
@@ -219,8 +219,8 @@ def _tell(store: TrackingStore, drop: Alert) -> None:
         "oncall": busy,
     }
     channels = {"n1": "oncall", "n2": "oncall", "n3": "slack", "n4": "hook", "n5": "pager", "n6": "mail"}
-    told = [_notification(id_, channel, drop) for id_, channel in channels.items()]
-    assert store.alerts.commit(AlertTransaction(holder=OFFICE, notifications=told))
+    written = [_notification(id_, channel, drop) for id_, channel in channels.items()]
+    assert store.alerts.commit(AlertTransaction(holder=OFFICE, notifications=written))
     for channel in ("oncall", "slack", "hook", "pager"):
         taken = store.notifications.claim(channel, "away", lease=LEASE)
         assert taken is not None
@@ -238,8 +238,10 @@ def _notification(id_: str, channel: str, *alerts: Alert) -> Notification:
 def _silence(store: TrackingStore) -> None:
     """Write an active silence and a scheduled one."""
     matchers = {"route": "ask*", "rule": "mean_threshold"}
-    told = {"created_by": "ann", "comment": ODD}
-    store.alerts.add_silence(Silence(id="s1", matchers=matchers, starts_at=NOON - LEASE, ends_at=NOON + LEASE, **told))
+    fields = {"created_by": "ann", "comment": ODD}
+    store.alerts.add_silence(
+        Silence(id="s1", matchers=matchers, starts_at=NOON - LEASE, ends_at=NOON + LEASE, **fields)
+    )
     store.alerts.add_silence(Silence(id="s2", matchers={}, starts_at=NOON + LEASE, ends_at=NOON + 9 * LEASE))
 
 
