@@ -121,7 +121,7 @@ def test_service_drop_inhibits_route_alerts() -> None:
 
 
 def test_silenced_drop_inhibits_nothing() -> None:
-    """Otherwise nobody would be notified at all."""
+    """Otherwise there would be no notification at all."""
     drop = an_alert("drop", rule="drop", labels={"service": "shop", "scorer": "answer_relevancy"})
     changes = [changed(drop), changed(an_alert())]
     _, notifications = notifier(a_silence(rule="drop")).notify(changes, [drop, an_alert()])

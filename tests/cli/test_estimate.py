@@ -191,7 +191,7 @@ def test_unknown_price_is_not_invented(call: Call) -> None:
 
 
 def test_configured_price_overrides_the_list(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Prices of the settings come first."""
+    """Prices in the settings take precedence."""
     monkeypatch.setenv("GERMANE_PRICES", '{"house-model": {"input": 1000000, "output": 0}}')
     ended = call("estimate", "--json", "--per-day", "10", "--judge", "house-model", "--scorer", "intent_match")
 

@@ -80,7 +80,7 @@ def test_invalid_markers_are_usage_errors(call: Call, store: TrackingStore, argu
 
 
 def test_marker_names_are_sanitized(call: Call, store: TrackingStore) -> None:
-    """Whoever added the marker."""
+    """The source of the marker does not matter."""
     ended = call("mark", "v\x1b[31m\u202e1")
     result = call("report", "--since", "mark", "--compare")
 

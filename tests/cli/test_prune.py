@@ -166,7 +166,7 @@ def test_forget_asks_on_a_terminal(store: TrackingStore, scored: Scored, answer:
 
 
 def test_user_names_are_sanitized(call: Call, database: str) -> None:
-    """They may come from a stranger's request."""
+    """A stranger may have chosen the name in a request."""
     assert "\x1b" not in call("forget", "--user", "\x1b[31mred", "--yes").out
 
 

@@ -220,7 +220,7 @@ def test_unscorable_file_exits_with_1(call: Call, judge: FakeJudge, options: lis
 
 
 def all_of(leader: int) -> str:
-    """Return what is written to a terminal until nobody can write to it any more: the slower, the more it is."""
+    """Return the output to a terminal until its other end is closed; slower runs write more."""
     output = b""
     with contextlib.suppress(OSError), open(leader, "rb", buffering=0) as terminal:
         while found := terminal.read(4096):

@@ -182,7 +182,7 @@ def test_json_contains_all_details(page: TestClient, week: Week) -> None:
 
 
 def test_unknown_answer_is_not_found(page: TestClient) -> None:
-    """The page says so and suggests a next step."""
+    """The page reports it and suggests a next step."""
     for address in ("/a/nobody", "/a/%00", "/a/nobody.json"):
         response = page.get(address, headers=HTML)
         assert response.status_code == 404

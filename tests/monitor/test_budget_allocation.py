@@ -44,7 +44,7 @@ def test_an_interval_gets_its_traffic_share_of_the_remaining_budget() -> None:
     """round(remaining f_h / sum of f_j over the remaining intervals of the day): the last one gets all."""
     busy = DailyTraffic(tuple(3.0 if 8 <= hour < 12 else 1.0 for hour in range(24)))
 
-    # The intervals that end at 01:00 to 23:00; the one that ends at midnight belongs to the next day.
+    # The intervals that end at 01:00 to 23:00; the interval that ends at midnight belongs to the next day.
     assert allocated(Budget(requests_per_day=300), 1) == round(300 / 23)
     assert allocated(Budget(requests_per_day=300), 9, RequestUsage(40), forecast=busy) == round(260 * 3 / (4 * 3 + 11))
     assert allocated(Budget(requests_per_day=300), 23, RequestUsage(280)) == 20

@@ -239,7 +239,7 @@ def test_a_filter_of_an_inactive_scorer_is_logged(
     settings: Callable[..., Settings],
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """A misspelled name has no effect, and the log says so at start."""
+    """A misspelled name has no effect, and a log line at start reports it."""
     start(store, [Plain()], settings=settings(filters={"plane": {"routes": ["docs"]}, "plain": {"routes": ["*"]}}))
 
     (line,) = [line for line in caplog.messages if "filters." in line]

@@ -143,7 +143,7 @@ def test_request_has_the_delimited_sections() -> None:
 
 
 def test_log_probabilities_are_sent_on_request() -> None:
-    """The likeliest tokens come first, up to ``top_logprobs``. A one-token reply is the likeliest token."""
+    """The most likely tokens come first, up to ``top_logprobs``. A one-token reply is the most likely token."""
     with FakeJudge(first_token={"4": 0.3, "5": 0.7, "x": 0.0}) as judge:
         _, body = chat(judge, max_tokens=1, logprobs=True, top_logprobs=2)
         assert chat(judge, max_tokens=1)[1]["choices"][0]["logprobs"] is None

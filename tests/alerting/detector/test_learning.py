@@ -130,7 +130,7 @@ def test_without_committed_answers_only_zeros_are_watched() -> None:
         assert (found.routes["a"].committed_deviation, found.routes["a"].committed_wander) == (0.0, 0.0)
 
 
-def test_route_that_nearly_always_refuses_does_not_fire() -> None:
+def test_route_of_mostly_refusals_does_not_fire() -> None:
     """Its zero half has no null and is not watched."""
     random = np.random.default_rng(4)
     rows = [("a", float(value > 0.95) / 2, False, 900.0 * i) for i, value in enumerate(random.random(1300))]

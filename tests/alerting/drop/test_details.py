@@ -66,7 +66,7 @@ def test_without_new_scores_nothing_is_written(sqlite_simulation: Any) -> None:
 
 
 def test_returning_leader_shows_the_current_drop(sqlite_simulation: Any) -> None:
-    """Not a drop that another process resolved meanwhile."""
+    """Not a drop that another process has resolved in the meantime."""
     first, second = sqlite_simulation.new_watcher(), sqlite_simulation.new_watcher()
     sqlite_simulation.learn_baseline(first)
     for watcher, mean, days in ((first, 0.5, 4), (second, 0.8, 12), (second, 0.5, 4)):
