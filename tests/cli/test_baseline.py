@@ -168,9 +168,9 @@ def test_file_with_times_determines_rate_and_deviation(
     )
 
     assert call("baseline", "import", file, "--as", "f9").code == 0
-    found = store.baselines.list_versions()[0].baseline
-    assert found.scores_per_day == pytest.approx(24, abs=0.2)
-    assert found.routes["ask"].zero_rate == pytest.approx(10.5 / 201, abs=1e-9)
+    learned = store.baselines.list_versions()[0].baseline
+    assert learned.scores_per_day == pytest.approx(24, abs=0.2)
+    assert learned.routes["ask"].zero_rate == pytest.approx(10.5 / 201, abs=1e-9)
 
 
 def test_scores_of_another_fingerprint_are_rejected(call: Call, store: TrackingStore, tmp_path: Path) -> None:

@@ -449,17 +449,17 @@ def test_data_set_is_imported_for_scoring(call: Call, database: str, store: Trac
     rows.write_text('id,question,answer,contexts\nr1,How?,So.,"[""one"", ""two""]"\nr2,Why?,Therefore.,[]\n')
     ended = call("import", str(rows))
     again = call("import", str(rows))
-    found = {one.id: one for one in store.sampling.list_undecided(10)}
+    listed = {one.id: one for one in store.sampling.list_undecided(10)}
     write(store, [0.5])
     call("export", str(tmp_path / "flat.csv"))
     flat = call("import", str(tmp_path / "flat.csv"))
 
     assert (ended.code, ended.out) == (0, f"Read 2 exchanges from {rows}. New ones will be sampled and scored.\n")
     assert again.code == 0
-    assert found.keys() == {"r1", "r2"}
-    assert [context.text for context in found["r1"].contexts] == ["one", "two"]
-    assert {one.route for one in found.values()} == {"faq"}
-    assert 0 < found["r1"].sampling_key < 1
+    assert listed.keys() == {"r1", "r2"}
+    assert [context.text for context in listed["r1"].contexts] == ["one", "two"]
+    assert {one.route for one in listed.values()} == {"faq"}
+    assert 0 < listed["r1"].sampling_key < 1
     assert flat.code == 1
     assert "export as JSONL" in flat.err
 

@@ -48,11 +48,11 @@ def test_marker_is_stored(call: Call, store: TrackingStore) -> None:
     before = datetime.now(UTC)
     ended = call("mark", " index v42\n", "--attribute", "commit=4f2a9c1", "--attribute", "by=ann=1")
 
-    (found,) = store.trends.list_markers()
+    (listed,) = store.trends.list_markers()
     assert ended.code == 0
     assert ended.out.startswith("Added marker 'index v42' at ")
-    assert (found.name, found.attributes) == ("index v42", {"commit": "4f2a9c1", "by": "ann=1"})
-    assert before <= found.at <= datetime.now(UTC)
+    assert (listed.name, listed.attributes) == ("index v42", {"commit": "4f2a9c1", "by": "ann=1"})
+    assert before <= listed.at <= datetime.now(UTC)
 
 
 def test_marker_can_be_in_the_past(call: Call, store: TrackingStore) -> None:

@@ -137,13 +137,13 @@ def test_different_fingerprints_are_not_averaged() -> None:
     answers = ["0.2 old"] * 2 + ["0.8 new"] * 3 + [""]
     evaluation = germane.evaluate([{"question": "How?", "answer": answer} for answer in answers], [ByFingerprint()])
 
-    found = {summary.fingerprint: summary for summary in evaluation.summary()}
+    summaries = {summary.fingerprint: summary for summary in evaluation.summary()}
 
-    assert {name: summary.estimate and summary.estimate.mean for name, summary in found.items()} == {
+    assert {name: summary.estimate and summary.estimate.mean for name, summary in summaries.items()} == {
         "new": pytest.approx(0.8, abs=1e-9),
         "old": pytest.approx(0.2, abs=1e-9),
     }
-    assert {(summary.rows, summary.scored) for summary in found.values()} == {(6, 5)}
+    assert {(summary.rows, summary.scored) for summary in summaries.values()} == {(6, 5)}
     assert "changing (fingerprint new): " in str(evaluation.check())
 
 

@@ -56,23 +56,23 @@ def failed(reason: UnscoredReason, **more: Any) -> ScoringError:
 
 def test_the_value_is_the_weighted_mean_of_four_parts(exchange: Make, score: Any) -> None:
     """Weights: .30 answer relevancy, .25 direct relevancy, .25 question coverage, .20 intent match."""
-    (found,) = score(CombinedRelevancy(parts()), exchange())
+    (result,) = score(CombinedRelevancy(parts()), exchange())
 
-    assert found.value == pytest.approx(0.30 * 0.8 + 0.25 * 0.75 + 0.25 * 0.5 + 0.20 * 1.0, abs=1e-9)
-    assert found.value == pytest.approx(0.7525, abs=1e-9)
-    assert (found.label, found.judge, found.input_tokens, found.output_tokens, found.cost) == (
+    assert result.value == pytest.approx(0.30 * 0.8 + 0.25 * 0.75 + 0.25 * 0.5 + 0.20 * 1.0, abs=1e-9)
+    assert result.value == pytest.approx(0.7525, abs=1e-9)
+    assert (result.label, result.judge, result.input_tokens, result.output_tokens, result.cost) == (
         "mostly_relevant",
         "j",
         40,
         4,
         2,
     )
-    assert found.explanation == (
+    assert result.explanation == (
         "answer_relevancy 0.80 (weight 0.30), direct_relevancy 0.75 (weight 0.25), "
         "question_coverage 0.50 (weight 0.25), intent_match 1.00 (weight 0.20)."
     )
-    assert found.details["missing"] == []
-    assert found.details["parts"][COVERAGE] == {
+    assert result.details["missing"] == []
+    assert result.details["parts"][COVERAGE] == {
         "value": 0.5, "weight": 0.25, "label": "l", "explanation": "question_coverage says so", "fingerprint": "made",
     }  # fmt: skip
 
@@ -81,9 +81,9 @@ def test_a_negative_cosine_counts_as_zero(exchange: Make, score: Any) -> None:
     """Answer relevancy can be as low as -1, the combined value cannot. The original value is kept."""
     low = dict.fromkeys(VALUES, 0.0)
 
-    (found,) = score(CombinedRelevancy(parts(**low | {REVERSE: -0.4})), exchange())
+    (result,) = score(CombinedRelevancy(parts(**low | {REVERSE: -0.4})), exchange())
 
-    assert (found.value, found.details["parts"][REVERSE]["value"]) == (0.0, -0.4)
+    assert (result.value, result.details["parts"][REVERSE]["value"]) == (0.0, -0.4)
 
 
 @pytest.mark.parametrize("missing", VALUES)
@@ -109,10 +109,10 @@ def test_a_missing_part_can_be_configured_to_fail_the_score(exchange: Make, scor
     """The score has the reason of the first missing part."""
     results = {DIRECT: failed(UnscoredReason.OUT_OF_RANGE), INTENT: failed(UnscoredReason.UNPARSABLE)}
 
-    (found,) = score(CombinedRelevancy(parts(**results), missing="fail"), exchange())
+    (result,) = score(CombinedRelevancy(parts(**results), missing="fail"), exchange())
 
-    assert (found.value, found.reason) == (None, UnscoredReason.OUT_OF_RANGE)
-    assert found.explanation == "without direct_relevancy, intent_match: as asked"
+    assert (result.value, result.reason) == (None, UnscoredReason.OUT_OF_RANGE)
+    assert result.explanation == "without direct_relevancy, intent_match: as asked"
 
 
 def test_there_is_no_value_if_every_part_is_missing(exchange: Make, score: Any) -> None:
@@ -121,9 +121,9 @@ def test_there_is_no_value_if_every_part_is_missing(exchange: Make, score: Any) 
         REVERSE: failed(UnscoredReason.NO_USABLE_QUESTION)
     }
 
-    (found,) = score(CombinedRelevancy(parts(**results)), exchange())
+    (result,) = score(CombinedRelevancy(parts(**results)), exchange())
 
-    assert (found.value, found.reason) == (None, UnscoredReason.NO_USABLE_QUESTION)
+    assert (result.value, result.reason) == (None, UnscoredReason.NO_USABLE_QUESTION)
 
 
 @pytest.mark.parametrize("missing", ["renormalize", "fail"])
@@ -134,9 +134,13 @@ def test_a_temporary_failure_of_a_part_postpones_the_score(exchange: Make, score
         DIRECT: failed(UnscoredReason.UNPARSABLE),
     }
 
-    (found,) = score(CombinedRelevancy(parts(**results), missing=missing), exchange())
+    (result,) = score(CombinedRelevancy(parts(**results), missing=missing), exchange())
 
-    assert (found.value, found.reason, found.details) == (None, UnscoredReason.JUDGE_RATE_LIMITED, {"retry_after": 7.0})
+    assert (result.value, result.reason, result.details) == (
+        None,
+        UnscoredReason.JUDGE_RATE_LIMITED,
+        {"retry_after": 7.0},
+    )
 
 
 def test_a_retry_scores_only_the_missing_parts(exchange: Make, score: Any) -> None:
@@ -169,9 +173,9 @@ def test_weights_can_be_configured(exchange: Make, score: Any) -> None:
     results = parts()
     weights = {REVERSE: 3, INTENT: 1, DIRECT: 0}
 
-    (found,) = score(CombinedRelevancy(results, weights=weights), exchange())
+    (result,) = score(CombinedRelevancy(results, weights=weights), exchange())
 
-    assert found.value == pytest.approx((3 * 0.8 + 1.0) / 4, abs=1e-9)
+    assert result.value == pytest.approx((3 * 0.8 + 1.0) / 4, abs=1e-9)
     assert {name: part.asked for name, part in results.items()} == {REVERSE: 1, DIRECT: 0, COVERAGE: 0, INTENT: 1}
     assert list(CombinedRelevancy({INTENT: results[INTENT]}, weights={INTENT: 1}).scorers) == [INTENT]
 

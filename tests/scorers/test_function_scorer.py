@@ -77,9 +77,9 @@ def test_a_returned_number_becomes_a_score(exchange: Make, score: Any, custom: A
     """It has the name and the fingerprint of the scorer."""
     scorer = custom(kind(lambda exchange: len(exchange.answer) / 100))
 
-    (found,) = score(scorer, exchange("Why?", "x" * 25))
+    (result,) = score(scorer, exchange("Why?", "x" * 25))
 
-    assert (found.value, found.scorer, found.fingerprint) == (0.25, "own", scorer.fingerprint)
+    assert (result.value, result.scorer, result.fingerprint) == (0.25, "own", scorer.fingerprint)
 
 
 def test_a_returned_score_keeps_its_fields(exchange: Make, score: Any, custom: Any, kind: Any) -> None:
@@ -94,9 +94,9 @@ def test_a_returned_score_keeps_its_fields(exchange: Make, score: Any, custom: A
 
 def test_a_returned_score_keeps_its_own_fingerprint(exchange: Make, score: Any, custom: Any) -> None:
     """A function that calls a judge knows best what determines the value."""
-    (found,) = score(custom(lambda exchange: Score(fingerprint="judge-7", value=0.5)), exchange())
+    (result,) = score(custom(lambda exchange: Score(fingerprint="judge-7", value=0.5)), exchange())
 
-    assert found.fingerprint == "judge-7"
+    assert result.fingerprint == "judge-7"
 
 
 @pytest.mark.parametrize("error", [KeyError("colour"), StopIteration(3), SystemExit(2), RecursionError("deep")])
@@ -106,18 +106,18 @@ def test_an_exception_becomes_a_failed_score(exchange: Make, score: Any, custom:
     def fails(exchange: Exchange) -> float:
         raise error
 
-    (found,) = score(custom(kind(fails)), exchange())
+    (result,) = score(custom(kind(fails)), exchange())
 
-    assert (found.value, found.reason) == (None, UnscoredReason.SCORER_ERROR)
-    assert type(error).__name__ in found.explanation
+    assert (result.value, result.reason) == (None, UnscoredReason.SCORER_ERROR)
+    assert type(error).__name__ in result.explanation
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), 1.5, -0.1])
 def test_a_number_out_of_range_is_rejected(exchange: Make, score: Any, custom: Any, kind: Any, value: float) -> None:
     """It is not clipped."""
-    (found,) = score(custom(kind(lambda exchange: value)), exchange())
+    (result,) = score(custom(kind(lambda exchange: value)), exchange())
 
-    assert (found.value, found.reason) == (None, UnscoredReason.OUT_OF_RANGE)
+    assert (result.value, result.reason) == (None, UnscoredReason.OUT_OF_RANGE)
 
 
 @pytest.mark.parametrize("result", [None, "0.5", True, [0.5]])
@@ -145,9 +145,9 @@ def test_an_exchange_without_a_required_input_is_skipped(
     exchange: Make, score: Any, custom: Any, requires: Any, state: str
 ) -> None:
     """The function is not called."""
-    (found,) = score(custom(lambda exchange: 0.5, requires=requires), exchange("Why?", " "))
+    (result,) = score(custom(lambda exchange: 0.5, requires=requires), exchange("Why?", " "))
 
-    assert found.state == state
+    assert result.state == state
 
 
 def test_a_blocking_function_does_not_block_the_event_loop(exchange: Make, custom: Any) -> None:
@@ -213,9 +213,9 @@ def test_a_plain_function_can_return_an_awaitable(exchange: Make, score: Any, cu
     """A wrapper around an async function is often a plain function."""
     tone = as_coroutine(lambda exchange: 0.5)
 
-    (found,) = score(custom(lambda exchange: tone(exchange)), exchange())
+    (result,) = score(custom(lambda exchange: tone(exchange)), exchange())
 
-    assert found.value == 0.5
+    assert result.value == 0.5
 
 
 class Tone:

@@ -73,10 +73,10 @@ def test_labels_are_listed_with_their_exchanges(store: TrackingStore, make: Make
     store.labels.add_feedback([early, late])
     store.labels.add_feedback([early])
 
-    found = store.labels.list_feedback()
+    listed = store.labels.list_feedback()
 
-    assert [(one.feedback.id, one.exchange.id) for one in found] == [(late.id, second.id), (early.id, first.id)]
-    assert found[1].feedback == replace(early, comment="wrong \ufffd shoe")
+    assert [(one.feedback.id, one.exchange.id) for one in listed] == [(late.id, second.id), (early.id, first.id)]
+    assert listed[1].feedback == replace(early, comment="wrong \ufffd shoe")
     assert [one.feedback.id for one in store.labels.list_feedback(route="search")] == [late.id]
     assert [one.feedback.id for one in store.labels.list_feedback(since=NOON, until=late.created_at)] == [early.id]
     assert [one.feedback.id for one in store.labels.list_feedback(limit=1)] == [late.id]

@@ -66,11 +66,11 @@ def test_candidate_is_pending_and_cannot_be_claimed(
     assert store.queue.claim_tasks("me", SCORERS, limit=9, lease=LEASE) == []
     assert store.sampling.count_in_progress() == 0
     assert [(coverage.seen, coverage.pending) for coverage in store.trends.coverage()] == [(3, 3), (3, 3)]
-    found = store.sampling.list_candidates(9)
-    assert [one.id for one in found] == [exchange.id for exchange in exchanges]
-    assert [(one.sampling_key, one.capture_probability, one.proxy) for one in found] == [(0.25, 0.5, None)] * 3
-    assert store.sampling.list_candidates(2) == found[:2]
-    assert store.sampling.list_candidates(2, after=found[1]) == found[2:]
+    listed = store.sampling.list_candidates(9)
+    assert [one.id for one in listed] == [exchange.id for exchange in exchanges]
+    assert [(one.sampling_key, one.capture_probability, one.proxy) for one in listed] == [(0.25, 0.5, None)] * 3
+    assert store.sampling.list_candidates(2) == listed[:2]
+    assert store.sampling.list_candidates(2, after=listed[1]) == listed[2:]
 
 
 def test_selected_candidates_become_ready_and_count_once(

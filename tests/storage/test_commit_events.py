@@ -115,10 +115,10 @@ def test_the_lag_is_the_age_of_the_oldest_waiting_exchange(store: TrackingStore,
     assert store.queue.load_backlog(alive_within=LEASE).lag == timedelta(minutes=5)
     store.exchanges.add([undecided])
 
-    found = store.queue.load_backlog(alive_within=LEASE)
-    assert found.lag == timedelta(minutes=7)
-    assert found.outstanding.undecided == 1
-    assert [(one.scorer, one.ready) for one in found.outstanding.tasks] == [("a", 1)]
+    backlog = store.queue.load_backlog(alive_within=LEASE)
+    assert backlog.lag == timedelta(minutes=7)
+    assert backlog.outstanding.undecided == 1
+    assert [(one.scorer, one.ready) for one in backlog.outstanding.tasks] == [("a", 1)]
 
 
 def test_workers_with_a_recent_heartbeat_are_counted(store: TrackingStore, clock: Any) -> None:

@@ -52,8 +52,8 @@ def test_only_randomly_sampled_scores_reach_the_detector(
     """Scores selected by suspicion, a rule or feedback would bias the detector and are excluded."""
     score_exchanges(store, [make(), make(1)], sampling_reason, 0.5, 0.75)
 
-    found = store.detectors.list_new_scores(9)
-    assert [one.value for one in found] == ([0.5, 0.75] if sampling_reason in RANDOM_SAMPLING_REASONS else [])
+    listed = store.detectors.list_new_scores(9)
+    assert [one.value for one in listed] == ([0.5, 0.75] if sampling_reason in RANDOM_SAMPLING_REASONS else [])
 
 
 def test_detector_score_has_all_fields(store: TrackingStore, make: Make, clock: Any) -> None:
@@ -61,9 +61,9 @@ def test_detector_score_has_all_fields(store: TrackingStore, make: Make, clock: 
     exchange = make(route="pay", attributes={"tenant": "acme"})
     score_exchanges(store, [exchange], "sampled", 0.5, label="noncommittal")
 
-    (found,) = store.detectors.list_new_scores(9, attributes=True)
-    assert found == DetectorScore(
-        id=found.id,
+    (listed,) = store.detectors.list_new_scores(9, attributes=True)
+    assert listed == DetectorScore(
+        id=listed.id,
         service="shop",
         route="pay",
         scorer="relevancy",

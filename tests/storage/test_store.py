@@ -54,10 +54,10 @@ def test_times_are_returned_in_utc(store: TrackingStore, make: Make) -> None:
     local = datetime(2026, 3, 1, 14, 30, tzinfo=timezone(timedelta(hours=2)))
     store.exchanges.add([make(started_at=local)])
 
-    [found] = store.answers.list_exchanges()
+    [listed] = store.answers.list_exchanges()
 
-    assert found.started_at == datetime(2026, 3, 1, 12, 30, tzinfo=UTC)
-    assert found.started_at.tzinfo is UTC
+    assert listed.started_at == datetime(2026, 3, 1, 12, 30, tzinfo=UTC)
+    assert listed.started_at.tzinfo is UTC
 
 
 @pytest.mark.parametrize("text", ["a\0b", "a\ud800b", "\udfff", "\0\ud800"])
@@ -67,10 +67,10 @@ def test_unsupported_characters_are_replaced(store: TrackingStore, make: Make, t
 
     store.exchanges.add([make(question=text, contexts=(Context(text, text),), attributes={text: text}, user=text)])
 
-    [found] = store.answers.list_exchanges()
-    assert (found.question, found.user) == (cleaned, cleaned)
-    assert found.contexts == (Context(cleaned, cleaned),)
-    assert found.attributes == {cleaned: cleaned}
+    [listed] = store.answers.list_exchanges()
+    assert (listed.question, listed.user) == (cleaned, cleaned)
+    assert listed.contexts == (Context(cleaned, cleaned),)
+    assert listed.attributes == {cleaned: cleaned}
 
 
 def test_surrogate_pairs_are_joined(store: TrackingStore, make: Make) -> None:

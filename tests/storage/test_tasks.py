@@ -39,10 +39,10 @@ def test_claims_return_whole_exchanges_oldest_first(store: TrackingStore, sample
     """The limit counts exchanges; all ready tasks of an exchange are claimed together."""
     late, early, middle = sampled(make(2), make(0), make(1), scorers=TWO_SCORERS)
 
-    found = store.queue.claim_tasks("a", TWO_SCORERS, limit=2, lease=LEASE)
+    claims = store.queue.claim_tasks("a", TWO_SCORERS, limit=2, lease=LEASE)
 
-    assert [claim.exchange for claim in found] == [early, middle]
-    assert [[task.scorer for task in claim.tasks] for claim in found] == [["relevancy", "faithfulness"]] * 2
+    assert [claim.exchange for claim in claims] == [early, middle]
+    assert [[task.scorer for task in claim.tasks] for claim in claims] == [["relevancy", "faithfulness"]] * 2
     assert [claim.exchange for claim in store.queue.claim_tasks("b", TWO_SCORERS, limit=9, lease=LEASE)] == [late]
 
 
