@@ -44,7 +44,7 @@ def credit(first: float, second: float) -> float:
 
 
 def counted(worth: list[float], absent: float | None) -> list[float]:
-    """Drop pairs without a score, or give them their credit."""
+    """Drop pairs without a score, or count them with the given credit."""
     filled = [absent if value != value else value for value in worth]
     return [value for value in filled if value is not None]
 
@@ -86,7 +86,7 @@ def test_statistics_without_pairs_are_nan() -> None:
 
 @given(ROWS, st.sampled_from([None, 0.5]))
 def test_pairwise_accuracy_equals_counting(rows: Rows, absent: float | None) -> None:
-    """For any rows, it equals the loop over all pairs."""
+    """For any rows, it equals the result of a loop over all pairs."""
     pairs = [credit(a[1], b[1]) for a, b in product(rows, rows) if a[2] == b[2] and a[0] > b[0]]
     expected = share(counted(pairs, absent))
     assert pairwise_accuracy(*columns(rows), absent=absent) == pytest.approx(expected, nan_ok=True)
@@ -94,7 +94,7 @@ def test_pairwise_accuracy_equals_counting(rows: Rows, absent: float | None) -> 
 
 @given(ROWS, st.sampled_from([None, 0.5]))
 def test_auc_equals_counting(rows: Rows, absent: float | None) -> None:
-    """For any rows, it equals the loop over all pairs of a good and a bad row."""
+    """For any rows, it equals the result of a loop over all pairs of a good and a bad row."""
     pairs = [credit(a[1], b[1]) for a, b in product(rows, rows) if a[0] >= 0.75 and b[0] <= 0.25]
     labels, scores, _ = columns(rows)
     assert auc(labels, scores, absent=absent) == pytest.approx(share(counted(pairs, absent)), nan_ok=True)
@@ -110,7 +110,7 @@ def test_spearman_equals_correlation_of_ranks(rows: Rows) -> None:
 
 
 @given(ROWS, st.lists(st.integers(0, 3), min_size=4, max_size=4))
-def test_weights_equal_repeated_rows(rows: Rows, drawn: list[int]) -> None:
+def test_weights_are_equivalent_to_repeated_rows(rows: Rows, drawn: list[int]) -> None:
     """A weight of n gives the same result as n copies of the row."""
     weights = np.array([[float(drawn[row[2]]) for row in rows]])
     copies = [(row[0], row[1], row[2] * 10 + copy) for row in rows for copy in range(drawn[row[2]])]
@@ -122,7 +122,7 @@ def test_weights_equal_repeated_rows(rows: Rows, drawn: list[int]) -> None:
     assert weighed == pytest.approx(counted_out, nan_ok=True, abs=1e-9)
 
 
-def test_rows_of_a_unit_are_drawn_together() -> None:
+def test_rows_of_a_unit_are_resampled_together() -> None:
     """A hundred copies of a row in one unit do not narrow the interval."""
     scores = [0.0, 1.0, 0.0, 1.0]
     few = bootstrap_interval(mean, [0, 1, 2, 3], scores=scores)
@@ -140,14 +140,14 @@ def test_interval_of_a_mean_matches_the_normal_approximation(seed: int) -> None:
 
 
 def test_seed_determines_the_interval() -> None:
-    """Another seed draws other resamples."""
+    """A different seed draws different resamples."""
     labels, scores = [1, 0, 1, 0, 0.5] * 9, [0.1 * (index % 7) for index in range(45)]
     found = [bootstrap_interval(spearman, range(45), seed=seed, labels=labels, scores=scores) for seed in (0, 0, 1)]
     assert found[0] == found[1] != found[2]
 
 
 def test_group_spanning_units_is_an_error() -> None:
-    """Its rows would not be drawn together."""
+    """The rows of such a group would not be resampled together."""
     with pytest.raises(ValueError, match="spans several units"):
         bootstrap_interval(pairwise_accuracy, [1, 2], labels=[1, 0], scores=[0.2, 0.1], groups=["a", "a"])
 
@@ -172,7 +172,7 @@ def test_differences_use_rows_with_both_scores() -> None:
 
 
 def test_single_unit_has_no_interval() -> None:
-    """Forty answers to one question say nothing about other questions."""
+    """Forty answers to one question are a sample of one question."""
     found = bootstrap_interval(mean, ["q"] * 40, scores=[number / 40 for number in range(40)])
 
     assert (found.value, found.units) == (pytest.approx(0.4875), 1)
@@ -188,8 +188,8 @@ def test_large_groups_need_little_memory() -> None:
 
 
 @pytest.mark.parametrize(("count", "of"), [(0, 59), (0, 1), (3, 60), (1, 93), (7, 8)])
-def test_upper_limit_is_that_of_clopper_and_pearson(count: int, of: int) -> None:
-    """At the limit, at most this count has a probability of 5 %."""
+def test_upper_limit_matches_clopper_and_pearson(count: int, of: int) -> None:
+    """At the limit, the probability of at most this count is 5 %."""
     limit = upper_limit(count, of)
 
     assert sum(comb(of, seen) * limit**seen * (1 - limit) ** (of - seen) for seen in range(count + 1)) == (

@@ -23,7 +23,7 @@ Give = Callable[..., None]
 
 @pytest.fixture
 def give(store: TrackingStore, new_exchange: Callable[..., Exchange]) -> Give:
-    """Store exchanges of noon with their scores."""
+    """Store exchanges at noon with their scores."""
 
     def give(*values: float, **changes: Any) -> None:
         exchanges = [new_exchange(started_at=NOON, **changes) for _ in values]
@@ -46,7 +46,7 @@ def test_two_monitors_send_one_notification(
     settings: Callable[..., Settings],
     until: Any,
 ) -> None:
-    """Each transition is notified once, and both know the open alerts."""
+    """Each transition is notified once, and both monitors know the open alerts."""
     alerts: list[Alert] = []
     channels = {"callback": Callback(alerts.append)}
     give(0.1, 0.1, 0.1)
@@ -97,7 +97,7 @@ class Similarity:
 def test_rule_for_a_missing_scorer_is_logged_at_start(
     store: TrackingStore, settings: Callable[..., Settings], attached: Any, caplog: Any
 ) -> None:
-    """With the scorers that run."""
+    """The message lists the running scorers."""
     floors = [MeanThreshold(threshold=0.5), MeanThreshold(threshold=0.5, scorer="question_answer_similarity")]
 
     Monitor(store, [Similarity()], settings(rules=floors), attach=attached)

@@ -55,9 +55,9 @@ class Person:
     def rules(self, *rules: AnyRule, **changes: Any) -> Person:
         """Create a new evaluator with only these rules."""
         kinds = {rule.type for rule in rules}
-        told = (*rules, *(rule for rule in OFF if rule.type not in kinds))
+        active = (*rules, *(rule for rule in OFF if rule.type not in kinds))
         self.evaluator = AlertEvaluator(
-            self.store, self._settings(rules=told, **changes), holder=("watcher", self.owner), scorers=[SCORER],
+            self.store, self._settings(rules=active, **changes), holder=("watcher", self.owner), scorers=[SCORER],
             channels={"log": lambda _: True}, clock=self.clock,
         )  # fmt: skip
         return self
@@ -97,7 +97,7 @@ def person(store: TrackingStore, clock: Clock, settings: Callable[..., Settings]
 
 @pytest.fixture
 def give(store: TrackingStore, clock: Clock, new_exchange: Callable[..., Exchange]) -> Give:
-    """Store exchanges of this moment with scores, as the monitor does; None is a failed score."""
+    """Store exchanges at the current time with scores, as the monitor does; None is a failed score."""
 
     def give(
         *values: float | None, fingerprint: str = "f1", scorer: str = SCORER, label: str | None = None, **changes: Any
@@ -121,13 +121,13 @@ def a_score(scorer: str, fingerprint: str, value: float | None, label: str | Non
     return Score(scorer=scorer, fingerprint=fingerprint, value=value, label=label)
 
 
-def told(notifications: Sequence[Notification]) -> list[tuple[str | None, str]]:
+def routes_and_types(notifications: Sequence[Notification]) -> list[tuple[str | None, str]]:
     return [(alert.route, one.type) for one in notifications for alert in one.alerts]
 
 
 @both
 def test_low_mean_is_notified_once_when_firing_and_once_when_resolved(person: Person, give: Give, clock: Clock) -> None:
-    """And not in between."""
+    """There are no notifications in between."""
     low = give(0.3, 0.1, 0.5, 0.2)
     fired = person.alert()
     assert (fired.state, fired.threshold) == ("firing", 0.6)
@@ -153,14 +153,14 @@ def test_low_mean_is_notified_once_when_firing_and_once_when_resolved(person: Pe
 
 
 def test_empty_window_fires_nothing(person: Person) -> None:
-    """There is no value."""
+    """An empty window has no value."""
     assert person.look() == []
 
 
 def test_quiet_period_neither_fires_nor_resolves(person: Person, give: Give, clock: Clock) -> None:
     """Too few scores change nothing, however good they are."""
     give(0.1, 0.1, 0.1)
-    assert told(person.look()) == [("ask", "firing")]
+    assert routes_and_types(person.look()) == [("ask", "firing")]
 
     clock.advance(hours=2)
     assert person.look() == []
@@ -171,7 +171,7 @@ def test_quiet_period_neither_fires_nor_resolves(person: Person, give: Give, clo
 
 @pytest.mark.parametrize("again", [False, True])
 def test_scores_leaving_the_window_fire_nothing(person: Person, give: Give, clock: Clock, again: bool) -> None:
-    """Good scores that age out of the window during a quiet period are not news."""
+    """Good scores that age out of the window during a quiet period raise no alert."""
     give(*[0.9] * 40)
     clock.advance(minutes=30)
     give(*[0.1] * 5)
@@ -195,12 +195,12 @@ def test_low_mean_by_chance_does_not_fire(person: Person, give: Give) -> None:
 
 
 def test_window_is_extended_for_rare_routes(person: Person, give: Give, clock: Clock) -> None:
-    """Until it holds min_samples."""
+    """The window grows until it contains min_samples scores."""
     for _ in range(4):
         give(0.1, route="rare")
         news = person.look()
         clock.advance(minutes=59)
-    assert told(news) == []
+    assert routes_and_types(news) == []
     (alert,) = person.store.alerts.list_open()
     assert (alert.route, alert.window) == ("rare", 2 * 3600)
     assert alert.message.endswith("over the last 2 hours.")
@@ -210,7 +210,7 @@ def test_window_is_extended_for_rare_routes(person: Person, give: Give, clock: C
 def test_mean_within_the_recovery_margin_does_not_flap(person: Person, give: Give, clock: Clock) -> None:
     """No notifications while it hovers around the threshold."""
     give(*[0.5] * 20)
-    assert told(person.look()) == [("ask", "firing")]
+    assert routes_and_types(person.look()) == [("ask", "firing")]
 
     for value in (0.62, 0.58, 0.64):
         clock.advance(hours=2)
@@ -219,10 +219,10 @@ def test_mean_within_the_recovery_margin_does_not_flap(person: Person, give: Giv
 
 
 def test_recovery_must_last_for_keep_firing_for(person: Person, give: Give, clock: Clock) -> None:
-    """And only scores that are good count."""
+    """Only good scores count."""
     person.rules(THRESHOLD_RULE.model_copy(update={"keep_firing_for": 6 * 3600}))
     give(0.1, 0.1, 0.1)
-    assert told(person.look()) == [("ask", "firing")]
+    assert routes_and_types(person.look()) == [("ask", "firing")]
     for _ in range(6):
         clock.advance(hours=1, minutes=1)
         give(0.9, 0.9, 0.9)
@@ -232,7 +232,7 @@ def test_recovery_must_last_for_keep_firing_for(person: Person, give: Give, cloc
     assert person.look() == []
     clock.advance(minutes=1)
     give(0.9, 0.9, 0.9)
-    assert told(person.look()) == [("ask", "resolved")]
+    assert routes_and_types(person.look()) == [("ask", "resolved")]
 
 
 @both
@@ -262,7 +262,7 @@ def test_rule_with_routes_ignores_others(person: Person, give: Give, clock: Cloc
     assert person.look() == []
     clock.advance(minutes=1)
     give(0.1, 0.1, 0.1, route="ask")
-    assert told(person.look()) == [("ask", "firing")]
+    assert routes_and_types(person.look()) == [("ask", "firing")]
 
 
 @both
@@ -294,7 +294,7 @@ def test_fingerprints_are_not_mixed(person: Person, give: Give, clock: Clock) ->
 
 
 def test_replaced_fingerprint_does_not_fire(person: Person, give: Give, clock: Clock) -> None:
-    """Its low scores are history."""
+    """Scores of an earlier fingerprint no longer count."""
     give(0.1, 0.1, 0.1, fingerprint="old")
     clock.advance(minutes=1)
     give(0.9, fingerprint="new")
@@ -305,7 +305,7 @@ def test_replaced_fingerprint_does_not_fire(person: Person, give: Give, clock: C
 def test_restart_does_not_repeat_notifications(
     person: Person, other_store: TrackingStore, give: Give, clock: Clock, settings: Callable[..., Settings]
 ) -> None:
-    """Open alerts are in the database."""
+    """Open alerts are stored in the database."""
     give(0.1, 0.1, 0.1)
     fired = person.alert()
     after = Person(other_store, clock, settings, owner="another process").rules(THRESHOLD_RULE)
@@ -318,13 +318,13 @@ def test_restart_does_not_repeat_notifications(
 
 
 def test_lost_lease_writes_nothing(person: Person, give: Give, clock: Clock) -> None:
-    """The results are found again later."""
+    """A later evaluation has the same results."""
     give(0.1, 0.1, 0.1)
     assert person.store.workers.acquire_lease("watcher", "another", ttl=timedelta(minutes=1))
     assert person.evaluator.evaluate() is False
     assert person.store.alerts.search() == []
     clock.advance(minutes=2)
-    assert told(person.look()) == [("ask", "firing")]
+    assert routes_and_types(person.look()) == [("ask", "firing")]
 
 
 class UnreachableAlerts(AlertStore):
@@ -338,8 +338,10 @@ class UnreachableAlerts(AlertStore):
         return super().commit(step)
 
 
-def test_failed_commit_is_repeated(url: str, give: Give, clock: Clock, settings: Callable[..., Settings]) -> None:
-    """The next evaluation finds the same without new scores."""
+def test_evaluation_is_repeated_after_a_failed_commit(
+    url: str, give: Give, clock: Clock, settings: Callable[..., Settings]
+) -> None:
+    """The next evaluation has the same result, even without new scores."""
     broken = TrackingStore(url, clock=clock)
     broken.alerts = alerts = UnreachableAlerts(broken.context)
     person = Person(broken, clock, settings).rules(THRESHOLD_RULE)
@@ -347,7 +349,7 @@ def test_failed_commit_is_repeated(url: str, give: Give, clock: Clock, settings:
     with pytest.raises(DatabaseUnreachable):
         person.look()
     alerts.away = False
-    assert told(person.look()) == [("ask", "firing")]
+    assert routes_and_types(person.look()) == [("ask", "firing")]
     broken.close()
 
 
@@ -369,18 +371,18 @@ def test_evidence_of_an_alert_does_not_change(person: Person, give: Give, clock:
 
 
 def test_alert_may_fire_again_after_resolving(person: Person, give: Give, clock: Clock) -> None:
-    """Each time is a new notification."""
+    """Each firing is a new notification."""
     for _ in range(2):
         give(0.1, 0.1, 0.1)
-        assert told(person.look()) == [("ask", "firing")]
+        assert routes_and_types(person.look()) == [("ask", "firing")]
         clock.advance(hours=2)
         give(0.9, 0.9, 0.9)
-        assert told(person.look()) == [("ask", "resolved")]
+        assert routes_and_types(person.look()) == [("ask", "resolved")]
         clock.advance(hours=2)
 
 
 def test_removed_rule_resolves_its_alerts(person: Person, give: Give) -> None:
-    """With a notification."""
+    """Their resolution is notified."""
     give(0.1, 0.1, 0.1)
     person.look()
     person.rules()
@@ -388,13 +390,13 @@ def test_removed_rule_resolves_its_alerts(person: Person, give: Give) -> None:
 
 
 def test_firing_alert_is_repeated_daily_until_acknowledged(person: Person, give: Give, clock: Clock) -> None:
-    """The acknowledgement is an event."""
+    """The acknowledgement is recorded as an event."""
     give(0.1, 0.1, 0.1)
     alert = person.alert()
     clock.advance(hours=23)
     assert person.look() == []
     clock.advance(hours=1)
-    assert told(person.look()) == [("ask", "repeated")]
+    assert routes_and_types(person.look()) == [("ask", "repeated")]
     assert person.look() == []
     after_all = "z"  # events of one moment are ordered by id
     known = AlertStateMachine(clock.now, lambda: after_all).acknowledge(person.store.alerts.list_open()[0], "ann")
@@ -405,7 +407,7 @@ def test_firing_alert_is_repeated_daily_until_acknowledged(person: Person, give:
 
 
 def test_repeated_notification_has_current_numbers(person: Person, give: Give, clock: Clock) -> None:
-    """In the same notification."""
+    """They replace the numbers in the same notification."""
     give(0.1, 0.1, 0.1)
     person.look()
     clock.advance(hours=25)
@@ -418,18 +420,18 @@ def test_repeated_notification_has_current_numbers(person: Person, give: Give, c
 
 @both
 def test_silenced_alert_is_notified_when_the_silence_ends(person: Person, give: Give, clock: Clock) -> None:
-    """Meanwhile it is listed as firing."""
+    """Until then, it is listed as firing."""
     until = NOON + timedelta(hours=1)
     person.store.alerts.add_silence(Silence(id="s", matchers={"route": "a*"}, starts_at=NOON, ends_at=until))
     give(0.1, 0.1, 0.1)
     assert person.look() == []
     assert [alert.state for alert in person.store.alerts.list_open()] == ["firing"]
     clock.advance(hours=1)
-    assert told(person.look()) == [("ask", "firing")]
+    assert routes_and_types(person.look()) == [("ask", "firing")]
 
 
 def test_low_score_rate_fires_and_resolves(person: Person, give: Give, clock: Clock) -> None:
-    """Beyond chance, until it is well below the threshold."""
+    """It fires if chance cannot explain the rate, and resolves once the rate is well below the threshold."""
     person.rules(LowScoreRate(threshold=0.3, window=3600, min_samples=10, keep_firing_for=0))
     give(*[0.9] * 8, *[0.2] * 4)
     assert person.look() == []
@@ -441,7 +443,7 @@ def test_low_score_rate_fires_and_resolves(person: Person, give: Give, clock: Cl
     assert "The share of low answer_relevancy scores of route ask in shop is above 30 %: 75 % (" in alert.message
     clock.advance(hours=2)
     give(*[0.9] * 20)
-    assert told(person.look()) == [("ask", "resolved")]
+    assert routes_and_types(person.look()) == [("ask", "resolved")]
 
 
 def test_noncommittal_rate_fires(person: Person, give: Give) -> None:
@@ -484,12 +486,12 @@ class TestNoData:
         assert alert.message.endswith("; 5 answers unscored; the next score usually follows within 10 minutes.")
         clock.advance(minutes=2)
         give(0.9)
-        assert told(person.look()) == [(None, "resolved")]
+        assert routes_and_types(person.look()) == [(None, "resolved")]
 
     def test_unknown_typical_gap_is_not_mentioned(
         self, person: Person, store: TrackingStore, clock: Clock, new_exchange: Callable[..., Exchange]
     ) -> None:
-        """After the first answers."""
+        """The gap is unknown after the first answers."""
         store.exchanges.add([new_exchange(started_at=clock.now)])
         store.sampling.assign_tasks(
             [SamplingDecision(one.id, 1.0, "sampled") for one in store.answers.list_exchanges()], {SCORER: "f1"}
@@ -502,7 +504,7 @@ class TestNoData:
     def test_backlog_after_a_database_outage_does_not_fire(
         self, person: Person, store: TrackingStore, give: Give, clock: Clock, new_exchange: Callable[..., Exchange]
     ) -> None:
-        """All answers of an hour arrive at once."""
+        """All answers of an hour arrive at the same time."""
         for _ in range(30):
             give(0.9)
             clock.advance(minutes=10)
@@ -596,7 +598,7 @@ class TestScorerError:
 
 
 def test_budget_exhausted_early_fires(person: Person, clock: Clock) -> None:
-    """With half the day left, until midnight; a spent hourly share does not."""
+    """It fires with half the day left, until midnight; an exhausted hourly share does not fire."""
     budget = Budget(requests_per_day=10, requests_per_hour=5)
     person.rules(BudgetExhausted(), budget=budget)
     hourly = Budget(requests_per_hour=1)
@@ -608,4 +610,4 @@ def test_budget_exhausted_early_fires(person: Person, clock: Clock) -> None:
     assert (alert.cause, dict(alert.labels)) == ("budget", {})
     assert "The budget is exhausted until Fri 2026-01-02 00:00 UTC (10 of 10 requests used" in alert.message
     clock.advance(hours=12)
-    assert told(person.look()) == [(None, "resolved")]
+    assert routes_and_types(person.look()) == [(None, "resolved")]

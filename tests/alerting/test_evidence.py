@@ -24,11 +24,11 @@ Give = Callable[..., list[str]]
 
 def an_alert(**given: Any) -> Alert:
     labels = given.pop("labels", LABELS)
-    told: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "rule": "drop", "type": "drop", "state": "firing", "fingerprint": "f", "onset": NOON, "starts_at": NOON,
         "fired_at": NOON, "evaluated_at": NOON, **given,
     }  # fmt: skip
-    return Alert(id="a", key=alert_key(told["rule"], labels), labels=labels, **told)
+    return Alert(id="a", key=alert_key(fields["rule"], labels), labels=labels, **fields)
 
 
 @pytest.fixture
@@ -105,7 +105,7 @@ def test_evidence_is_limited_to_the_rules_scope(store: TrackingStore, give: Give
 
 
 def test_mean_over_routes_combines_independent_intervals(store: TrackingStore, give: Give) -> None:
-    """Weighted distances to the limits add up in squares."""
+    """The squares of the weighted distances to the limits are added."""
     give(-24, [0.9, 0.8, 0.7] * 10, route="support")
     give(-24, [0.6, 0.5, 0.4] * 10, route="faq")
     give(1, [0.4, 0.3, 0.2] * 10, route="support")
@@ -135,7 +135,7 @@ def test_answers_scored_late_belong_to_the_drop(store: TrackingStore, give: Give
     assert found.cause == "answers_drifting"
 
 
-def test_another_mix_of_routes_is_not_a_shift(store: TrackingStore, give: Give) -> None:
+def test_change_of_the_route_mix_is_not_a_shift(store: TrackingStore, give: Give) -> None:
     """Earlier means are weighted by the current mix."""
     give(-24, [0.9] * 30, route="easy")
     give(-24, [0.5] * 10, route="hard")
@@ -148,7 +148,7 @@ def test_another_mix_of_routes_is_not_a_shift(store: TrackingStore, give: Give) 
 
 
 def test_refusals_are_the_cause_if_they_explain_half_of_the_drop(store: TrackingStore, give: Give) -> None:
-    """Otherwise answers drift."""
+    """Otherwise the cause is drift."""
     give(-24, [0.8] * 20)
     give(1, [0.8] * 10)
     give(1, [0.0] * 10, label="noncommittal")
@@ -174,13 +174,13 @@ def test_other_services_and_judges_are_not_evidence(store: TrackingStore, give: 
 
 
 def test_alerts_not_about_scores_get_no_evidence(store: TrackingStore) -> None:
-    """Nothing is read."""
+    """No query is run."""
     alert = an_alert(type="no_data", rule="no_data")
     assert EvidenceCollector(store).add_to(alert) == alert
 
 
-def test_drop_message_says_what_when_where_and_how_certain(store: TrackingStore, give: Give) -> None:
-    """In one sentence, and another one when it resolves."""
+def test_drop_message_states_size_time_route_and_certainty(store: TrackingStore, give: Give) -> None:
+    """It is one sentence; another sentence reports the resolution."""
     give(-24, [0.8] * 20, route="support")
     give(1, [0.2] * 10, route="support")
     current = ScoreLevel(mean=0.71, n=212, interval=(0.68, 0.74))
@@ -204,6 +204,6 @@ def test_hostile_names_are_sanitized_in_messages() -> None:
     hostile = an_alert(
         type="mean_threshold", labels={**LABELS, "route": "a\n\x1b[31m" + "x" * 500}, value=0.5, threshold=0.6
     )
-    said = alert_message(hostile)
-    assert said.isprintable()
-    assert len(said) < 300
+    message = alert_message(hostile)
+    assert message.isprintable()
+    assert len(message) < 300

@@ -23,11 +23,11 @@ def everybody(_: Alert) -> bool:
     return True
 
 
-def an_alert(name: str = "a", **told: Any) -> Alert:
-    labels = told.pop("labels", {"service": "shop", "scorer": "answer_relevancy", "route": name})
-    rule = told.setdefault("rule", "mean_threshold")
-    told.setdefault("type", rule)
-    given_ = {"state": "firing", "starts_at": NOON, "fired_at": NOON, "evaluated_at": NOON, **told}
+def an_alert(name: str = "a", **fields: Any) -> Alert:
+    labels = fields.pop("labels", {"service": "shop", "scorer": "answer_relevancy", "route": name})
+    rule = fields.setdefault("rule", "mean_threshold")
+    fields.setdefault("type", rule)
+    given_ = {"state": "firing", "starts_at": NOON, "fired_at": NOON, "evaluated_at": NOON, **fields}
     return Alert(id=name, key=alert_key(rule, labels), labels=labels, **given_)
 
 
@@ -41,7 +41,7 @@ def notifier(*silences: Silence, now: datetime = NOON, channels: Mapping[str, Ch
     return Notifier(channels or {"log": everybody}, silences, now, lambda: f"n{next(numbers)}")
 
 
-def told_by(notifications: list[Notification]) -> list[tuple[str, str, tuple[str, ...]]]:
+def contents_of(notifications: list[Notification]) -> list[tuple[str, str, tuple[str, ...]]]:
     return [(one.channel, one.type, tuple(alert.id for alert in one.alerts)) for one in notifications]
 
 
@@ -55,7 +55,7 @@ def test_changes_of_one_service_are_one_notification_per_channel() -> None:
     over = replace(an_alert("d"), state="resolved", notified_at=NOON)
     changes = [changed(over, "resolved"), *map(changed, alerts)]
     written, notifications = notifier(channels={"log": everybody, "slack": everybody}).notify(changes, alerts)
-    assert told_by(notifications) == [
+    assert contents_of(notifications) == [
         ("log", "firing", ("a", "b", "d")),
         ("slack", "firing", ("a", "b", "d")),
         ("log", "firing", ("c",)),
@@ -67,7 +67,7 @@ def test_changes_of_one_service_are_one_notification_per_channel() -> None:
 
 
 def test_changes_without_news_are_not_notified() -> None:
-    """Updated numbers, and events that do not notify."""
+    """Updated numbers and events without a notification are not news."""
     changes = [AlertChange(alert=an_alert()), changed(an_alert("b"), "relapsed", notify=False)]
     assert notifier().notify(changes, [])[1] == []
 
@@ -82,7 +82,7 @@ def test_silenced_alert_fires_and_is_notified_later() -> None:
     after = notifier(a_silence(route="a"), now=later)
     assert after.due_for_repeat([alert], lambda _: DAY) == [alert]
     again = AlertStateMachine(later, lambda: "e").repeat(alert)
-    assert told_by(after.notify([again], [alert])[1]) == [("log", "firing", ("a",))]
+    assert contents_of(after.notify([again], [alert])[1]) == [("log", "firing", ("a",))]
 
 
 def test_resolution_is_notified_only_if_firing_was() -> None:
@@ -90,7 +90,9 @@ def test_resolution_is_notified_only_if_firing_was() -> None:
     over = replace(an_alert(), state="resolved")
     assert notifier().notify([changed(over, "resolved")], [])[1] == []
     known = replace(over, notified_at=NOON)
-    assert told_by(notifier(a_silence()).notify([changed(known, "resolved")], [])[1]) == [("log", "resolved", ("a",))]
+    assert contents_of(notifier(a_silence()).notify([changed(known, "resolved")], [])[1]) == [
+        ("log", "resolved", ("a",))
+    ]
 
 
 def test_firing_alert_is_repeated_until_acknowledged() -> None:
@@ -103,27 +105,27 @@ def test_firing_alert_is_repeated_until_acknowledged() -> None:
     assert tomorrow.due_for_repeat([replace(alert, state="recovering")], lambda _: DAY) == []
     assert tomorrow.due_for_repeat([replace(alert, state="pending", notified_at=None)], lambda _: DAY) == []
     again = AlertStateMachine(NOON, lambda: "e").repeat(alert)
-    assert told_by(tomorrow.notify([again], [alert])[1]) == [("log", "repeated", ("a",))]
+    assert contents_of(tomorrow.notify([again], [alert])[1]) == [("log", "repeated", ("a",))]
 
 
 def test_service_drop_inhibits_route_alerts() -> None:
-    """Not those of another scorer or service."""
+    """Alerts of another scorer or service are not inhibited."""
     drop = an_alert("drop", rule="drop", labels={"service": "shop", "scorer": "answer_relevancy"})
     route = an_alert("a")
     other = an_alert("b", labels={"service": "shop", "scorer": "faithfulness", "route": "b"})
     changes = [changed(drop), changed(route), changed(other)]
     _, notifications = notifier().notify(changes, [drop, route, other])
-    assert told_by(notifications) == [("log", "firing", ("drop", "b"))]
+    assert contents_of(notifications) == [("log", "firing", ("drop", "b"))]
     assert notifier().due_for_repeat([replace(drop, notified_at=NOON), route], lambda _: DAY) == []
     assert notifier().due_for_repeat([route], lambda _: DAY) == [route]
 
 
 def test_silenced_drop_inhibits_nothing() -> None:
-    """Otherwise nobody would be notified at all."""
+    """Otherwise there would be no notification at all."""
     drop = an_alert("drop", rule="drop", labels={"service": "shop", "scorer": "answer_relevancy"})
     changes = [changed(drop), changed(an_alert())]
     _, notifications = notifier(a_silence(rule="drop")).notify(changes, [drop, an_alert()])
-    assert told_by(notifications) == [("log", "firing", ("a",))]
+    assert contents_of(notifications) == [("log", "firing", ("a",))]
 
 
 def test_suppressed_escalation_is_notified_later() -> None:
@@ -140,7 +142,7 @@ def test_suppressed_escalation_is_notified_later() -> None:
 
 
 def test_resolution_goes_to_channels_that_were_notified() -> None:
-    """A severity that was reached under a silence does not count."""
+    """A severity that was reached during a silence does not count."""
     critical = {"pager": lambda alert: alert.severity == "critical"}
     _, (first,) = notifier().notify([changed(an_alert())], [])
     over = replace(first.alerts[0], severity="critical", state="resolved")
@@ -148,12 +150,12 @@ def test_resolution_goes_to_channels_that_were_notified() -> None:
 
 
 def test_scorer_error_inhibits_no_data() -> None:
-    """One notification names the cause."""
+    """The only notification names the cause."""
     labels = {"service": "shop", "scorer": "answer_relevancy"}
     broken = an_alert("e", rule="scorer_error", labels=labels)
     missing = an_alert("n", rule="no_data", labels=labels)
-    assert told_by(notifier().notify([changed(missing)], [broken, missing])[1]) == []
-    assert told_by(notifier().notify([changed(missing)], [missing])[1]) == [("log", "firing", ("n",))]
+    assert contents_of(notifier().notify([changed(missing)], [broken, missing])[1]) == []
+    assert contents_of(notifier().notify([changed(missing)], [missing])[1]) == [("log", "firing", ("n",))]
 
 
 def test_channel_filters_select_alerts() -> None:
@@ -164,7 +166,7 @@ def test_channel_filters_select_alerts() -> None:
 
     calm = an_alert(severity="warning")
     both = {"log": everybody, "pager": critical}
-    assert told_by(notifier(channels=both).notify([changed(calm)], [calm])[1]) == [("log", "firing", ("a",))]
+    assert contents_of(notifier(channels=both).notify([changed(calm)], [calm])[1]) == [("log", "firing", ("a",))]
     over = replace(calm, state="resolved", notified_at=NOON, details={"peak": "critical"})
     _, notifications = notifier(channels=both).notify([changed(over, "resolved")], [])
     assert [one.channel for one in notifications] == ["log", "pager"]
@@ -185,7 +187,7 @@ def test_suppression_does_not_change_states(some: list[tuple[str, AlertEventType
     assert [replace(change.alert, notified_at=None, details={}) for change in written] == [
         replace(change.alert, notified_at=None) for change in changes
     ]
-    told = [event_id for one in notifications for event_id in one.event_ids]
-    assert len(told) == len(set(told))
+    notified = [event_id for one in notifications for event_id in one.event_ids]
+    assert len(notified) == len(set(notified))
     if silent:
-        assert all(event_id.endswith("resolved") for event_id in told)
+        assert all(event_id.endswith("resolved") for event_id in notified)

@@ -1,4 +1,4 @@
-"""The cost of an evaluation without news."""
+"""The cost of an evaluation without changes."""
 
 from __future__ import annotations
 

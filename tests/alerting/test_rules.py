@@ -37,7 +37,7 @@ def a_mean(mean: float = 0.5, n: int = 100, half: float = 0.05, **given_: Any) -
     return RouteMean(n=n, mean=mean, **fields)
 
 
-def test_one_sided_limit_is_nearer_than_the_two_sided_one() -> None:
+def test_one_sided_limit_is_closer_to_the_mean_than_the_two_sided_limit() -> None:
     """1.645 instead of 1.96 standard deviations."""
     assert mean_upper_limit(0.5, (0.3, 0.6)) == pytest.approx(0.5 + 0.1 * 1.644854 / 1.959964, abs=1e-9)
 
@@ -127,7 +127,7 @@ def test_no_data_states(minutes: float, usual: float | None, state: str) -> None
 
 
 def test_backlog_is_not_missing_data() -> None:
-    """Answers wait for hours, but scores are being made."""
+    """Answers wait for hours, but scores are being computed."""
     backlog = replace(a_flow(180), last_score_at=NOON - timedelta(minutes=1))
     assert evaluate_no_data(NoData(), backlog, NOON, timedelta(minutes=5)).state == "good"
     assert (
@@ -141,7 +141,7 @@ def test_backlog_is_not_missing_data() -> None:
 
 
 def test_without_traffic_no_data_is_unclear() -> None:
-    """There is nothing to score."""
+    """Without traffic, there is nothing to score."""
     assert evaluate_no_data(NoData(), a_flow(None, scored=False), NOON, None).state == "unclear"
     assert evaluate_no_data(NoData(), a_flow(None), NOON, None).state == "good"
 

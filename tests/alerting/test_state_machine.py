@@ -73,8 +73,8 @@ def event_types(changes: Sequence[AlertChange]) -> list[str]:
     return [change.event.type for change in changes if change.event is not None]
 
 
-def test_bad_result_fires_at_once_and_notifies_once() -> None:
-    """Without a pending time."""
+def test_bad_result_fires_immediately_and_notifies_once() -> None:
+    """The rule has no pending time."""
     evaluations = Evaluations()
     (change,) = evaluations.run(a_result("bad", value=0.5))
     assert (event_types([change]), change.notify, evaluations.only.state) == (["fired"], True, "firing")
@@ -88,7 +88,7 @@ def test_bad_result_fires_at_once_and_notifies_once() -> None:
 
 
 def test_alert_is_pending_until_the_state_has_lasted() -> None:
-    """An alert that ends before is never notified."""
+    """An alert that ends earlier is never notified."""
     evaluations = Evaluations()
     assert event_types(evaluations.run(a_result("bad", pending=120))) == ["pending"]
     assert event_types(evaluations.run(a_result("bad", pending=120))) == []
@@ -102,7 +102,7 @@ def test_alert_is_pending_until_the_state_has_lasted() -> None:
 
 
 def test_unclear_result_changes_nothing() -> None:
-    """In no state; neither does a missing result."""
+    """This holds in every state, and for a missing result, too."""
     evaluations = Evaluations()
     assert evaluations.run(a_result("unclear")) == []
     evaluations.run(a_result("bad", keep_firing_for=60))
@@ -130,7 +130,7 @@ def test_alert_resolves_after_keep_firing_for() -> None:
     assert [one.notify for one in evaluations.changes if one.event] == [True, False, False, False, True]
 
 
-def test_alert_without_keep_firing_for_resolves_at_once() -> None:
+def test_alert_without_keep_firing_for_resolves_immediately() -> None:
     """Reasons other than recovery never wait."""
     evaluations = Evaluations()
     evaluations.run(a_result("bad"))
@@ -169,7 +169,7 @@ def test_onset_does_not_change() -> None:
     assert evaluations.only.onset == NOON
 
 
-def test_people_acknowledge_and_resolve() -> None:
+def test_people_can_acknowledge_and_resolve_alerts() -> None:
     """Their name is in the event."""
     evaluations = Evaluations()
     evaluations.run(a_result("bad"))
@@ -205,12 +205,12 @@ def test_invariants_of_alerts(given_looks: RuleEvaluator) -> None:
     for alert in evaluations.alerts.values():
         events = [change for change in evaluations.changes if change.alert.id == alert.id and change.event is not None]
         _follows(events)
-        told = [change.event.type for change in events if change.notify and change.event]
-        assert told.count("fired") == (alert.fired_at is not None)
-        assert told.count("escalated") <= 1
-        assert told.count("resolved") == (alert.fired_at is not None and not alert.is_open)
-        assert told[:1] in ([], ["fired"])
-        assert set(told) <= {"fired", "escalated", "resolved"}
+        notified = [change.event.type for change in events if change.notify and change.event]
+        assert notified.count("fired") == (alert.fired_at is not None)
+        assert notified.count("escalated") <= 1
+        assert notified.count("resolved") == (alert.fired_at is not None and not alert.is_open)
+        assert notified[:1] in ([], ["fired"])
+        assert set(notified) <= {"fired", "escalated", "resolved"}
 
 
 def _follows(changes: Sequence[AlertChange]) -> None:
@@ -237,6 +237,6 @@ def test_evaluation_without_data_changes_nothing(given_looks: RuleEvaluator, min
 
 @pytest.mark.parametrize("order", [("bad", "good"), ("good", "bad")])
 def test_worst_result_of_a_key_counts(order: tuple[str, str]) -> None:
-    """Two results of one key make one alert."""
+    """Two results with one key raise one alert."""
     evaluations = Evaluations()
     assert event_types(evaluations.run(*map(a_result, order))) == ["fired"]

@@ -97,19 +97,20 @@ def test_random_numbers_are_reproducible_and_differ_between_services() -> None:
 
 def test_measures_are_computed_from_the_times_of_a_drop_and_its_alerts() -> None:
     """A drop from hour 100 to 200 fires at 110, resolves at 150, fires at 160 and resolves at 230, or never fires."""
-    told = Outcome(100, 200, ((50, True), (60, False), (110, True), (150, False), (160, True), (230, False)))
+    outcome = Outcome(100, 200, ((50, True), (60, False), (110, True), (150, False), (160, True), (230, False)))
     silent = Outcome(100, 200, ())
     open_still = Outcome(100, 200, ((120, True),))
 
-    assert per_drop([told, silent]) == Measured(3, 1, 1)
-    assert premature([told, silent, open_still]).value == 0.5
-    assert in_all_per_drop([told, silent]).value == 4
-    assert (recovery_delay([told], 0.5).value, recovery_delay([told, open_still], 0.9).value) == (30, math.inf)
+    assert per_drop([outcome, silent]) == Measured(3, 1, 1)
+    assert premature([outcome, silent, open_still]).value == 0.5
+    assert in_all_per_drop([outcome, silent]).value == 4
+    assert (recovery_delay([outcome], 0.5).value, recovery_delay([outcome, open_still], 0.9).value) == (30, math.inf)
     assert quantile([1, 2, math.inf], 0.5).value == 2
 
 
 def test_results_are_compared_with_the_reported_values() -> None:
-    """Shares match within .10, medians within 30 %, and others stay below a limit. A better value is not a miss."""
+    """Detection rates match within .10, median delays within 30 %, and other values stay below a limit. A better value
+    is not a miss."""
     place, known = Cell(100, 0.01), reported(Cell(100, 0.01), "shift .05", 0)
     assert known == 0.81
     verdicts = [

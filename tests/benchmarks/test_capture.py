@@ -22,8 +22,8 @@ def test_all_three_methods_write_the_same_rows(tmp_path: Path, capsys: pytest.Ca
     for way in capture.WAYS.values():
         with capture.emptied(store):
             assert way(store, exchanges) > 0
-            found = store.answers.list_exchanges(limit=1_000)
-        assert sorted(found, key=lambda one: one.id) == sorted(exchanges, key=lambda one: one.id)
+            listed = store.answers.list_exchanges(limit=1_000)
+        assert sorted(listed, key=lambda one: one.id) == sorted(exchanges, key=lambda one: one.id)
     store.close()
 
 

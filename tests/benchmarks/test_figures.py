@@ -86,8 +86,8 @@ def test_two_methods_are_compared_on_the_rows_judged_by_both() -> None:
     """Here, the first six of eight groups."""
     rows = pairs(8)
     order = by_hash(row.group for row in rows)
-    theirs = {row.id: 0.0 for row in rows if row.group in order[:6]}
-    ((both, mine, other, gap),) = difference_on(Slice("s", rows), ranked(rows), theirs)
+    scores = {row.id: 0.0 for row in rows if row.group in order[:6]}
+    ((both, mine, other, gap),) = difference_on(Slice("s", rows), ranked(rows), scores)
     assert (len(both), mine, other, gap.value) == (12, 1.0, 0.5, 0.5)
 
 

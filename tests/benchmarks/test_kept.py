@@ -22,7 +22,7 @@ HELLO = [Message("user", "Hello")]
 
 
 class Judge:
-    """Judge that counts its requests and fails on demand."""
+    """A judge that counts its requests and fails on demand."""
 
     model = "small"
 

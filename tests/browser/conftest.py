@@ -59,7 +59,7 @@ def site(request: pytest.FixtureRequest, alone: Path) -> Iterator[Site]:
 
 @pytest.fixture(scope="module")
 def one_site(request: pytest.FixtureRequest, alone: Path) -> Iterator[Site]:
-    """The same in one database only, for tests that do not depend on it."""
+    """A served week on SQLite, for tests that do not depend on the database."""
     original: WeekTemplate = request.getfixturevalue("week_on_sqlite")
     with served(f"sqlite:///{original.place}", original.seeded, Clock(NOW)) as running:
         yield running
@@ -109,5 +109,5 @@ def one_page(visitor: Callable[..., Visitor], one_site: Site) -> Page:
 
 @pytest.fixture
 def overflow_of() -> Callable[[Page], Any]:
-    """Return by how many pixels a page is wider than the screen."""
+    """Return the number of pixels by which a page is wider than the screen."""
     return lambda page: page.evaluate("document.scrollingElement.scrollWidth - innerWidth")

@@ -59,7 +59,7 @@ class Site:
 
 @contextmanager
 def served(url: str, seeded: Seeded, clock: Clock, **given: Any) -> Iterator[Site]:
-    """Serve a database on a free port; its clock is also that of the pages."""
+    """Serve a database on a free port; the pages use its clock."""
     with closing(TrackingStore(url, clock=clock)) as store:
         given = {"refresh": timedelta(hours=1)} | given
         server = DashboardServer(

@@ -44,7 +44,7 @@ def test_label_in_the_drawer_returns_to_the_answer(visitor: Visits, own: Sites) 
 
 
 def test_rescoring_queues_the_answer(visitor: Visits, own: Sites) -> None:
-    """The page says that the current score stays until then."""
+    """The page says that the current score stays until the new one is stored."""
     site = own()
     answer = site.worst()
     page = visitor(site).look(site.url(f"/a/{answer}"))
@@ -99,7 +99,7 @@ def test_accepting_a_drop_needs_two_clicks(visitor: Visits, own: Sites) -> None:
 
 
 def test_failures_can_be_rescored(visitor: Visits, own: Sites) -> None:
-    """A button on the worker page queues all failures of one kind, and says how many."""
+    """A button on the worker page queues all failures of one kind, and the page shows their number."""
     site = own()
     page = visitor(site).look(site.url("/worker"))
     page.locator("main").get_by_role("button", name="Retry now").first.click()
@@ -107,7 +107,7 @@ def test_failures_can_be_rescored(visitor: Visits, own: Sites) -> None:
 
 
 def test_read_only_dashboard_has_no_forms(visitor: Visits, own: Sites) -> None:
-    """The footer says so, and posted forms are rejected."""
+    """The footer says that the dashboard is read-only, and posted forms are rejected."""
     site = own(read_only=True)
     answer = site.worst()
     one = visitor(site, refused=True)

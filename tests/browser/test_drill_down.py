@@ -38,7 +38,7 @@ def test_small_chart_links_to_its_route(one_page: Page) -> None:
 
 
 def test_worst_answer_opens_in_a_drawer(one_page: Page, one_site: Site) -> None:
-    """The URL becomes that of the answer; Escape closes the drawer and restores the focus."""
+    """The URL changes to the URL of the answer; Escape closes the drawer and restores the focus."""
     link = one_page.locator("#worst a[data-drawer]").first
     address = link.get_attribute("href")
     link.click()
@@ -65,12 +65,12 @@ def test_drawer_url_opens_as_a_page(visitor: Visits, one_page: Page, one_site: S
     """Score, question, answer and explanation are the same."""
     one_page.locator("#worst a[data-drawer]").last.click()
     shown = one_page.get_by_role("dialog", name="Answer")
-    said = shown.locator(".said").inner_text(), shown.locator(".score-head").inner_text()
+    texts = shown.locator(".said").inner_text(), shown.locator(".score-head").inner_text()
     other = visitor(one_site).look(one_page.url)
-    assert (other.locator("main .said").inner_text(), other.locator("main .score-head").inner_text()) == said
+    assert (other.locator("main .said").inner_text(), other.locator("main .score-head").inner_text()) == texts
     one_page.reload()
     expect(one_page.get_by_role("heading", level=1)).to_be_visible()
-    assert one_page.locator("main .said").inner_text() == said[0]
+    assert one_page.locator("main .said").inner_text() == texts[0]
 
 
 def test_drawer_steps_through_the_worst_answers(one_page: Page, one_site: Site) -> None:

@@ -73,9 +73,9 @@ def test_arrow_keys_read_out_chart_points(page: Page) -> None:
     seen = []
     for _ in rows:
         page.keyboard.press("ArrowRight")
-        said = figure.locator(".readout").inner_text()
-        expect(page.get_by_role("status").last).to_have_text(re.compile(re.escape(said.split("\n")[1])))
-        seen.append(re.findall(r"mean (\S+), 95 % interval (\S+) to (\S+)\nn=(\d+)", said)[0])
+        readout = figure.locator(".readout").inner_text()
+        expect(page.get_by_role("status").last).to_have_text(re.compile(re.escape(readout.split("\n")[1])))
+        seen.append(re.findall(r"mean (\S+), 95 % interval (\S+) to (\S+)\nn=(\d+)", readout)[0])
     assert [tuple(row) for row in reversed(rows)] == seen
     page.keyboard.press("Home")
     first = figure.locator(".readout").inner_text()

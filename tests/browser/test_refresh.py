@@ -75,7 +75,7 @@ def _asked_from_now_on(page: Page) -> list[str]:
 
 
 def test_unreachable_server_is_reported(own: Callable[..., Site], visitor: Visits) -> None:
-    """The page stays with a note of its age, and updates when the server responds again."""
+    """The page stays visible with a note of its age, and updates when the server responds again."""
     site = own(refresh=SOON)
     one = visitor(site, refused=True)
     page = one.look(site.url())

@@ -61,7 +61,7 @@ def test_theme_can_be_switched(visit: Visits, one_site: Site) -> None:
 
 
 def test_all_actions_work(visit: Visits, own: Callable[..., Site]) -> None:
-    """By forms alone; the confirmation of a baseline is its own page."""
+    """By forms alone; the confirmation of a baseline is a separate page."""
     site = own()
     answer = site.worst()
     page = visit(site).look(site.url(f"/a/{answer}"))

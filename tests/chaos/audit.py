@@ -126,7 +126,7 @@ def load_tally(connection: Connection) -> Counter[TallyKey]:
 
 
 def find_imbalances(counts: Counter[TallyKey]) -> list[str]:
-    """Return where seen is not scored + skipped + failed + pending, and negative counts."""
+    """Return the counts in which seen is not scored + skipped + failed + pending, and negative counts."""
     seen, parts = Counter[tuple[object, ...]](), Counter[tuple[object, ...]]()
     for (*labels, outcome, _), count in counts.items():
         (seen if outcome == "seen" else parts)[tuple(labels)] += count
@@ -139,6 +139,6 @@ def find_imbalances(counts: Counter[TallyKey]) -> list[str]:
 
 
 def find_current_imbalances(url: str) -> list[str]:
-    """Return the imbalances of a database that is being written to: one query sees one moment."""
+    """Return the imbalances of a database that is being written to: one query reads one snapshot."""
     with read_database(url) as connection:
         return find_imbalances(load_tally(connection))

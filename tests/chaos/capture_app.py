@@ -1,6 +1,6 @@
 """An application that captures and never scores. Arguments: a name, and the seconds between two rounds.
 
-It prints the id of an exchange once the database has stored it, and ends when its parent process has ended.
+It prints the id of an exchange once the database has stored it, and exits once its parent process has ended.
 """
 
 from __future__ import annotations

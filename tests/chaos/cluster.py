@@ -111,7 +111,7 @@ class Cluster:
         self._wait_until(lambda: self._store.answers.counts().scores, "scores nothing")
 
     def kill(self, process: ClusterProcess) -> None:
-        """Kill a process, record what it held, and start another in its place."""
+        """Kill a process, record the tasks that it held, and start another in its place."""
         self._fork_server.kill(process.pid)
         in_flight = {answer for answer, count in self.judge.answers_in_flight.copy().items() if count > 0}
         held = answers_held_by(self.url, process.pid) if process.role == "worker" else ()
@@ -119,7 +119,7 @@ class Cluster:
         process.pid, process.started = self._start(process.role, process.number), time.monotonic()
 
     def drain(self) -> None:
-        """Kill the applications and stop the workers gracefully, while two more workers score what is left."""
+        """Kill the applications and stop the workers gracefully, while two more workers score the remaining tasks."""
         for process in self.processes:
             if process.role == "capture":
                 self._fork_server.kill(process.pid)
@@ -127,7 +127,7 @@ class Cluster:
         workers = [process.pid for process in self.processes if process.role == "worker"]
         for pid in workers:
             os.kill(pid, signal.SIGTERM)
-        self._wait_for_exit(workers, {0, -signal.SIGTERM})  # one that has just started has no signal handler yet
+        self._wait_for_exit(workers, {0, -signal.SIGTERM})  # a worker that has just started has no signal handler yet
         self._wait_for_exit(last, {0})
 
     def committed(self) -> set[str]:
@@ -135,7 +135,7 @@ class Cluster:
         return {line for number in range(self.captures) for line in self._printed(number)}
 
     def log(self, role: Role) -> str:
-        """Return what the processes of a role have logged."""
+        """Return the log output of the processes with a role."""
         return "\n".join(path.read_text() for path in sorted(self.folder.glob(f"{role}-*.log")))
 
     def _printed(self, number: int) -> list[str]:

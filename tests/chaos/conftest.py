@@ -1,4 +1,4 @@
-"""The helpers of these tests are modules in this folder, which has to be on the path."""
+"""Fixtures of the chaos tests, whose helper modules need this folder on the import path."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def until() -> Callable[..., None]:
 
 @pytest.fixture
 def logged(caplog: pytest.LogCaptureFixture) -> Callable[[], list[str]]:
-    """Return what germane has logged so far at INFO and above."""
+    """Return the lines that germane has logged so far at INFO and above."""
     caplog.set_level(logging.INFO, logger="germane")
     ours = ("germane", "germane.")
 

@@ -1,6 +1,7 @@
-"""A fork server: starts processes by forking one that has imported everything. As a script, this module is the server.
+"""A fork server: starts processes by forking a process that has imported everything.
 
-Importing takes seconds of CPU time, which is too long for a cluster with a kill per second.
+As a script, this module is the server. Importing takes seconds of CPU time, which is too long for a cluster with a kill
+per second.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ MIN_LEASE_TTL = 2.0
 
 
 class ForkServer:
-    """Starts processes, and kills all that are left when it is closed or its own process ends."""
+    """Starts processes, and kills the remaining ones when it is closed or its own process ends."""
 
     def __init__(self) -> None:
         environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}  # only a process with one thread can be forked
@@ -81,7 +82,7 @@ class ForkServer:
 
 
 def _serve() -> None:
-    """Answer requests until standard input is closed, then kill the processes that are left."""
+    """Answer requests until standard input is closed, then kill the remaining processes."""
     exit_codes: dict[int, int | None] = {}
     while line := sys.stdin.readline():
         request = json.loads(line)

@@ -20,7 +20,7 @@ MAX_VIOLATIONS_SHOWN = 10
 
 @dataclass(frozen=True)
 class KillReport:
-    """What was measured, and which guarantees were violated."""
+    """The measurements, and the violated guarantees."""
 
     measurements: dict[str, object]
     violations: list[str] = field(default_factory=list)
@@ -33,7 +33,8 @@ class KillReport:
 
 
 def kill_and_drain(cluster: Cluster, *, kills: int, seed: int, pause: float) -> KillReport:
-    """Kill random processes of a cluster, about ``pause`` seconds apart, score what is left, and audit the result."""
+    """Kill random processes of a cluster, about ``pause`` seconds apart, score the remaining tasks, and audit the
+    result."""
     started, chance = time.monotonic(), random.Random(seed)
     imbalances: list[str] = []
     cluster.wait_until_busy()

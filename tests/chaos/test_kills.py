@@ -1,4 +1,4 @@
-"""A cluster whose processes are killed: six kills. `make chaos` makes 200."""
+"""Six kills of processes in a cluster. `make chaos` runs 200."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ KILLS = 6
 def test_killing_any_process_violates_no_guarantee(database_url: str, tmp_path: Path) -> None:
     """No committed exchange is lost, none is scored twice, and the tally equals the rows.
 
-    The judge is called once per score, and once more only for what a killed process held.
+    The judge is called once per score, and once more only for tasks that a killed process held.
     """
     with Cluster(database_url, tmp_path) as cluster:
         report = kill_and_drain(cluster, kills=KILLS, seed=7, pause=0.6)

@@ -37,7 +37,7 @@ def ask_all(who: str, count: int = 20) -> None:
 
 
 def depth() -> int:
-    """Return the number of exchanges that wait in memory."""
+    """Return the number of exchanges that are waiting in memory."""
     running = current_runtime()
     assert running is not None
     return running.writer.depth

@@ -22,12 +22,12 @@ from germane.storage import SamplingDecision, TrackingStore
 
 @pytest.fixture(autouse=True)
 def alone(bare: Path) -> None:
-    """No settings but those of the test."""
+    """No settings except those that the test makes."""
 
 
 @dataclass(frozen=True)
 class Ended:
-    """How a call of the command line ended."""
+    """The result of a call of the command line."""
 
     code: int
     out: str
@@ -35,7 +35,7 @@ class Ended:
 
     @property
     def content(self) -> dict[str, Any]:
-        """The one JSON object on stdout."""
+        """The only JSON object on stdout."""
         content: dict[str, Any] = json.loads(self.out)
         assert content["schema_version"] == 1
         return content
@@ -46,7 +46,7 @@ Call = Callable[..., Ended]
 
 @pytest.fixture
 def call(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Call:
-    """Calls the command line with arguments."""
+    """A function that calls the command line with arguments."""
 
     def germane(*arguments: str) -> Ended:
         monkeypatch.setattr(sys, "argv", ["germane", *arguments])
@@ -74,14 +74,14 @@ def database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 @pytest.fixture
 def store(database: str) -> Iterator[TrackingStore]:
-    """A store on it."""
+    """A store on this database."""
     opened = TrackingStore(database)
     yield opened
     opened.close()
 
 
 def an_exchange(**given: Any) -> Exchange:
-    """Return an exchange of just now."""
+    """Return an exchange at the current time."""
     defaults: dict[str, Any] = {
         "id": uuid4().hex,
         "trace_id": uuid4().hex,
@@ -133,7 +133,7 @@ def _score(scorer: str, fingerprint: str, value: float | UnscoredReason, details
 
 @pytest.fixture
 def scored() -> Callable[..., list[Exchange]]:
-    """Writes exchanges of one route, and the score or failure of each."""
+    """A function that writes exchanges of one route, and the score or failure of each."""
     return write
 
 

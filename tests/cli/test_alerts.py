@@ -23,7 +23,7 @@ def an_alert(store: TrackingStore, name: str = "a" * 32, **given: Any) -> Alert:
     """Write a firing alert with its notification in the log."""
     now = store.now()
     labels = {"service": "shop", "scorer": "answer_relevancy", "route": name[:4]}
-    told = {
+    fields = {
         "rule": "mean_threshold", "type": "mean_threshold", "labels": labels, "state": "firing", "value": 0.5,
         "threshold": 0.6,
         "current": ScoreLevel(mean=0.5, n=40, interval=(0.45, 0.55)), "baseline": ScoreLevel(mean=0.8, n=400),
@@ -38,7 +38,7 @@ def an_alert(store: TrackingStore, name: str = "a" * 32, **given: Any) -> Alert:
         "exchange_ids": ("x1",), "message": f"answer_relevancy of route {HOSTILE} is low.", "starts_at": now,
         "fired_at": now, "evaluated_at": now, "notified_at": now, "cause": "answers_drifting", **given,
     }  # fmt: skip
-    alert = Alert(id=name, key=alert_key(told["rule"], told["labels"]), **told)
+    alert = Alert(id=name, key=alert_key(fields["rule"], fields["labels"]), **fields)
     event = AlertEvent(id=f"e{name}", alert_id=name, at=now, type="fired", after=alert.state)
     notification = Notification(
         id=f"n{name}", channel="log", idempotency_key="k", type="firing", alerts=(alert,), event_ids=(event.id,),
@@ -51,15 +51,15 @@ def an_alert(store: TrackingStore, name: str = "a" * 32, **given: Any) -> Alert:
 
 
 def test_open_alerts_are_listed_with_their_messages(call: Call, store: TrackingStore) -> None:
-    """Messages are sanitized for terminals. Without open alerts, the output says so."""
+    """Messages are sanitized for terminals. Without open alerts, the output is a message."""
     assert call("alerts").out == "No open alerts.\n"
     an_alert(store)
     ended = call("alerts")
     assert ended.code == 0
     assert ended.out.startswith("aaaaaaaa  mean_threshold  warning  firing  since ")
     assert "answer_relevancy of route docs\ufffd[31m <b> is low." in ended.out
-    (told,) = call("alerts", "--json").content["alerts"]
-    assert (told["id"], told["state"], told["current"]["n"]) == ("a" * 32, "firing", 40)
+    (alert,) = call("alerts", "--json").content["alerts"]
+    assert (alert["id"], alert["state"], alert["current"]["n"]) == ("a" * 32, "firing", 40)
 
 
 def test_check_exits_with_3_while_an_alert_fires(call: Call, store: TrackingStore) -> None:
@@ -74,8 +74,8 @@ def test_alert_is_found_by_the_beginning_of_its_id(call: Call, store: TrackingSt
     an_alert(store)
     ended = call("alerts", "show", "aaaa")
     assert ended.code == 0
-    for said in ("likely cause answers drifting", "faithfulness 0.900 -> 0.600", "exchange     x1", "UTC  fired"):
-        assert said in ended.out
+    for expected in ("likely cause answers drifting", "faithfulness 0.900 -> 0.600", "exchange     x1", "UTC  fired"):
+        assert expected in ended.out
     content = call("alerts", "show", "aaaa", "--json").content
     assert [event["type"] for event in content["events"]] == ["fired"]
     an_alert(store, "ab" * 16)
@@ -122,13 +122,13 @@ def test_silence_is_listed_until_it_ends(call: Call, store: TrackingStore) -> No
 
 @pytest.mark.parametrize("span", ["0h", "2", "x", "-1h"])
 def test_silence_requires_a_duration(call: Call, store: TrackingStore, span: str) -> None:
-    """No silence lasts forever by mistake."""
+    """No silence is endless by mistake."""
     assert call("alerts", "silence", "--for", span).code == 2
     assert store.alerts.list_silences() == []
 
 
 def test_accepting_a_drop_keeps_the_baselines_of_other_rules(call: Call, store: TrackingStore) -> None:
-    """A rule with attributes has its own baseline, which the alert does not concern."""
+    """A rule with attributes has its own baseline, to which the alert does not apply."""
     route = RouteBaseline(
         n=100, mean=0.8, deviation=0.1, committed=100, committed_mean=0.8, committed_deviation=0.1, zero_rate=0.005,
         committed_wander=0.0, zero_wander=0.0, scores_per_day=10.0, committed_per_day=10.0,

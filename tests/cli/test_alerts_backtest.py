@@ -32,9 +32,9 @@ def test_unconfigured_rule_type_can_be_replayed(call: Call, history: TrackingSto
     ended = call(*FLOOR, "--since", "4d")
 
     assert ended.code == 0
-    head, _, said, when, message, *notes = ended.out.splitlines()
+    head, _, summary, when, message, *notes = ended.out.splitlines()
     assert head.endswith("UTC over 180 scores.")
-    assert said == "mean_threshold: fired once, resolved never; 2 notifications (1 firing, 1 repeated)"
+    assert summary == "mean_threshold: fired once, resolved never; 2 notifications (1 firing, 1 repeated)"
     assert "warning, for " in when
     assert when.endswith(": still firing")
     assert message.startswith("    answer_relevancy of route ask in shop is below 0.7: mean 0.250")
@@ -95,7 +95,7 @@ def test_without_scores_backtest_exits_with_5(call: Call, store: TrackingStore) 
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "expected"),
     [
         (("--rule", "mean_treshold"), "unknown rule 'mean_treshold'; did you mean 'mean_threshold'?"),
         (("--rule", "mean_threshold"), "rule type mean_threshold requires threshold: --set threshold=VALUE"),
@@ -111,9 +111,11 @@ def test_without_scores_backtest_exits_with_5(call: Call, store: TrackingStore) 
         (("--since", "2099-01-01"), "is in the future"),
     ],
 )
-def test_invalid_backtest_is_incorrect_usage(call: Call, database: str, arguments: tuple[str, ...], said: str) -> None:
+def test_invalid_backtest_options_are_a_usage_error(
+    call: Call, database: str, arguments: tuple[str, ...], expected: str
+) -> None:
     """The error lists valid names."""
     ended = call(*PREVIEW, *arguments)
 
     assert ended.code == 2
-    assert said in ended.err
+    assert expected in ended.err

@@ -33,7 +33,7 @@ def baseline(store: TrackingStore) -> Baseline:
 
 
 @pytest.mark.usefixtures("baseline")
-def test_it_prints_the_smallest_drop_and_the_tolerance(call: Call) -> None:
+def test_sensitivity_prints_the_smallest_drop_and_the_tolerance(call: Call) -> None:
     """With the size of the simulation and its standard error."""
     ended = call(*QUICK)
 
@@ -61,8 +61,8 @@ def test_json_lists_probabilities_for_another_rate(call: Call) -> None:
     assert stream["probabilities"][-1]["within"] == {"3.0": 1.0}
 
 
-def test_without_an_active_baseline_it_exits_with_5(call: Call, store: TrackingStore) -> None:
-    """There is nothing to simulate."""
+def test_sensitivity_without_an_active_baseline_exits_with_5(call: Call, store: TrackingStore) -> None:
+    """Without a baseline, there is nothing to simulate."""
     ended = call(*QUICK)
 
     assert ended.code == 5
@@ -82,7 +82,7 @@ def test_without_an_active_baseline_it_exits_with_5(call: Call, store: TrackingS
 def test_invalid_options_are_usage_errors(
     call: Call, store: TrackingStore, arguments: tuple[str, ...], message: str
 ) -> None:
-    """With the allowed values."""
+    """The error lists the allowed values."""
     ended = call("alerts", "sensitivity", *arguments)
 
     assert ended.code == 2

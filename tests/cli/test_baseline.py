@@ -21,7 +21,7 @@ DAY = timedelta(days=1)
 
 
 def history(store: TrackingStore, *, days: int, per_day: int = 10, fingerprint: str = "f1") -> None:
-    """Have answers of the last days scored."""
+    """Write scored answers of the last days."""
     chance = random.Random(3)
     step = DAY / per_day
     moments = [NOW - timedelta(hours=1) - step * number for number in range(days * per_day)]
@@ -41,7 +41,7 @@ def history(store: TrackingStore, *, days: int, per_day: int = 10, fingerprint: 
 
 
 def rows(path: Path, count: int = 60, **more: Any) -> str:
-    """Write scores to a file of JSON lines, and return its name."""
+    """Write scores to a JSON Lines file, and return its name."""
     chance = random.Random(4)
     lines = [
         {"route": "ask", "value": chance.betavariate(8, 2), **{name: give(number) for name, give in more.items()}}
@@ -61,14 +61,14 @@ def test_without_scores_there_is_no_baseline(call: Call, database: str) -> None:
 
 
 def test_overdue_learning_is_reported(call: Call, store: TrackingStore) -> None:
-    """If no process evaluated the scores since the learning period ended, the output says so."""
+    """The output reports that no process has evaluated the scores since the learning period ended."""
     until = datetime.now(UTC) - timedelta(hours=2)
     store.baselines.begin_learning(BaselineKey("shop", "relevancy", "f1"), "first", since=until - 14 * DAY, until=until)
 
-    said = f"learning ended {until:%Y-%m-%d %H:%M} UTC, but no worker has evaluated relevancy for shop since"
-    assert said in call("baseline", "show").out
-    assert said in call("report").out
-    assert said in call("doctor", "--offline").out
+    expected = f"learning ended {until:%Y-%m-%d %H:%M} UTC, but no worker has evaluated relevancy for shop since"
+    assert expected in call("baseline", "show").out
+    assert expected in call("report").out
+    assert expected in call("doctor", "--offline").out
 
 
 def test_learning_baseline_shows_its_end(call: Call, store: TrackingStore) -> None:
@@ -77,10 +77,10 @@ def test_learning_baseline_shows_its_end(call: Call, store: TrackingStore) -> No
     store.baselines.begin_learning(BaselineKey("shop", "relevancy", "f1"), "first", since=NOW, until=until)
 
     when = f"learning until {until:%Y-%m-%d %H:%M} UTC"
-    said = f"{when}: relevancy for shop; drop detection starts then, with at least 30 scores"
-    assert said in call("baseline", "show").out
-    assert said in call("report").out
-    assert said in call("doctor", "--offline").out
+    expected = f"{when}: relevancy for shop; drop detection starts then, with at least 30 scores"
+    assert expected in call("baseline", "show").out
+    assert expected in call("report").out
+    assert expected in call("doctor", "--offline").out
     assert call("report", "--json").content["learning"][0]["until"] == until.isoformat()
     content = call("baseline", "show", "--json").content
     assert (content["baselines"][0]["status"], content["learning"]) == ("learning", [content["baselines"][0]["id"]])
@@ -121,7 +121,7 @@ def test_days_before_the_first_score_do_not_lower_the_rate(call: Call, store: Tr
 
 
 def test_one_day_is_not_enough_history(call: Call, store: TrackingStore) -> None:
-    """One day does not show how much days differ."""
+    """One day does not show how much scores vary from day to day."""
     history(store, days=2, per_day=20)
 
     ended = call("baseline", "import", "--since", "9d")
@@ -168,9 +168,9 @@ def test_file_with_times_determines_rate_and_deviation(
     )
 
     assert call("baseline", "import", file, "--as", "f9").code == 0
-    found = store.baselines.list_versions()[0].baseline
-    assert found.scores_per_day == pytest.approx(24, abs=0.2)
-    assert found.routes["ask"].zero_rate == pytest.approx(10.5 / 201, abs=1e-9)
+    learned = store.baselines.list_versions()[0].baseline
+    assert learned.scores_per_day == pytest.approx(24, abs=0.2)
+    assert learned.routes["ask"].zero_rate == pytest.approx(10.5 / 201, abs=1e-9)
 
 
 def test_scores_of_another_fingerprint_are_rejected(call: Call, store: TrackingStore, tmp_path: Path) -> None:
@@ -199,20 +199,20 @@ def test_evaluation_report_can_be_imported(call: Call, database: str, tmp_path: 
 
 
 @pytest.mark.parametrize(
-    ("line", "said"),
+    ("line", "message"),
     [
         ('{"value": "high"}', "is not a number"),
         ('{"value": NaN}', "is not a number"),
         ('{"value": 0.5, "at": "now"}', "is not an ISO 8601 time"),
     ],
 )
-def test_invalid_row_is_named(call: Call, database: str, tmp_path: Path, line: str, said: str) -> None:
+def test_invalid_row_is_named(call: Call, database: str, tmp_path: Path, line: str, message: str) -> None:
     """Nothing is imported."""
     file = tmp_path / "rows.jsonl"
     file.write_text(line)
 
     ended = call("baseline", "import", str(file), "--scorer", "relevancy", "--as", "f1", "--per-day", "9")
-    assert (ended.code, said in ended.err) == (1, True)
+    assert (ended.code, message in ended.err) == (1, True)
 
 
 def test_accept_replaces_the_baseline(call: Call, store: TrackingStore) -> None:

@@ -14,7 +14,7 @@ Call = Callable[..., Any]
 
 
 def budget_in(ended: Any) -> dict[str, Any] | None:
-    """Return what the doctor found about the budget."""
+    """Return the doctor's findings about the budget."""
     found = [finding for finding in ended.content["findings"] if finding["subject"] == "budget"]
     return found[0] if found else None
 
@@ -72,8 +72,8 @@ def test_estimate_shows_the_share_that_the_budget_covers(call: Call, monkeypatch
     monkeypatch.setenv("GERMANE_BUDGET__REQUESTS_PER_HOUR", "100")
     monkeypatch.setenv("GERMANE_BUDGET__TOKENS_PER_DAY", "1000000000")
 
-    told = call("estimate", "--per-day", "9600", "--scorer", "answer_relevancy", "--json").content
+    result = call("estimate", "--per-day", "9600", "--scorer", "answer_relevancy", "--json").content
 
-    assert (told["sample_rate"], told["total"]["requests"]) == (1.0, pytest.approx(9600, abs=1e-9))
-    (note,) = [note for note in told["notes"] if "budget" in note]
+    assert (result["sample_rate"], result["total"]["requests"]) == (1.0, pytest.approx(9600, abs=1e-9))
+    (note,) = [note for note in result["notes"] if "budget" in note]
     assert note.startswith("the budget of 2,400 requests per day covers 25.0% of the forecast 9,600")

@@ -24,7 +24,7 @@ TOPICS = [f"{word}{number}" for number in range(10) for word in ("shoe", "hat", 
 
 @pytest.fixture
 def judge(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeJudge]:
-    """A judge and embedder over HTTP, named by the environment; its vectors are of words."""
+    """A judge and embedder over HTTP, named by the environment; its vectors count words."""
     with FakeJudge() as running:
         for name, value in running.settings().items():
             monkeypatch.setenv(f"GERMANE_{name.upper()}", str(value))
@@ -32,7 +32,7 @@ def judge(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeJudge]:
 
 
 def fill(store: TrackingStore, scored: Scored, topics: list[str], value: Callable[[int], float]) -> list[Exchange]:
-    """Write exchanges of different topics, all asked and answered in the same way, with a score each."""
+    """Write scored exchanges on different topics, whose questions and answers have the same wording."""
     found: list[Exchange] = []
     for number, topic in enumerate(topics):
         texts = {"question": f"where is the {topic} now", "answer": f"the {topic} lies in drawer {number}"}
@@ -41,7 +41,7 @@ def fill(store: TrackingStore, scored: Scored, topics: list[str], value: Callabl
 
 
 def label(store: TrackingStore, exchange: Exchange, score: float, **given: Any) -> None:
-    """Let a person say what an answer is worth."""
+    """Write a person's label of an answer."""
     created_at = given.pop("created_at", datetime.now(UTC))
     store.labels.add_feedback([
         Feedback(id=new_exchange_id(), exchange_id=exchange.id, score=score, created_at=created_at, **given)
@@ -65,9 +65,9 @@ def test_saved_floors_are_means_of_unrelated_pairs(
     assert questions["high"] == pytest.approx(0.8, abs=0.02)
     saved = {one.scorer: one for one in store.labels.list_calibrations()}
     assert {name: one.floor for name, one in saved.items()} == {name: one["floor"] for name, one in floors.items()}
-    told = str(saved["answer_relevancy"])
-    assert told in call("doctor", "--offline").out
-    assert told in call("report").out
+    expected = str(saved["answer_relevancy"])
+    assert expected in call("doctor", "--offline").out
+    assert expected in call("report").out
 
 
 def test_floors_are_not_stored_without_save(call: Call, judge: FakeJudge, store: TrackingStore, scored: Scored) -> None:
@@ -190,7 +190,7 @@ def test_exchange_attributes_do_not_define_groups(
 def vote(
     store: TrackingStore, scored: Scored, count: int, false: int, questions: int | None = None, **given: Any
 ) -> None:
-    """Write good answers, of which the judge's votes call so many noncommittal."""
+    """Write good answers, with the given number of noncommittal votes by the judge."""
     for number in range(count):
         cast = [{"text": "?", "similarity": 0.5, "noncommittal": number < false or place == 0} for place in range(3)]
         topic = f"topic {number % (questions or count)}"
@@ -224,7 +224,7 @@ def test_refusal_votes_are_reliable_below_the_false_rate_limit(
 
 
 @pytest.mark.parametrize(
-    ("count", "false", "told"),
+    ("count", "false", "expected"),
     [
         (
             59,
@@ -238,12 +238,12 @@ def test_refusal_votes_are_reliable_below_the_false_rate_limit(
     ids=["yes", "no", "not known", "never tried"],
 )
 def test_refusal_votes_come_with_a_recommendation(
-    call: Call, judge: FakeJudge, store: TrackingStore, scored: Scored, count: int, false: int, told: str
+    call: Call, judge: FakeJudge, store: TrackingStore, scored: Scored, count: int, false: int, expected: str
 ) -> None:
     """The sentence contains share, evidence and limit, and the setting to change."""
     vote(store, scored, count, false)
 
-    assert told in call("calibrate").out
+    assert expected in call("calibrate").out
 
 
 def test_refusal_votes_of_earlier_fingerprints_are_ignored(

@@ -41,7 +41,7 @@ def hook(bare: Path, receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> Rec
 
 @pytest.fixture
 def died(store: TrackingStore) -> Callable[..., str]:
-    """Write a notification that nobody has taken."""
+    """Write an undelivered notification."""
 
     def died(name: str, channel: str = "hook", error: str = "status 404") -> str:
         notification = Notification(
@@ -100,7 +100,7 @@ def test_failed_delivery_exits_with_1(call: Call, hook: Receiver, monkeypatch: p
 
 
 def test_unknown_channel_lists_the_configured_ones(call: Call, hook: Receiver) -> None:
-    """Typing errors are easy to find."""
+    """This makes typos easy to find."""
     ended = call("alerts", "test", "hok")
 
     assert ended.code == 1
@@ -110,7 +110,7 @@ def test_unknown_channel_lists_the_configured_ones(call: Call, hook: Receiver) -
 
 @pytest.mark.usefixtures("hook")
 def test_undelivered_notifications_can_be_resent(call: Call, store: TrackingStore, died: Callable[..., str]) -> None:
-    """By the beginning of an id, by channel, or all."""
+    """By the prefix of an id, by channel, or all."""
     assert call("alerts", "undelivered").out == "No undelivered notifications.\n"
     for name in ("aa1", "ab2"):
         died(name)
@@ -120,8 +120,8 @@ def test_undelivered_notifications_can_be_resent(call: Call, store: TrackingStor
     assert "firing: drop" in shown.out
     assert "status 404" in shown.out
     assert "\x1b" not in shown.out
-    told = call("alerts", "undelivered", "--channel", "mail", "--json").content["undelivered"]
-    assert [(one["id"], one["attempts"], one["http_status"]) for one in told] == [("ac3", 1, 404)]
+    undelivered = call("alerts", "undelivered", "--channel", "mail", "--json").content["undelivered"]
+    assert [(one["id"], one["attempts"], one["http_status"]) for one in undelivered] == [("ac3", 1, 404)]
     assert call("alerts", "resend", "a").err.startswith("germane: more than one undelivered notification")
     assert call("alerts", "resend", "x").err.startswith("germane: no undelivered notification")
     assert call("alerts", "resend").code == 2
@@ -152,7 +152,7 @@ def findings(call: Call) -> dict[str, list[tuple[str, str]]]:
     found: dict[str, list[tuple[str, str]]] = {}
     for one in call("doctor", "--offline", "--json").content["findings"]:
         found.setdefault(one["subject"], []).append((one["level"], one["message"]))
-    return {about: told for about, told in found.items() if about.startswith("channel ")}
+    return {about: statuses for about, statuses in found.items() if about.startswith("channel ")}
 
 
 def test_doctor_checks_channels(
@@ -168,20 +168,25 @@ def test_doctor_checks_channels(
     )  # fmt: skip
     assert store.alerts.commit(AlertTransaction(notifications=[waiting]))
     monkeypatch.delenv("HOOK_URL")
-    told = findings(call)
+    reported = findings(call)
 
-    assert told["channel hook"][0] == ("warning", "cannot send from here: the environment variable HOOK_URL is not set")
-    status, message = told["channel hook"][1]
+    assert reported["channel hook"][0] == (
+        "warning",
+        "cannot send from here: the environment variable HOOK_URL is not set",
+    )
+    status, message = reported["channel hook"][1]
     assert status == "error"
     assert message.startswith("2 undelivered notifications in the last week, the latest at ")
     assert message.endswith("UTC: status 410")
-    assert told["channel old-name"] == [("warning", "1 pending notification, the oldest since 2026-03-01 12:00 UTC")]
+    assert reported["channel old-name"] == [
+        ("warning", "1 pending notification, the oldest since 2026-03-01 12:00 UTC")
+    ]
 
 
 def test_doctor_warns_about_unmatched_rule_patterns(
     call: Call, hook: Receiver, store: TrackingStore, bare: Path
 ) -> None:
-    """A typing error would keep notifications from being sent."""
+    """With a typo in a pattern, notifications would not be sent."""
     (bare / "germane.toml").write_text(f'{HOOK}\nrules = ["dr*", "nodata"]\n')
 
     note = findings(call)["channel hook"][-1]

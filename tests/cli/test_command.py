@@ -27,7 +27,7 @@ def test_help_lists_commands_and_exit_codes(call: Call) -> None:
     assert "3 threshold violated" in ended.out
 
 
-def test_incorrect_usage_exits_with_2(call: Call, database: str) -> None:
+def test_usage_error_exits_with_2(call: Call, database: str) -> None:
     """The error is reported before any work is done."""
     for arguments in (["rapport"], ["report", "--nonsense"], ["worst", "-n", "0"], ["report", "--fail-under", "high"]):
         ended = call(*arguments)

@@ -47,7 +47,7 @@ def test_store_does_not_create_a_database_by_reading(bare: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("url", "said"),
+    ("url", "message"),
     [
         ("sqlite:////nowhere/at/all/germane.db", "make sure that its directory exists"),
         ("postgresql://app:hunter2@127.0.0.1:9/app", "start the server"),
@@ -55,13 +55,13 @@ def test_store_does_not_create_a_database_by_reading(bare: Path) -> None:
         ("postgresql://app:hunter2@host:port/app", "invalid database URL"),
     ],
 )
-def test_database_errors_take_one_line(call: Call, url: str, said: str) -> None:
+def test_database_errors_take_one_line(call: Call, url: str, message: str) -> None:
     """Cause and fix, without a traceback and without the password."""
     ended = call("report", "--json", "--database", url)
 
     assert ended.code == 1
     assert ended.err == f"germane: {ended.content['error']}\n"
-    assert said in ended.err
+    assert message in ended.err
     assert ended.err.count("\n") == 1
     assert "hunter2" not in ended.out + ended.err
 
@@ -81,9 +81,9 @@ def test_rollup_reports_the_number_of_hours(call: Call, store: TrackingStore, da
     """Hours are updated once after a change."""
     store.exchanges.count_dropped({("shop", "ask"): 1}, ["relevancy"])
 
-    told = [call("db", "rollup", "--database", database) for _ in range(2)]
+    results = [call("db", "rollup", "--database", database) for _ in range(2)]
 
-    assert [one.code for one in told] == [0, 0]
-    assert told[0].out.startswith("Updated the rollups of 1 hour in ")
-    assert told[1].out.startswith("Updated the rollups of 0 hours in ")
+    assert [one.code for one in results] == [0, 0]
+    assert results[0].out.startswith("Updated the rollups of 1 hour in ")
+    assert results[1].out.startswith("Updated the rollups of 0 hours in ")
     assert call("db", "rollup", "--database", database, "--json").content["hours"] == 0

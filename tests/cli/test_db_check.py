@@ -19,7 +19,7 @@ Call = Callable[..., Any]
 
 
 def statuses(content: dict[str, Any]) -> dict[str, str]:
-    """Return the worst status of each thing looked at."""
+    """Return the worst status of each subject."""
     order = ("ok", "warning", "error")
     found: dict[str, str] = {}
     for finding in content["findings"]:
@@ -46,12 +46,12 @@ def test_intact_database_passes_the_check(call: Call, migrated_url: str) -> None
         1,
     )
     assert ended.content["disk_usage"]["rows"] > 0
-    told = call("db", "check", "--database", migrated_url)
-    assert all(line.startswith("ok       ") for line in told.out.splitlines())
+    result = call("db", "check", "--database", migrated_url)
+    assert all(line.startswith("ok       ") for line in result.out.splitlines())
 
 
 @pytest.mark.parametrize(
-    ("statement", "about", "said"),
+    ("statement", "about", "expected"),
     [
         ("UPDATE tally SET count = count + 1 WHERE outcome = 'seen'", "counts rollups", "4 seen, but 3 scored"),
         ("UPDATE rollup SET sum_wy = sum_wy + 1 WHERE span = 3600", "rollups", "does not match its rows"),
@@ -60,7 +60,7 @@ def test_intact_database_passes_the_check(call: Call, migrated_url: str) -> None
         ("DROP VIEW answers", "tables", "view answers is missing"),
     ],
 )
-def test_inconsistencies_are_errors(call: Call, database_url: str, statement: str, about: str, said: str) -> None:
+def test_inconsistencies_are_errors(call: Call, database_url: str, statement: str, about: str, expected: str) -> None:
     """Each has a fix, and the exit code is 4, on both databases."""
     index = min(str(one.name) for one in score.indexes)
     with closing(TrackingStore(database_url)) as store:
@@ -75,7 +75,7 @@ def test_inconsistencies_are_errors(call: Call, database_url: str, statement: st
     assert ended.code == 4
     assert [name for name, status in statuses(ended.content).items() if status == "error"] == about.split()
     faults = [finding for finding in ended.content["findings"] if finding["level"] == "error"]
-    assert said.format(index=index) in faults[0]["message"]
+    assert expected.format(index=index) in faults[0]["message"]
     assert all(finding["fix"] for finding in faults)
 
 
@@ -99,18 +99,18 @@ def test_damaged_file_is_reported(call: Call, database: str, store: TrackingStor
 
 
 @pytest.mark.parametrize(
-    ("url", "said"),
+    ("url", "expected"),
     [
         ("sqlite:////nowhere/at/all/germane.db", "make sure that its directory exists"),
         ("postgresql://app:hunter2@127.0.0.1:9/app", "start the server"),
     ],
 )
-def test_unreachable_database_is_an_error(call: Call, url: str, said: str) -> None:
+def test_unreachable_database_is_an_error(call: Call, url: str, expected: str) -> None:
     """The password is hidden."""
     ended = call("db", "check", "--database", url, "--json")
 
     assert ended.code == 4
-    assert said in ended.content["findings"][0]["message"]
+    assert expected in ended.content["findings"][0]["message"]
     assert "hunter2" not in ended.out + ended.err
 
 

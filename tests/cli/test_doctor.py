@@ -28,7 +28,7 @@ Scored = Callable[..., Any]
 
 @pytest.fixture
 def judge(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeJudge]:
-    """A judge that the settings name."""
+    """A judge configured in the settings."""
     with FakeJudge() as running:
         for name, value in running.settings().items():
             monkeypatch.setenv(f"GERMANE_{name.upper()}", value)
@@ -36,7 +36,7 @@ def judge(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeJudge]:
 
 
 def about(ended: Any, subject: str) -> dict[str, Any]:
-    """Return what was found about a subject."""
+    """Return the findings about a subject."""
     (finding,) = [finding for finding in ended.content["findings"] if finding["subject"] == subject]
     assert (ended.code == 4) is any(finding["level"] == "error" for finding in ended.content["findings"])
     return dict(finding)
@@ -47,7 +47,8 @@ def test_healthy_installation_passes(judge: FakeJudge, store: TrackingStore, sco
     scored(store, [0.9, 0.8])
     with OTLPReceiver() as receiver:
         ended = subprocess.run(
-            [sys.executable, "-m", "germane", "doctor"],  # here, other tests have handlers that never fired
+            # In this process, other tests have left handlers that were never called.
+            [sys.executable, "-m", "germane", "doctor"],
             env={**os.environ, **receiver.environment("http/protobuf")},
             capture_output=True,
             text=True,
@@ -104,7 +105,7 @@ def test_rejected_key_is_an_error(call: Call, judge: FakeJudge, database: str) -
 
 
 def test_reasoning_judge_passes(call: Call, judge: FakeJudge, database: str) -> None:
-    """It may write as much as for scoring. An empty reply is not reported as a rejected key."""
+    """It may generate as many tokens as for scoring. An empty reply is not reported as a rejected key."""
     assert about(call("doctor", "--json"), "judge")["level"] == "ok"
     assert judge.chat_requests[0].body["max_tokens"] >= 500
     judge.outage = Fault("thinking")
@@ -134,7 +135,7 @@ def test_scorer_without_its_judge_is_an_error(call: Call, database: str, monkeyp
 
 
 def test_invalid_settings_are_a_finding(call: Call, database: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """They do not end the doctor with a different error."""
+    """The doctor reports them and does not end with a different error."""
     monkeypatch.setenv("GERMANE_SAMPLE_RATE", "3")
 
     assert "setting sample_rate = '3'" in about(call("doctor", "--json"), "settings")["message"]
@@ -226,7 +227,7 @@ def _values(exchange: Any, number: int) -> dict[str, Any]:
     return values | {"id": f"{number:032x}", "route": "silent"}
 
 
-def test_missing_text_is_fine_if_it_is_not_stored(
+def test_missing_text_is_not_a_problem_if_capture_is_off(
     call: Call, store: TrackingStore, scored: Scored, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With `capture="none"`, missing texts are not an error."""
@@ -271,7 +272,7 @@ def test_stalled_backlog_is_an_error(call: Call, store: TrackingStore, scored: S
     """Old tasks mean that no process scores."""
     (scored_one,) = scored(store, [0.5])
     store.exchanges.add([germane.Exchange(**_values(scored_one, 1))])
-    assert about(call("doctor", "--offline", "--json"), "scoring")["level"] == "ok"  # it waits since a minute
+    assert about(call("doctor", "--offline", "--json"), "scoring")["level"] == "ok"  # it has been waiting for a minute
     with store._database.write() as connection:
         connection.exec_driver_sql("UPDATE exchange SET started_at = '2026-01-01 00:00:00.000000'")
 
@@ -340,7 +341,7 @@ def postpone(store: TrackingStore, scored: Scored, reason: UnscoredReason, error
 def test_retries_of_other_processes_are_shown(
     call: Call, store: TrackingStore, scored: Scored, reason: UnscoredReason, status: str, fix: str
 ) -> None:
-    """Which scorer, why, since when, and how to fix it."""
+    """With the scorer, the reason, the start, and the fix."""
     postpone(store, scored, reason, f"{reason}: HTTP 999: so it says", until=timedelta(minutes=2))
     with store._database.write() as connection:
         connection.exec_driver_sql("UPDATE scoring_task SET first_pending_at = '2026-01-02 03:04:00.000000'")
@@ -396,7 +397,7 @@ def test_unreachable_or_invalid_endpoint_is_an_error(
     "switch", ["OTEL_SDK_DISABLED=true", "OTEL_TRACES_EXPORTER=none", "OTEL_TRACES_SAMPLER=always_off"]
 )
 def test_disabled_export_is_a_warning(call: Call, database: str, monkeypatch: pytest.MonkeyPatch, switch: str) -> None:
-    """Whether the endpoint accepts connections would not matter."""
+    """The endpoint is not checked, because it would not be used."""
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1")
     monkeypatch.setenv(*switch.split("="))
 
@@ -406,7 +407,7 @@ def test_disabled_export_is_a_warning(call: Call, database: str, monkeypatch: py
 
 
 def test_endpoint_url_is_not_printed(call: Call, database: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It may contain a password, even if it is invalid because of that."""
+    """It may contain a password, which may be the part that makes it invalid."""
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://app:hunter2/x@host")
     ended = call("doctor", "--offline", "--json")
 
@@ -438,7 +439,7 @@ def test_invalid_database_url_is_not_printed(call: Call, url: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("rule", "said"),
+    ("rule", "expected"),
     [
         ({"scorer": "answer_relevanzy"}, "no scores of answer_relevanzy in the last two weeks"),
         ({"routes": ["suport-*"]}, "no route of the last two weeks matches suport-*"),
@@ -451,20 +452,20 @@ def test_rule_without_matching_scores_is_a_warning(
     scored: Scored,
     monkeypatch: pytest.MonkeyPatch,
     rule: dict[str, Any],
-    said: str | None,
+    expected: str | None,
 ) -> None:
-    """After a typing error, it would never fire."""
+    """With a typo, it would never fire."""
     scored(store, [0.9], route="ask")
     monkeypatch.setenv("GERMANE_RULES", json.dumps([{"threshold": 0.7, **rule}]))
 
     findings = call("doctor", "--json", "--offline").content["findings"]
 
-    told = [one["message"] for one in findings if one["subject"] == "rule mean_threshold"]
-    assert told == ([] if said is None else [said])
+    messages = [one["message"] for one in findings if one["subject"] == "rule mean_threshold"]
+    assert messages == ([] if expected is None else [expected])
 
 
 def test_rules_without_scores_are_a_warning(call: Call, database: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A rule that cannot fire is not good news."""
+    """Without scores, no rule can fire."""
     monkeypatch.setenv("GERMANE_RULES", '[{"threshold": 0.7}]')
 
     assert about(call("doctor", "--json", "--offline"), "rules")["level"] == "warning"
@@ -488,12 +489,14 @@ def test_exchange_counts_once_for_all_scorers(call: Call, store: TrackingStore, 
     assert "handler ask: 2 seen, 2 scored" in call("doctor", "--offline").out
 
 
-@pytest.mark.parametrize(("count", "told"), [(3, "3 captured"), (30, "20 or more captured")])
-def test_unsampled_exchanges_are_not_counted_as_seen(call: Call, store: TrackingStore, count: int, told: str) -> None:
+@pytest.mark.parametrize(("count", "expected"), [(3, "3 captured"), (30, "20 or more captured")])
+def test_unsampled_exchanges_are_not_counted_as_seen(
+    call: Call, store: TrackingStore, count: int, expected: str
+) -> None:
     """Counting begins with the sampler."""
     store.exchanges.add([an_exchange() for _ in range(count)])
 
-    assert f"handler ask: {told}, not yet sampled" in call("doctor", "--offline").out
+    assert f"handler ask: {expected}, not yet sampled" in call("doctor", "--offline").out
 
 
 def test_exchanges_dropped_before_a_scorer_was_known_count_as_seen(
@@ -515,7 +518,7 @@ def test_scorers_without_cosines_need_no_calibration(
     monkeypatch.setenv("GERMANE_SCORER_OPTIONS", '{"answer_relevancy": {"similarity": "judge"}}')
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
 
-    told = call("doctor", "--offline").out
+    output = call("doctor", "--offline").out
 
-    assert "labels of question_answer_similarity: are not calibrated" in told
-    assert "labels of answer_relevancy" not in told
+    assert "labels of question_answer_similarity: are not calibrated" in output
+    assert "labels of answer_relevancy" not in output

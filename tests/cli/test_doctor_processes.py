@@ -14,7 +14,7 @@ LEASE = timedelta(seconds=60)
 
 
 def beat(database: str, *, ago: timedelta = timedelta(), **given: Any) -> None:
-    """Let a process tell of itself, so long ago."""
+    """Write a heartbeat of a process that is the given time old."""
     defaults = {"id": "a", "host": "h1", "pid": 7, "service": "shop", "version": "1", "scorers": {"relevancy": "f1"}}
     store = TrackingStore(database, clock=lambda: datetime.now(UTC) - ago)
     store.workers.heartbeat(WorkerHeartbeat(**{**defaults, **given}), [], lease=LEASE)
@@ -22,7 +22,7 @@ def beat(database: str, *, ago: timedelta = timedelta(), **given: Any) -> None:
 
 
 def found(call: Call, subject: str) -> list[dict[str, Any]]:
-    """Return what the doctor finds about a subject."""
+    """Return the doctor's findings about a subject."""
     return [finding for finding in call("doctor", "--json").content["findings"] if finding["subject"] == subject]
 
 
@@ -52,7 +52,7 @@ def test_unresponsive_process_is_a_warning(call: Call, store: TrackingStore, dat
 
 
 def test_tasks_of_the_last_unresponsive_process_wait(call: Call, store: TrackingStore, database: str) -> None:
-    """No other process takes them over."""
+    """No other process can claim them."""
     beat(database, ago=timedelta(minutes=5))
 
     [silent] = found(call, "workers")
@@ -63,7 +63,7 @@ def test_tasks_of_the_last_unresponsive_process_wait(call: Call, store: Tracking
 def test_tasks_without_a_running_scorer_are_a_warning(
     call: Call, store: TrackingStore, database: str, scored: Scored
 ) -> None:
-    """With their number, and what happens to them."""
+    """With their number, and the consequence."""
     [exchange] = scored(store, [0.9])
     for fingerprint in ("f0", "f2"):
         store.sampling.assign_tasks([SamplingDecision(exchange.id, 1.0, "sampled")], {"answer_relevancy": fingerprint})
@@ -76,7 +76,7 @@ def test_tasks_without_a_running_scorer_are_a_warning(
 
 
 def test_long_process_lists_are_shortened(call: Call, store: TrackingStore, database: str) -> None:
-    """A fleet is counted."""
+    """Many processes are counted instead of listed."""
     for number in range(8):
         beat(database, id=f"worker-{number}", pid=number)
 

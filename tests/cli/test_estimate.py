@@ -22,7 +22,7 @@ Call = Callable[..., Any]
 
 @pytest.fixture(autouse=True)
 def key(monkeypatch: pytest.MonkeyPatch, alone: None) -> None:
-    """A key that nobody takes: nothing is sent."""
+    """An unused API key: no request is sent."""
     monkeypatch.setenv("OPENAI_API_KEY", "sk-none")
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
 
@@ -118,7 +118,7 @@ def test_unscorable_exchanges_cost_nothing(call: Call, store: TrackingStore) -> 
 
 
 def test_without_exchanges_a_typical_one_is_used(call: Call, store: TrackingStore) -> None:
-    """It needs --per-day, and says what it is based on."""
+    """It needs --per-day, and the output states what it is based on."""
     ended = call("estimate")
     assert (ended.code, "--per-day 10000" in ended.err) == (5, True)
 
@@ -149,7 +149,7 @@ def test_sample_rate_without_effect_is_noted(call: Call, monkeypatch: pytest.Mon
 
 
 def test_estimate_needs_no_database(call: Call, tmp_path: Path) -> None:
-    """And creates none."""
+    """It does not create one, either."""
     ended = call("estimate", "--json", "--per-day", "100", "--database", f"sqlite:///{tmp_path}/none.db")
 
     assert (ended.code, ended.content["sample"]["source"]) == (0, "typical")
@@ -191,7 +191,7 @@ def test_unknown_price_is_not_invented(call: Call) -> None:
 
 
 def test_configured_price_overrides_the_list(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Prices of the settings come first."""
+    """Prices in the settings take precedence."""
     monkeypatch.setenv("GERMANE_PRICES", '{"house-model": {"input": 1000000, "output": 0}}')
     ended = call("estimate", "--json", "--per-day", "10", "--judge", "house-model", "--scorer", "intent_match")
 
@@ -208,7 +208,7 @@ def test_local_models_are_free(call: Call) -> None:
 
 
 def test_insufficient_rate_limit_is_noted(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With what it allows per day, and the forecast."""
+    """The note states the number that it allows per day, and the forecast."""
     monkeypatch.setenv("GERMANE_REQUESTS_PER_MINUTE", "2")
     (note,) = call("estimate", "--json", "--per-day", "10000").content["notes"]
 
@@ -236,7 +236,7 @@ def test_exchanges_per_day_must_be_finite(call: Call, count: str) -> None:
 
 
 def test_unknown_scorer_is_an_error(call: Call) -> None:
-    """A typing error is not a custom scorer."""
+    """A misspelled name is not a custom scorer."""
     ended = call("estimate", "--per-day", "10", "--scorer", "faithfullness")
 
     assert (ended.code, ended.out) == (1, "")

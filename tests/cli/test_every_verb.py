@@ -28,7 +28,7 @@ WITHOUT_JSON = {"completion", "export", "grafana", "import", "init", "serve", "w
 
 
 def verbs() -> Iterator[tuple[str, click.Command, click.Context]]:
-    """Return all verbs, those within others too."""
+    """Return all commands, including subcommands."""
     yield from _verbs(group, click.Context(group, info_name="germane", **group.context_settings), ())
 
 
@@ -49,7 +49,7 @@ ALL = {name: command for name, command, _ in verbs()}
 
 @pytest.fixture(scope="module")
 def week(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
-    """A file with a made-up week up to now, and the id of its open alert."""
+    """A file with the sample week, which ends now, and the id of its open alert."""
     path = tmp_path_factory.mktemp("week") / "germane.db"
     now = datetime.now(UTC)
     with closing(TrackingStore(f"sqlite:///{path}", clock=lambda: now)) as store:
@@ -59,7 +59,7 @@ def week(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
 
 @pytest.fixture
 def alert(week: tuple[Path, str], bare: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """The settings name a copy of it; the id of its open alert."""
+    """Configure a copy of the sample week, and return the id of its open alert."""
     monkeypatch.setenv("GERMANE_DATABASE", f"sqlite:///{shutil.copy(week[0], bare / 'week.db')}")
     return week[1]
 
@@ -87,7 +87,7 @@ def test_help_is_consistent(call: Call, verb: str) -> None:
 
 
 def test_every_command_with_a_result_supports_json() -> None:
-    """All but those that write files or run until they are stopped."""
+    """All commands except those that write files or run until they are stopped."""
     ends = {name: command for name, command in ALL.items() if not isinstance(command, click.Group)}
 
     lacking = {name for name, command in ends.items() if not any("--json" in one.opts for one in command.params)}
@@ -141,7 +141,7 @@ def test_piped_text_is_plain(call: Call, alert: str, verb: str) -> None:
     ],
 )
 def test_misspelled_names_get_a_suggestion(call: Call, typed: tuple[str, ...], meant: str) -> None:
-    """Commands, subcommands and options. It is still incorrect usage."""
+    """Commands, subcommands and options. It is still a usage error."""
     ended = call(*typed)
 
     assert (ended.code, ended.out) == (2, "")

@@ -43,7 +43,7 @@ NASTY = '=HYPERLINK("http://evil")\n<script>\u202e\0 "quoted", with; commas'
 
 @pytest.fixture
 def full(database_url: str) -> Iterator[TrackingStore]:
-    """A database of either kind with one of everything in it."""
+    """A database of either kind with rows of every kind."""
     with closing(TrackingStore(database_url)) as store:
         store.migrate()
         write(
@@ -87,8 +87,8 @@ def url(database_url: str, tmp_path: Path, request: pytest.FixtureRequest) -> st
     return url
 
 
-def told(store: TrackingStore) -> dict[str, Any]:
-    """Return all that people read of a database."""
+def visible_data(store: TrackingStore) -> dict[str, Any]:
+    """Return everything that people can read in a database."""
     since = datetime.now(UTC) - timedelta(days=1)
     until = since + timedelta(days=2)
     bucket = timedelta(hours=24)
@@ -122,7 +122,7 @@ def test_import_restores_an_export_once(
     assert first.out == "exchanges read: 9, new: 9; new tasks: 9\n"
     assert again.out == home.out == "exchanges read: 9, new: 0; new tasks: 0\n"
     with closing(TrackingStore(url)) as other:
-        assert told(other) == told(full)
+        assert visible_data(other) == visible_data(full)
         assert [
             one.seen for one in other.trends.coverage() if one.scorer == "answer_relevancy" and one.route == "ask"
         ] == [10]
@@ -174,7 +174,7 @@ def test_export_can_be_filtered(call: Call, database: str, store: TrackingStore,
 
 
 def test_pages_contain_every_exchange_once(store: TrackingStore) -> None:
-    """Also exchanges with equal times on two pages."""
+    """This includes exchanges with equal times on two pages."""
     moment = datetime.now(UTC)
     exchanges = [an_exchange(started_at=moment + timedelta(seconds=number // 4)) for number in range(20)]
     store.exchanges.add(exchanges)
@@ -274,7 +274,7 @@ def test_invalid_counts_are_rejected(count: Any) -> None:
      {"attributes": []}, {"attributes": "x"}],
 )  # fmt: skip
 def test_invalid_markers_are_rejected(change: dict[str, Any]) -> None:
-    """In one sentence. Valid ones are read."""
+    """The error is one sentence. Valid markers are read."""
     whole = {"id": "m1", "name": "v1", "service": "shop", "at": "2026-03-01T12:00:00+00:00", "attributes": {"n": 1}}
 
     assert parse_line(json.dumps({"version": 2, "marker": whole})) == Marker(
@@ -301,7 +301,7 @@ def test_duplicates_in_a_file_count_once(full: TrackingStore, url: str) -> None:
 
 
 def test_import_does_not_change_existing_exchanges(store: TrackingStore) -> None:
-    """Route, service and time are kept, and erased texts do not come back."""
+    """Route, service and time are kept, and erased texts are not restored."""
     write(store, [0.5])
     store.retention.prune(texts_before=datetime.now(UTC))
     (before,) = store.transfer.load_records(ExportSelection())
@@ -311,15 +311,15 @@ def test_import_does_not_change_existing_exchanges(store: TrackingStore) -> None
 
     assert store.transfer.restore_records([foreign]).tasks == 1
     (after,) = store.transfer.load_records(ExportSelection())
-    theirs = next(one for one in after.scores if one["scorer"] == "theirs")
+    imported = next(one for one in after.scores if one["scorer"] == "theirs")
     assert after.exchange == before.exchange
-    assert (theirs["explanation"], theirs["details"]) == (None, {"n": 1})
+    assert (imported["explanation"], imported["details"]) == (None, {"n": 1})
     assert {(one.service, one.route) for one in store.trends.coverage()} == {("shop", "ask")}
 
 
 @given(st.text())
 def test_exported_lines_contain_no_control_characters(text: str) -> None:
-    """`germane export` may be printed to a terminal, and each line is one line."""
+    """`germane export` may be printed to a terminal, and each record stays on one line."""
     line = dump_line(ExchangeRecord({"id": "e", "question": text + "\x9b31m\u202e\u2028\x7f"}))
     assert not any(unicodedata.category(one) in {"Cc", "Zl", "Zp"} or one in "\u202a\u202e\u2066" for one in line)
     assert json.loads(line)["exchange"]["question"] == clean_text(text + "\x9b31m\u202e\u2028\x7f")
@@ -335,7 +335,7 @@ _JSON = st.recursive(
 @settings(max_examples=50)
 @given(data=st.data())
 def test_any_line_is_parsed_or_rejected(data: st.DataObject) -> None:
-    """Any value in any place yields a record that can be dumped again, or one error."""
+    """Any value in any field yields a record that can be dumped again, or one error."""
     version = data.draw(st.sampled_from([1, 2]))
     line = {"version": version, "exchange": {"id": "e1"}, "tasks": [{"scorer": "a"}], "scores": [], "feedback": []}
     columns = {"exchange": COLUMNS["exchange"], "tasks": COLUMNS["task"], "scores": COLUMNS["score"]}
@@ -392,7 +392,7 @@ def test_flat_export_equals_the_answers_view(
         pytest.importorskip("pyarrow", reason="needs germane[pandas]")
     write(store, [0.9, UnscoredReason.JUDGE_TIMEOUT])
     write(store, [0.4], fingerprint="f2", route="docs")
-    store.exchanges.add([an_exchange()])  # nobody has decided on it: it has no row
+    store.exchanges.add([an_exchange()])  # without a sampling decision, it has no row
     file = tmp_path / f"flat.{kind}"
     assert call("export", str(file)).err == f"Wrote 3 rows of 4 exchanges to {file}.\n"
     with store._database.read() as connection:
@@ -429,7 +429,7 @@ def test_csv_cells_are_not_formulas(call: Call, database: str, store: TrackingSt
 
 @given(st.text(st.characters() | st.sampled_from("=\t\x1b\x9b\u202e ")))
 def test_csv_cell_never_starts_like_a_formula(text: str) -> None:
-    """Whatever whitespace comes first. Other text is unchanged except for control characters."""
+    """This holds after any whitespace. Other text is unchanged except for control characters."""
     shown = sanitize.csv_cell(text)
     obeyed = {one for one in text if unicodedata.category(one) == "Cc"} - set("\t\n\r") | {"\u202d", "\u202e"}
     seen = "".join("\ufffd" if one in obeyed else one for one in text)
@@ -439,7 +439,7 @@ def test_csv_cell_never_starts_like_a_formula(text: str) -> None:
 
 @pytest.mark.parametrize("before", [" ", "\n", "\ufeff", "\u200b", "\u2066", "\u00a0", "\u2028 "])
 def test_invisible_characters_do_not_hide_a_formula(before: str) -> None:
-    """A program that drops them would compute what follows."""
+    """A program that drops them would evaluate what follows."""
     assert sanitize.csv_cell(f"{before}=1+1").startswith("'")
 
 
@@ -449,17 +449,17 @@ def test_data_set_is_imported_for_scoring(call: Call, database: str, store: Trac
     rows.write_text('id,question,answer,contexts\nr1,How?,So.,"[""one"", ""two""]"\nr2,Why?,Therefore.,[]\n')
     ended = call("import", str(rows))
     again = call("import", str(rows))
-    found = {one.id: one for one in store.sampling.list_undecided(10)}
+    listed = {one.id: one for one in store.sampling.list_undecided(10)}
     write(store, [0.5])
     call("export", str(tmp_path / "flat.csv"))
     flat = call("import", str(tmp_path / "flat.csv"))
 
     assert (ended.code, ended.out) == (0, f"Read 2 exchanges from {rows}. New ones will be sampled and scored.\n")
     assert again.code == 0
-    assert found.keys() == {"r1", "r2"}
-    assert [context.text for context in found["r1"].contexts] == ["one", "two"]
-    assert {one.route for one in found.values()} == {"faq"}
-    assert 0 < found["r1"].sampling_key < 1
+    assert listed.keys() == {"r1", "r2"}
+    assert [context.text for context in listed["r1"].contexts] == ["one", "two"]
+    assert {one.route for one in listed.values()} == {"faq"}
+    assert 0 < listed["r1"].sampling_key < 1
     assert flat.code == 1
     assert "export as JSONL" in flat.err
 
@@ -485,7 +485,7 @@ def test_data_set_may_have_a_version_column(call: Call, store: TrackingStore, tm
 
 
 def test_closed_pipe_ends_an_export_silently(database: str, store: TrackingStore) -> None:
-    """As with `germane export | head`: no traceback."""
+    """`germane export | head` prints no traceback."""
     write(store, [0.5] * 3, question="long " * 40_000)
     command = [sys.executable, "-m", "germane", "export", "-"]
     unbuffered = {**os.environ, "PYTHONUNBUFFERED": "1"}  # as in many containers

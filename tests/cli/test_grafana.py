@@ -27,13 +27,13 @@ METRIC = re.compile(r"\b(?:germane|rag)_[a-z_]+\b(?!:)")
 
 @pytest.fixture
 def written(call: Call, bare: Path) -> dict[str, str]:
-    """The files, by what they are, with links to germane's pages."""
+    """The written files by kind, with links to germane's pages."""
     assert call("grafana", "out", "--link", "https://germane.example.com/").code == 0
     return {part: (bare / "out" / name).read_text("utf-8") for part, name in FILE_NAMES.items()}
 
 
 def expressions(written: dict[str, str]) -> list[str]:
-    """Return what all panels ask for."""
+    """Return the queries of all panels."""
     panels = json.loads(written["dashboard"])["panels"]
     return [target["expr"] for panel in panels for target in panel["targets"]]
 
@@ -113,7 +113,7 @@ def test_histograms_state_their_time_axis(written: dict[str, str]) -> None:
 
 @pytest.fixture
 def page(store: TrackingStore) -> Iterator[str]:
-    """A page of metrics on which everything is that can be: of a database, and of a process that scores."""
+    """A metrics page with every metric of a database and of a scoring process."""
     registry = CollectorRegistry()
     expose_registry(registry)
     connect(sink=print, service="shop")
@@ -137,7 +137,7 @@ def test_every_queried_metric_is_exposed(written: dict[str, str], page: str) -> 
 
 @pytest.fixture
 def promtool() -> Callable[..., str]:
-    """Runs promtool; it must not complain."""
+    """A function that runs promtool, and fails if it reports a problem."""
     path = shutil.which("promtool") or pytest.skip("promtool is not installed: rules and expressions are not checked")
 
     def run(*arguments: str, given: str = "") -> str:
@@ -149,7 +149,7 @@ def promtool() -> Callable[..., str]:
 
 
 def test_promtool_accepts_rules_and_queries(written: dict[str, str], promtool: Any, bare: Path) -> None:
-    """The rules as they are, and each panel's query as a rule."""
+    """The rules are checked unchanged, and each panel's query as a rule."""
     queries = [query.replace("$__rate_interval", "5m") for query in expressions(written)]
     rules = [{"record": f"panel:{number}", "expr": query} for number, query in enumerate(queries)]
     (bare / "panels.yaml").write_text(json.dumps({"groups": [{"name": "panels", "rules": rules}]}))

@@ -19,7 +19,7 @@ _TAG = re.compile(r"<(?!/?(?:code|br|details|summary)\b)[a-zA-Z!/][^>]*>")
 
 @pytest.fixture
 def database(migrated_url: str) -> str:
-    """A database of either kind in which nothing means well."""
+    """A database of either kind with hostile text in every field."""
     with closing(TrackingStore(migrated_url)) as store:
         write_hostile_exchanges(store, datetime.now(UTC))
     return migrated_url
@@ -41,7 +41,7 @@ def database(migrated_url: str) -> str:
     ids=" ".join,
 )
 def test_hostile_text_does_not_control_the_terminal(call: Call, database: str, command: tuple[str, ...]) -> None:
-    """No escape, bell or direction character, and no half of a surrogate pair."""
+    """No escape, bell or direction character, and no lone surrogate."""
     ended = call(*command, "--database", database)
     steering = {one for one in ended.out + ended.err if unicodedata.category(one) in {"Cc", "Cs"}} - {"\n"}
     assert ended.code in {0, 5}
@@ -56,8 +56,8 @@ def test_html_report_escapes_hostile_text(call: Call, database: str) -> None:
     """Scripts, handlers and external images are text, and the page's policy forbids them."""
     page = call("report", "--format", "html", "--database", database).out
     assert "default-src 'none'" in page
-    for theirs in ("<script", "<img", 'onfocus="', "onload=alert(1)>", 'href="http'):
-        assert theirs not in page.replace("&lt;", ""), theirs
+    for markup in ("<script", "<img", 'onfocus="', "onload=alert(1)>", 'href="http'):
+        assert markup not in page.replace("&lt;", ""), markup
     assert "&lt;script&gt;" in page
 
 

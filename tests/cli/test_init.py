@@ -21,7 +21,7 @@ SECRETS = {
 
 
 def test_created_file_is_valid_and_short(call: Call, bare: Path) -> None:
-    """It can be loaded at once, and fits on a screen."""
+    """It can be loaded unchanged, and fits on a screen."""
     ended = call("init")
 
     text = (bare / "germane.toml").read_text()
@@ -56,9 +56,9 @@ def test_commented_examples_are_valid(call: Call, bare: Path, monkeypatch: pytes
 
 def test_next_steps_are_shown(call: Call) -> None:
     """The output names the next two commands."""
-    said = call("init").out
+    output = call("init").out
 
-    assert [line.split()[:2] for line in said.splitlines()[-2:]] == [["germane", "doctor"], ["germane", "serve"]]
+    assert [line.split()[:2] for line in output.splitlines()[-2:]] == [["germane", "doctor"], ["germane", "serve"]]
 
 
 def test_existing_file_is_not_overwritten(call: Call, bare: Path) -> None:
@@ -98,7 +98,7 @@ def test_secrets_are_not_written(call: Call, bare: Path, monkeypatch: pytest.Mon
 
 
 def test_file_fits_the_environment(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The project's name, the judge's model, and a PostgreSQL that germane supports."""
+    """The project's name, the judge's model, and a PostgreSQL URL that germane supports."""
     (bare / "pyproject.toml").write_text('[project]\nname = "web-shop"\n')
     monkeypatch.setenv("OPENAI_MODEL", "a-judge")
     monkeypatch.setenv("DATABASE_URL", "mysql://a@b/c")
@@ -112,7 +112,7 @@ def test_file_fits_the_environment(bare: Path, monkeypatch: pytest.MonkeyPatch) 
 
 @pytest.mark.parametrize("name", ['a"b\\c', "\x1b[31mred", "\u202eabc", "x" * 300, "", "\u5e97 \U0001f600"])
 def test_any_project_name_yields_a_valid_file(call: Call, bare: Path, name: str) -> None:
-    """Names are hostile text."""
+    """The name may be hostile text."""
     written = "".join(f"\\U{ord(one):08x}" for one in name)
     (bare / "pyproject.toml").write_text(f'[project]\nname = "{written}"\n')
 
@@ -124,7 +124,7 @@ def test_any_project_name_yields_a_valid_file(call: Call, bare: Path, name: str)
 
 
 def test_unwritable_file_is_reported(call: Call, bare: Path) -> None:
-    """Cause, and no traceback."""
+    """With the cause, and without a traceback."""
     (bare / "germane.toml").mkdir()
 
     ended = call("init", "--force")

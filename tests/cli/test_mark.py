@@ -23,7 +23,7 @@ def ago(minutes: float) -> datetime:
 
 @pytest.fixture
 def deployed(store: TrackingStore, scored: Scored) -> Callable[..., None]:
-    """Writes scores of a route from before and after a mark ten minutes ago, which is made once."""
+    """Write scores of a route from before and after a marker that is ten minutes old and is created once."""
 
     def write(before: list[float], after: list[float], *, after_fingerprint: str = "f1", **given: Any) -> None:
         if not store.trends.list_markers():
@@ -37,7 +37,7 @@ def deployed(store: TrackingStore, scored: Scored) -> Callable[..., None]:
 
 
 def rows(text: str) -> dict[str, list[str]]:
-    """Return the cells of the comparison's lines, by their first."""
+    """Return the cells of the comparison's lines, by their first cell."""
     table = text.partition("Before: ")[2].partition("\n\n")[2].partition("\n\n")[0]
     cells = [re.split(r"\s{2,}", line) for line in table.splitlines()[1:]]
     return {one[0]: one[1:] for one in cells}
@@ -48,11 +48,11 @@ def test_marker_is_stored(call: Call, store: TrackingStore) -> None:
     before = datetime.now(UTC)
     ended = call("mark", " index v42\n", "--attribute", "commit=4f2a9c1", "--attribute", "by=ann=1")
 
-    (found,) = store.trends.list_markers()
+    (listed,) = store.trends.list_markers()
     assert ended.code == 0
     assert ended.out.startswith("Added marker 'index v42' at ")
-    assert (found.name, found.attributes) == ("index v42", {"commit": "4f2a9c1", "by": "ann=1"})
-    assert before <= found.at <= datetime.now(UTC)
+    assert (listed.name, listed.attributes) == ("index v42", {"commit": "4f2a9c1", "by": "ann=1"})
+    assert before <= listed.at <= datetime.now(UTC)
 
 
 def test_marker_can_be_in_the_past(call: Call, store: TrackingStore) -> None:
@@ -73,19 +73,19 @@ def test_marker_can_be_in_the_past(call: Call, store: TrackingStore) -> None:
     [(" ",), ("x" * 501,), ("v1", "--at", "2999-01-01"), ("v1", "--at", "soon"), ("v1", "--attribute", "commit"),
      ("v1", "--attribute", "=x"), ()],
 )  # fmt: skip
-def test_invalid_markers_are_incorrect_usage(call: Call, store: TrackingStore, arguments: tuple[str, ...]) -> None:
+def test_invalid_markers_are_usage_errors(call: Call, store: TrackingStore, arguments: tuple[str, ...]) -> None:
     """Nothing is stored."""
     assert call("mark", *arguments).code == 2
     assert store.trends.list_markers() == []
 
 
 def test_marker_names_are_sanitized(call: Call, store: TrackingStore) -> None:
-    """Whoever added the marker."""
+    """The source of the marker does not matter."""
     ended = call("mark", "v\x1b[31m\u202e1")
-    told = call("report", "--since", "mark", "--compare")
+    result = call("report", "--since", "mark", "--compare")
 
-    assert "\x1b" not in ended.out + told.out
-    assert "\u202e" not in ended.out + told.out
+    assert "\x1b" not in ended.out + result.out
+    assert "\u202e" not in ended.out + result.out
     assert store.trends.list_markers()[0].name == "v\x1b[31m\u202e1"
 
 
@@ -120,7 +120,7 @@ def test_comparison_alone_exits_with_0(call: Call, deployed: Callable[..., None]
 
 
 def test_without_a_drop_the_comparison_passes(call: Call, deployed: Callable[..., None]) -> None:
-    """Also if answers improved."""
+    """This includes answers that improved."""
     deployed(BAD, GOOD)
 
     ended = call("report", "--since", "mark", "--fail-on-drop")
@@ -206,7 +206,7 @@ def test_json_contains_the_comparison(call: Call, deployed: Callable[..., None])
 def test_window_before_can_be_longer(
     call: Call, store: TrackingStore, scored: Scored, deployed: Callable[..., None]
 ) -> None:
-    """Shortly after a deployment, a day of earlier scores tells more."""
+    """Shortly after a deployment, a day of earlier scores makes the comparison more precise."""
     scored(store, GOOD, started_at=ago(600))
     deployed([], BAD)
 

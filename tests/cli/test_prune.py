@@ -87,7 +87,7 @@ def test_prune_dry_run_changes_nothing(call: Call, store: TrackingStore, scored:
 def test_invalid_ages_are_rejected(
     call: Call, store: TrackingStore, scored: Scored, arguments: tuple[str, str]
 ) -> None:
-    """Before anything changes. Minutes, which may mean months, and times in the future are rejected."""
+    """They are rejected before anything changes: minutes, which may mean months, and times in the future."""
     scored(store, [0.5], started_at=ago(0.5))
     assert call("prune", *arguments).code == 2
     assert texts(store) == [True]
@@ -95,9 +95,9 @@ def test_invalid_ages_are_rejected(
 
 def test_user_data_is_deleted(call: Call, store: TrackingStore, scored: Scored) -> None:
     """The output lists what is not deleted."""
-    [theirs] = scored(store, [0.5], user="u1")
+    [exchange] = scored(store, [0.5], user="u1")
     [other] = scored(store, [0.5], user="u2")
-    store.labels.add_feedback([Feedback(id="1", exchange_id=theirs.id, score=1.0, created_at=ago(0))])
+    store.labels.add_feedback([Feedback(id="1", exchange_id=exchange.id, score=1.0, created_at=ago(0))])
 
     ended = call("forget", "--user", "u1", "--yes")
 
@@ -149,7 +149,7 @@ def test_forget_requires_confirmation_and_one_selector(
 
 @pytest.mark.parametrize(("answer", "left", "code"), [(b"n\n", 1, 1), (b"y\n", 0, 0)])
 def test_forget_asks_on_a_terminal(store: TrackingStore, scored: Scored, answer: bytes, left: int, code: int) -> None:
-    """After showing what there is."""
+    """It first shows the stored data."""
     scored(store, [0.5], user="u1")
     near, far = pty.openpty()
     command = [sys.executable, "-c", "from germane.cli import main; main()", "forget", "--user", "u1"]
@@ -166,14 +166,14 @@ def test_forget_asks_on_a_terminal(store: TrackingStore, scored: Scored, answer:
 
 
 def test_user_names_are_sanitized(call: Call, database: str) -> None:
-    """They may come from a stranger's request."""
+    """A stranger may have chosen the name in a request."""
     assert "\x1b" not in call("forget", "--user", "\x1b[31mred", "--yes").out
 
 
 def test_vacuum_reports_the_sizes(call: Call, store: TrackingStore, scored: Scored, tmp_path: Path) -> None:
     """On SQLite, the file is smaller afterwards."""
     scored(store, [0.5] * 50, started_at=ago(500), answer="x" * 20_000)
-    store.close()  # else the rows stand in the write-ahead log
+    store.close()  # otherwise the rows are still in the write-ahead log
     before = (tmp_path / "germane.db").stat().st_size
     call("prune")
 
@@ -186,5 +186,5 @@ def test_vacuum_reports_the_sizes(call: Call, store: TrackingStore, scored: Scor
 
 
 def test_both_databases_can_be_vacuumed(call: Call, migrated_url: str) -> None:
-    """PostgreSQL by VACUUM of germane's tables."""
+    """PostgreSQL runs VACUUM on germane's tables."""
     assert call("db", "vacuum", "--database", migrated_url).code == 0

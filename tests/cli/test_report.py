@@ -24,7 +24,7 @@ def table(text: str) -> list[str]:
 
 
 def cells(row: str) -> list[str]:
-    """Return what stands in the columns."""
+    """Return the contents of the columns."""
     return re.split(r"\s{2,}", row)
 
 
@@ -73,7 +73,7 @@ def test_json_contains_the_same_numbers(call: Call, store: TrackingStore, scored
 
 
 def test_mean_of_few_scores_is_not_shown(call: Call, store: TrackingStore, scored: Scored) -> None:
-    """Nobody should act on it."""
+    """It is too uncertain to act on."""
     scored(store, GOOD[:7])
 
     ended = call("report")
@@ -222,7 +222,7 @@ def test_route_with_only_failures_exits_with_5(call: Call, store: TrackingStore,
 
 
 def test_threshold_applies_to_the_newest_fingerprint(call: Call, store: TrackingStore, scored: Scored) -> None:
-    """Scores of an earlier judge break no build."""
+    """Scores of an earlier judge do not fail a build."""
     scored(store, BAD, fingerprint="old", started_at=datetime.now(UTC) - timedelta(hours=2))
     scored(store, GOOD, fingerprint="new")
 
@@ -246,7 +246,7 @@ def test_since_accepts_a_time(call: Call, database: str, zone: str) -> None:
 
 
 @pytest.mark.parametrize("since", ["yesterday", "h", "-3h", "\u00b2h", "9" * 30 + "d", "", "2026-13-01"])
-def test_invalid_time_is_incorrect_usage(call: Call, database: str, since: str) -> None:
+def test_invalid_time_is_a_usage_error(call: Call, database: str, since: str) -> None:
     """The error shows valid values."""
     ended = call("report", "--since", since)
 
@@ -256,7 +256,7 @@ def test_invalid_time_is_incorrect_usage(call: Call, database: str, since: str) 
 
 @pytest.mark.parametrize("verb", ["report", "trend"])
 def test_window_must_end_after_it_begins(call: Call, database: str, verb: str) -> None:
-    """And not in the future."""
+    """It must not begin in the future, either."""
     turned, late = call(verb, "--since", "1h", "--until", "2h"), call(verb, "--until", "2999-01-01")
 
     assert (turned.code, late.code) == (2, 2)

@@ -30,7 +30,7 @@ HOSTILE = (
 
 
 class Page(HTMLParser):
-    """What stands in a page: tags, attributes, and text by tag."""
+    """The contents of a page: tags, attributes, and text by tag."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -51,7 +51,7 @@ class Page(HTMLParser):
 
 @pytest.fixture
 def week(store: TrackingStore) -> TrackingStore:
-    """Three routes, one of them bad since a mark."""
+    """Three routes, one of which has been bad since a marker."""
     now = datetime.now(UTC)
     write(store, GOOD, started_at=now - timedelta(hours=30))
     write(store, GOOD, route="search", started_at=now - timedelta(hours=30))
@@ -95,7 +95,7 @@ def test_markdown_report_has_the_same_content(call: Call, week: TrackingStore) -
 
 
 def test_json_option_equals_json_format(call: Call, week: TrackingStore, bare: Path) -> None:
-    """`--json` with another format is incorrect usage."""
+    """`--json` with another format is a usage error."""
     plain = call("report", "--json", "--since", "2d").content
     named = call("report", "--format", "json", "--since", "2d", "-o", "r.json")
 
@@ -172,7 +172,7 @@ def test_markdown_escapes_captured_text(call: Call, store: TrackingStore) -> Non
 
 
 def test_unwritable_output_is_reported(call: Call, database: str) -> None:
-    """Cause, and no traceback."""
+    """With the cause, and without a traceback."""
     ended = call("report", "--output", "/nowhere/at/all/r.html", "--format", "html")
 
     assert ended.code == 1

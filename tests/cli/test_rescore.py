@@ -24,7 +24,7 @@ NOTHING = {"ready": 0, "waiting": 0, "erased": 0, "not_sampled": 0, "unknown": 0
 
 @pytest.fixture(autouse=True)
 def worker(store: TrackingStore) -> None:
-    """A process that scores, and tells with what."""
+    """A scoring process that reports its scorers."""
     store.workers.heartbeat(
         WorkerHeartbeat(id="w", host="h", pid=1, service="shop", version="1", scorers={"answer_relevancy": "f1"}),
         [],
@@ -33,13 +33,13 @@ def worker(store: TrackingStore) -> None:
 
 
 def ready(store: TrackingStore, fingerprint: str = "f1") -> set[str]:
-    """Return which exchanges are to be scored."""
+    """Return the exchanges that are ready to be scored."""
     claims = store.queue.claim_tasks("me", {"answer_relevancy": fingerprint}, limit=100, lease=LEASE)
     return {claim.exchange.id for claim in claims}
 
 
 def test_failures_can_be_rescored(call: Call, store: TrackingStore, scored: Scored) -> None:
-    """All, or those with one reason. Scores are not touched."""
+    """All failures, or only those with one reason. Scores do not change."""
     made = scored(store, [0.9, UnscoredReason.JUDGE_REJECTED, UnscoredReason.UNPARSABLE])
 
     one = call("rescore", "--failed", "judge_rejected", "--json").content
@@ -96,7 +96,7 @@ def test_rescore_dry_run_changes_nothing(call: Call, store: TrackingStore, score
 
 
 def test_new_fingerprint_is_added_to_the_old_score(call: Call, store: TrackingStore, scored: Scored) -> None:
-    """The fingerprint is that of the running process."""
+    """It is the fingerprint of the running process."""
     made = scored(store, [0.9], fingerprint="old")
 
     assert call("rescore", "--json").content["outcome"] == NOTHING | {"ready": 1}
@@ -148,7 +148,7 @@ def test_without_a_worker_the_settings_determine_the_scorers(
 
 
 def test_nothing_to_rescore_is_not_an_error(call: Call, store: TrackingStore) -> None:
-    """Invalid combinations of options are."""
+    """Invalid combinations of options are an error."""
     assert call("rescore").out == "Nothing to score again.\n"
     assert call("rescore", "--below", "0.5", "--failed").code == 2
     assert call("rescore", "--failed", "bored").code == 2
@@ -159,7 +159,7 @@ def test_nothing_to_rescore_is_not_an_error(call: Call, store: TrackingStore) ->
 
 
 def _spoken(answer: str, environment: dict[str, str]) -> tuple[int, str]:
-    """Run it on a terminal, and answer its question."""
+    """Run the command on a terminal, and answer its question."""
     near, far = pty.openpty()
     command = [sys.executable, "-m", "germane", "rescore"]
     with subprocess.Popen(command, stdin=far, stdout=far, stderr=far, env=environment, close_fds=True) as process:
@@ -183,7 +183,7 @@ def _read(near: int) -> Iterator[str]:
 
 
 def test_rescore_asks_on_a_terminal(store: TrackingStore, scored: Scored, environment: dict[str, str]) -> None:
-    """After showing the estimate."""
+    """It first shows the estimate."""
     made = scored(store, [0.5])
 
     code, text = _spoken("n\n", environment)

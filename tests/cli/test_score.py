@@ -25,7 +25,7 @@ HOSTILE = "\x1b[2J\u202e<script>"
 
 @pytest.fixture
 def judge(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeJudge]:
-    """A judge in the settings, which writes the question that the rows ask."""
+    """A configured judge that generates the questions of the rows."""
     with FakeJudge(questions=question_of) as running:
         for name, value in running.settings().items():
             monkeypatch.setenv(f"GERMANE_{name.upper()}", value)
@@ -175,7 +175,7 @@ def test_report_is_printed_or_written_to_a_file(call: Call, judge: FakeJudge, ki
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         (["--output", "report.pdf"], "cannot tell the format of --output report.pdf"),
         (["--output", "absent/report.md"], "the directory absent does not exist"),
@@ -187,12 +187,12 @@ def test_report_is_printed_or_written_to_a_file(call: Call, judge: FakeJudge, ki
         (["--limit", "0"], "is not in the range"),
     ],
 )
-def test_incorrect_usage_exits_with_2(call: Call, judge: FakeJudge, options: list[str], said: str) -> None:
+def test_usage_error_exits_with_2(call: Call, judge: FakeJudge, options: list[str], message: str) -> None:
     """The error is reported before any work is done."""
     ended = call("score", written(rows(1)), *options)
 
     assert (ended.code, ended.out, judge.requests) == (2, "", [])
-    assert said in " ".join(ended.err.split())
+    assert message in " ".join(ended.err.split())
 
 
 def test_missing_file_exits_with_2(call: Call, judge: FakeJudge) -> None:
@@ -201,7 +201,7 @@ def test_missing_file_exits_with_2(call: Call, judge: FakeJudge) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         ([], "rows.jsonl, line 2 has no column question or user_input"),
         (["--limit", "1", "--scorer", "relevance"], "unknown scorer 'relevance'"),
@@ -210,22 +210,22 @@ def test_missing_file_exits_with_2(call: Call, judge: FakeJudge) -> None:
         (["--limit", "1", "--cache", "rows.jsonl"], "the cache rows.jsonl is not a score cache"),
     ],
 )
-def test_unscorable_file_exits_with_1(call: Call, judge: FakeJudge, options: list[str], said: str) -> None:
+def test_unscorable_file_exits_with_1(call: Call, judge: FakeJudge, options: list[str], message: str) -> None:
     """One line names location and fix. No request is sent."""
     ended = call("score", written([*rows(1), {"answer": "x"}, *rows(50)]), *options)
 
     assert (ended.code, ended.out, judge.requests) == (1, "", [])
     assert ended.err.startswith("germane: ")
-    assert said in ended.err
+    assert message in ended.err
 
 
 def all_of(leader: int) -> str:
-    """Return what is written to a terminal until nobody can write to it any more: the slower, the more it is."""
-    told = b""
+    """Return the output to a terminal until its other end is closed; slower runs write more."""
+    output = b""
     with contextlib.suppress(OSError), open(leader, "rb", buffering=0) as terminal:
         while found := terminal.read(4096):
-            told += found
-    return told.decode()
+            output += found
+    return output.decode()
 
 
 def test_progress_is_shown_only_on_a_terminal(bare: Path, judge: FakeJudge, environment: dict[str, str]) -> None:
@@ -238,13 +238,13 @@ def test_progress_is_shown_only_on_a_terminal(bare: Path, judge: FakeJudge, envi
         stdout=subprocess.PIPE, stderr=follower,
     )  # fmt: skip
     os.close(follower)
-    told = all_of(leader)
+    output = all_of(leader)
     printed, _ = process.communicate(timeout=100)
 
     assert process.returncode == 0
     assert b"\x1b" not in printed
-    assert "3/3" in told
-    assert "rows/s" in told
+    assert "3/3" in output
+    assert "rows/s" in output
 
 
 def test_interrupt_says_what_was_stored(bare: Path, judge: FakeJudge, environment: dict[str, str]) -> None:

@@ -29,7 +29,7 @@ NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 
 
 def bucket(hours: int, mean: float, n: int = 30, **given: Any) -> Bucket:
-    """Return the bucket that begins so many hours before noon."""
+    """Return the bucket that begins the given number of hours before noon."""
     low, high = max(-1.0, mean - 0.1), min(1.0, mean + 0.1)
     defaults: dict[str, Any] = {"deviation": 0.1, "low_share": 0.0, "noncommittal_share": 0.0, "fingerprint": "f1"}
     place = {"start": NOON - hours * HOUR, "n": n, "mean": mean, "interval": (low, high)}
@@ -37,7 +37,7 @@ def bucket(hours: int, mean: float, n: int = 30, **given: Any) -> Bucket:
 
 
 def picture(hours: int = 6, baseline: float | None = None, **terminal: Any) -> ChartLayout:
-    """Return what the last hours before noon are drawn in."""
+    """Return the chart of the last hours before noon."""
     since = NOON - hours * HOUR
     return ChartLayout(terminal=Terminal(**terminal), since=since, until=NOON, bucket=HOUR, baseline=baseline)
 
@@ -68,7 +68,7 @@ def test_few_scores_are_drawn_hollow() -> None:
 
 
 def test_gaps_are_shown() -> None:
-    """A bucket without scores says so. Many of them share a line."""
+    """A bucket without scores is labeled. Consecutive ones share a line."""
     few = list(draw_trend(picture(4), [bucket(4, 0.9), bucket(1, 0.9)], []))
     many = list(draw_trend(picture(30), [bucket(30, 0.9), bucket(1, 0.9)], []))
     ended = list(draw_trend(picture(30), [bucket(30, 0.9)], []))
@@ -80,7 +80,7 @@ def test_gaps_are_shown() -> None:
 
 
 def test_events_follow_their_bucket() -> None:
-    """And precede the next one."""
+    """They precede the next bucket."""
     notes = [ChartAnnotation(NOON - 2.5 * HOUR, "mark v42"), ChartAnnotation(NOON, "mark just now")]
     lines = list(draw_trend(picture(4), [bucket(hours, 0.9) for hours in (4, 3, 2, 1)], notes))
 
@@ -196,7 +196,7 @@ def test_empty_trend_says_no_scores(call: Call, database: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "said"),
+    ("arguments", "code", "message"),
     [
         (("--bucket", "5s"), 2, "--bucket is too short"),
         (("--bucket", "x"), 2, "is not a duration"),
@@ -204,14 +204,14 @@ def test_empty_trend_says_no_scores(call: Call, database: str) -> None:
     ],
 )
 def test_invalid_trend_options_are_reported(
-    call: Call, store: TrackingStore, arguments: tuple[str, ...], code: int, said: str
+    call: Call, store: TrackingStore, arguments: tuple[str, ...], code: int, message: str
 ) -> None:
     """With the usual exit codes, and without a traceback."""
     write(store, [0.9])
 
     ended = call("trend", *arguments)
 
-    assert (ended.code, said in ended.err) == (code, True)
+    assert (ended.code, message in ended.err) == (code, True)
 
 
 def test_captured_names_are_sanitized(call: Call, store: TrackingStore) -> None:
@@ -238,14 +238,14 @@ def test_drawing_depends_on_the_terminal(
     """A UTF-8 terminal gets lines and colors. NO_COLOR, dumb terminals and other encodings get ASCII."""
     write(store, [0.9] * 25)
     usual = {"GERMANE_DATABASE": database, "TERM": "xterm", "PYTHONIOENCODING": "utf-8", "COLUMNS": "80"}
-    ours, theirs = pty.openpty()
+    ours, follower = pty.openpty()
     with open(ours, "rb", buffering=0) as screen:  # noqa: PTH123 - a descriptor
         ended = subprocess.Popen(
             [sys.executable, "-m", "germane", "trend", "--bucket", "1d"],
             env={**environment, **usual, **variables},
-            stdout=theirs,
+            stdout=follower,
         )
-        os.close(theirs)
+        os.close(follower)
         shown = _all(screen)
         assert ended.wait(60) == 0
 
@@ -254,7 +254,7 @@ def test_drawing_depends_on_the_terminal(
 
 
 def _all(screen: Any) -> str:
-    """Return all that was written; a terminal that is closed ends with an error."""
+    """Return everything that was written; reading from a closed terminal ends with an error."""
     parts: list[bytes] = []
     while True:
         try:

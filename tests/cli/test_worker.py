@@ -25,13 +25,13 @@ Process = subprocess.Popen[str]
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A worker looks often."""
+    """Workers poll often."""
     monkeypatch.setenv("GERMANE_POLL_INTERVAL", "0.1")
 
 
 @pytest.fixture
 def judge(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeJudge]:
-    """A judge that the settings name."""
+    """A judge configured in the settings."""
     with FakeJudge() as running:
         for name, value in running.settings().items():
             monkeypatch.setenv(f"GERMANE_{name.upper()}", value)
@@ -40,7 +40,7 @@ def judge(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeJudge]:
 
 @pytest.fixture
 def start(environment: dict[str, str]) -> Iterator[Callable[..., Process]]:
-    """Starts a worker as a process, with the settings of the test."""
+    """A function that starts a worker as a process, with the settings of the test."""
     started: list[Process] = []
 
     def worker(*arguments: str) -> Process:
@@ -59,7 +59,7 @@ def start(environment: dict[str, str]) -> Iterator[Callable[..., Process]]:
 
 @pytest.fixture
 def until() -> Callable[[Callable[[], Any]], None]:
-    """Waits for what another process is about to do."""
+    """A function that waits for a change made by another process."""
 
     def wait(condition: Callable[[], Any], seconds: float = 60.0) -> None:
         pause = threading.Event()
@@ -73,7 +73,7 @@ def until() -> Callable[[Callable[[], Any]], None]:
 
 
 def captured(store: TrackingStore, make: Callable[..., Any], count: int) -> list[Any]:
-    """Write exchanges that nobody has decided on, as an application does that captures."""
+    """Write exchanges without a sampling decision, as a capturing application does."""
     exchanges = [make(question=f"How do I pay {number}?", answer=f"By card {number}.") for number in range(count)]
     store.exchanges.add(exchanges)
     return exchanges
@@ -81,14 +81,14 @@ def captured(store: TrackingStore, make: Callable[..., Any], count: int) -> list
 
 @pytest.fixture
 def make() -> Callable[..., Any]:
-    """Makes exchanges of just now."""
+    """A function that creates exchanges at the current time."""
     from tests.cli.conftest import an_exchange
 
     return an_exchange
 
 
 def states(store: TrackingStore) -> tuple[int, int, int]:
-    """Return how many tasks are done, pending and running."""
+    """Return the numbers of done, pending and running tasks."""
     counts = store.answers.counts()
     return counts.done, counts.pending, counts.running
 
@@ -100,8 +100,8 @@ def test_drain_scores_the_backlog(call: Call, judge: FakeJudge, store: TrackingS
 
     assert (ended.code, ended.out) == (0, "")
     models = "fake-judge and fake-embedder"
-    said = f"germane worker: scorers answer_relevancy with {models}, 4 concurrent requests, database {store.name}\n"
-    assert ended.err == said
+    expected = f"germane worker: scorers answer_relevancy with {models}, 4 concurrent requests, database {store.name}\n"
+    assert ended.err == expected
     assert states(store) == (25, 0, 0)
     assert not store.queue.load_outstanding()
 
@@ -148,7 +148,7 @@ def test_imported_scorers_run(
 
 
 def test_worker_requires_a_scorer(call: Call, database: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Otherwise, it ends at once with the reason."""
+    """Otherwise, it exits immediately with the reason."""
     monkeypatch.setenv("GERMANE_SCORERS", "[]")
     ended = call("worker")
 
@@ -172,7 +172,7 @@ def test_drain_waits_for_tasks_of_other_workers(
 
 
 def test_changed_counts_are_not_logged_again() -> None:
-    """A different reason is."""
+    """A different reason is logged."""
     several, one = (
         "waiting for 12 tasks in progress in other processes",
         "waiting for 1 task in progress in other processes",
@@ -183,7 +183,7 @@ def test_changed_counts_are_not_logged_again() -> None:
 
 
 def _tell(folder: Path, statement: str) -> None:
-    """Do to the database what another process does."""
+    """Change the database as another process does."""
     with closing(sqlite3.connect(folder / "germane.db")) as connection, connection:
         connection.execute(statement)
 
@@ -233,7 +233,7 @@ def _caught(pid: int) -> set[int]:
 def test_shutdown_timeout_releases_tasks(
     start: Callable[..., Process], judge: FakeJudge, store: TrackingStore, make: Any, until: Any
 ) -> None:
-    """The worker says so and exits with 1."""
+    """The worker reports it and exits with 1."""
     judge.latency = 300
     captured(store, make, 2)
     worker = start("--shutdown-timeout", "3")

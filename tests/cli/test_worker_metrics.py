@@ -30,7 +30,7 @@ SHOWN = re.compile(r"(?:serving the dashboard on|serving metrics on) (http://[^/
 
 @pytest.fixture
 def judge(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeJudge]:
-    """A judge that the settings name; a worker looks often."""
+    """A judge configured in the settings; workers poll often."""
     monkeypatch.setenv("GERMANE_POLL_INTERVAL", "0.1")
     with FakeJudge() as running:
         for name, value in running.settings().items():
@@ -40,7 +40,7 @@ def judge(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeJudge]:
 
 @pytest.fixture
 def start(judge: FakeJudge) -> Iterator[Callable[..., tuple[Process, str]]]:
-    """Starts a verb as a process; returns it, and where it shows its metrics."""
+    """A function that starts a command as a process, and returns it and the URL of its metrics."""
     started: list[Process] = []
 
     def verb(*arguments: str) -> tuple[Process, str]:
@@ -60,7 +60,7 @@ def start(judge: FakeJudge) -> Iterator[Callable[..., tuple[Process, str]]]:
 
 
 def until(condition: Callable[[], Any], seconds: float = 60.0) -> Any:
-    """Wait for what another process is about to do; return what came."""
+    """Wait for a change made by another process; return the result."""
     pause = threading.Event()
     for _ in range(int(seconds * 20)):
         if found := condition():
@@ -70,7 +70,7 @@ def until(condition: Callable[[], Any], seconds: float = 60.0) -> Any:
 
 
 def read(url: str, **headers: str) -> MetricSamples:
-    """Scrape once."""
+    """Return one scrape."""
     answer = httpx2.get(url, headers=headers, timeout=30)
     assert answer.status_code == 200, answer.text
     return parse_metrics(answer.text)

@@ -40,7 +40,7 @@ def post_form(client: TestClient, path: str, page: str = "/alerts", **fields: st
 def write_alert(store: TrackingStore, name: str, **given: Any) -> Alert:
     """Write a firing alert of the rule ``mean_threshold``."""
     labels = given.pop("labels", {"service": SERVICE, "scorer": "answer_relevancy", "route": name})
-    told = {
+    values = {
         "rule": "mean_threshold",
         "type": "mean_threshold",
         "state": "firing",
@@ -48,7 +48,7 @@ def write_alert(store: TrackingStore, name: str, **given: Any) -> Alert:
         "fired_at": NOW,
         **given,
     }
-    alert = Alert(id=name, key=alert_key(told["rule"], labels), labels=labels, evaluated_at=NOW, **told)
+    alert = Alert(id=name, key=alert_key(values["rule"], labels), labels=labels, evaluated_at=NOW, **values)
     event = AlertEvent(id=f"e{name}", alert_id=name, at=NOW, type="fired", after=alert.state)
     assert store.alerts.commit(AlertTransaction(changes=[AlertChange(alert=alert, event=event)]))
     return alert

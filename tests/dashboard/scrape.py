@@ -38,6 +38,6 @@ def parse_metrics(text: str) -> MetricSamples:
         kinds[family.name] = family.type
         for sample in family.samples:
             key = frozenset(sample.labels.items())
-            assert key not in samples.setdefault(sample.name, {}), f"twice: {sample.name} {sample.labels}"
+            assert key not in samples.setdefault(sample.name, {}), f"duplicate sample: {sample.name} {sample.labels}"
             samples[sample.name][key] = sample.value
     return MetricSamples(samples, kinds)

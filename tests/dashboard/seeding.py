@@ -237,5 +237,5 @@ def _score(
 
 def _postpone(store: TrackingStore, late: Sequence[TaskClaim], until: datetime) -> None:
     tasks = [task for claim in late for task in claim.tasks]
-    said = "Error code: 429 - requests per minute of larch-judge are used up, try again in 20 s"
-    store.queue.postpone_tasks(OWNER, tasks, until=until, reason=UnscoredReason.JUDGE_RATE_LIMITED, error=said)
+    message = "Error code: 429 - requests per minute of larch-judge are used up, try again in 20 s"
+    store.queue.postpone_tasks(OWNER, tasks, until=until, reason=UnscoredReason.JUDGE_RATE_LIMITED, error=message)

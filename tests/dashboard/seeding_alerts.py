@@ -124,9 +124,9 @@ def add_resolved_alert(store: TrackingStore, service: str, now: datetime) -> str
     resolved = replace(
         first, state="resolved", resolved_at=ended, evaluated_at=ended, resolve_reason="recovered", value=0.0
     )
-    told = [replace(one, message=alert_message(one)) for one in (first, resolved)]
-    assert store.alerts.commit(AlertTransaction(changes=[_change(told[0], None, "fired", began)]))
-    assert store.alerts.commit(AlertTransaction(changes=[_change(told[1], told[0], "resolved", ended)]))
+    notified = [replace(one, message=alert_message(one)) for one in (first, resolved)]
+    assert store.alerts.commit(AlertTransaction(changes=[_change(notified[0], None, "fired", began)]))
+    assert store.alerts.commit(AlertTransaction(changes=[_change(notified[1], notified[0], "resolved", ended)]))
     return first.id
 
 

@@ -135,7 +135,7 @@ def test_without_a_token_remote_clients_are_rejected(store: TrackingStore, clien
 
 @pytest.mark.parametrize("header", ["X-Forwarded-For", "Forwarded", "X-Real-IP", "X-Forwarded-Host"])
 def test_without_a_token_proxied_requests_are_rejected(store: TrackingStore, header: str) -> None:
-    """A proxy on this machine may forward requests of anyone."""
+    """A proxy on this machine may forward anyone's requests."""
     assert client_for(create_dashboard(store)).get("/written", headers={header: "10.0.0.7"}).status_code == 403
 
 
@@ -148,11 +148,16 @@ def test_liveness_probe_needs_no_access(store: TrackingStore) -> None:
 
 def test_with_a_token_host_names_must_be_allowed(store: TrackingStore) -> None:
     """IP addresses are always allowed; names must be configured."""
-    told, untold = create_dashboard(store, token=TOKEN, hosts=["germane.example"]), create_dashboard(store, token=TOKEN)
+    configured, unconfigured = (
+        create_dashboard(store, token=TOKEN, hosts=["germane.example"]),
+        create_dashboard(store, token=TOKEN),
+    )
 
-    assert client_for(told, "Germane.Example:443", "10.0.0.7").get("/written", headers=bearer()).status_code == 200
-    assert client_for(untold, "10.0.0.1", "10.0.0.7").get("/written", headers=bearer()).status_code == 200
-    refused = client_for(untold, "germane.example", "10.0.0.7").get("/written", headers=bearer())
+    assert (
+        client_for(configured, "Germane.Example:443", "10.0.0.7").get("/written", headers=bearer()).status_code == 200
+    )
+    assert client_for(unconfigured, "10.0.0.1", "10.0.0.7").get("/written", headers=bearer()).status_code == 200
+    refused = client_for(unconfigured, "germane.example", "10.0.0.7").get("/written", headers=bearer())
     assert refused.status_code == 403
     assert "--host-name" in refused.text
 

@@ -32,7 +32,7 @@ def test_open_and_resolved_alerts_are_listed_with_notifications(page: TestClient
 
 
 def test_scorers_without_a_baseline_are_listed_first(page: TestClient) -> None:
-    """The page says until when each baseline is learned."""
+    """The page shows when learning of each baseline ends."""
     text = page.get("/alerts").text
 
     assert re.search(
@@ -90,8 +90,8 @@ def test_alert_page_shows_all_details(page: TestClient, week: Week) -> None:
     assert alert is not None
     text = page.get(f"/alerts/{alert.id}").text
 
-    for said in ("baseline 2: ", ">onset<", ">fired<", "index v42", "Contributors", "status 404", "larch-2"):
-        assert said in text
+    for expected in ("baseline 2: ", ">onset<", ">fired<", "index v42", "Contributors", "status 404", "larch-2"):
+        assert expected in text
     for exchange_id in alert.exchange_ids:
         assert f'href="/a/{exchange_id}"' in text
     assert re.search(r"docs-search.*?0\.80.*?0\.36", text, re.DOTALL)
@@ -152,8 +152,10 @@ def test_resolving_notifies_the_notified_channels(seeded: TrackingStore, week: W
         assert client.post(f"{path}/resolve", data={"csrf": carried, "by": "ann"}).status_code == 303
         again = client.post(f"{path}/resolve", data={"csrf": carried})
 
-    told = [(one.notification.channel, one.notification.type) for one in seeded.notifications.search(status="waiting")]
-    assert ("slack", "resolved") in told
+    waiting = [
+        (one.notification.channel, one.notification.type) for one in seeded.notifications.search(status="waiting")
+    ]
+    assert ("slack", "resolved") in waiting
     alert = seeded.alerts.get(week.seeded.open_alert)
     assert alert is not None
     assert alert.resolve_reason == "by_hand"
@@ -231,7 +233,7 @@ def test_silence_with_an_invalid_start_is_rejected(page: TestClient, week: Week,
 
 
 def test_newest_hundred_open_alerts_are_shown(store: TrackingStore) -> None:
-    """The page also says how many older ones there are."""
+    """The page also shows the number of older alerts."""
     for number in range(103):
         write_alert(store, f"a{number:03d}", starts_at=NOW - timedelta(minutes=number))
     with open_dashboard(store) as client:

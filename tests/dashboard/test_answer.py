@@ -182,7 +182,7 @@ def test_json_contains_all_details(page: TestClient, week: Week) -> None:
 
 
 def test_unknown_answer_is_not_found(page: TestClient) -> None:
-    """The page says so and suggests a next step."""
+    """The page reports it and suggests a next step."""
     for address in ("/a/nobody", "/a/%00", "/a/nobody.json"):
         response = page.get(address, headers=HTML)
         assert response.status_code == 404
@@ -239,7 +239,7 @@ def test_invalid_label_is_rejected(page: TestClient, week: Week) -> None:
 
 
 def test_rescoring_keeps_the_score_until_it_is_replaced(page: TestClient, week: Week) -> None:
-    """The page says that the answer is being scored again."""
+    """The page says that the answer is being rescored."""
     exchange, score = newest_exchange(week, is_low)
 
     sent = submit_form(page, f"/a/{exchange.id}", f"/a/{exchange.id}/rescore", scorer="answer_relevancy")
@@ -299,7 +299,7 @@ def test_read_only_page_has_no_forms(week: Week) -> None:
 
 
 def test_erased_text_is_marked_as_erased(page: TestClient, week: Week) -> None:
-    """Numbers remain, and the answer cannot be scored again."""
+    """Numbers remain, and the answer cannot be rescored."""
     exchange, score = newest_exchange(week, is_low)
     week.store.retention.prune(texts_before=NOW)
 

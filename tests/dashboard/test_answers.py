@@ -40,7 +40,7 @@ def as_json(page: TestClient, query: str) -> dict[str, Any]:
 
 
 def test_first_page_shows_the_lowest_scores_and_the_count(page: TestClient, week: Week) -> None:
-    """For the default scorer and window; counting stops at a thousand, and the page says so."""
+    """For the default scorer and window; counting stops at a thousand, and the page shows that."""
     text = page.get("/answers", headers=HTML).text
     values = sorted(week.seeded.values())
 
@@ -194,7 +194,7 @@ def _is_number(text: str) -> bool:
     return re.fullmatch(r"-?[\d.e-]+", text) is not None
 
 
-def test_files_are_limited_and_say_so(page: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_are_limited_and_state_the_limit(page: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
     """JSON says whether the file contains all matching answers."""
     whole = as_json(page, "route=docs-search")
     monkeypatch.setattr(module, "MAX_EXPORTED", 30)

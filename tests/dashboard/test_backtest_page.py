@@ -17,7 +17,7 @@ from germane.settings import Drop, MeanThreshold, load_settings
 from germane.storage import TrackingStore
 
 
-def test_each_rule_lists_its_obstacles(seeded: TrackingStore) -> None:
+def test_each_rule_lists_why_it_does_not_fire(seeded: TrackingStore) -> None:
     """Disabled, too few scores, within limits, silenced, or still learning."""
     until = NOW + timedelta(hours=3)
     seeded.alerts.add_silence(Silence(id="s", matchers={"rule": "many"}, starts_at=NOW, ends_at=until))
@@ -59,8 +59,8 @@ def test_large_backtests_are_left_to_the_command_line(seeded: TrackingStore) -> 
         run_rule_backtest(context, Drop(), scope, max_scores=1_000)
 
 
-def test_rule_about_to_fire_says_so(seeded: TrackingStore) -> None:
-    """It has no obstacles and its mean is below the threshold; times are in the visitor's zone."""
+def test_rule_about_to_fire_is_labeled_as_such(seeded: TrackingStore) -> None:
+    """Nothing prevents it from firing, and its mean is below the threshold; times are in the visitor's zone."""
     with open_dashboard(seeded, rules=[{"type": "mean_threshold", "threshold": 0.7}]) as client:
         client.cookies.set("germane_zone", "Asia/Tokyo")
         text = client.get("/alerts/backtest?route=docs-search").text

@@ -97,7 +97,7 @@ def test_bearer_token_needs_no_csrf_token(store: TrackingStore) -> None:
     assert app.state.written == [{"a": "1"}]
 
 
-@pytest.mark.parametrize("length", [True, False], ids=["said", "not said"])
+@pytest.mark.parametrize("length", [True, False], ids=["declared", "undeclared"])
 def test_oversized_body_is_rejected(store: TrackingStore, length: bool) -> None:
     """The limit is 64 kB, with or without a declared length."""
     app = create_dashboard(store)
@@ -201,15 +201,15 @@ def test_concurrent_pages_are_limited(store: TrackingStore) -> None:
     """Further requests wait briefly and are then rejected; later ones succeed."""
 
     async def crowd() -> list[Any]:
-        turns, told = ConcurrencyLimit(limit=2, max_wait=0.01), list[Any]()
+        turns, responses = ConcurrencyLimit(limit=2, max_wait=0.01), list[Any]()
         async with turns.slot(_discard), turns.slot(_discard):
             with pytest.raises(HTTPException) as refused:
                 async with turns.slot(_discard):
                     pass
-            told.append((refused.value.status_code, refused.value.headers))
+            responses.append((refused.value.status_code, refused.value.headers))
         async with turns.slot(_discard):
-            told.append("room")
-        return told
+            responses.append("room")
+        return responses
 
     assert anyio.run(crowd) == [(503, {"Retry-After": "5"}), "room"]
 
@@ -222,17 +222,17 @@ def test_slow_clients_do_not_block_others() -> None:
     """A slot is free while a response is sent, and is acquired again before more is rendered."""
 
     async def crowd() -> list[str]:
-        turns, told, taken = ConcurrencyLimit(limit=1, max_wait=0.01), list[str](), anyio.Event()
+        turns, responses, taken = ConcurrencyLimit(limit=1, max_wait=0.01), list[str](), anyio.Event()
 
         async def slowly(message: Message) -> None:
             await taken.wait()
-            told.append(message["type"])
+            responses.append(message["type"])
 
         async def stream() -> None:
             async with turns.slot(slowly) as submit_form:
                 await submit_form({"type": "http.response.start", "status": 200})
                 await submit_form({"type": "http.response.body", "body": b"a", "more_body": True})
-                told.append("more is made")
+                responses.append("more is made")
                 with pytest.raises(HTTPException):
                     async with turns.slot(_discard):
                         pass
@@ -242,11 +242,11 @@ def test_slow_clients_do_not_block_others() -> None:
             group.start_soon(stream)
             await anyio.wait_all_tasks_blocked()
             async with turns.slot(_discard):
-                told.append("another")
+                responses.append("another")
             taken.set()
         async with turns.slot(_discard):
-            told.append("room")
-        return told
+            responses.append("room")
+        return responses
 
     body = "http.response.body"
     assert anyio.run(crowd) == ["another", "http.response.start", body, "more is made", body, "room"]

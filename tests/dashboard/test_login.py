@@ -52,7 +52,7 @@ def test_missing_token_rejects_programs_and_redirects_people(store: TrackingStor
 
 
 def test_bearer_token_is_sent_with_each_request(store: TrackingStore) -> None:
-    """Prometheus does so, and gets no cookie."""
+    """This is how Prometheus sends it. The response sets no cookie."""
     page = client_for(create_dashboard(store, token=TOKEN))
     answer = page.get("/metrics", headers={"Authorization": f"Bearer {TOKEN}"})
 
@@ -213,13 +213,13 @@ def test_token_is_never_revealed(
     caplog.set_level(logging.DEBUG)
     app = create_dashboard(store, token=TOKEN)
     page = client_for(app)
-    told = [submit_form(page, "/login", "/login", token=f"{TOKEN}{end}").text for end in ("-nearly", "")]
-    told += [page.get("/login", headers=PAGE).text, page.get("/nowhere", headers=PAGE).text]
+    pages = [submit_form(page, "/login", "/login", token=f"{TOKEN}{end}").text for end in ("-nearly", "")]
+    pages += [page.get("/login", headers=PAGE).text, page.get("/nowhere", headers=PAGE).text]
     settings = load_settings(dashboard_token=TOKEN)
-    told += [
+    pages += [
         repr(one)
         for one in (app.state.signer, settings, AccessRules(token=settings.dashboard_token), app.state.context)
     ]
-    told += [settings.model_dump_json(), caplog.text, *capfd.readouterr()]
+    pages += [settings.model_dump_json(), caplog.text, *capfd.readouterr()]
 
-    assert [one for one in told if TOKEN in one] == []
+    assert [one for one in pages if TOKEN in one] == []

@@ -158,7 +158,7 @@ def test_mean_needs_twenty_scores(store: TrackingStore, scrape: Any) -> None:
 
 
 def test_fingerprints_are_never_averaged(store: TrackingStore, scrape: Any) -> None:
-    """Each judge has its own mean; the one of the latest answer is marked as newest."""
+    """Each judge has its own mean; the mean of the latest answer's judge is marked as newest."""
     write_scored(store, [0.2] * 20, fingerprint="old", ago=timedelta(hours=3))
     write_scored(store, [0.8] * 20, fingerprint="new", ago=timedelta(hours=2))
     found = scrape()

@@ -56,8 +56,8 @@ def scraping(week: Week, tmp_path: Path) -> Iterator[str]:
         "web.listen-address": "127.0.0.1:0",
     }
     command = [path, *(f"--{name}={value}" for name, value in arguments.items())]
-    with server.running(), log.open("w") as said:
-        process = subprocess.Popen(command, stdout=said, stderr=subprocess.STDOUT)
+    with server.running(), log.open("w") as output:
+        process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
         try:
             yield f"http://{wait_for(lambda: LISTENS.search(log.read_text()))[1]}"
         finally:

@@ -123,7 +123,7 @@ def test_unknown_route_is_not_found(page: TestClient) -> None:
     assert 'href="/r/docs-search"' in found.text
 
 
-def test_window_without_scores_says_so(page: TestClient) -> None:
+def test_window_without_scores_is_reported(page: TestClient) -> None:
     """A known route has a page for every window."""
     found = page.get("/r/docs-search?since=2026-01-01&until=2026-01-02")
     assert found.status_code == 200

@@ -50,10 +50,10 @@ def test_week_contains_labels_alerts_and_a_worker(week: Week) -> None:
 
 def test_returned_values_equal_stored_values(week: Week) -> None:
     """Tests can calculate with the returned values."""
-    found = {(one.route, one.scorer): one.n for one in week.store.trends.summary()}
+    summaries = {(one.route, one.scorer): one.n for one in week.store.trends.summary()}
 
-    assert found["docs-search", "faithfulness"] == len(week.seeded.values("faithfulness", "docs-search"))
-    assert sum(found.values()) == len(week.seeded.scores)
+    assert summaries["docs-search", "faithfulness"] == len(week.seeded.values("faithfulness", "docs-search"))
+    assert sum(summaries.values()) == len(week.seeded.scores)
     (worst,) = week.store.answers.worst(scorer="answer_relevancy", limit=1)
     assert worst.score.value == pytest.approx(min(week.seeded.values()))
 
@@ -61,8 +61,8 @@ def test_returned_values_equal_stored_values(week: Week) -> None:
 def test_hostile_texts_and_a_second_service_are_stored(store: TrackingStore) -> None:
     """No text is rejected."""
     exchanges, others = write_hostile_exchanges(store), add_second_service(store)
-    found = {one.service: 0 for one in store.trends.summary()}
+    summaries = {one.service: 0 for one in store.trends.summary()}
     for one in store.trends.summary():
-        found[one.service] += one.n
+        summaries[one.service] += one.n
 
-    assert found == {HOSTILE: len(exchanges), "mobile": pytest.approx(len(others), abs=4)}
+    assert summaries == {HOSTILE: len(exchanges), "mobile": pytest.approx(len(others), abs=4)}

@@ -36,13 +36,15 @@ class ServeProcess:
 
     process: subprocess.Popen[str]
     address: str
-    said: str
+    startup_output: str
     """On stderr, before it served."""
 
     def end(self, number: signal.Signals = signal.SIGTERM) -> tuple[int, str]:
         """Send a signal; return the exit code and the remaining output."""
         self.process.send_signal(number)
-        return self.process.wait(LONG), self.said + (self.process.stderr.read() if self.process.stderr else "")
+        return self.process.wait(LONG), self.startup_output + (
+            self.process.stderr.read() if self.process.stderr else ""
+        )
 
 
 @pytest.fixture
@@ -58,7 +60,7 @@ def start_serve(*arguments: str, **environment: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-m", "germane", "serve", *arguments], env={**os.environ, **environment},
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        # What a shell starts in the background ignores Ctrl-C, and so would all that it starts.
+        # A shell's background job ignores Ctrl-C, and so do its child processes.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )  # fmt: skip
 
@@ -68,13 +70,13 @@ def serving(*arguments: str, **environment: str) -> Iterator[ServeProcess]:
     """Serve on a free port until the block ends."""
     process = start_serve("--port", "0", *arguments, **environment)
     assert process.stderr is not None
-    said, found = "", None
+    output, found = "", None
     try:
         while found is None and (line := process.stderr.readline()):
-            said += line
+            output += line
             found = re.search(r"serving the dashboard on (http://\S+)", line)
-        assert found is not None, said
-        yield ServeProcess(process, found[1], said)
+        assert found is not None, output
+        yield ServeProcess(process, found[1], output)
     finally:
         process.kill()
         process.communicate()
@@ -112,9 +114,9 @@ def test_interrupt_exits_with_130_despite_open_connections(database: str) -> Non
 
 def test_remote_address_needs_a_token(database: str) -> None:
     """Without one it exits with 2 and explains how to get one; with one it serves."""
-    code, said = failed_start("--host", "0.0.0.0")
+    code, output = failed_start("--host", "0.0.0.0")
     assert code == 2
-    assert all(way in said for way in ("GERMANE_DASHBOARD_TOKEN", "--token-file", "--generate-token"))
+    assert all(way in output for way in ("GERMANE_DASHBOARD_TOKEN", "--token-file", "--generate-token"))
     assert failed_start("--host", "")[0] == 2
 
     with serving("--host", "0.0.0.0", GERMANE_DASHBOARD_TOKEN=TOKEN) as served:
@@ -130,19 +132,19 @@ def test_token_is_read_from_a_file_or_generated(database: str, bare: Path) -> No
     with serving("--token-file", "token") as served:
         assert httpx2.get(served.address, headers={"Authorization": f"Bearer {TOKEN}"}).status_code == 200
     with serving("--generate-token") as served:
-        made = served.said.splitlines()[0].rpartition(" ")[2]
+        made = served.startup_output.splitlines()[0].rpartition(" ")[2]
         assert len(made) == 32
         assert httpx2.get(served.address, headers={"Authorization": f"Bearer {made}"}).status_code == 200
 
     (bare / "token").write_text("hunter2")
-    code, said = failed_start("--token-file", "token")
-    assert (code, "16 ASCII characters" in said, "hunter2" in said) == (1, True, False)
+    code, output = failed_start("--token-file", "token")
+    assert (code, "16 ASCII characters" in output, "hunter2" in output) == (1, True, False)
     assert failed_start("--token-file", "token", "--generate-token")[0] == 2
     assert failed_start("--token-file", "nowhere")[0] == 2
 
 
-def test_allowed_host_names_are_answered(database: str) -> None:
-    """From the command line or the settings; a URL is not a host name."""
+def test_requests_for_allowed_host_names_are_accepted(database: str) -> None:
+    """Names come from the command line or the settings; a URL is not a host name."""
     token = {"Authorization": f"Bearer {TOKEN}"}
     with serving(
         "--allowed-host", "one.example", GERMANE_DASHBOARD_TOKEN=TOKEN, GERMANE_ALLOWED_HOSTS="two.example"
@@ -159,11 +161,11 @@ def test_occupied_address_is_reported(database: str) -> None:
     """With a message and exit code 1, like an address of another machine."""
     with closing(socket.create_server(("127.0.0.1", 0))) as taken:
         port = taken.getsockname()[1]
-        code, said = failed_start("--port", str(port))
+        code, output = failed_start("--port", str(port))
 
     assert code == 1
     free = "the port is in use. Choose another one, or 0 for any free port"
-    assert said.strip() == f"cannot listen on 127.0.0.1 port {port}: {free}"
+    assert output.strip() == f"cannot listen on 127.0.0.1 port {port}: {free}"
 
 
 def test_unreachable_database_does_not_prevent_serving(bare: Path) -> None:
@@ -185,9 +187,9 @@ def test_log_contains_no_user_input(database: str) -> None:
         httpx2.get(f"{served.address}/answers?text=hunter2")
         httpx2.get(f"{served.address}/hunter2")
         httpx2.post(f"{served.address}/a/hunter2/feedback", data={"comment": "hunter2"})
-        said = served.end()[1]
+        output = served.end()[1]
 
-    assert "hunter2" not in said
+    assert "hunter2" not in output
 
 
 def test_read_only_rejects_every_form(database: str) -> None:
@@ -215,7 +217,7 @@ def test_with_worker_scores_answers(database: str) -> None:
 
 def test_with_worker_needs_a_judge(database: str) -> None:
     """``--with-worker`` without a judge is rejected, like ``germane worker``."""
-    code, said = failed_start("--with-worker", "--port", "0", GERMANE_SCORERS="answer_relevancy")
+    code, output = failed_start("--with-worker", "--port", "0", GERMANE_SCORERS="answer_relevancy")
 
     assert code == 1
-    assert "serving" not in said
+    assert "serving" not in output

@@ -24,7 +24,7 @@ NOWHERE = "postgresql://somebody:hunter2@127.0.0.1:1/nothing"
 
 
 def make_exchange(name: str) -> Exchange:
-    """Return an exchange of five minutes ago."""
+    """Return an exchange that is five minutes old."""
     texts: dict[str, Any] = {"question": "How do I pay?", "answer": "By card."}
     moment = NOW - timedelta(minutes=5)
     return Exchange(id=name, trace_id="t", span_id="s", service="shop", route="ask", started_at=moment, **texts)

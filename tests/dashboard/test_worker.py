@@ -66,8 +66,13 @@ def test_page_without_a_worker_says_what_to_start(store: TrackingStore) -> None:
 
     assert "No worker. Answers are scored only while a worker runs: run germane worker" in text
     assert "germane worker" in text
-    for said in ("No worker is running.", "No backlog.", "No failures in this window.", "No answers in this window."):
-        assert said in text
+    for expected in (
+        "No worker is running.",
+        "No backlog.",
+        "No failures in this window.",
+        "No answers in this window.",
+    ):
+        assert expected in text
 
 
 def test_running_degraded_and_unresponsive_workers_differ(week: Week) -> None:
@@ -186,7 +191,7 @@ def test_failures_show_reason_error_and_answer(page: TestClient) -> None:
 
 
 def test_failures_can_be_rescored(page: TestClient, week: Week) -> None:
-    """A button queues all failures of one scorer and reason in the window, and the page says how many."""
+    """A button queues all failures of one scorer and reason in the window, and the page shows their number."""
     before = week.store.answers.counts().failed_reasons["unparsable"]
     answer = post_form(page, "/worker/retry", "/worker", scorer="faithfulness", reason="unparsable", window="7d")
 
@@ -198,7 +203,7 @@ def test_failures_can_be_rescored(page: TestClient, week: Week) -> None:
 
 
 def test_retrying_tasks_can_be_retried_now(page: TestClient, week: Week) -> None:
-    """They no longer wait for a judge that is reachable again."""
+    """They need not wait once the judge is reachable again."""
     assert {one.postponed for one in week.store.queue.load_outstanding().tasks} == {2}
     post_form(page, "/worker/retry", "/worker", scorer="faithfulness")
 
@@ -206,7 +211,7 @@ def test_retrying_tasks_can_be_retried_now(page: TestClient, week: Week) -> None
 
 
 def test_retry_needs_a_known_scorer_and_reason(page: TestClient) -> None:
-    """Others are rejected, with a suggestion."""
+    """Unknown ones are rejected, with a suggestion."""
     assert post_form(page, "/worker/retry", "/worker", scorer="other").status_code == 409
     assert post_form(page, "/worker/retry", "/worker", scorer="faithfulness", reason="budget").status_code == 400
 
@@ -258,11 +263,11 @@ def test_sampling_rules_are_described() -> None:
     assert describe_sampling_settings(load_settings(database="sqlite://")) == "All sampled (sample_rate = 1)."
     budget = Budget(requests_per_hour=90, tokens_per_day=1_000_000, usd_per_day=2.5)
     assert list(describe_limits(budget)) == ["90 requests per hour", "1,000,000 tokens per day", "$2.50 per day"]
-    told = describe_sampling_settings(
+    description = describe_sampling_settings(
         load_settings(database="sqlite://", budget=budget.model_dump(), always_score=[{"status": ["error"]}])
     )
-    assert told.startswith("Picked by expected information, within the budget: 90 requests per hour,")
-    assert told.endswith("Answers that match always_score are scored regardless.")
+    assert description.startswith("Picked by expected information, within the budget: 90 requests per hour,")
+    assert description.endswith("Answers that match always_score are scored regardless.")
     some = [
         SamplingReasonCount(reason="suspicion", n=3, min_probability=0.05, max_probability=0.5),
         SamplingReasonCount(reason="new_one", n=2, min_probability=0.5, max_probability=0.5),
@@ -324,7 +329,7 @@ def test_hostile_names_are_escaped(week: Week, page: TestClient) -> None:
 
 
 @pytest.mark.parametrize(
-    ("form", "value", "said"),
+    ("form", "value", "expected"),
     [
         (format_bytes, 0, "0 B"), (format_bytes, 999, "999 B"), (format_bytes, 8_812_000, "8.8 MB"),
         (format_bytes, 123_456, "123 kB"),
@@ -333,6 +338,6 @@ def test_hostile_names_are_escaped(week: Week, page: TestClient) -> None:
         (format_run_time, 0.9996, "1.0 s"), (format_run_time, 3.44, "3.4 s"), (format_run_time, 3_725.0, "1:02:05"),
     ],
 )  # fmt: skip
-def test_sizes_and_durations_use_readable_units(form: Callable[[float], str], value: float, said: str) -> None:
+def test_sizes_and_durations_use_readable_units(form: Callable[[float], str], value: float, expected: str) -> None:
     """The largest unit that fits is used."""
-    assert form(value) == said
+    assert form(value) == expected

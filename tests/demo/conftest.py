@@ -19,7 +19,7 @@ def corpus() -> DemoCorpus:
 
 @pytest.fixture(scope="session")
 def embed() -> Iterator[Embed]:
-    """The real embedder; skips where it is not installed."""
+    """The real embedder; skips the test if it is not installed."""
     from germane.scorers.local.minilm import MiniLM
 
     try:

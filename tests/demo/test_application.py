@@ -73,11 +73,11 @@ def test_broken_route_still_answers_in_sentences(application: Documentation, cor
 
 def test_search_returns_contexts_nearest_first(application: Documentation) -> None:
     """Three passages with id, text and score, as the retrieval decorator expects."""
-    found = asyncio.run(application.search("How do I clean the rain gauge?", "setup"))
+    contexts = asyncio.run(application.search("How do I clean the rain gauge?", "setup"))
 
-    assert [set(context) for context in found] == [{"id", "text", "score"}] * 3
-    assert found[0]["id"] == "setup/rain-gauge"
-    assert found == sorted(found, key=lambda context: -context["score"])
+    assert [set(context) for context in contexts] == [{"id", "text", "score"}] * 3
+    assert contexts[0]["id"] == "setup/rain-gauge"
+    assert contexts == sorted(contexts, key=lambda context: -context["score"])
 
 
 def test_each_route_is_an_observed_handler() -> None:

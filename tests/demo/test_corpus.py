@@ -44,7 +44,7 @@ def test_each_passage_has_questions_on_its_route(corpus: DemoCorpus) -> None:
     assert all(question.route == routes[question.passage_id] for question in corpus.questions)
 
 
-def test_passages_are_short_and_committal(corpus: DemoCorpus) -> None:
+def test_passages_are_short_and_substantive(corpus: DemoCorpus) -> None:
     """A few whole sentences, each an answer by itself. Questions end with a question mark."""
     for passage in corpus.passages:
         sentences = split_sentences(passage.text)

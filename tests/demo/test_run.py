@@ -62,14 +62,14 @@ def test_demo_counts_add_up(tmp_path: Path) -> None:
         out, err = demo.communicate(timeout=120)
 
     assert demo.returncode == 0, err
-    told = json.loads(out)
-    assert set(told) >= KEYS
-    assert told["scored"] == told["rows"] == told["on_original_span"] + told["on_carrier_span"] > 0
-    assert told["sampled"] == told["scored"] + told["failed"]
-    assert told["captured"] > told["sampled"]
+    result = json.loads(out)
+    assert set(result) >= KEYS
+    assert result["scored"] == result["rows"] == result["on_original_span"] + result["on_carrier_span"] > 0
+    assert result["sampled"] == result["scored"] + result["failed"]
+    assert result["captured"] > result["sampled"]
 
 
-def test_unreachable_judge_ends_the_demo_at_once(tmp_path: Path) -> None:
+def test_unreachable_judge_ends_the_demo_immediately(tmp_path: Path) -> None:
     """It does not first send two minutes of traffic."""
     with FakeJudge() as judge:
         judge.outage = Fault("status", status=401, message="Incorrect API key provided")
@@ -81,7 +81,7 @@ def test_unreachable_judge_ends_the_demo_at_once(tmp_path: Path) -> None:
 
 
 def interrupted(demo: subprocess.Popen[str], judge: FakeJudge) -> Any:
-    """Press Ctrl-C once answers are scored, and return how the demo ended."""
+    """Press Ctrl-C once answers are scored, and return the result of the demo."""
     while len(judge.chat_requests) < 3:  # the first request is the trial
         with pytest.raises(subprocess.TimeoutExpired):
             demo.wait(0.05)
@@ -104,9 +104,9 @@ def test_demo_serves_the_dashboard_on_a_terminal(tmp_path: Path) -> None:
     ours, its = os.openpty()
     with FakeJudge() as judge, start(judge, tmp_path, "--seconds", "5", stdout=its) as demo:
         os.close(its)
-        said = ""
-        while (found := re.search(r"Dashboard: (http://127\.0\.0\.1:\d+/\S*)", said)) is None:
-            said += os.read(ours, 4096).decode("utf-8", "replace")
+        output = ""
+        while (found := re.search(r"Dashboard: (http://127\.0\.0\.1:\d+/\S*)", output)) is None:
+            output += os.read(ours, 4096).decode("utf-8", "replace")
         page = httpx2.get(found[1], headers={"Accept": "text/html"})
         rebound = httpx2.get(found[1], headers={"Host": "evil.example"})
         demo.send_signal(signal.SIGINT)

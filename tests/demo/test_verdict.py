@@ -31,7 +31,7 @@ OUTCOME = DemoResult(
 )
 
 
-def told(**changes: Any) -> str:
+def verdict_text(**changes: Any) -> str:
     """Return the verdict on an outcome as one line."""
     return " ".join(" ".join(describe_result(dataclasses.replace(OUTCOME, **changes))).split())
 
@@ -40,27 +40,27 @@ def test_detection_shows_both_means_and_the_delay() -> None:
     """Means of the broken route before and since the fault."""
     assert (
         "'setup' stopped answering the question: mean relevancy 0.71 (n = 14) before the fault, "
-        "0.22 (n = 17) since. Alert 26 s after the fault: setup is below 0.45." in told()
+        "0.22 (n = 17) since. Alert 26 s after the fault: setup is below 0.45." in verdict_text()
     )
 
 
 def test_sampled_answers_are_scored_failed_or_pending() -> None:
     """Failures are shown with their reasons."""
-    assert "83 sampled, 80 scored, 2 failed (2 no_usable_question), 1 pending." in told()
+    assert "83 sampled, 80 scored, 2 failed (2 no_usable_question), 1 pending." in verdict_text()
 
 
 def test_missed_fault_is_reported() -> None:
     """An alert before the fault or for another route is a false alert."""
     early, other = dataclasses.replace(ALERT, at=20.0), dataclasses.replace(ALERT, route="api")
 
-    assert "Missed: 'setup' broke after 36 s, but no alert fired." in told(alerts=[])
+    assert "Missed: 'setup' broke after 36 s, but no alert fired." in verdict_text(alerts=[])
     for alert in (early, other):
-        assert f"no alert fired. False alert after {alert.at:.0f} s" in told(alerts=[alert])
+        assert f"no alert fired. False alert after {alert.at:.0f} s" in verdict_text(alerts=[alert])
 
 
 def test_without_scores_no_mean_is_shown() -> None:
-    """The list of the lowest answers is left out too."""
-    words = told(before=(math.nan, 0), scored=0, rows=0)
+    """The list of the lowest answers is omitted, too."""
+    words = verdict_text(before=(math.nan, 0), scored=0, rows=0)
 
     assert "mean relevancy unknown (n = 0) before" in words
     assert "Lowest answers" not in words
@@ -68,5 +68,5 @@ def test_without_scores_no_mean_is_shown() -> None:
 
 def test_toy_judge_is_named_as_such() -> None:
     """Other judges are not called toy judges."""
-    assert "local:tiny is a toy" in told(judge="local:tiny")
-    assert "toy" not in told()
+    assert "local:tiny is a toy" in verdict_text(judge="local:tiny")
+    assert "toy" not in verdict_text()

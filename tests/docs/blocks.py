@@ -27,7 +27,7 @@ class Block:
 
     @property
     def name(self) -> str:
-        """Page and number, as a test id."""
+        """The page and number as a test id."""
         return f"{self.page.name}-{self.number}"
 
 

@@ -112,7 +112,7 @@ def test_settings_are_valid(block: Block, bare: Path, monkeypatch: pytest.Monkey
 
 @pytest.fixture(scope="module")
 def week(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A database with a week in it."""
+    """A database with the sample week."""
     url = f"sqlite:///{tmp_path_factory.mktemp('week') / 'germane.db'}"
     store = TrackingStore(url, clock=lambda: NOW)
     store.migrate()

@@ -20,7 +20,7 @@ def test_there_are_twenty_points_in_order() -> None:
 
 @pytest.mark.parametrize("point", POINTS, ids=lambda point: point.partition("\n")[0])
 def test_each_point_has_a_test(point: str) -> None:
-    """At least one."""
+    """Every point names at least one test."""
     assert re.search(r"`tests/[\w/]+\.py::\w+`", point)
 
 

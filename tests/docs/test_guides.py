@@ -102,7 +102,7 @@ APPLICATIONS = [
 def test_an_application_of_the_guide_is_captured(
     block: Block, ask: Callable[[Any], None], bare: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Question and answer of one request over its own test client."""
+    """The exchange has the question and answer of one request by the framework's test client."""
     monkeypatch.setenv("GERMANE_ROLE", "capture")
     made = module(block.text, bare / "from_the_guide.py")
     with germane.testing.strict():
@@ -141,8 +141,8 @@ def test_the_first_guide_leads_to_a_chart(started: Path, surroundings: dict[str,
     with subprocess.Popen(command, cwd=started, stderr=subprocess.PIPE, text=True, env=surroundings) as serving:
         try:
             assert serving.stderr is not None
-            said = serving.stderr.readline()
-            page = httpx2.get(said.split()[-1] + "/", timeout=60).text
+            line = serving.stderr.readline()
+            page = httpx2.get(line.split()[-1] + "/", timeout=60).text
         finally:
             serving.send_signal(signal.SIGTERM)
             serving.communicate(timeout=60)
@@ -154,14 +154,15 @@ def test_the_first_guide_leads_to_a_chart(started: Path, surroundings: dict[str,
 
 
 @pytest.mark.parametrize(
-    ("words", "said"), [(["report"], "40 of 40"), (["worst"], "Are you hiring?"), (["doctor", "--offline"], "40 seen")]
+    ("words", "expected"),
+    [(["report"], "40 of 40"), (["worst"], "Are you hiring?"), (["doctor", "--offline"], "40 seen")],
 )
 def test_the_first_guide_continues_in_the_terminal(
-    started: Path, surroundings: dict[str, str], words: list[str], said: str
+    started: Path, surroundings: dict[str, str], words: list[str], expected: str
 ) -> None:
     """The commands that it names next report on the same forty answers, without errors."""
     command = [sys.executable, "-m", "germane", *words]
     done = subprocess.run(command, cwd=started, env=surroundings, capture_output=True, text=True, timeout=120)
 
     assert done.returncode == 0, done.stderr
-    assert said in done.stdout
+    assert expected in done.stdout

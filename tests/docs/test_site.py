@@ -1,4 +1,4 @@
-"""The site that is built from the documents."""
+"""The site built from the documents."""
 
 from __future__ import annotations
 

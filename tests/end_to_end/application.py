@@ -1,4 +1,4 @@
-"""An application that the tests run as a process: OpenTelemetry is set up before or after germane, or never."""
+"""An application that the tests run as a process: OpenTelemetry is set up before germane, after germane, or never."""
 
 from __future__ import annotations
 

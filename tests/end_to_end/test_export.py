@@ -76,7 +76,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str], Run]:
 @pytest.mark.parametrize("order", ["private", "before", "after"])
 @pytest.mark.parametrize("protocol", ["http/protobuf", "grpc"])
 def test_scores_are_attributes_of_the_original_spans(ran: Callable[[str, str], Run], order: str, protocol: str) -> None:
-    """Every handler span arrives once, with its score, whenever OpenTelemetry is set up."""
+    """Every handler span arrives once, with its score, no matter when OpenTelemetry is set up."""
     run = ran(order, protocol)
     spans = run.receiver.spans
 

@@ -291,7 +291,7 @@ def _compare_service(views: Views, answers: Sequence[Given], gauges: MetricSampl
 
 
 def test_a_corrected_mean_is_labeled_everywhere(shop: TrackingStore, migrated_url: str) -> None:
-    """The view has the raw mean, which is another number; all others label the correction with its correlation."""
+    """The view has the raw mean, which differs; all other surfaces label the corrected mean with its correlation."""
     chance = random.Random(7)
     write(shop, [_with_proxy(chance, SINCE + timedelta(minutes=2 * place)) for place in range(600)])
     with viewed(shop, migrated_url) as views:
@@ -313,16 +313,16 @@ def _compare_corrected(views: Views) -> None:
     _same(views.trend(), found)
     for prefix in ("germane_", "germane_service_"):
         _same(_gauged(gauges, prefix, {"window": "24h", "newest": "true"}), found)
-    said = f"corrected (r={found['correlation']:.2f})"
+    correction = f"corrected (r={found['correlation']:.2f})"
     for address, tile in (("/", "Relevancy, 24 h"), ("/r/ask?window=24h", "Answer relevancy")):
         shown = views.tiles(address)[tile]
         assert shown.startswith(
             f"{format_number(found['mean'])} 95 % interval {format_interval(tuple(found['interval']))}, n={n}"
         )
-        assert shown.endswith(said)
+        assert shown.endswith(correction)
     for format_ in ("text", "markdown", "html"):
         text = views.report("--format", format_).replace("\\", "")
-        assert said in text
+        assert correction in text
         assert "The SQL view answers contains the scores without this correction" in text
 
 

@@ -1,4 +1,4 @@
-"""Scores cached in a file: an interrupted run loses nothing that was paid for."""
+"""Scores cached in a file: an interrupted run keeps every score that was paid for."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ print(json.dumps([score.value for score in evaluation.scores]))
 
 @pytest.fixture
 def judge() -> Iterator[FakeJudge]:
-    """Return a judge that runs in this process and is reached over HTTP."""
+    """Return a judge that runs in this process and is called over HTTP."""
     with FakeJudge() as running:
         yield running
 
@@ -90,7 +90,7 @@ def test_killed_run_resumes(judge: FakeJudge, until: Callable[..., None]) -> Non
     again = asked(judge) - before
     assert kept == 5
     assert sum(again.values()) == len(ROWS) - kept
-    assert sorted(asked(judge).values()) == [1] * (len(ROWS) - hanging) + [2] * hanging  # those without a reply
+    assert sorted(asked(judge).values()) == [1] * (len(ROWS) - hanging) + [2] * hanging  # the requests without a reply
     assert all(value is not None for value in json.loads(done.stdout))
 
 
@@ -122,7 +122,7 @@ def until() -> Callable[..., None]:
 
 
 def test_interrupted_run_keeps_finished_rows(numeric: Any) -> None:
-    """KeyboardInterrupt is passed on, and the cache holds the finished rows."""
+    """KeyboardInterrupt propagates, and the cache contains the finished rows."""
 
     class Interrupted(type(numeric)):  # type: ignore[misc]  # the fixture's class
         async def score(self, exchange: Exchange) -> Score | float:
@@ -191,7 +191,7 @@ def test_configuration_is_part_of_the_key(judge: FakeJudge) -> None:
     "change", [{"question": "Why?"}, {"answer": "By cash."}, {"contexts": ["one"]}, {"history": ["user: Hello"]}]
 )
 def test_all_inputs_are_part_of_the_key(judge: FakeJudge, change: dict[str, Any]) -> None:
-    """A changed row is scored again."""
+    """A changed row is rescored."""
     evaluation = run(judge, [ROWS[0], ROWS[0] | change])
 
     assert len(evaluation.rows) == 2
@@ -230,7 +230,7 @@ def test_details_may_hold_any_object() -> None:
 
 
 def test_unreadable_entries_are_ignored() -> None:
-    """The row is scored again."""
+    """The row is rescored."""
     with ScoreCache("scores.db") as cache:
         for spoilt in ("{", "[]", "{}", '{"scorer": "numeric"}'):
             cache._connection.execute("INSERT OR REPLACE INTO score VALUES ('numeric', 'numeric-1', 'c', ?)", (spoilt,))
@@ -238,7 +238,7 @@ def test_unreadable_entries_are_ignored() -> None:
 
 
 def test_cache_of_another_version_is_rejected() -> None:
-    """The error has the fix, and the file does not change."""
+    """The error states the fix, and the file does not change."""
     ScoreCache("scores.db").close()
     connection = sqlite3.connect("scores.db")
     connection.execute("PRAGMA user_version = 99")
@@ -249,7 +249,7 @@ def test_cache_of_another_version_is_rejected() -> None:
 
 
 def test_other_databases_are_rejected_unchanged() -> None:
-    """Such as the tracking database, named by mistake."""
+    """One example is germane's own database, named by mistake."""
     connection = sqlite3.connect("other.db")
     connection.execute("CREATE TABLE theirs (a)")
     connection.close()
@@ -260,12 +260,14 @@ def test_other_databases_are_rejected_unchanged() -> None:
     assert Path("other.db").read_bytes() == before
 
 
-@pytest.mark.parametrize(("path", "said"), [("rows.csv", "is not a score cache"), ("absent/a.db", "cannot be opened")])
-def test_other_files_are_rejected(path: str, said: str) -> None:
+@pytest.mark.parametrize(
+    ("path", "message"), [("rows.csv", "is not a score cache"), ("absent/a.db", "cannot be opened")]
+)
+def test_other_files_are_rejected(path: str, message: str) -> None:
     """Before any request is sent."""
     Path("rows.csv").write_text("question,answer\n" * 100)
 
-    with pytest.raises(UsageError, match=f"the cache {path} {said}"):
+    with pytest.raises(UsageError, match=f"the cache {path} {message}"):
         ScoreCache(path)
 
 

@@ -44,7 +44,7 @@ def test_invalid_results_have_a_reason(function: Any) -> None:
 
 
 def test_functions_names_and_scorers_can_be_mixed() -> None:
-    """An undeclared function has its own name; a single one needs no list."""
+    """An undeclared function is named after itself; a single function needs no list."""
 
     @germane.scorer(name="politeness", requires={"answer"})
     def tone(exchange: Exchange) -> float:

@@ -144,7 +144,7 @@ class Frame:
 
 
 def test_data_frames_are_accepted() -> None:
-    """A missing value is a missing text."""
+    """A missing value becomes a missing text."""
     scorer = Length()
     germane.evaluate(Frame(), [scorer])
 
@@ -213,7 +213,7 @@ def test_user_defined_scorers_need_no_judge(caplog: pytest.LogCaptureFixture) ->
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         ({"rows": [{"question": "How?"}]}, "row 0 has no column answer or response; its columns are question"),
         ({"rows": [ROW, {"answer": "x"}]}, "row 1 has no column question or user_input"),
@@ -225,23 +225,23 @@ def test_user_defined_scorers_need_no_judge(caplog: pytest.LogCaptureFixture) ->
         ({"rows": [ROW], "scorers": [Length(), Length()]}, "each scorer needs a unique name: length, length"),
     ],
 )
-def test_invalid_arguments_are_rejected(arguments: dict[str, Any], said: str) -> None:
+def test_invalid_arguments_are_rejected(arguments: dict[str, Any], message: str) -> None:
     """Before any request is sent."""
-    with pytest.raises(UsageError, match=said):
+    with pytest.raises(UsageError, match=message):
         germane.evaluate(**{"scorers": [Length()], **arguments})
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         ({"scorers": ["relevance"]}, "^setting scorers: unknown scorer 'relevance'; known are answer_quality"),
         ({"scorers": []}, "name at least one scorer"),
         ({"judje": "x"}, "did you mean 'judge'"),
     ],
 )
-def test_invalid_settings_are_rejected(arguments: dict[str, Any], said: str) -> None:
+def test_invalid_settings_are_rejected(arguments: dict[str, Any], message: str) -> None:
     """With the same errors as `germane.start`."""
-    with pytest.raises(SettingsError, match=said):
+    with pytest.raises(SettingsError, match=message):
         germane.evaluate([ROW], **arguments)
 
 

@@ -47,7 +47,7 @@ def test_json_lists_are_read(file: File, numeric: Any) -> None:
 
 
 def test_lines_may_be_long(file: File, numeric: Any) -> None:
-    """Megabytes in one row, with other characters that end lines."""
+    """A row may contain megabytes, and line separators other than the newline."""
     text = "x\u2028y\x85" * 500_000
 
     (exchange,) = read(file("rows.jsonl", json.dumps({"question": text, "answer": "1"}, ensure_ascii=False)), numeric)
@@ -89,7 +89,7 @@ def test_parquet_is_read(bare: Path, numeric: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "said"),
+    ("name", "content", "message"),
     [
         ("a.jsonl", f"{LINE}\n{{'question'}}", "^a.jsonl, line 2 is not JSON: .* at column 2; expected one"),
         ("a.jsonl", f"{LINE}\n[1, 2]", "^a.jsonl, line 2 is a list, not a mapping"),
@@ -112,9 +112,9 @@ def test_parquet_is_read(bare: Path, numeric: Any) -> None:
         ("a.txt", LINE, "^a.txt has none of the suffixes .jsonl, .ndjson, .json, .csv, .tsv, .parquet"),
     ],
 )  # fmt: skip
-def test_errors_name_file_line_and_fix(file: File, numeric: Any, name: str, content: str | bytes, said: str) -> None:
+def test_errors_name_file_line_and_fix(file: File, numeric: Any, name: str, content: str | bytes, message: str) -> None:
     """Before any row is scored."""
-    with pytest.raises(UsageError, match=said):
+    with pytest.raises(UsageError, match=message):
         read(file(name, content), numeric)
     assert numeric.seen == []
 
@@ -127,7 +127,7 @@ def test_missing_file_is_an_error(bare: Path, numeric: Any, name: str) -> None:
 
 
 def test_parquet_without_pandas_names_the_extra(bare: Path, numeric: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The error has the command to install it."""
+    """The error contains the command that installs it."""
     monkeypatch.setitem(sys.modules, "pandas", None)
 
     with pytest.raises(UsageError, match=r"pip install 'germane\[pandas\]'"):

@@ -76,7 +76,7 @@ def judge() -> Iterator[FakeJudge]:
     "failure", [AWAY, BUSY_NOW, ScoringError(UnscoredReason.JUDGE_TIMEOUT, "no reply within 60 s")]
 )
 def test_temporary_failures_lose_no_score(failure: ScoringError) -> None:
-    """Their number does not matter if the judge recovers in time."""
+    """The number of failures does not matter if the judge recovers in time."""
     scorer = Scripted(*[failure] * 14)
     scores = ask(scorer, *"abcdefgh")
 
@@ -93,7 +93,7 @@ def test_one_row_probes_a_paused_judge() -> None:
 
 
 def test_retry_after_applies_to_all_rows() -> None:
-    """From the first rejection."""
+    """The first rejection sets the delay."""
     scorer = Scripted(ScoringError(UnscoredReason.JUDGE_RATE_LIMITED, "HTTP 429", retry_after=0.3))
     began = time.monotonic()
     scores = ask(scorer, "a", "b")
@@ -103,7 +103,7 @@ def test_retry_after_applies_to_all_rows() -> None:
 
 
 def test_run_gives_up_an_unreachable_judge(caplog: pytest.LogCaptureFixture) -> None:
-    """The remaining rows fail without a request, and one warning says why."""
+    """The remaining rows fail without a request, and one warning gives the reason."""
     answers = [str(number) for number in range(50)]
     scorer = Scripted(always=dict.fromkeys(answers, AWAY))
     with caplog.at_level(logging.WARNING, "germane.evaluation"):
@@ -120,7 +120,7 @@ def test_run_gives_up_an_unreachable_judge(caplog: pytest.LogCaptureFixture) -> 
 
 
 def test_too_long_retry_after_ends_the_run(caplog: pytest.LogCaptureFixture) -> None:
-    """The warning says why."""
+    """The warning gives the reason."""
     scorer = Scripted(
         always={"a": ScoringError(UnscoredReason.JUDGE_RATE_LIMITED, "HTTP 429: spent", retry_after=3600)}
     )
@@ -139,7 +139,7 @@ def test_too_long_retry_after_ends_the_run(caplog: pytest.LogCaptureFixture) -> 
     ],
 )
 def test_rejected_key_ends_the_run(failure: ScoringError, whose: str) -> None:
-    """For judge and embedder. Most rows are not sent."""
+    """This applies to judge and embedder. Most rows are not sent."""
     answers = [str(number) for number in range(2 * MAX_REJECTIONS)]
     scorer = Scripted(always=dict.fromkeys(answers, failure))
     rows = read_rows([{"question": "How?", "answer": answer} for answer in answers])
@@ -174,7 +174,7 @@ def test_row_that_always_fails_does_not_block_the_run(failure: ScoringError, pat
     assert (score.reason, score.explanation) == (failure.reason, str(failure))
 
 
-def test_without_patience_nothing_is_retried() -> None:
+def test_retry_timeout_of_zero_retries_nothing() -> None:
     """A few failures do not end the run."""
     scorer = Scripted(AWAY, AWAY)
     scores = ask(scorer, "a", "b", "c", patience=0)
@@ -221,7 +221,7 @@ def test_run_gives_up_a_judge_that_rejects_everything(judge: FakeJudge) -> None:
 
 
 def test_few_rejections_do_not_end_the_run(judge: FakeJudge) -> None:
-    """A rejection may concern a single row."""
+    """A rejection may affect only a single row."""
     judge.faults.extend([Fault("status", status=404), None] * 30)
     rows = [{"question": "How?", "answer": f"Item {number} by card."} for number in range(60)]
 

@@ -60,7 +60,7 @@ class ByFingerprint:
         return Score(scorer=self.name, fingerprint=fingerprint, value=float(value))
 
 
-def test_example_of_ragas_works() -> None:
+def test_ragas_example_works() -> None:
     """The example from Ragas' documentation."""
     with FakeJudge(questions=lambda answer: ["When was the first super bowl?"]) as judge:
         frame = germane.evaluate(SUPER_BOWL, ["answer_relevancy"], **judge.settings()).to_pandas()
@@ -111,7 +111,7 @@ def test_frame_without_scores_has_its_columns(evaluated: Evaluated, answers: lis
 
 
 def test_frame_without_pandas_names_the_extra(evaluated: Evaluated, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The error has the command to install it."""
+    """The error contains the command that installs it."""
     evaluation = evaluated(["0.5"])
     monkeypatch.setitem(sys.modules, "pandas", None)
 
@@ -133,22 +133,22 @@ def test_threshold_of_problems_is_configurable(evaluated: Evaluated) -> None:
 
 
 def test_different_fingerprints_are_not_averaged() -> None:
-    """Each has its own mean; the coverage is that of the scorer."""
+    """Each fingerprint has its own mean; coverage is measured per scorer."""
     answers = ["0.2 old"] * 2 + ["0.8 new"] * 3 + [""]
     evaluation = germane.evaluate([{"question": "How?", "answer": answer} for answer in answers], [ByFingerprint()])
 
-    found = {summary.fingerprint: summary for summary in evaluation.summary()}
+    summaries = {summary.fingerprint: summary for summary in evaluation.summary()}
 
-    assert {name: summary.estimate and summary.estimate.mean for name, summary in found.items()} == {
+    assert {name: summary.estimate and summary.estimate.mean for name, summary in summaries.items()} == {
         "new": pytest.approx(0.8, abs=1e-9),
         "old": pytest.approx(0.2, abs=1e-9),
     }
-    assert {(summary.rows, summary.scored) for summary in found.values()} == {(6, 5)}
+    assert {(summary.rows, summary.scored) for summary in summaries.values()} == {(6, 5)}
     assert "changing (fingerprint new): " in str(evaluation.check())
 
 
 @pytest.mark.parametrize(
-    ("answers", "least", "passed", "broken", "said"),
+    ("answers", "least", "passed", "broken", "expected"),
     [
         (["0.8"] * 20, 0.75, True, False, "mean 0.800 (n=20, 95 % interval 0.667 to 0.832) is at least 0.75, which"),
         (["0.7"] * 20, 0.7, True, False, "is at least 0.7"),  # although their sum divided by 20 is slightly less
@@ -159,13 +159,13 @@ def test_different_fingerprints_are_not_averaged() -> None:
     ],
 )
 def test_means_are_checked_from_20_scores(
-    evaluated: Evaluated, answers: list[object], least: float, passed: bool, broken: bool, said: str
+    evaluated: Evaluated, answers: list[object], least: float, passed: bool, broken: bool, expected: str
 ) -> None:
     """A mean below the threshold fails, regardless of its interval."""
     check = evaluated(answers).check(min_mean=least)
 
     assert (check.passed, check.failed) == (passed, broken)
-    assert said in str(check)
+    assert expected in str(check)
 
 
 def test_coverage_is_checked_independently(evaluated: Evaluated) -> None:
@@ -187,7 +187,7 @@ def test_check_without_rows_does_not_pass(evaluated: Evaluated) -> None:
 
 @pytest.mark.parametrize("share", [1.01, 90, -0.1, float("nan")])
 def test_coverage_threshold_must_be_a_share(evaluated: Evaluated, share: float) -> None:
-    """90 is an error; .9 is meant."""
+    """90 is an error, because .9 is meant."""
     with pytest.raises(UsageError, match="a share of the rows, from 0 to 1"):
         evaluated([]).check(min_coverage=share)
 
@@ -274,7 +274,7 @@ def test_json_report_is_one_object(numeric: Any) -> None:
 
 
 def test_report_shows_means_from_20_scores(evaluated: Evaluated) -> None:
-    """Fewer are not enough data."""
+    """Fewer scores are not enough data."""
     enough, few = (evaluated(["0.25", "0.75"] * half).report() for half in (10, 9))
 
     assert "| numeric | 20 | 0.500 |" in enough

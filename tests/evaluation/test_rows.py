@@ -29,7 +29,7 @@ def read(row: Any, numeric: Any, **options: Any) -> Exchange:
 
 
 def test_other_columns_become_attributes(numeric: Any) -> None:
-    """If they hold plain values, such as labels."""
+    """This applies to plain values, such as labels."""
     given = {"label": 1.0, "kind": "gold", "group": 7, "ok": True, "none": None, "nan": float("nan"), "meta": {"a": 1}}
 
     exchange = read({**ROW, **given, "count": np.int64(3), "share": np.float32(0.5)}, numeric)
@@ -71,7 +71,7 @@ def test_last_question_of_a_conversation_is_the_question(numeric: Any, talk: Any
 
 
 def test_reply_to_the_last_question_is_the_answer(numeric: Any) -> None:
-    """If no column holds an answer. It is never part of the history."""
+    """This applies if no column contains an answer. The reply is never part of the history."""
     reply = {"role": "assistant", "content": "1.0"}
 
     assert read({"user_input": [*TALK, reply]}, numeric).answer == "1.0"
@@ -80,7 +80,7 @@ def test_reply_to_the_last_question_is_the_answer(numeric: Any) -> None:
 
 
 def test_ragas_samples_are_rows(numeric: Any) -> None:
-    """They are pydantic models; unset fields are left out."""
+    """They are pydantic models; unset fields are omitted."""
 
     class Sample:
         def model_dump(self, *, exclude_none: bool) -> dict[str, Any]:
@@ -110,12 +110,12 @@ def test_dotted_columns_refer_to_nested_objects(numeric: Any) -> None:
     ],
 )
 def test_contexts_can_be_texts_or_objects(numeric: Any, cell: Any, contexts: tuple[Context, ...]) -> None:
-    """Also lists in Python syntax, which data frames write to CSV."""
+    """Lists in Python syntax, which data frames write to CSV, are accepted, too."""
     assert read({**ROW, "contexts": cell}, numeric).contexts == contexts
 
 
 @pytest.mark.parametrize(
-    ("row", "said"),
+    ("row", "message"),
     [
         ({**ROW, "answer": ["a", "b"]}, "row 0 has a list as its answer, not text: name the column"),
         ({**ROW, "contexts": [{"title": "x"}]}, "row 0 has a context that is an object without text, content or"),
@@ -123,9 +123,9 @@ def test_contexts_can_be_texts_or_objects(numeric: Any, cell: Any, contexts: tup
         ({"user_input": TALK}, "row 0 has no column answer or response"),
     ],
 )
-def test_errors_name_the_row_and_the_cause(numeric: Any, row: Any, said: str) -> None:
+def test_errors_name_the_row_and_the_cause(numeric: Any, row: Any, message: str) -> None:
     """Invalid rows are not interpreted as something else."""
-    with pytest.raises(UsageError, match=said):
+    with pytest.raises(UsageError, match=message):
         read(row, numeric)
 
 

@@ -24,7 +24,7 @@ def judge() -> Iterator[FakeJudge]:
 
 
 def test_run_counts_requests_and_tokens(judge: FakeJudge) -> None:
-    """Of judge and embedder, as the server reports them."""
+    """The counts cover judge and embedder, as reported by the server."""
     evaluation = germane.evaluate(ROWS, **judge.settings())
 
     assert evaluation.usage.requests == len(judge.requests)
@@ -44,7 +44,7 @@ def test_failed_scores_cost_tokens(judge: FakeJudge) -> None:
 
 
 def test_usage_of_user_defined_scorers_is_counted(judge: FakeJudge) -> None:
-    """In addition to the judge's. Equal rows count once."""
+    """It is added to the judge's usage. Equal rows count once."""
 
     class Paid:
         name = "paid"

@@ -36,14 +36,14 @@ server.serve_forever()
 
 @pytest.fixture
 def environment(bare: Path) -> Iterator[dict[str, str]]:
-    """The environment of an example: a judge, and an empty folder as its own."""
+    """The environment of an example: a judge, and an empty working directory."""
     with FakeJudge() as judge:
         settings = {f"GERMANE_{name.upper()}": value for name, value in judge.settings().items()}
         yield {**os.environ, **settings, "GERMANE_POLL_INTERVAL": "0.1", "PYTHONPATH": str(EXAMPLES)}
 
 
 def exchanges() -> list[Exchange]:
-    """Return what is in the database, oldest first."""
+    """Return the exchanges in the database, oldest first."""
     store = germane.Store()
     found = store.answers.list_exchanges()
     store.close()
@@ -51,7 +51,7 @@ def exchanges() -> list[Exchange]:
 
 
 def run(example: str, environment: dict[str, str]) -> str:
-    """Run an example to its end and return what it printed."""
+    """Run an example to its end and return its output."""
     done = subprocess.run(
         [sys.executable, EXAMPLES / example], env=environment, capture_output=True, text=True, check=False, timeout=100
     )
@@ -61,10 +61,10 @@ def run(example: str, environment: dict[str, str]) -> str:
 
 @contextmanager
 def serving(command: list[str], environment: dict[str, str], end: signal.Signals) -> Iterator[str]:
-    """Run a server; yield its address; end it with a signal."""
+    """Run a server and yield its address; stop it with a signal at the end."""
     process = subprocess.Popen(
         [sys.executable, *command], env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-        # What a shell starts in the background ignores Ctrl-C, and so would all that it starts.
+        # A shell's background job ignores Ctrl-C, and so do its child processes.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )  # fmt: skip
     assert process.stdout is not None
@@ -101,7 +101,7 @@ def test_data_set_example(environment: dict[str, str]) -> None:
     assert absent == "  1 without a score: missing_input"
     assert [row[6:].partition("  ->  ")[1] for row in rows] == ["  ->  "] * 4
     assert checked == "answer_relevancy: not enough data (n=4, need 20); 4 of 5 rows scored (1 missing_input)."
-    assert run("evaluate_csv.py", environment) == printed  # out of its cache
+    assert run("evaluate_csv.py", environment) == printed  # from its cache
 
 
 def test_custom_scorers_example(environment: dict[str, str]) -> None:

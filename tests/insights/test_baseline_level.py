@@ -45,7 +45,7 @@ def baseline_levels(*given: RouteSummary) -> list[tuple[float, int]]:
 
 
 def test_route_uses_the_mean_of_its_baseline() -> None:
-    """The interval is that of the stored mean, and so is its weight in the service."""
+    """The interval and the weight in the service are those of the stored mean."""
     (found,) = at_baseline_levels(
         WindowSummary(since=NOW, until=NOW, routes=[load_before("ask", 0.78)], services=(), coverage=()), KEPT
     ).routes
@@ -65,7 +65,7 @@ def test_route_uses_the_mean_of_its_baseline() -> None:
     ids=lambda one: one if isinstance(one, str) else "",
 )
 def test_estimates_outside_the_baseline_are_unchanged(given: RouteSummary, why: str) -> None:
-    """Another level would turn an unchanged score into a drop."""
+    """A different level would turn an unchanged score into a drop."""
     assert baseline_levels(given) == [(given.mean, 50)], why
 
 

@@ -131,7 +131,7 @@ def test_bucket_without_scores_breaks_the_line() -> None:
 
 
 def test_fingerprints_are_separate_lines() -> None:
-    """A new fingerprint starts a new line, with a marker that says so."""
+    """A new fingerprint starts a new line, with a marker for the change."""
     points = [point(one, fingerprint="old") for one in range(4)]
     points += [point(one, fingerprint="new", judge_changed=one == 4) for one in range(4, 8)]
     picture = draw_week(points)
@@ -169,7 +169,7 @@ def test_isolated_point_shows_its_interval() -> None:
 
 
 def test_axis_is_fixed() -> None:
-    """It spans 0 to 1 for all scores, and extends below 0 only for a negative mean, which the description says."""
+    """It spans 0 to 1 for all scores, and extends below 0 only for a negative mean, which the description mentions."""
     of_high, of_negative = draw_week([point(0, 0.99)]), draw_week([point(0, -0.2)])
     assert _levels(of_high) == ["0", "0.2", "0.4", "0.6", "0.8", "1"]
     assert _levels(of_negative) == ["\u22121", "\u22120.5", "0", "0.5", "1"]
@@ -257,7 +257,7 @@ def test_time_axis_has_a_few_ordered_ticks(since: datetime, length: timedelta, z
 
 
 def test_days_follow_the_visitors_time_zone() -> None:
-    """A day starts at local midnight, also when clocks change."""
+    """A day starts at local midnight, even on days when clocks change."""
     berlin = ZoneInfo("Europe/Berlin")
     found = axis_ticks(datetime(2026, 10, 23, 12, tzinfo=UTC), datetime(2026, 10, 27, 12, tzinfo=UTC), berlin, 6)
     assert [(one.at.astimezone(UTC).hour, one.label) for one in found] == [

@@ -72,7 +72,7 @@ def test_service_alert_applies_to_the_dropped_routes() -> None:
     ],
 )
 def test_sampling_describes_counted_decisions(rate: float, skipped: dict[str, int], words: str) -> None:
-    """Workers may have other settings than the process that serves the page."""
+    """Workers may have different settings from the process that serves the page."""
     seen = Coverage(service="s", route="r", scorer="x", seen=100, scored=100 - sum(skipped.values()), skipped=skipped)
     assert describe_sampling(load_settings(database="sqlite://", sample_rate=rate), seen) == words
 

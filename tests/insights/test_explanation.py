@@ -46,7 +46,7 @@ def test_details_of_any_shape_are_displayable(scorer: str, label: str | None, de
 
 
 @pytest.mark.parametrize(
-    ("scorer", "details", "said"),
+    ("scorer", "details", "expected"),
     [
         (
             "question_answer_similarity",
@@ -64,9 +64,9 @@ def test_details_of_any_shape_are_displayable(scorer: str, label: str | None, de
         ("mine", {"links": {"dead": 3}}, "defines its own details"),
     ],
 )
-def test_each_scorer_explains_its_computation(scorer: str, details: dict[str, Any], said: str) -> None:
+def test_each_scorer_explains_its_computation(scorer: str, details: dict[str, Any], expected: str) -> None:
     """In a sentence above its numbers."""
-    assert said in explain_score(Score(scorer=scorer, value=0.5, label="partly_relevant", details=details)).lead
+    assert expected in explain_score(Score(scorer=scorer, value=0.5, label="partly_relevant", details=details)).lead
 
 
 def test_parts_show_missing_scorers() -> None:

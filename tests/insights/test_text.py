@@ -30,7 +30,7 @@ NOW = datetime(2026, 11, 20, 10, 30, tzinfo=UTC)
 @pytest.mark.parametrize(
     ("value", "text"), [(0.694, "0.69"), (None, "\u2013"), (-0.004, "0.00"), (-0.31, "\u22120.31"), (1.0, "1.00")]
 )
-def test_numbers_have_two_digits(value: float | None, text: str) -> None:
+def test_numbers_have_two_decimals(value: float | None, text: str) -> None:
     """With a true minus sign, no negative zero, and a dash for unknown values."""
     assert format_number(value) == text
 
@@ -59,7 +59,7 @@ def test_small_shares_are_not_rounded_to_zero() -> None:
 
 
 def test_ages_are_short() -> None:
-    """Relative times, also in the future."""
+    """Ages are relative times, even in the future."""
     passed = [timedelta(seconds=40), timedelta(minutes=3), timedelta(hours=47), timedelta(days=12), timedelta(hours=-2)]
     assert [format_age(NOW - one, NOW) for one in passed] == ["40 s ago", "3 min ago", "47 h ago", "12 d ago", "in 2 h"]
     assert format_age(NOW, NOW) == "now"

@@ -108,7 +108,7 @@ def hrefs(found: Verdict) -> list[str]:
 
 
 def test_drop_names_route_size_and_onset() -> None:
-    """With n, the interval, and the reference."""
+    """The sentence contains n, the interval, and the reference."""
     onset = datetime(2026, 11, 18, 19, tzinfo=UTC)
 
     found = build_verdict(make_situation(FELL, onsets={"docs-search": onset}))
@@ -160,7 +160,7 @@ def test_service_drops_without_a_significant_route() -> None:
 
 
 def test_no_change_names_mean_and_baseline() -> None:
-    """And the number of routes without enough data."""
+    """It also states the number of routes without enough data."""
     found = build_verdict(make_situation(STEADY, (0.81, 186)))
     unsure = build_verdict(make_situation({**STEADY, "few": ((0.8, 300), (0.79, 7))}))
 
@@ -172,7 +172,7 @@ def test_no_change_names_mean_and_baseline() -> None:
     assert "; 1 of 3 routes had too few answers to compare." in unsure.text
 
 
-def test_small_drop_is_no_drop() -> None:
+def test_small_drop_is_not_reported() -> None:
     """With 100,000 answers every difference is significant; the rule sets a minimum size."""
     routes: Routes = {"ask": ((0.80, 100_000), (0.77, 100_000))}
     sharp = comparisons(routes)
@@ -232,7 +232,7 @@ def test_judges_are_not_compared_with_each_other() -> None:
 
 
 def test_stale_data_is_not_reported_as_healthy() -> None:
-    """Missing answers are not good news."""
+    """Missing answers are not a sign of good health."""
     found = build_verdict(make_situation({}, None, comparisons=None, answered_at=NOW - 3 * DAY))
 
     assert found.text.startswith("The newest answer is 3 days old. No answer has arrived since 17 Nov 10:30.")
@@ -318,7 +318,7 @@ def test_route_and_share_alerts_are_reported() -> None:
 
 
 def test_other_open_alerts_are_listed() -> None:
-    """Those of another scorer, or about scoring itself."""
+    """These are alerts of another scorer, or about scoring itself."""
     other = drop_alert(id="a2", labels={"service": "shop", "scorer": "faithfulness"})
     broken = drop_alert(id="a3", type="scorer_error")
 
@@ -379,7 +379,7 @@ def test_onset_before_the_chart_is_unknown() -> None:
 
 @given(before=st.integers(1, 9), after=st.integers(1, 9), drop=st.floats(0.01, 0.5))
 def test_onset_of_a_clean_drop_is_exact(before: int, after: int, drop: float) -> None:
-    """However long both levels last."""
+    """The lengths of both levels do not matter."""
     line = buckets(*[0.8] * before, *[0.8 - drop] * after)
 
     assert estimate_onset(line, "f1") == line[before].start

@@ -63,7 +63,7 @@ def new_exchange() -> Callable[..., Exchange]:
 
 @pytest.fixture
 def url(request: pytest.FixtureRequest, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The URL of an empty, migrated database: SQLite, or PostgreSQL if the test's parameter says so."""
+    """The URL of an empty, migrated database: SQLite, or PostgreSQL if the test's parameter selects it."""
     if getattr(request, "param", "sqlite") == "postgresql":
         server: PostgreSQL = request.getfixturevalue("postgresql")
         return server.emptied()
@@ -79,7 +79,7 @@ def store(url: str) -> Iterator[TrackingStore]:
 
 @pytest.fixture
 def other_store(url: str) -> Iterator[TrackingStore]:
-    """A second connection to the same database, like that of another process."""
+    """A second connection to the same database, as another process would have."""
     store = TrackingStore(url)
     yield store
     store.close()

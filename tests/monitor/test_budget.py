@@ -81,7 +81,7 @@ sys.exit(max(os.waitpid(child, 0)[1] for child in children) != 0)
 
 
 class Workers:
-    """Processes that score until they are stopped or killed. They are forked, because importing takes long."""
+    """Processes that score until they are stopped or killed. They are forked, because importing takes a long time."""
 
     def __init__(self, count: int, settings: dict[str, Any]) -> None:
         command = [sys.executable, "-c", WORKERS, json.dumps(settings), str(count)]
@@ -188,7 +188,7 @@ def test_processes_send_exactly_the_request_budget(
     assert 0 < scored < calls
 
 
-def test_reservations_of_a_killed_process_stay_spent(
+def test_reservations_of_a_killed_process_are_not_refunded(
     store: TrackingStore, url: str, judge: FakeJudge, work: Any, assigned: Any, until: Callable[..., None]
 ) -> None:
     """It is unknown whether the requests were sent, so the next start has only the rest of the budget."""
@@ -210,7 +210,7 @@ def test_reservations_of_a_killed_process_stay_spent(
 def test_exchanges_beyond_the_budget_are_skipped_without_retry(
     store: TrackingStore, judge: FakeJudge, start_judged: Any, assigned: Any, until: Any, attached: Any
 ) -> None:
-    """A spent budget is not a failure: the circuit stays closed, and scoring resumes when the budget has room."""
+    """An exhausted budget is not a failure: the circuit stays closed, and scoring resumes when budget is available."""
     assigned(settings_for(judge, "sqlite://", requests_per_day=5), 12)
     monitor = start_judged(store, judge, budget={"requests_per_day": 5}, scorers=["answer_relevancy"])
     until(lambda: store.answers.counts().pending == store.answers.counts().running == 0)
@@ -231,7 +231,7 @@ def test_exchanges_beyond_the_budget_are_skipped_without_retry(
 def test_always_score_rules_are_subject_to_the_budget(
     store: TrackingStore, judge: FakeJudge, start_judged: Any, new_exchange: Any, until: Any
 ) -> None:
-    """An exchange that a rule requires to be scored is skipped too when the budget is spent."""
+    """An exchange that a rule requires to be scored is skipped, too, when the budget is exhausted."""
     store.exchanges.add([new_exchange(status="error") for _ in range(7)])
     always = [{"status": ["error"]}]
     start_judged(store, judge, budget={"requests_per_day": 4}, always_score=always, scorers=["answer_relevancy"])
@@ -259,7 +259,7 @@ def test_a_partly_covered_exchange_is_skipped_entirely(
 def test_token_and_dollar_budgets_are_exceeded_by_requests_in_flight_only(
     store: TrackingStore, other_store: TrackingStore, judge: FakeJudge, kind: str
 ) -> None:
-    """Two processes, and a judge that writes more tokens than estimated."""
+    """Two processes, and a judge that generates more tokens than estimated."""
     each, flight = 300, 4
     judge.replies = lambda _: "word " * each
     limit = {"tokens_per_day": 6_000, "usd_per_day": 12.0}[kind]
@@ -387,7 +387,7 @@ def test_waiting_requests_are_reserved_in_one_transaction(slow: Slow) -> None:
 
 
 def test_reservations_made_during_shutdown_are_refunded(slow: Slow) -> None:
-    """No request waits for them any more, and the next start can use them."""
+    """No request is waiting for them any more, and the next start can use them."""
 
     async def ask_and_close() -> BaseException | None:
         limiter = SharedRateLimiter(slow, [], budget=Budget(requests_per_day=10))
@@ -404,8 +404,8 @@ def test_reservations_made_during_shutdown_are_refunded(slow: Slow) -> None:
     assert (spent.requests, spent.tokens, spent.usd) == (0, 0, 0)
 
 
-def test_shutdown_rejects_waiting_retries_at_once(slow: Slow) -> None:
-    """The caller gets an error while the database is still busy, and nothing stays reserved."""
+def test_shutdown_rejects_waiting_retries_immediately(slow: Slow) -> None:
+    """The caller gets an error while the database is still busy, and no reservation remains."""
 
     async def ask_and_close() -> BaseException | None:
         limiter = SharedRateLimiter(slow, [], budget=Budget(requests_per_day=10))
@@ -512,7 +512,8 @@ def test_a_reservation_granted_during_cancellation_is_refunded(store: TrackingSt
 def test_every_reservation_is_used_or_refunded(
     store: TrackingStore, other_store: TrackingStore, limits: list[RateLimit]
 ) -> None:
-    """Whenever requests are canceled, resent or never sent, in two processes, the budget counts what was sent."""
+    """Whenever requests are canceled, resent or never sent, in two processes, the budget counts the requests that were
+    sent."""
     chance, most = random.Random(7), 60
     sent: list[float] = []
 
@@ -545,7 +546,7 @@ def test_every_reservation_is_used_or_refunded(
 
 
 def test_a_probe_beyond_the_budget_keeps_the_circuit_open(clock: Clock) -> None:
-    """The budget says nothing about the judge, so the next request is the probe."""
+    """An exhausted budget reveals nothing about the judge, so the next request is the probe."""
 
     def without(reason: UnscoredReason) -> Score:
         return Score(scorer="mine", fingerprint="f1", reason=reason, explanation="why")
@@ -574,7 +575,8 @@ def test_a_dollar_budget_requires_a_price(settings: Callable[..., Any], store: T
 
 
 def test_usage_is_described_per_limit() -> None:
-    """An hourly limit includes unused parts of earlier hours; a limit is spent when a typical request does not fit."""
+    """An hourly limit includes unused parts of earlier hours; a limit is exhausted when it does not cover a typical
+    request."""
     budget = Budget(requests_per_hour=10, tokens_per_day=9_000, usd_per_hour=0.5)
     spent = BudgetDay(day=NOON.date(), requests=100, tokens=8_930, usd=0.75)
 

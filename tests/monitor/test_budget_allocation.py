@@ -1,4 +1,4 @@
-"""How many exchanges an interval may select, so that the budget lasts."""
+"""The number of exchanges that an interval may select, so that the budget lasts."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_an_interval_gets_its_traffic_share_of_the_remaining_budget() -> None:
     """round(remaining f_h / sum of f_j over the remaining intervals of the day): the last one gets all."""
     busy = DailyTraffic(tuple(3.0 if 8 <= hour < 12 else 1.0 for hour in range(24)))
 
-    # The intervals that end at 01:00 to 23:00; the one that ends at midnight belongs to the next day.
+    # The intervals that end at 01:00 to 23:00; the interval that ends at midnight belongs to the next day.
     assert allocated(Budget(requests_per_day=300), 1) == round(300 / 23)
     assert allocated(Budget(requests_per_day=300), 9, RequestUsage(40), forecast=busy) == round(260 * 3 / (4 * 3 + 11))
     assert allocated(Budget(requests_per_day=300), 23, RequestUsage(280)) == 20
@@ -73,7 +73,7 @@ def test_an_interval_without_allocation_is_merged_into_the_next() -> None:
 
 
 def test_an_exhausted_day_differs_from_an_exhausted_hour() -> None:
-    """Less than one exchange for the day is exhausted; less than one for the hour is not."""
+    """A day with budget for less than one exchange is exhausted; an hour is not."""
     spent = RequestUsage(requests=10)
     day = allocate_interval(Budget(requests_per_day=10), spent, 0, ONE, FLAT, since=at(4), end=at(5))
     hour = allocate_interval(
@@ -162,7 +162,7 @@ limits = st.one_of(st.none(), st.integers(1, 3000))
 def test_a_day_never_exceeds_its_budget(
     per_day: int | None, per_hour: int | None, traffic: list[float], seed: int
 ) -> None:
-    """Whatever the traffic, and however much of its allocation an interval uses, the limits hold at any time."""
+    """The limits hold at any time, for any traffic and any use of the allocations."""
     if per_day is None and per_hour is None:
         return
     budget, forecast = Budget(requests_per_day=per_day, requests_per_hour=per_hour), DailyTraffic(tuple(traffic))

@@ -1,4 +1,4 @@
-"""The candidate pool under a budget: exact selections that survive the end of any process."""
+"""The candidate pool under a budget: exact selections that survive the exit of any process."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def later(process: Process, **units: float) -> None:
 
 
 class SlowEligibilityChecker(EligibilityChecker):
-    """Takes ten seconds per exchange, like a slow predicate, and calls a function meanwhile."""
+    """Takes ten seconds per exchange, like a slow predicate, and calls a function during this time."""
 
     def __init__(self, clock: Clock, meanwhile: Callable[[], object]) -> None:
         super().__init__([Plain()])
@@ -212,9 +212,9 @@ def test_inverse_probabilities_estimate_the_number_of_exchanges(process: Any, ne
     later(one, hours=1)
     one.run()
 
-    told = one.decisions().values()
-    picked = [probability for reason, probability in told if reason in PICKED]
-    assert all(0 < probability <= 1 for _, probability in told)
+    sampled = one.decisions().values()
+    picked = [probability for reason, probability in sampled if reason in PICKED]
+    assert all(0 < probability <= 1 for _, probability in sampled)
     assert all(one.decisions()[exchange.trace_id][1] <= 0.5 for exchange in kept)
     assert sum(1 / probability for probability in picked) == pytest.approx(1200, rel=0.2)
 
@@ -242,7 +242,7 @@ def played(process: Callable[..., Process], url: str, exchanges: list[Any], inte
 
 
 def test_interruptions_do_not_change_a_selection(process: Any, url: str, tmp_path: Any, new_exchange: Any) -> None:
-    """However often the process ends, reasons and probabilities equal those of an uninterrupted run."""
+    """After any number of process exits, reasons and probabilities equal those of an uninterrupted run."""
     other = f"sqlite:///{tmp_path / 'other.db'}"
     store = TrackingStore(other)
     store.migrate()
@@ -259,7 +259,7 @@ def test_interruptions_do_not_change_a_selection(process: Any, url: str, tmp_pat
 
 
 def test_no_candidate_is_added_while_an_interval_is_closed(process: Any, new_exchange: Any) -> None:
-    """Exchanges that come between the selection and the last skip belong to their own interval."""
+    """Exchanges that arrive between the selection and the last skip belong to their own interval."""
     one = process(Budget(requests_per_hour=20))
     one.run()
     add(one, new_exchange, 700)
@@ -278,7 +278,7 @@ def test_no_candidate_is_added_while_an_interval_is_closed(process: Any, new_exc
 
 
 def test_a_former_leader_writes_nothing(process: Any, new_exchange: Any) -> None:
-    """Its transaction finds that another process holds the lease, and leaves the pool alone."""
+    """Its transaction detects that another process holds the lease, and does not change the pool."""
     one, other = process(Budget(requests_per_hour=20)), process(Budget(requests_per_hour=20))
     one.run()
     add(one, new_exchange, 60)
@@ -294,7 +294,8 @@ def test_a_former_leader_writes_nothing(process: Any, new_exchange: Any) -> None
 
 
 def test_changed_scorers_leave_no_open_tasks(process: Any, new_exchange: Any) -> None:
-    """The scorers that saw an exchange score it; tasks of others are neither created nor lost."""
+    """The scorers that were configured when an exchange became a candidate score it; tasks of others are neither
+    created nor lost."""
     one = process(Budget(requests_per_hour=20), [Plain(), Plain("gone")])
     one.run()
     add(one, new_exchange, 30)
@@ -317,7 +318,7 @@ def test_changed_scorers_leave_no_open_tasks(process: Any, new_exchange: Any) ->
     assert changed.score() == picked
 
 
-def test_a_spent_budget_skips_the_rest_of_the_day(process: Any, new_exchange: Any) -> None:
+def test_an_exhausted_budget_skips_the_rest_of_the_day(process: Any, new_exchange: Any) -> None:
     """The reason is budget, without a probability; the next day has its own budget."""
     one = process(Budget(requests_per_day=30))
     one.run()
@@ -338,7 +339,7 @@ def test_a_spent_budget_skips_the_rest_of_the_day(process: Any, new_exchange: An
 
 
 def test_the_pool_waits_for_an_allocation(process: Any, new_exchange: Any) -> None:
-    """With two exchanges per day, the first is selected around noon, from all that have come."""
+    """With two exchanges per day, the first is selected around noon, from all that have arrived."""
     one = process(Budget(requests_per_day=2))
     one.run()
     seen = []
@@ -355,7 +356,7 @@ def test_the_pool_waits_for_an_allocation(process: Any, new_exchange: Any) -> No
 
 
 def test_a_clock_set_back_delays_the_pool_by_one_interval_at_most(process: Any, new_exchange: Any) -> None:
-    """It does not wait until the former time is reached again."""
+    """It does not wait until the clock shows the former time again."""
     one = process(Budget(requests_per_hour=100))
     later(one, hours=12)
     one.run()
@@ -372,7 +373,7 @@ def test_a_clock_set_back_delays_the_pool_by_one_interval_at_most(process: Any, 
 
 
 def test_candidates_of_a_removed_budget_are_sampled_at_the_rate(process: Any, new_exchange: Any) -> None:
-    """They are not forgotten when the budget is removed from the settings."""
+    """They are still sampled after the budget is removed from the settings."""
     one = process(Budget(requests_per_day=20))
     one.run()
     exchanges = add(one, new_exchange, 700)
@@ -390,7 +391,7 @@ def test_candidates_of_a_removed_budget_are_sampled_at_the_rate(process: Any, ne
 
 
 def test_suspicious_exchanges_are_selected_more_often(process: Any, new_exchange: Any) -> None:
-    """By the proxy scores that are stored with the exchange."""
+    """Suspicion comes from the proxy scores stored with the exchange."""
 
     def proxies(exchanges: Sequence[Any]) -> dict[str, tuple[float | None, float]]:
         return {one.id: (0.1 if one.attributes["bad"] else 0.95, 1.0) for one in exchanges}
@@ -403,14 +404,14 @@ def test_suspicious_exchanges_are_selected_more_often(process: Any, new_exchange
     later(one, hours=1)
     one.run()
 
-    told = one.decisions()
-    shares = [sum(told[each.trace_id][1] for each in some) / len(some) for some in (bad, good)]
+    selected = one.decisions()
+    shares = [sum(selected[each.trace_id][1] for each in some) / len(some) for some in (bad, good)]
     assert shares[0] > 2 * shares[1]
     assert one.reasons()["suspicion"] > 10
 
 
 def test_a_cursor_survives_serialization() -> None:
-    """To the last bit, whatever the names of the routes."""
+    """It is bitwise equal, for any names of routes."""
     import numpy as np
 
     mixture = build_mixture(np.array([0, 1, 1]), np.array([0.1, 0.7, np.nan]))

@@ -30,7 +30,7 @@ def test_a_transient_failure_of_a_part_is_retried(
 def test_an_unparsable_part_is_omitted_and_marked(
     store: TrackingStore, judge: FakeJudge, start_judged: Callable[..., Monitor], new_exchange: Any, until: Any
 ) -> None:
-    """The weights of the rest are renormalized at once."""
+    """The weights of the rest are renormalized immediately."""
 
     def mumble(request: JudgeRequest) -> str | None:
         return "well" if "intent" in request.text else None

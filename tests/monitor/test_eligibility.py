@@ -152,7 +152,9 @@ def test_incomplete_answers_are_scored_only_by_status(
     }
 
 
-def test_a_predicate_decides(predicates: Any, check: Callable[..., Eligibility], new_exchange: Any) -> None:
+def test_a_predicate_decides_if_all_conditions_match(
+    predicates: Any, check: Callable[..., Eligibility], new_exchange: Any
+) -> None:
     """A user's function is called only if all other conditions match."""
     long, short = new_exchange(), new_exchange(answer="no")
     rule = {"routes": ["ask"], "predicate": "chosen:is_long"}
@@ -237,7 +239,7 @@ def test_a_filter_of_an_inactive_scorer_is_logged(
     settings: Callable[..., Settings],
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """A misspelled name has no effect, and the log says so at start."""
+    """A misspelled name has no effect, and a log line at start reports it."""
     start(store, [Plain()], settings=settings(filters={"plane": {"routes": ["docs"]}, "plain": {"routes": ["*"]}}))
 
     (line,) = [line for line in caplog.messages if "filters." in line]
@@ -246,7 +248,7 @@ def test_a_filter_of_an_inactive_scorer_is_logged(
 
 @pytest.mark.parametrize("draw", [0.001, 0.999])
 @pytest.mark.parametrize("kept", [1.0, 0.25])
-def test_a_rule_scores_whatever_the_sampling_key(
+def test_a_rule_scores_regardless_of_the_sampling_key(
     settings: Callable[..., Settings], new_exchange: Any, draw: float, kept: float
 ) -> None:
     """The probability is the capture probability."""

@@ -1,4 +1,4 @@
-"""A low label makes its exchange scored."""
+"""A low label causes its exchange to be scored."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Heartbeats keep the tasks of a living process, and no longer."""
+"""Heartbeats keep the tasks of a process for as long as it is running."""
 
 from __future__ import annotations
 
@@ -179,8 +179,8 @@ def test_heartbeats_continue_during_an_outage(until: Until, caplog: Any) -> None
     until(lambda: heartbeat.status().problem is None)
 
     assert heartbeat.stop(60)
-    told = [record.message for record in caplog.records]
-    assert told == [
+    messages = [record.message for record in caplog.records]
+    assert messages == [
         "background job 'heartbeat' fails: DatabaseUnreachable: gone",
         "background job 'heartbeat' works again",
     ]
@@ -204,24 +204,24 @@ def test_a_hanging_heartbeat_does_not_block_stopping(until: Until) -> None:
 
 
 def test_no_heartbeat_follows_the_deregistration(until: Until) -> None:
-    """A heartbeat that outlasts the stop timeout still comes before it, so that no row stays."""
-    hangs, released, told = threading.Event(), threading.Event(), list[str]()
+    """A heartbeat that outlasts the stop timeout still precedes the deregistration, so that no row remains."""
+    hangs, released, calls = threading.Event(), threading.Event(), list[str]()
 
     def beat() -> None:
         hangs.set()
         released.wait(60)
-        told.append("beat")
+        calls.append("beat")
 
-    heartbeat = make_heartbeat(beat, lambda: told.append("left"))
+    heartbeat = make_heartbeat(beat, lambda: calls.append("left"))
     heartbeat.start()
     until(hangs.is_set)
 
     assert not heartbeat.stop(0.01)
     released.set()
     assert heartbeat.stop(60)
-    assert told == ["beat", "left"]
+    assert calls == ["beat", "left"]
 
 
-def test_a_heartbeat_that_never_started_stops_at_once() -> None:
-    """As in a process without a scorer."""
+def test_a_heartbeat_that_never_started_stops_immediately() -> None:
+    """A process without a scorer never starts it."""
     assert make_heartbeat(lambda: None).stop(10)

@@ -12,7 +12,7 @@ from germane.storage import TrackingStore
 
 
 class Quick:
-    """A scorer that returns at once."""
+    """A scorer that returns immediately."""
 
     name, fingerprint, requires, range = "quick", "f1", frozenset({"answer"}), (0.0, 1.0)
 
@@ -50,7 +50,7 @@ def test_heartbeats_report_job_runs(
 def test_a_failed_run_reports_its_error(
     store: TrackingStore, start: Callable[..., Monitor], settings: Callable[..., Settings], until: Callable[..., None]
 ) -> None:
-    """Type and location, without text that may come from users."""
+    """The report contains type and location, without text that may come from users."""
     broken = TrackingStore(store._database.url.render_as_string(hide_password=False))
     monitor = start(broken, [Quick()], settings=settings(task_lease=1, poll_interval=0.1))
     until(lambda: store.workers.list_job_runs())

@@ -90,7 +90,7 @@ def test_tasks_of_a_rejected_key_fail_after_the_retry_timeout(
     ],
     ids=["model", "quota"],
 )
-def test_an_unknown_model_or_spent_quota_pauses_the_scorer(
+def test_an_unknown_model_or_exhausted_quota_pauses_the_scorer(
     store: TrackingStore,
     other_store: TrackingStore,
     judge: FakeJudge,
@@ -99,7 +99,8 @@ def test_an_unknown_model_or_spent_quota_pauses_the_scorer(
     until: Until,
     fault: Fault,
 ) -> None:
-    """Nothing fails, any process can read which scorer waits and why, and all are scored once it is fixed."""
+    """Nothing fails, any process can read the waiting scorer and the reason, and all tasks are scored once the cause is
+    fixed."""
     judge.outage = fault
     store.exchanges.add([new_exchange() for _ in range(12)])
     start_judged(store, judge, concurrency=2)
@@ -148,7 +149,7 @@ def test_transient_failures_are_retried_until_the_retry_timeout(
     fault: Fault,
     reason: UnscoredReason,
 ) -> None:
-    """They use up no claims: the task is retried like the first time until the timeout."""
+    """They use up no claims: each retry is treated like the first attempt until the timeout."""
     judge.outage = fault
     store.exchanges.add([new_exchange()])
     start_judged(store, judge, retry_timeout=2.0, judge_timeout=1.0 if fault.kind == "drip" else 30.0)
@@ -229,7 +230,7 @@ def judge_process(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], str]
 def test_killing_the_judge_loses_no_task(
     store: TrackingStore, start_judged: Start, new_exchange: Any, until: Until
 ) -> None:
-    """With ten requests in flight no score results, no task is lost, and all are scored when a judge listens again."""
+    """Ten requests in flight yield no score, no task is lost, and all are scored when a judge is reachable again."""
     store.exchanges.add([new_exchange() for _ in range(30)])
     with judge_process("--latency", "30") as (process, url):
         where = {"base_url": url, "api_key": "test", "judge": "fake-judge", "embedder": "fake-embedder"}
@@ -257,7 +258,7 @@ def test_a_broken_judge_lowers_coverage_without_a_quality_alert(
     new_exchange: Any,
     until: Until,
 ) -> None:
-    """The mean stays, and the threshold rule does not fire."""
+    """The mean does not change, and the threshold rule does not fire."""
     judge.questions = lambda answer: ["How long is the warranty of the lamp?"]
     store.exchanges.add([new_exchange() for _ in range(3)])
     monitor = start_judged(

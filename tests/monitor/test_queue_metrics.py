@@ -63,8 +63,9 @@ def test_the_sampling_process_reads_the_queue(store: TrackingStore, read: Any, n
     assert read(store, "another") is None
 
 
-def test_the_spent_share_of_the_budget_is_reported(store: TrackingStore, read: Any) -> None:
-    """Of each daily limit, or of 24 hourly ones, whichever is less; an unlimited unit has no share."""
+def test_the_used_share_of_the_budget_is_reported(store: TrackingStore, read: Any) -> None:
+    """The share is relative to the daily limit or to 24 hourly limits, whichever is less; an unlimited unit has no
+    share."""
     budget = Budget(requests_per_day=100, requests_per_hour=2, usd_per_hour=1.0)
     store.quota.reserve_budget(Budget(requests_per_day=10**6), [RequestUsage(12, 500.0, 6.0)])
 
@@ -72,7 +73,7 @@ def test_the_spent_share_of_the_budget_is_reported(store: TrackingStore, read: A
 
 
 def test_nothing_is_read_without_an_exporter(tmp_path: Path, read: Any) -> None:
-    """The database is not called, and its outage is left to other jobs to report."""
+    """The database is not called, and other jobs report its outage."""
     nowhere = TrackingStore(f"sqlite:///{tmp_path / 'not' / 'there.db'}")
 
     assert read(nowhere, wanted=False) is None

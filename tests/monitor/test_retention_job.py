@@ -1,4 +1,4 @@
-"""The retention job: one process deletes what is old."""
+"""The retention job: one process deletes old data."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def has_text(store: TrackingStore) -> list[bool]:
 def test_retention_runs_without_a_scorer(
     url: str, start: Callable[..., Monitor], settings: Callable[..., Any], new_exchange: Make, until: Until
 ) -> None:
-    """Repeatedly: what becomes old while it runs is deleted too."""
+    """It runs repeatedly: data that becomes old in the meantime is deleted, too."""
     store = TrackingStore(url)
     now = datetime.now(UTC)
     aged = new_exchange(started_at=now - timedelta(days=3))
@@ -89,7 +89,7 @@ def test_a_fast_clock_deletes_nothing_early(store: TrackingStore, old: Make, clo
 
 
 def test_one_process_runs_the_job(store: TrackingStore, other_store: TrackingStore, old: Make, clock: Clock) -> None:
-    """Another process takes over when the first has ended."""
+    """Another process takes over after the first has exited."""
     first, second = make_job(store, "first", clock), make_job(other_store, "second", clock)
     run(first)
     store.exchanges.add([old(31)])
@@ -116,7 +116,7 @@ def test_a_round_is_logged_in_one_line(
 
 
 def test_tasks_without_a_running_scorer_expire(store: TrackingStore, old: Make, clock: Clock) -> None:
-    """Tasks of scorers that no registered process has."""
+    """These are tasks of scorers that no registered process runs."""
     timed = TrackingStore(store._database.url.render_as_string(hide_password=False), clock=clock)
     exchange = old(1)
     timed.exchanges.add([exchange])
@@ -136,7 +136,7 @@ def test_tasks_without_a_running_scorer_expire(store: TrackingStore, old: Make, 
 
 
 def test_stopping_ends_a_round_between_transactions(store: TrackingStore, old: Make, clock: Clock) -> None:
-    """The next round does the rest."""
+    """The next round deletes the rest."""
     store.exchanges.add([old(31 + number / 1000) for number in range(450)])
     job = make_job(store, "me", clock)
 
@@ -173,7 +173,7 @@ def test_a_stopping_job_does_not_start(store: TrackingStore, old: Make, clock: C
 def test_an_exceeded_maximum_size_is_logged_once(
     store: TrackingStore, new_exchange: Make, clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """And once more when it no longer is."""
+    """A second line is logged once the size is within the limit again."""
     caplog.set_level(logging.INFO, "germane.monitor")
     store.exchanges.add([new_exchange(started_at=datetime.now(UTC))])
     tight = DAYS_30.model_copy(update={"max_size": 1})
@@ -184,10 +184,10 @@ def test_an_exceeded_maximum_size_is_logged_once(
     asyncio.run(twice(job))
     job.close()
 
-    told = [record.getMessage() for record in caplog.records]
-    assert len(told) == 2
-    assert told[0].endswith("and the rest is too recent to delete")
-    assert told[1] == "the database is within retention.max_size again"
+    messages = [record.getMessage() for record in caplog.records]
+    assert len(messages) == 2
+    assert messages[0].endswith("and the rest is too recent to delete")
+    assert messages[1] == "the database is within retention.max_size again"
     assert has_text(store) == [True]
 
 

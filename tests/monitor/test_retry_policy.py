@@ -85,7 +85,7 @@ def test_a_success_resets_the_retry_timeout(clock: Clock) -> None:
 
 
 def test_states_of_finished_tasks_are_dropped(clock: Clock) -> None:
-    """Memory is bounded by the tasks that are failing now."""
+    """Memory is bounded by the number of tasks that are currently failing."""
     policy = RetryPolicy(timedelta(hours=1), backoff=Backoff(), clock=clock)
     for task in range(failures.MIN_CLEANUP_SIZE):
         policy.next_retry_at(task)
@@ -96,7 +96,7 @@ def test_states_of_finished_tasks_are_dropped(clock: Clock) -> None:
 
 
 def test_a_rejection_by_the_embedder_counts(clock: Clock) -> None:
-    """Key, model or quota: it opens the circuit as soon as a rejection by the judge."""
+    """Key, model or quota: it opens the circuit after as many rejections as for the judge."""
     breaker = CircuitBreaker("relevancy", backoff=Backoff(initial=60, maximum=300), clock=clock)
     for _ in range(MAX_REJECTIONS):
         assert not breaker.is_rejecting
@@ -106,7 +106,7 @@ def test_a_rejection_by_the_embedder_counts(clock: Clock) -> None:
 
 
 def test_rejections_in_a_row_open_the_circuit(clock: Clock) -> None:
-    """The time doubles with each failed probe; one exchange at a time is the probe; a reply closes the circuit."""
+    """The pause doubles with each failed probe; one exchange at a time is the probe; a reply closes the circuit."""
     breaker = CircuitBreaker("relevancy", backoff=Backoff(initial=60, maximum=300), clock=clock)
     breaker.record_score(failed(UnscoredReason.JUDGE_REJECTED), breaker.admit())
     assert breaker.admit() == "allow"
@@ -158,7 +158,7 @@ def test_a_clock_set_back_ends_the_pause(clock: Clock) -> None:
 
 
 def test_single_timeouts_do_not_open_the_circuit(clock: Clock) -> None:
-    """Replies in between reset the count."""
+    """Replies between the timeouts reset the count."""
     breaker = CircuitBreaker("relevancy", backoff=Backoff(), clock=clock)
     for _ in range(10):
         breaker.record_score(failed(UnscoredReason.JUDGE_TIMEOUT), "allow")
@@ -169,7 +169,7 @@ def test_single_timeouts_do_not_open_the_circuit(clock: Clock) -> None:
 
 @pytest.mark.parametrize("reason", [UnscoredReason.MISSING_INPUT, UnscoredReason.SCORER_ERROR])
 def test_failures_without_a_request_do_not_close_the_circuit(clock: Clock, reason: UnscoredReason) -> None:
-    """A missing input or a bug in a scorer says nothing about the judge."""
+    """A missing input or a bug in a scorer reveals nothing about the judge."""
     breaker = CircuitBreaker("relevancy", backoff=Backoff(initial=60), clock=clock)
     breaker.record_score(failed(UnscoredReason.JUDGE_RATE_LIMITED, retry_after=20), "allow")
     clock.advance(MINUTE)

@@ -28,7 +28,7 @@ class Time:
 
 @pytest.fixture
 def time() -> Time:
-    """Half past noon."""
+    """A clock that shows half past noon."""
     return Time()
 
 
@@ -59,7 +59,7 @@ def change(store: TrackingStore) -> Callable[[datetime], None]:
 def test_past_hours_are_rolled_up_every_few_seconds(
     store: TrackingStore, rollups: Any, time: Time, change: Any
 ) -> None:
-    """The current hour, which changes all the time, once a minute; with the breakdowns of the settings."""
+    """The current hour, which changes constantly, is rolled up once a minute; the configured breakdowns apply."""
     change(NOON)
     change(NOON - timedelta(hours=1))
     rollups()
@@ -99,7 +99,7 @@ def test_an_old_database_is_rolled_up_eventually(store: TrackingStore, rollups: 
 
 
 def test_a_stopping_job_starts_no_round(store: TrackingStore, rollups: Any, change: Any) -> None:
-    """Dirty hours stay dirty."""
+    """Dirty hours remain dirty."""
     change(NOON)
     rollups(stopping=True)
 
@@ -107,7 +107,7 @@ def test_a_stopping_job_starts_no_round(store: TrackingStore, rollups: Any, chan
 
 
 def test_a_clock_set_back_does_not_delay_rollups(store: TrackingStore, rollups: Any, time: Time, change: Any) -> None:
-    """The next round starts at once, although it was scheduled days ahead."""
+    """The next round starts immediately, although it was scheduled days ahead."""
     rollups()
     time.now -= timedelta(days=3)
     change(time.now)

@@ -1,4 +1,4 @@
-"""Which exchanges are scored, and that none vanishes."""
+"""Sampling: each exchange is scored or skipped, and none is lost."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def decide(exchange: Any, *, sample_rate: float | None, scorers: list[Needs], **
     )
 
 
-def test_the_sampling_key_decides(new_exchange: Any) -> None:
+def test_the_sampling_key_decides_whether_an_exchange_is_scored(new_exchange: Any) -> None:
     """An exchange is sampled if its key is at most the rate; its probability is the rate either way."""
     drawn = decide(new_exchange(sampling_key=0.3), sample_rate=0.3, scorers=[PLAIN])
     passed_over = decide(new_exchange(sampling_key=0.31), sample_rate=0.3, scorers=[PLAIN])
@@ -72,7 +72,7 @@ def test_nothing_is_sampled_at_a_rate_of_0(new_exchange: Any) -> None:
 
 
 @pytest.mark.parametrize("rate", [0.0, None])
-def test_a_rule_scores_whatever_the_sampling_key(new_exchange: Any, rate: float | None) -> None:
+def test_a_rule_scores_regardless_of_the_sampling_key(new_exchange: Any, rate: float | None) -> None:
     """The probability is the capture probability."""
     asked_for = new_exchange(sampling_key=0.35, capture_probability=0.4)
 
@@ -82,7 +82,7 @@ def test_a_rule_scores_whatever_the_sampling_key(new_exchange: Any, rate: float 
 
 
 def test_under_a_budget_an_exchange_becomes_a_candidate(new_exchange: Any) -> None:
-    """Its probability is unknown yet; an exchange that no scorer can score does not wait."""
+    """Its probability is not known yet; an exchange that no scorer can score does not become one."""
     grounded = Needs("answer", "contexts", name="grounded")
 
     waits = decide(new_exchange(), sample_rate=None, scorers=[PLAIN, grounded])
@@ -108,7 +108,7 @@ def test_a_higher_rate_includes_all_exchanges_of_a_lower_one(new_exchange: Any) 
 @pytest.mark.parametrize("text", [None, "", " \n", "\u200b"])
 @pytest.mark.parametrize("draw", [0.01, 0.99])
 def test_a_missing_input_is_always_counted(new_exchange: Any, missing: str, text: str | None, draw: float) -> None:
-    """Without question or answer an exchange is skipped whatever its key, with probability 1."""
+    """Without question or answer, an exchange is skipped regardless of its key, with probability 1."""
     decision = decide(new_exchange(**{missing: text, "sampling_key": draw}), sample_rate=0.5, scorers=[PLAIN])
 
     assert decision.skip == {"needs": UnscoredReason.MISSING_INPUT}
@@ -118,7 +118,7 @@ def test_a_missing_input_is_always_counted(new_exchange: Any, missing: str, text
 @pytest.mark.parametrize("status", ["abandoned", "cancelled", "error"])
 @pytest.mark.parametrize("draw", [0.01, 0.99])
 def test_an_incomplete_answer_is_not_scored(new_exchange: Any, status: str, draw: float) -> None:
-    """It is skipped and counted whatever its key."""
+    """It is skipped and counted regardless of its key."""
     decision = decide(new_exchange(status=status, sampling_key=draw), sample_rate=0.5, scorers=[PLAIN])
 
     assert decision.skip == {"needs": UnscoredReason.FILTERED}

@@ -1,4 +1,4 @@
-"""The background thread keeps its poll interval, whatever happens to the clock."""
+"""The background thread keeps its poll interval when the clock is changed."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Counting:
 
 
 def test_jobs_continue_when_the_clock_is_set_back(until: Until) -> None:
-    """The next run, due in an hour by the clock, starts at once."""
+    """The next run, due in an hour by the clock, starts immediately."""
     times, work = Times(), Counting()
     scheduler = Scheduler(
         lambda: work, poll_interval=HOUR, wall_clock=lambda: times.wall, monotonic_clock=lambda: times.steady
@@ -69,7 +69,7 @@ def test_only_steps_back_are_detected(step: float) -> None:
 
 
 def test_each_step_back_is_detected_once() -> None:
-    """And again when it happens again."""
+    """A second step back is detected, too."""
     times = Times()
     clock = times.clock()
     noticed = []

@@ -52,7 +52,7 @@ def done(store: TrackingStore) -> int:
 def test_every_exchange_is_scored_over_http_and_attached(
     store: TrackingStore, judge: FakeJudge, start_judged: Start, attached: Any, new_exchange: Any, until: Until
 ) -> None:
-    """The score in the database is the one that is attached."""
+    """The score in the database equals the attached score."""
     exchange = new_exchange()
     store.exchanges.add([exchange])
     start_judged(store, judge)
@@ -143,7 +143,7 @@ def test_a_failing_exchange_fails_alone(
     new_exchange: Any,
     until: Until,
 ) -> None:
-    """A scorer that raises for one exchange fails that one, once; the failure is attached too."""
+    """A scorer that raises for one exchange fails only that exchange, once; the failure is attached, too."""
 
     def score(exchange: Exchange) -> float:
         if exchange.question == "bad":
@@ -234,7 +234,7 @@ def test_a_score_that_cannot_be_stored_blocks_no_other(
     until: Until,
     odd: dict[str, Any],
 ) -> None:
-    """A custom scorer with invalid details fails that exchange at most."""
+    """A custom scorer with invalid details fails at most that exchange."""
 
     def score(exchange: Exchange) -> Score:
         extra = odd if exchange.question == "odd" else {}
@@ -291,7 +291,7 @@ def test_a_scorer_with_invalid_inputs_fails_alone(
 def test_an_unexpected_error_is_logged(
     store: TrackingStore, start: Start, settings: Callable[..., Settings], new_exchange: Any, until: Until, caplog: Any
 ) -> None:
-    """Without its message, and the other exchanges are scored."""
+    """The log omits its message, and the other exchanges are scored."""
     odd = threading.Event()
 
     def score(exchange: Exchange) -> float:
@@ -300,7 +300,8 @@ def test_an_unexpected_error_is_logged(
         return 0.5
 
     def clock() -> datetime:
-        if odd.is_set() and threading.current_thread().name == "germane-monitor":  # where it reads the time of a score
+        # The monitor's thread reads the clock for the time of a score.
+        if odd.is_set() and threading.current_thread().name == "germane-monitor":
             odd.clear()
             raise LookupError("text of a user")
         return datetime.now(UTC)
@@ -351,7 +352,7 @@ def quiet() -> Iterator[None]:
 def test_scoring_is_suppressed_and_attaching_is_not(
     store: TrackingStore, start: Start, settings: Callable[..., Settings], new_exchange: Any, until: Until
 ) -> None:
-    """Judge requests make no exchanges or spans; attaching may create spans."""
+    """Judge requests create no exchanges or spans; attaching may create spans."""
     seen: dict[str, bool] = {}
 
     def score(exchange: Exchange) -> float:

@@ -88,7 +88,7 @@ def test_importing_starts_no_thread() -> None:
 def test_the_monitor_is_one_daemon_thread(
     store: TrackingStore, start: Start, settings: Callable[..., Settings], until: Until
 ) -> None:
-    """Named, started once, and gone after stop."""
+    """It has a name, is started once, and has ended after stop."""
     before = set(threading.enumerate())
     monitor = start(store, [Slow(0)], settings=settings())
     monitor.start()
@@ -103,8 +103,10 @@ def test_the_monitor_is_one_daemon_thread(
     until(lambda: set(threading.enumerate()) <= before)  # stopping does not wait for the last heartbeat
 
 
-def test_stop_before_start_is_no_error(store: TrackingStore, settings: Callable[..., Settings], attached: Any) -> None:
-    """It returns at once."""
+def test_stop_before_start_is_not_an_error(
+    store: TrackingStore, settings: Callable[..., Settings], attached: Any
+) -> None:
+    """It returns immediately."""
     assert Monitor(store, [], settings(), attach=attached).stop(0)
 
 
@@ -143,7 +145,7 @@ def test_stop_finishes_tasks_in_progress(
 def test_stop_hands_back_slow_tasks(
     store: TrackingStore, start: Start, settings: Callable[..., Settings], new_exchange: Any, until: Until
 ) -> None:
-    """After the timeout, another process can claim them at once; stop returns False."""
+    """After the timeout, another process can claim them immediately; stop returns False."""
     store.exchanges.add([new_exchange() for _ in range(4)])
     monitor = start(store, [Slow(3600)], settings=settings())
     until(lambda: monitor.status().in_flight == 4)
@@ -178,7 +180,7 @@ def test_a_hanging_predicate_does_not_prevent_saving(
 def test_stop_closes_clients_on_their_event_loop(
     store: TrackingStore, judge: FakeJudge, start: Start, settings: Callable[..., Settings], until: Until
 ) -> None:
-    """Once, in the background thread."""
+    """Each client is closed once, in the background thread."""
     closed: list[str] = []
 
     async def close() -> None:
@@ -224,7 +226,7 @@ def test_without_rules_no_detector_input_piles_up(
 def test_stop_does_not_wait_for_a_hanging_channel(
     store: TrackingStore, start: Start, settings: Callable[..., Settings], new_exchange: Any, until: Until, caplog: Any
 ) -> None:
-    """It is logged, and the notification waits for the next start."""
+    """The problem is logged, and the notification waits for the next start."""
     began = threading.Event()
 
     async def hang(alert: Any) -> None:
@@ -247,11 +249,11 @@ def test_stop_does_not_wait_for_a_hanging_channel(
 def test_an_alert_callback_may_stop_the_monitor(
     store: TrackingStore, start: Start, settings: Callable[..., Settings], new_exchange: Any, until: Until
 ) -> None:
-    """Stopping from the background thread itself is no deadlock."""
-    told: list[bool] = []
+    """Stopping from the background thread itself does not deadlock."""
+    stopped: list[bool] = []
 
     async def stop(alert: Any) -> None:
-        told.append(monitor.stop(1))
+        stopped.append(monitor.stop(1))
 
     store.exchanges.add([new_exchange() for _ in range(3)])
     rules = [{"scorer": "slow", "threshold": 0.9, "min_samples": 3, "window": 60}]
@@ -259,7 +261,7 @@ def test_an_alert_callback_may_stop_the_monitor(
 
     until(lambda: not monitor.status().running)
 
-    assert told == [False]
+    assert stopped == [False]
 
 
 def test_a_monitor_can_be_restarted(
@@ -309,7 +311,7 @@ sys.exit(os.waitstatus_to_exitcode(status))
 
 
 def test_a_forked_child_may_start_its_own_monitor(url: str) -> None:
-    """It runs nothing before, exits silently, and the parent continues."""
+    """The child runs nothing before that, exits silently, and the parent continues."""
     command = [sys.executable, "-W", "error", "-c", FORK, url]
     result = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
 
@@ -467,7 +469,7 @@ def test_a_database_outage_loses_no_score(
 def test_an_unmigrated_database_is_logged(
     tmp_path: Any, start: Start, settings: Callable[..., Settings], until: Until, new_exchange: Any
 ) -> None:
-    """With the command that fixes it; jobs work as soon as it is migrated."""
+    """The log contains the command that fixes it; jobs work as soon as the database is migrated."""
     store = TrackingStore(f"sqlite:///{tmp_path / 'empty.db'}")
     monitor = start(store, [Slow(0)], settings=settings())
     until(lambda: monitor.status().jobs["sample"].problem)
@@ -516,7 +518,7 @@ def test_a_pool_call_behaves_like_a_direct_call() -> None:
 
 
 def test_a_canceled_pool_call_is_not_made() -> None:
-    """If it was canceled while it waited for a thread."""
+    """This applies to a call that is canceled while it waits for a thread."""
     made: list[int] = []
 
     async def use() -> None:

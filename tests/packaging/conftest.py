@@ -26,7 +26,7 @@ def root() -> Path:
 
 @pytest.fixture(scope="session")
 def git() -> Git:
-    """Runs git in the checkout, and returns its lines of output. Skips the test without a checkout."""
+    """A function that runs git in the checkout, and returns its lines of output. Skips the test without a checkout."""
     if not (ROOT / ".git").exists() or shutil.which("git") is None:
         pytest.skip("not a git checkout")
     return _git

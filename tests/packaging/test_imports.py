@@ -59,7 +59,7 @@ def in_order(names: list[str]) -> list[str]:
 
 
 def test_importing_germane_loads_no_heavy_library() -> None:
-    """A decorated handler does not pay for libraries that its process does not use."""
+    """A process with a decorated handler loads no libraries that it does not use."""
     loaded = run("import germane, json, sys; print(json.dumps(list(sys.modules)))")
 
     assert {name.partition(".")[0] for name in loaded} & HEAVY == set()

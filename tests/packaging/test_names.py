@@ -1,4 +1,4 @@
-"""Retired public names: none is left as an identifier, setting, column, metric, command-line option or label."""
+"""Retired public names: none remains as an identifier, setting, column, metric, command-line option or label."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def commands(group: click.Command, path: str = "germane") -> Iterator[tuple[str,
 
 
 def test_no_class_function_or_attribute_has_a_retired_name() -> None:
-    """Whoever greps for the standard term finds the code."""
+    """A search for the standard term finds the code."""
     left = []
     for module, tree in modules():
         for node in ast.walk(tree):
@@ -89,7 +89,7 @@ def test_no_setting_has_a_retired_name() -> None:
 
 
 def test_no_table_or_column_has_a_retired_name() -> None:
-    """The schema speaks the same language as the documentation."""
+    """The schema uses the same terms as the documentation."""
     assert metadata.tables.keys() & TABLES == set()
     assert [f"{table}.{column.name}" for table in metadata.tables.values() for column in table.columns
             if column.name in COLUMNS] == []  # fmt: skip

@@ -61,7 +61,7 @@ def test_lock_file_meets_all_requirements(root: Path) -> None:
 
 
 def test_every_locked_release_has_a_hash(root: Path) -> None:
-    """Only the files that were locked can be installed."""
+    """Only the locked files can be installed."""
     lock = (root / "requirements.lock").read_text(encoding="utf-8")
     releases = re.split(r"(?m)^(?=[\w.-]+==)", lock)[1:]
 
@@ -82,7 +82,7 @@ def test_changelog_has_the_current_version(root: Path) -> None:
 
 @pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md"])
 def test_make_targets_in_documents_exist(root: Path, page: str) -> None:
-    """A command in a document does not fail with ``No rule to make target``."""
+    """No command in a document fails with ``No rule to make target``."""
     targets = set(re.findall(r"(?m)^([a-z]+):", (root / "Makefile").read_text(encoding="utf-8")))
     named = set(re.findall(r"(?m)(?:`|^\s*|\$ )make ([a-z]+)", (root / page).read_text(encoding="utf-8")))
 

@@ -33,7 +33,7 @@ def ask(question: str) -> str:
 
 
 def test_stop_writes_annotations(database: str, query: Query) -> None:
-    """A score recorded in its handler, and feedback from a later request."""
+    """They are a score recorded in its handler, and feedback from a later request."""
     germane.start(role="capture", database=database, redact=lambda text: text.replace("card", "****"))
     identity = ask("How do I pay?")
     germane.feedback(identity, score=0.0, comment="no card", user="ann")
@@ -81,7 +81,7 @@ germane.stop()
 
 
 def test_names_of_running_scorers_are_reserved(database: str, query: Query, warnings: Callable[[], list[str]]) -> None:
-    """A recorded score never mixes with germane's own."""
+    """A recorded score is never mixed with germane's own scores."""
     germane.start(role="capture", database=database)
     germane.record_score(ask("How?"), "answer_relevancy", 1.0)
     germane.stop()
@@ -91,7 +91,7 @@ def test_names_of_running_scorers_are_reserved(database: str, query: Query, warn
 
 
 def test_a_marker_has_the_service_of_the_settings(database: str) -> None:
-    """Right after the start, before there is any exchange; a comparison finds it by name."""
+    """This works right after the start, before the first exchange; a comparison finds the marker by name."""
     germane.start(role="capture", database=database, service="shop")
     germane.mark("index v42", attributes={"commit": "4f2a9c1"})
     ask("How?")

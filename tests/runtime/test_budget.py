@@ -40,7 +40,7 @@ def test_spans_are_not_held_under_a_budget(
 
 
 def test_draining_does_not_wait_for_candidates(judge: FakeJudge, database: str, query: Query) -> None:
-    """They stay in the database for the next start and for other processes."""
+    """Candidates stay in the database for the next start and for other processes."""
     germane.start(**judge.settings(), database=database, poll_interval=0.05, budget={"requests_per_day": 10})
 
     @germane.observe

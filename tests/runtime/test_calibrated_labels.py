@@ -36,7 +36,7 @@ def calibrate(database: str) -> None:
 
 
 def test_unreadable_calibrations_are_logged_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """However many scores need them; they are read once they are readable."""
+    """One line is logged for any number of scores; calibrations are used once they are readable."""
     database = f"sqlite:///{tmp_path / 'later.db'}"
     store = TrackingStore(database)
     floors = CalibrationCache(store)
@@ -64,7 +64,7 @@ def test_labels_are_calibrated_from_the_start(judge: FakeJudge, database: str, q
     assert (summary.mean, summary.low_share) == (value, 1.0)
 
 
-def test_labels_are_calibrated_when_the_database_comes_later(judge: FakeJudge, tmp_path: Path) -> None:
+def test_labels_are_calibrated_when_the_database_is_created_later(judge: FakeJudge, tmp_path: Path) -> None:
     """Calibrations are read for the first score."""
     folder = tmp_path / "later"
     database = f"sqlite:///{folder / 'germane.db'}"

@@ -12,12 +12,12 @@ Query = Callable[[str], list[Any]]
 
 @germane.observe
 def ask(question: str) -> str:
-    """Answer at once."""
+    """Answer immediately."""
     return "By card, in the shop."
 
 
 def test_every_call_is_stored_or_counted(database: str, query: Query, warnings: Callable[[], list[str]]) -> None:
-    """Rows have their probability, counts their reason; one warning, no handler affected."""
+    """Rows have their probability and counts their reason. There is one warning, and no handler is affected."""
     germane.start(role="capture", database=database, max_exchanges_per_minute=60)
     for number in range(500):
         assert ask(f"How do I pay {number}?") == "By card, in the shop."

@@ -108,7 +108,7 @@ def test_concurrent_applications_score_each_exchange_once(
 
 @pytest.mark.parametrize("preloaded", ["1", "0"])
 def test_a_stopped_forking_server_loses_no_exchange(preloaded: str, run: Run, judge: FakeJudge, database: str) -> None:
-    """Started before or after the forks, each worker writes what it captured until the signal."""
+    """Started before or after the forks, each worker writes the exchanges that it captured until the signal."""
     printed, logged = run(PREFORK, judge, PRELOADED=preloaded)
     captured = 40 + 5 * int(preloaded)
 

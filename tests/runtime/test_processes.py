@@ -36,7 +36,7 @@ def ask_all(who, count):
 
 @germane.observe
 def ask(question: str) -> str:
-    """Answer at once."""
+    """Answer immediately."""
     return "By card, in the shop."
 
 
@@ -63,7 +63,7 @@ def test_an_immediate_exit_loses_no_exchange(run: Run, judge: FakeJudge, databas
 
 
 def test_interpreter_exit_fails_no_local_score(run: Run, query: Query) -> None:
-    """Exchanges in progress are scored or wait, although threads can no longer be started."""
+    """Exchanges in progress are scored or stay pending, although threads can no longer be started."""
     pytest.importorskip("onnxruntime", reason="needs germane[local]")
     code = """
 germane.start(scorers=["question_answer_similarity"])
@@ -94,10 +94,10 @@ threading.Thread(target=last).start()
     assert query("SELECT count(*) FROM exchange") == [5]
 
 
-def test_a_terminated_process_keeps_what_it_wrote(
+def test_a_terminated_process_keeps_its_written_exchanges(
     program: Start, judge: FakeJudge, database: str, query: Query, until: Until
 ) -> None:
-    """An unhandled SIGTERM ends the process at once; what was written is scored later."""
+    """An unhandled SIGTERM ends the process immediately; the written exchanges are scored later."""
     process = program(
         HANDLER + "germane.start(role='capture')\nask_all('term', 5)\nprint(1, flush=True)\ninput()", judge
     )
@@ -157,7 +157,7 @@ print(stopped, [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in 
 
 
 def test_a_forked_worker_may_call_start(run: Run, judge: FakeJudge, query: Query) -> None:
-    """As in a server's post-fork hook: no process exports spans of another."""
+    """As in a server's post-fork hook: no process exports the spans of another process."""
     code = """
 germane.start(service='parent')
 ask_all('before', 3)
@@ -203,7 +203,7 @@ if not ended[0]:
     assert run(HANDLER + code, judge) == ("7\n", "")
 
 
-def test_multiprocessing_children_write_what_they_captured(run: Run, judge: FakeJudge, query: Query) -> None:
+def test_multiprocessing_children_write_their_exchanges(run: Run, judge: FakeJudge, query: Query) -> None:
     """Forked and spawned children skip `atexit`, and lose nothing."""
     code = """
 import multiprocessing
@@ -258,7 +258,7 @@ def test_a_killed_judge_loses_no_score(database: str, query: Query, until: Until
 
 
 def test_an_unreachable_collector_does_not_delay_the_exit(run: Run, judge: FakeJudge, query: Query) -> None:
-    """Stopping takes its timeout, and the scores are stored."""
+    """Stopping takes no longer than its timeout, and the scores are stored."""
     code = """
 germane.start()
 ask_all('lost', 5)

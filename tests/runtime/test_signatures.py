@@ -1,4 +1,4 @@
-"""The signatures of `germane.start` and `germane.lifespan`: every setting is visible to people and to tools."""
+"""The signatures of `germane.start` and `germane.lifespan`: they show every setting to people and tools."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ def test_start_takes_a_settings_object(database: str) -> None:
     assert runtime.settings is settings
 
 
-def test_a_settings_object_excludes_single_settings(database: str) -> None:
-    """Passing both is an error that names the single settings, and nothing starts."""
+def test_a_settings_object_excludes_individual_settings(database: str) -> None:
+    """Passing both is an error that names the individual settings, and nothing starts."""
     settings = load_settings(database=database, role="capture")
 
     with pytest.raises(UsageError, match="not both: sample_rate, service"):

@@ -21,7 +21,7 @@ Monitors = Callable[[], list[str]]
 
 @germane.observe
 def ask(question: str) -> str:
-    """Answer at once."""
+    """Answer immediately."""
     return "By card, in the shop."
 
 
@@ -38,8 +38,8 @@ def monitors() -> Callable[[], list[str]]:
     return lambda: [one.name for one in set(threading.enumerate()) - before if one.name == "germane-monitor"]
 
 
-def test_stop_writes_what_was_captured(judge: FakeJudge, database: str, query: Query) -> None:
-    """Nothing is left in memory, and no thread is left."""
+def test_stop_writes_captured_exchanges(judge: FakeJudge, database: str, query: Query) -> None:
+    """Nothing remains in memory, and no thread remains."""
     before = set(threading.enumerate())
     germane.start(**judge.settings(), database=database)
     ask_all(50)
@@ -53,7 +53,7 @@ def test_stop_writes_what_was_captured(judge: FakeJudge, database: str, query: Q
 
 
 def test_draining_waits_for_scores(judge: FakeJudge, database: str, query: Query) -> None:
-    """A script gets all scores before it ends."""
+    """A script gets all scores before it exits."""
     germane.start(**judge.settings(), database=database, poll_interval=0.05)
     ask_all(20)
 
@@ -63,7 +63,7 @@ def test_draining_waits_for_scores(judge: FakeJudge, database: str, query: Query
     assert judge.chat_requests  # equal answers may share a request
 
 
-def test_stop_without_start_is_no_error() -> None:
+def test_stop_without_start_is_not_an_error() -> None:
     """`stop` may be called twice."""
     assert germane.stop()
     assert germane.stop()
@@ -86,7 +86,7 @@ def test_a_second_start_replaces_the_first(judge: FakeJudge, tmp_path: Path, mon
 def test_concurrent_starts_and_stops_are_serialized(
     judge: FakeJudge, database: str, query: Query, monitors: Monitors
 ) -> None:
-    """One runtime runs at a time, and what was captured during it is written."""
+    """One runtime runs at a time, and its captured exchanges are written."""
     seen = []
 
     def restart() -> None:
@@ -120,7 +120,7 @@ def test_concurrent_starts_and_stops_are_serialized(
         {"judge": "local", "embedder": "at-a-server"},
     ],
 )
-def test_invalid_settings_leave_the_running_process_alone(
+def test_invalid_settings_do_not_affect_the_running_monitor(
     judge: FakeJudge, database: str, query: Query, wrong: dict[str, Any]
 ) -> None:
     """The second start raises, and the first continues."""
@@ -135,7 +135,7 @@ def test_invalid_settings_leave_the_running_process_alone(
 
 @pytest.mark.parametrize("name", ["redact", "on_alert"])
 def test_a_non_callable_raises_at_start(name: str) -> None:
-    """It does not raise only when the first alert fires."""
+    """The error is not delayed until the first alert fires."""
     with pytest.raises(UsageError, match=f"^{name}=3: must be a function$"):
         germane.start(**{name: 3})
 
@@ -143,7 +143,7 @@ def test_a_non_callable_raises_at_start(name: str) -> None:
 def test_lifespan_runs_germane_with_the_application(
     judge: FakeJudge, database: str, query: Query, monitors: Monitors
 ) -> None:
-    """Handlers are captured inside; afterwards everything is written."""
+    """Handlers are captured inside the lifespan; at its end, everything is written."""
 
     async def live() -> None:
         async with germane.lifespan(object(), **judge.settings(), database=database):
@@ -184,11 +184,11 @@ def test_alerts_reach_the_callback(judge: FakeJudge, database: str, kind: str) -
     """`on_alert` may be a function or a coroutine function."""
     judge.questions = lambda answer: ["Is the moon made of cheese?"]
     alerts: list[Alert] = []
-    told = threading.Event()
+    notified = threading.Event()
 
     def tell(alert: Alert) -> None:
         alerts.append(alert)
-        told.set()
+        notified.set()
 
     async def tell_later(alert: Alert) -> None:
         await asyncio.sleep(0)
@@ -203,7 +203,7 @@ def test_alerts_reach_the_callback(judge: FakeJudge, database: str, kind: str) -
     )
     ask_all(8)
 
-    assert told.wait(60)
+    assert notified.wait(60)
     assert alerts[0].current is not None
     assert (alerts[0].state, alerts[0].route, alerts[0].current.n >= 5) == ("firing", "ask", True)
 
@@ -239,7 +239,7 @@ def test_a_failing_redaction_drops_the_text(judge: FakeJudge, database: str, que
 
 
 def test_capture_none_stores_no_text(judge: FakeJudge, database: str, query: Query) -> None:
-    """The exchange is counted, and its text is nowhere."""
+    """The exchange is counted, and its text is stored nowhere."""
     germane.start(**judge.settings(), database=database, capture="none", poll_interval=0.05)
     ask("How do I pay by card?")
 
@@ -248,10 +248,10 @@ def test_capture_none_stores_no_text(judge: FakeJudge, database: str, query: Que
     assert judge.requests == []
 
 
-def test_an_observed_judge_client_makes_no_exchange(
+def test_an_observed_judge_client_creates_no_exchange(
     judge: FakeJudge, database: str, query: Query, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Even if every request of the client is observed."""
+    """This holds even if every request of the client is observed."""
     from openai import AsyncOpenAI
 
     seen = []

@@ -106,8 +106,8 @@ def judged(fake: FakeJudge, bare: Path) -> Callable[..., list[Score]]:
     ``FakeJudge.replies``).
     """
 
-    def score_by(name: str, said: Any, *exchanges: Exchange, **options: Any) -> list[Score]:
-        fake.replies = said
+    def score_by(name: str, replies: Any, *exchanges: Exchange, **options: Any) -> list[Score]:
+        fake.replies = replies
         settings = load_settings(service="tests", **fake.settings(), scorers=(name,), scorer_options={name: options})
 
         async def score_all() -> list[Score]:

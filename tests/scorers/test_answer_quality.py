@@ -29,9 +29,9 @@ class Fixed:
     requires = frozenset({"question"})
     range = (-1.0, 1.0)
 
-    def __init__(self, name: str, said: float | ScoringError) -> None:
+    def __init__(self, name: str, outcome: float | ScoringError) -> None:
         self.name = name
-        self.said = said
+        self.outcome = outcome
 
     @property
     def fingerprint(self) -> str:
@@ -40,17 +40,17 @@ class Fixed:
 
     async def score(self, exchange: Exchange) -> Score:
         """Return the fixed result."""
-        if isinstance(self.said, ScoringError):
-            raise self.said
-        return Score(scorer=self.name, fingerprint=self.fingerprint, value=self.said, input_tokens=10, cost=0.001)
+        if isinstance(self.outcome, ScoringError):
+            raise self.outcome
+        return Score(scorer=self.name, fingerprint=self.fingerprint, value=self.outcome, input_tokens=10, cost=0.001)
 
 
 def quality(
     context: float | ScoringError, faithful: float | ScoringError, relevant: float | ScoringError, **options: Any
 ) -> AnswerQuality:
     """Return an answer quality scorer whose parts have the given results."""
-    said = {"context_relevance": context, "faithfulness": faithful, "answer_relevancy": relevant}
-    return AnswerQuality({name: Fixed(name, value) for name, value in said.items()}, **options)
+    outcome = {"context_relevance": context, "faithfulness": faithful, "answer_relevancy": relevant}
+    return AnswerQuality({name: Fixed(name, value) for name, value in outcome.items()}, **options)
 
 
 @pytest.fixture
@@ -162,7 +162,7 @@ def test_a_temporary_failure_of_a_part_postpones_the_score(asked: Exchange, scor
 
 
 def test_there_is_no_value_if_every_part_is_missing(asked: Exchange, score: Any) -> None:
-    """The reason is that of the first part."""
+    """It has the reason of the first missing part."""
     errors = [
         ScoringError(reason, "no")
         for reason in (UnscoredReason.UNPARSABLE, UnscoredReason.MISSING_INPUT, UnscoredReason.UNPARSABLE)

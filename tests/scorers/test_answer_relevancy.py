@@ -211,7 +211,7 @@ def test_there_is_no_value_without_a_usable_question(bench: Any, useless: str) -
 
 
 @pytest.mark.parametrize("habit", ["supported", "ignored", "rejected"])
-def test_servers_with_and_without_json_schema_give_the_same_value(bench: Any, habit: Any) -> None:
+def test_servers_with_and_without_json_schema_yield_the_same_value(bench: Any, habit: Any) -> None:
     """The form of the reply does not affect the score."""
     bench.options["judge_detects_refusals"] = True
     bench.fake.response_format = habit
@@ -224,7 +224,7 @@ def test_servers_with_and_without_json_schema_give_the_same_value(bench: Any, ha
 
 
 def test_a_rejected_json_schema_is_not_sent_again(bench: Any, exchange: Make) -> None:
-    """The first exchange takes two requests, the next one request."""
+    """The first exchange takes two requests, the next takes one."""
     bench.options["judge_detects_refusals"] = True
     bench.fake.response_format = "rejected"
 
@@ -254,10 +254,10 @@ def test_hostile_answers_are_treated_as_data(bench: Any, exchange: Make, answer:
     (score,) = bench.score(exchange(answer=answer))
 
     assert score.state == "scored"
-    told = bench.fake.chat_requests[0].body["messages"][-1]["content"]
-    fence = told.splitlines()[0].removeprefix("<answer-").removesuffix(">")
+    prompt = bench.fake.chat_requests[0].body["messages"][-1]["content"]
+    fence = prompt.splitlines()[0].removeprefix("<answer-").removesuffix(">")
     assert len(fence) == 8
-    assert told.count(f"</answer-{fence}>") == 1
+    assert prompt.count(f"</answer-{fence}>") == 1
     json.dumps(score.details).encode()
 
 
@@ -270,8 +270,8 @@ def test_each_answer_has_its_own_delimiter(bench: Any, exchange: Make) -> None:
     assert first[-1]["content"].splitlines()[0] != other[-1]["content"].splitlines()[0]
 
 
-def test_a_huge_answer_is_truncated_and_the_details_say_so(bench: Any, exchange: Make) -> None:
-    """The details record how much the judge was shown."""
+def test_a_huge_answer_is_truncated_and_the_details_record_it(bench: Any, exchange: Make) -> None:
+    """The details record the length that the judge was shown."""
     (score,) = bench.score(exchange(answer="The ferry leaves from pier four. " * 32_000))
 
     assert score.state == "scored"

@@ -26,7 +26,7 @@ def test_fingerprints_are_stable() -> None:
 
 
 def test_order_of_parameters_does_not_matter() -> None:
-    """Only names and values do."""
+    """Only names and values matter."""
     one, other = {"a": 1, "b": 2}, {"b": 2, "a": 1}
 
     assert fingerprint(scorer="s", version="1", parameters=one) == fingerprint(

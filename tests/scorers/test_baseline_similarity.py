@@ -45,7 +45,7 @@ def test_resampled_mean_equals_mean_of_repeated_exchanges(drawn: list[int]) -> N
 
 
 def test_floor_of_one_is_an_error() -> None:
-    """It leaves no scale."""
+    """A floor of one leaves no scale."""
     with pytest.raises(ValueError, match="less than 1"):
         cosines_of([[1.0] * 3] * 3).to_calibration(NOW)
 
@@ -74,7 +74,7 @@ def test_each_cosine_scorer_gets_a_floor(exchange: Make) -> None:
 
 
 def test_fewer_than_fifty_exchanges_are_not_embedded(exchange: Make) -> None:
-    """It would cost money and have no result."""
+    """Embedding them would cost money without a result."""
     embedder = FakeEmbedder()
     assert asyncio.run(measure_unrelated_pairs([exchange(f"q{n}", "a") for n in range(49)], embedder)) == []
     assert embedder.calls == []

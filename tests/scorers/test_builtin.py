@@ -73,7 +73,7 @@ def test_adding_a_scorer_takes_one_file(tmp_path: Path) -> None:
 
 
 def test_names_are_known_without_importing_the_scorers() -> None:
-    """A process that only captures checks names, too."""
+    """A capture-only process checks names, too."""
     code = "import sys, germane.registry as r; assert 'faithfulness' in r.BUILTIN_SCORER_NAMES; print(*sys.modules)"
 
     modules = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()

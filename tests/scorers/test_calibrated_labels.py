@@ -28,7 +28,7 @@ RAW = Score(scorer=NAME, fingerprint="f1", value=0.75, label="mostly_relevant", 
 
 
 def test_label_comes_from_the_calibrated_value() -> None:
-    """.75 above a floor of .5 is .5. Value, fingerprint and details stay."""
+    """.75 above a floor of .5 is .5. Value, fingerprint and details do not change."""
     assert apply_calibration(RAW, FLOORS) == replace(
         RAW, label="partly_relevant", details={"kept": 1, "calibrated": 0.5}
     )
@@ -65,7 +65,7 @@ def test_calibration_of_another_embedder_is_ignored(score: Score) -> None:
 
 
 def test_labels_other_than_bands_are_kept() -> None:
-    """Such as noncommittal."""
+    """One example is noncommittal."""
     found = apply_calibration(replace(RAW, value=0.0, label="noncommittal"), FLOORS)
     assert (found.label, found.details["calibrated"]) == ("noncommittal", 0.0)
 
@@ -90,7 +90,7 @@ def test_wrapper_only_changes_labels(exchange: Callable[..., Exchange]) -> None:
 
 
 def test_only_cosine_scorers_are_wrapped() -> None:
-    """And only with calibrations."""
+    """They are wrapped only if there are calibrations."""
 
     class Rating:
         name = "faithfulness"

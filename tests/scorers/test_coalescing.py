@@ -96,7 +96,7 @@ def test_equal_concurrent_requests_are_sent_once() -> None:
 
 
 def test_unknown_cost_stays_unknown() -> None:
-    """For all callers of a coalesced request."""
+    """This applies to all callers of a coalesced request."""
     replies, meter = together(Oracle(cost=None), *[lambda judge: judge.ask(ASKED)] * 2)
 
     assert [reply.cost for reply in replies] == [None, None]
@@ -150,7 +150,7 @@ def test_failures_are_shared() -> None:
 
 @pytest.mark.parametrize("hasty", [0, 1])
 def test_cancelled_caller_does_not_affect_others(hasty: int) -> None:
-    """Whether it came first or joined."""
+    """This holds for the caller that sent the request and for callers that joined it."""
     oracle = Oracle()
 
     async def stop_waiting() -> list[Any]:
@@ -191,7 +191,7 @@ def test_request_without_callers_is_cancelled() -> None:
 
 
 def test_coalescing_judge_can_change_event_loops() -> None:
-    """Requests of an ended loop are sent again."""
+    """Requests of a closed event loop are sent again."""
     oracle = Oracle()
     judge = CoalescingJudge(oracle)
 
@@ -210,7 +210,7 @@ def test_coalescing_judge_can_change_event_loops() -> None:
 
 @pytest.mark.parametrize("outage", [None, Fault("status", status=503)])
 def test_identify_is_coalesced(fake: FakeJudge, server: ModelServer, outage: Fault | None) -> None:
-    """An unreachable judge is not asked once per exchange."""
+    """An unreachable judge does not get one request per exchange."""
     fake.outage, fake.latency = outage, 0.05
 
     async def identify_all() -> list[Any]:
@@ -310,7 +310,7 @@ def test_later_requests_are_sent_despite_retry_after(fake: FakeJudge, server: Mo
 
 
 def test_meter_counts_judge_and_embedder(fake: FakeJudge, server: ModelServer) -> None:
-    """Requests with and without a reply, and the tokens that the server reports."""
+    """It counts requests with and without a reply, and the tokens reported by the server."""
     fake.faults.extend([None, Fault("status", status=503)])
     meter = UsageMeter()
 
@@ -332,5 +332,5 @@ def test_meter_counts_judge_and_embedder(fake: FakeJudge, server: ModelServer) -
 
 
 def test_user_defined_scorers_do_not_limit_concurrency() -> None:
-    """Their caller must."""
+    """Their caller has to limit it."""
     assert not uses_coalescing_judge(object())

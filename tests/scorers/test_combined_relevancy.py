@@ -27,26 +27,26 @@ class Scripted:
     requires = frozenset({"question", "answer"})
     range = (-1.0, 1.0)
 
-    def __init__(self, name: str, said: Any, made: str) -> None:
+    def __init__(self, name: str, results: Any, made: str) -> None:
         self.name = name
         self.fingerprint = f"{name}-1"
-        self.said = said
+        self.results = results
         self.made = made
         self.asked = 0
 
     async def score(self, exchange: Exchange) -> Score:
         self.asked += 1
-        if isinstance(self.said, Exception):
-            raise self.said
+        if isinstance(self.results, Exception):
+            raise self.results
         return Score(
-            scorer=self.name, fingerprint=self.made, value=self.said, label="l", explanation=f"{self.name} says so",
+            scorer=self.name, fingerprint=self.made, value=self.results, label="l", explanation=f"{self.name} says so",
             judge="j", input_tokens=10, output_tokens=1, cost=0.5,
         )  # fmt: skip
 
 
-def parts(made: str = "made", **said: Any) -> dict[str, Scripted]:
+def parts(made: str = "made", **results: Any) -> dict[str, Scripted]:
     """Return the four parts, with results from VALUES by default."""
-    return {name: Scripted(name, said.get(name, value), made) for name, value in VALUES.items()}
+    return {name: Scripted(name, results.get(name, value), made) for name, value in VALUES.items()}
 
 
 def failed(reason: UnscoredReason, **more: Any) -> ScoringError:
@@ -56,23 +56,23 @@ def failed(reason: UnscoredReason, **more: Any) -> ScoringError:
 
 def test_the_value_is_the_weighted_mean_of_four_parts(exchange: Make, score: Any) -> None:
     """Weights: .30 answer relevancy, .25 direct relevancy, .25 question coverage, .20 intent match."""
-    (found,) = score(CombinedRelevancy(parts()), exchange())
+    (result,) = score(CombinedRelevancy(parts()), exchange())
 
-    assert found.value == pytest.approx(0.30 * 0.8 + 0.25 * 0.75 + 0.25 * 0.5 + 0.20 * 1.0, abs=1e-9)
-    assert found.value == pytest.approx(0.7525, abs=1e-9)
-    assert (found.label, found.judge, found.input_tokens, found.output_tokens, found.cost) == (
+    assert result.value == pytest.approx(0.30 * 0.8 + 0.25 * 0.75 + 0.25 * 0.5 + 0.20 * 1.0, abs=1e-9)
+    assert result.value == pytest.approx(0.7525, abs=1e-9)
+    assert (result.label, result.judge, result.input_tokens, result.output_tokens, result.cost) == (
         "mostly_relevant",
         "j",
         40,
         4,
         2,
     )
-    assert found.explanation == (
+    assert result.explanation == (
         "answer_relevancy 0.80 (weight 0.30), direct_relevancy 0.75 (weight 0.25), "
         "question_coverage 0.50 (weight 0.25), intent_match 1.00 (weight 0.20)."
     )
-    assert found.details["missing"] == []
-    assert found.details["parts"][COVERAGE] == {
+    assert result.details["missing"] == []
+    assert result.details["parts"][COVERAGE] == {
         "value": 0.5, "weight": 0.25, "label": "l", "explanation": "question_coverage says so", "fingerprint": "made",
     }  # fmt: skip
 
@@ -81,17 +81,17 @@ def test_a_negative_cosine_counts_as_zero(exchange: Make, score: Any) -> None:
     """Answer relevancy can be as low as -1, the combined value cannot. The original value is kept."""
     low = dict.fromkeys(VALUES, 0.0)
 
-    (found,) = score(CombinedRelevancy(parts(**low | {REVERSE: -0.4})), exchange())
+    (result,) = score(CombinedRelevancy(parts(**low | {REVERSE: -0.4})), exchange())
 
-    assert (found.value, found.details["parts"][REVERSE]["value"]) == (0.0, -0.4)
+    assert (result.value, result.details["parts"][REVERSE]["value"]) == (0.0, -0.4)
 
 
 @pytest.mark.parametrize("missing", VALUES)
 def test_a_permanently_failed_part_is_excluded_and_recorded(exchange: Make, score: Any, missing: str) -> None:
     """Label, explanation, details and fingerprint record it, so such scores are never averaged with complete ones."""
     whole, found = (
-        score(CombinedRelevancy(parts(**said)), exchange())[0]
-        for said in ({}, {missing: failed(UnscoredReason.UNPARSABLE)})
+        score(CombinedRelevancy(parts(**results)), exchange())[0]
+        for results in ({}, {missing: failed(UnscoredReason.UNPARSABLE)})
     )
 
     rest = [name for name in VALUES if name != missing]
@@ -107,77 +107,81 @@ def test_a_permanently_failed_part_is_excluded_and_recorded(exchange: Make, scor
 
 def test_a_missing_part_can_be_configured_to_fail_the_score(exchange: Make, score: Any) -> None:
     """The score has the reason of the first missing part."""
-    said = {DIRECT: failed(UnscoredReason.OUT_OF_RANGE), INTENT: failed(UnscoredReason.UNPARSABLE)}
+    results = {DIRECT: failed(UnscoredReason.OUT_OF_RANGE), INTENT: failed(UnscoredReason.UNPARSABLE)}
 
-    (found,) = score(CombinedRelevancy(parts(**said), missing="fail"), exchange())
+    (result,) = score(CombinedRelevancy(parts(**results), missing="fail"), exchange())
 
-    assert (found.value, found.reason) == (None, UnscoredReason.OUT_OF_RANGE)
-    assert found.explanation == "without direct_relevancy, intent_match: as asked"
+    assert (result.value, result.reason) == (None, UnscoredReason.OUT_OF_RANGE)
+    assert result.explanation == "without direct_relevancy, intent_match: as asked"
 
 
 def test_there_is_no_value_if_every_part_is_missing(exchange: Make, score: Any) -> None:
     """The value is never 0."""
-    said = dict.fromkeys(VALUES, failed(UnscoredReason.UNPARSABLE)) | {
+    results = dict.fromkeys(VALUES, failed(UnscoredReason.UNPARSABLE)) | {
         REVERSE: failed(UnscoredReason.NO_USABLE_QUESTION)
     }
 
-    (found,) = score(CombinedRelevancy(parts(**said)), exchange())
+    (result,) = score(CombinedRelevancy(parts(**results)), exchange())
 
-    assert (found.value, found.reason) == (None, UnscoredReason.NO_USABLE_QUESTION)
+    assert (result.value, result.reason) == (None, UnscoredReason.NO_USABLE_QUESTION)
 
 
 @pytest.mark.parametrize("missing", ["renormalize", "fail"])
 def test_a_temporary_failure_of_a_part_postpones_the_score(exchange: Make, score: Any, missing: Any) -> None:
     """A temporary failure does not become a value. The delay that the server requested is passed on."""
-    said = {
+    results = {
         COVERAGE: failed(UnscoredReason.JUDGE_RATE_LIMITED, retry_after=7.0),
         DIRECT: failed(UnscoredReason.UNPARSABLE),
     }
 
-    (found,) = score(CombinedRelevancy(parts(**said), missing=missing), exchange())
+    (result,) = score(CombinedRelevancy(parts(**results), missing=missing), exchange())
 
-    assert (found.value, found.reason, found.details) == (None, UnscoredReason.JUDGE_RATE_LIMITED, {"retry_after": 7.0})
+    assert (result.value, result.reason, result.details) == (
+        None,
+        UnscoredReason.JUDGE_RATE_LIMITED,
+        {"retry_after": 7.0},
+    )
 
 
 def test_a_retry_scores_only_the_missing_parts(exchange: Make, score: Any) -> None:
-    """Results of other parts are reused, which spares a busy judge."""
-    said = parts(**{COVERAGE: failed(UnscoredReason.JUDGE_TIMEOUT)})
-    combined = CombinedRelevancy(said)
+    """Results of other parts are reused, which reduces the load on a busy judge."""
+    results = parts(**{COVERAGE: failed(UnscoredReason.JUDGE_TIMEOUT)})
+    combined = CombinedRelevancy(results)
 
     score(combined, exchange())
-    said[COVERAGE].said = 0.5
+    results[COVERAGE].results = 0.5
     retried, repeated = score(combined, exchange(), exchange())
 
     assert retried.value == repeated.value == pytest.approx(0.7525, abs=1e-9)
-    assert {name: part.asked for name, part in said.items()} == {REVERSE: 2, DIRECT: 2, COVERAGE: 3, INTENT: 2}
+    assert {name: part.asked for name, part in results.items()} == {REVERSE: 2, DIRECT: 2, COVERAGE: 3, INTENT: 2}
 
 
 def test_results_are_reused_only_for_the_same_exchange(exchange: Make, score: Any) -> None:
     """Rows of a data set can share an id and still get their own results."""
-    said = parts(**{COVERAGE: failed(UnscoredReason.JUDGE_TIMEOUT)})
-    combined = CombinedRelevancy(said)
+    results = parts(**{COVERAGE: failed(UnscoredReason.JUDGE_TIMEOUT)})
+    combined = CombinedRelevancy(results)
 
     score(combined, exchange(answer="You pay by card."))
-    said[COVERAGE].said = 0.5
+    results[COVERAGE].results = 0.5
     score(combined, exchange(answer="In a month."))
 
-    assert {name: part.asked for name, part in said.items()} == dict.fromkeys(said, 2)
+    assert {name: part.asked for name, part in results.items()} == dict.fromkeys(results, 2)
 
 
 def test_weights_can_be_configured(exchange: Make, score: Any) -> None:
     """A part that is not listed or has weight 0 is neither called nor required."""
-    said = parts()
+    results = parts()
     weights = {REVERSE: 3, INTENT: 1, DIRECT: 0}
 
-    (found,) = score(CombinedRelevancy(said, weights=weights), exchange())
+    (result,) = score(CombinedRelevancy(results, weights=weights), exchange())
 
-    assert found.value == pytest.approx((3 * 0.8 + 1.0) / 4, abs=1e-9)
-    assert {name: part.asked for name, part in said.items()} == {REVERSE: 1, DIRECT: 0, COVERAGE: 0, INTENT: 1}
-    assert list(CombinedRelevancy({INTENT: said[INTENT]}, weights={INTENT: 1}).scorers) == [INTENT]
+    assert result.value == pytest.approx((3 * 0.8 + 1.0) / 4, abs=1e-9)
+    assert {name: part.asked for name, part in results.items()} == {REVERSE: 1, DIRECT: 0, COVERAGE: 0, INTENT: 1}
+    assert list(CombinedRelevancy({INTENT: results[INTENT]}, weights={INTENT: 1}).scorers) == [INTENT]
 
 
 @pytest.mark.parametrize(
-    ("weights", "said"),
+    ("weights", "message"),
     [
         ({REVERSE: -0.1}, "answer_relevancy = -0.1 must be 0 or more"),
         ({REVERSE: float("nan")}, "must be 0 or more"),
@@ -190,9 +194,9 @@ def test_weights_can_be_configured(exchange: Make, score: Any) -> None:
         ([0.5, 0.5], "must map names"),
     ],
 )
-def test_invalid_weights_are_rejected(weights: Any, said: str) -> None:
+def test_invalid_weights_are_rejected(weights: Any, message: str) -> None:
     """The error is raised before any request."""
-    with pytest.raises((ValueError, TypeError), match=said):
+    with pytest.raises((ValueError, TypeError), match=message):
         CombinedRelevancy(parts(), weights=weights)
 
 

@@ -26,7 +26,7 @@ def part(value: float | None, weight: float = 1.0, **more: Any) -> ScorePart:
 
 
 def test_mean_is_weighted() -> None:
-    """Exactly."""
+    """The result is exact."""
     assert weighted_mean([part(0.9, 0.3), part(0.5, 0.4), part(0.1, 0.3)]) == pytest.approx(0.5, abs=1e-12)
 
 
@@ -87,7 +87,7 @@ def test_all_parts_missing_is_an_error() -> None:
     ],
 )
 def test_retryable_part_postpones_the_score(awaited: ScorePart) -> None:
-    """Such as for an unreachable server, or a rejected key."""
+    """Examples are an unreachable server and a rejected key."""
     with pytest.raises(ScoringError) as caught:
         raise_if_incomplete([part(0.5), part(None), awaited])
 
@@ -96,7 +96,7 @@ def test_retryable_part_postpones_the_score(awaited: ScorePart) -> None:
 
 
 def test_longest_retry_after_applies() -> None:
-    """A shorter one would be rejected by one of the servers."""
+    """After a shorter delay, one of the servers would reject the request."""
     waits = [part(None, reason=UnscoredReason.JUDGE_RATE_LIMITED, details={"retry_after": wait}) for wait in (2, 9, 4)]
 
     with pytest.raises(ScoringError) as caught:
@@ -106,7 +106,7 @@ def test_longest_retry_after_applies() -> None:
 
 
 def test_final_failures_do_not_postpone_the_score() -> None:
-    """They will not change."""
+    """Another attempt would not change them."""
     reasons = [
         UnscoredReason.UNPARSABLE,
         UnscoredReason.JUDGE_REFUSED,
@@ -118,11 +118,11 @@ def test_final_failures_do_not_postpone_the_score() -> None:
 
 
 def test_usage_of_parts_is_summed() -> None:
-    """None if nothing is known; each judge is named once."""
-    told = part(0.5, judge="j", input_tokens=10, output_tokens=2, cost=0.25)
+    """The sum is None if no usage is known; each judge is named once."""
+    reported = part(0.5, judge="j", input_tokens=10, output_tokens=2, cost=0.25)
     other = part(0.5, judge="j", embedder="e", input_tokens=5)
 
-    assert combined_usage([told, other, part(0.5)]) == {
+    assert combined_usage([reported, other, part(0.5)]) == {
         "judge": "j", "embedder": "e", "input_tokens": 15, "output_tokens": 2, "cost": 0.25,
     }  # fmt: skip
     assert combined_usage([part(0.5)])["input_tokens"] is None

@@ -41,7 +41,7 @@ def test_the_value_is_the_expected_rating_of_one_token(direct: Any) -> None:
 
 
 @pytest.mark.parametrize("treatment", ["ignored", "refused"])
-def test_without_log_probabilities_the_written_digit_counts(direct: Any, exchange: Make, treatment: Any) -> None:
+def test_without_log_probabilities_the_generated_digit_counts(direct: Any, exchange: Make, treatment: Any) -> None:
     """It is taken from the same reply if possible. The next request does not ask for log probabilities."""
     direct.fake.logprobs = treatment
     direct.fake.replies = lambda request: "4"
@@ -57,12 +57,12 @@ def test_without_log_probabilities_the_written_digit_counts(direct: Any, exchang
 
 def test_digits_and_expected_ratings_have_different_fingerprints(direct: Any) -> None:
     """Their values are not comparable."""
-    (told,) = direct.score()
+    (expected,) = direct.score()
     direct.fake.first_token = None
     direct.fake.replies = lambda request: "5"
     (parsed,) = direct.score()
 
-    assert told.fingerprint != parsed.fingerprint
+    assert expected.fingerprint != parsed.fingerprint
 
 
 def test_a_reasoning_judge_gets_a_longer_token_limit(direct: Any, exchange: Make) -> None:
@@ -78,19 +78,19 @@ def test_a_reasoning_judge_gets_a_longer_token_limit(direct: Any, exchange: Make
 
 
 def test_a_server_can_stop_returning_log_probabilities(direct: Any, exchange: Make) -> None:
-    """From then on, written ratings count, and zeros by rule have their fingerprint."""
+    """From then on, parsed ratings count, and zeros by rule have the fingerprint of parsed ratings."""
     direct.fake.first_token = lambda request: {"4": 1.0} if len(direct.fake.chat_requests) == 1 else None
     direct.fake.replies = lambda request: "4"
 
-    told, parsed, by_rule = direct.score(exchange(), exchange(), exchange(answer=ASKED))
+    expected, parsed, by_rule = direct.score(exchange(), exchange(), exchange(answer=ASKED))
 
-    assert [score.details.get("rated") for score in (told, parsed)] == ["expected", "parsed"]
-    assert told.fingerprint != parsed.fingerprint == by_rule.fingerprint
+    assert [score.details.get("rated") for score in (expected, parsed)] == ["expected", "parsed"]
+    assert expected.fingerprint != parsed.fingerprint == by_rule.fingerprint
     assert len(direct.fake.chat_requests) == 2
 
 
-def test_a_judge_that_writes_its_reasoning_gets_a_longer_token_limit(direct: Any, exchange: Make) -> None:
-    """Its first token says nothing about the rating. From then on, it is asked for a text directly."""
+def test_a_judge_that_generates_reasoning_gets_a_longer_token_limit(direct: Any, exchange: Make) -> None:
+    """Its first token is unrelated to the rating. From then on, it is asked for a text directly."""
     direct.fake.first_token = {"<think>": 0.99, "4": 0.01}
     direct.fake.replies = lambda request: "<think>" if request.is_single_token else "<think>It names the pier.</think>4"
 
@@ -140,12 +140,12 @@ def test_an_unparsable_rating_is_requested_once_more(direct: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "reason"), [("It is rather good.", UnscoredReason.UNPARSABLE), ("Rating: 9", UnscoredReason.OUT_OF_RANGE)]
+    ("reply", "reason"), [("It is rather good.", UnscoredReason.UNPARSABLE), ("Rating: 9", UnscoredReason.OUT_OF_RANGE)]
 )
-def test_two_replies_without_a_rating_give_no_value(direct: Any, said: str, reason: UnscoredReason) -> None:
+def test_two_replies_without_a_rating_give_no_value(direct: Any, reply: str, reason: UnscoredReason) -> None:
     """Two requests, a reason, no value."""
     direct.options["logprobs"] = False
-    direct.fake.replies = lambda request: said
+    direct.fake.replies = lambda request: reply
 
     (score,) = direct.score()
 
@@ -229,7 +229,7 @@ def test_an_exchange_without_an_answer_is_skipped(direct: Any, exchange: Make, a
     assert direct.fake.requests == []
 
 
-def test_a_huge_answer_is_truncated_and_the_details_say_so(direct: Any, exchange: Make) -> None:
+def test_a_huge_answer_is_truncated_and_the_details_record_it(direct: Any, exchange: Make) -> None:
     """The judge sees 16,000 bytes."""
     (score,) = direct.score(exchange(answer="The ferry leaves from pier four. " * 32_000))
 

@@ -30,9 +30,9 @@ def test_every_scorer_accepts_the_simulated_reply(
     settings = load_settings(scorers=(name,), scorer_options={name: options})
     scorer, _ = build_dry_run_scorer(name, settings, judge="judge", embedder="embedder")
 
-    (found,) = score(scorer, exchange(*make_texts(), *contexts))
+    (result,) = score(scorer, exchange(*make_texts(), *contexts))
 
-    assert found.reason is None, found.explanation
+    assert result.reason is None, result.explanation
 
 
 def make_texts() -> tuple[str, str]:

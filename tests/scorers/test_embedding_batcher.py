@@ -94,7 +94,7 @@ def test_an_unreachable_embedder_fails_all_callers_after_one_request() -> None:
 
 
 def test_any_exception_of_an_embedder_reaches_all_callers() -> None:
-    """A custom embedder can raise anything."""
+    """A custom embedder can raise any exception."""
 
     class Broken(FakeEmbedder):
         async def embed(self, texts: Sequence[str]) -> Vectors:
@@ -152,7 +152,7 @@ def test_a_cancelled_caller_does_not_cancel_the_shared_request() -> None:
 
 
 def test_closing_cancels_requests_in_progress() -> None:
-    """Callers are cancelled and do not wait forever."""
+    """Callers are cancelled instead of waiting forever."""
     embedder = Picky()
 
     async def close() -> list[Any]:
@@ -243,7 +243,7 @@ def test_a_full_batch_does_not_wait_for_a_request_in_progress() -> None:
 
 
 def test_a_hanging_request_delays_the_others_only_for_a_limited_time() -> None:
-    """After that, they are sent in a request of their own."""
+    """After that, they are sent in a separate request."""
     embedder = Gated()
 
     async def crowd() -> Vectors:

@@ -142,7 +142,7 @@ The first request that is refused for itself is made again without packing: that
 
 
 def patience(fault: Fault) -> dict[str, float]:
-    """Return the time-out: two seconds if no reply will come, longer where a busy machine may be late."""
+    """Return the timeout: two seconds if no reply is expected, longer if a busy machine may be late."""
     return {"timeout": 2.0 if fault.kind in {"hang", "drip"} else 30.0, "retries": 0}
 
 
@@ -191,7 +191,7 @@ def test_invalid_json_twice_gives_no_rating(fake: FakeJudge, exchange: Any, kind
 
 @pytest.mark.parametrize("kind", IN_THE_JSON)
 def test_a_valid_second_json_reply_counts(fake: FakeJudge, exchange: Any, kind: str) -> None:
-    """The value is that of the valid reply; the usage is that of both."""
+    """The value comes from the valid reply; the usage covers both replies."""
     fake.replies = lambda _: GOOD
     fake.faults.append(IN_THE_JSON[kind][0])
 
@@ -201,7 +201,7 @@ def test_a_valid_second_json_reply_counts(fake: FakeJudge, exchange: Any, kind: 
 
 
 @pytest.mark.parametrize(
-    "said",
+    "reply",
     [
         {"rating": "four", "parts": [0, 1]},
         {"rating": "4/5", "parts": ["0.5", "100%"]},
@@ -209,9 +209,9 @@ def test_a_valid_second_json_reply_counts(fake: FakeJudge, exchange: Any, kind: 
         '<think>{"rating": 1, "parts": [0, 0]}</think>{"rating": 4, "parts": [0.5, 1]}',
     ],
 )
-def test_equivalent_json_forms_are_accepted(fake: FakeJudge, exchange: Any, said: Any) -> None:
+def test_equivalent_json_forms_are_accepted(fake: FakeJudge, exchange: Any, reply: Any) -> None:
     """Numbers as words or strings, prose around the JSON, and reasoning before it."""
-    fake.replies = lambda _: said
+    fake.replies = lambda _: reply
 
     score = rate(fake, exchange())
 
@@ -234,10 +234,10 @@ def test_prose_around_json_is_accepted(fake: FakeJudge, exchange: Any) -> None:
     assert len(fake.chat_requests) == 1
 
 
-@pytest.mark.parametrize("said", ["Certainly.", "The ferry leaves from pier four.", '{"verdict": 7}', "?!"])
-def test_replies_without_a_question_give_no_relevancy(bench: Any, said: str) -> None:
+@pytest.mark.parametrize("reply", ["Certainly.", "The ferry leaves from pier four.", '{"verdict": 7}', "?!"])
+def test_replies_without_a_question_give_no_relevancy(bench: Any, reply: str) -> None:
     """Other content does not matter, and nothing is embedded."""
-    bench.fake.replies = lambda _: said
+    bench.fake.replies = lambda _: reply
 
     (score,) = bench.score()
 

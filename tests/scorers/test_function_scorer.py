@@ -31,11 +31,11 @@ def declarations(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 
 @pytest.fixture
 def custom() -> Iterator[Callable[..., FunctionScorer]]:
-    """Return a function that makes a scorer of a function. Its threads end with the test."""
+    """Return a function that creates a scorer from a function. The scorer's threads end with the test."""
     made: list[FunctionScorer] = []
 
-    def make(function: Callable[..., Any], **said: Any) -> FunctionScorer:
-        made.append(FunctionScorer(build_declaration(function, name="own", **said)))
+    def make(function: Callable[..., Any], **options: Any) -> FunctionScorer:
+        made.append(FunctionScorer(build_declaration(function, name="own", **options)))
         return made[-1]
 
     yield make
@@ -77,9 +77,9 @@ def test_a_returned_number_becomes_a_score(exchange: Make, score: Any, custom: A
     """It has the name and the fingerprint of the scorer."""
     scorer = custom(kind(lambda exchange: len(exchange.answer) / 100))
 
-    (found,) = score(scorer, exchange("Why?", "x" * 25))
+    (result,) = score(scorer, exchange("Why?", "x" * 25))
 
-    assert (found.value, found.scorer, found.fingerprint) == (0.25, "own", scorer.fingerprint)
+    assert (result.value, result.scorer, result.fingerprint) == (0.25, "own", scorer.fingerprint)
 
 
 def test_a_returned_score_keeps_its_fields(exchange: Make, score: Any, custom: Any, kind: Any) -> None:
@@ -94,9 +94,9 @@ def test_a_returned_score_keeps_its_fields(exchange: Make, score: Any, custom: A
 
 def test_a_returned_score_keeps_its_own_fingerprint(exchange: Make, score: Any, custom: Any) -> None:
     """A function that calls a judge knows best what determines the value."""
-    (found,) = score(custom(lambda exchange: Score(fingerprint="judge-7", value=0.5)), exchange())
+    (result,) = score(custom(lambda exchange: Score(fingerprint="judge-7", value=0.5)), exchange())
 
-    assert found.fingerprint == "judge-7"
+    assert result.fingerprint == "judge-7"
 
 
 @pytest.mark.parametrize("error", [KeyError("colour"), StopIteration(3), SystemExit(2), RecursionError("deep")])
@@ -106,18 +106,18 @@ def test_an_exception_becomes_a_failed_score(exchange: Make, score: Any, custom:
     def fails(exchange: Exchange) -> float:
         raise error
 
-    (found,) = score(custom(kind(fails)), exchange())
+    (result,) = score(custom(kind(fails)), exchange())
 
-    assert (found.value, found.reason) == (None, UnscoredReason.SCORER_ERROR)
-    assert type(error).__name__ in found.explanation
+    assert (result.value, result.reason) == (None, UnscoredReason.SCORER_ERROR)
+    assert type(error).__name__ in result.explanation
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), 1.5, -0.1])
 def test_a_number_out_of_range_is_rejected(exchange: Make, score: Any, custom: Any, kind: Any, value: float) -> None:
     """It is not clipped."""
-    (found,) = score(custom(kind(lambda exchange: value)), exchange())
+    (result,) = score(custom(kind(lambda exchange: value)), exchange())
 
-    assert (found.value, found.reason) == (None, UnscoredReason.OUT_OF_RANGE)
+    assert (result.value, result.reason) == (None, UnscoredReason.OUT_OF_RANGE)
 
 
 @pytest.mark.parametrize("result", [None, "0.5", True, [0.5]])
@@ -132,7 +132,7 @@ def test_a_returned_value_that_is_not_a_number_is_rejected(
 
 
 def test_a_custom_range_includes_both_ends(exchange: Make, score: Any, custom: Any) -> None:
-    """Both ends included."""
+    """Values at either end are valid."""
     scorer = custom(lambda exchange: float(exchange.answer), range=(-1, 0.5))
 
     assert [found.value for found in score(scorer, *(exchange("Q?", text) for text in ("-1", "0.5", "0.6")))] == [
@@ -145,9 +145,9 @@ def test_an_exchange_without_a_required_input_is_skipped(
     exchange: Make, score: Any, custom: Any, requires: Any, state: str
 ) -> None:
     """The function is not called."""
-    (found,) = score(custom(lambda exchange: 0.5, requires=requires), exchange("Why?", " "))
+    (result,) = score(custom(lambda exchange: 0.5, requires=requires), exchange("Why?", " "))
 
-    assert found.state == state
+    assert result.state == state
 
 
 def test_a_blocking_function_does_not_block_the_event_loop(exchange: Make, custom: Any) -> None:
@@ -213,9 +213,9 @@ def test_a_plain_function_can_return_an_awaitable(exchange: Make, score: Any, cu
     """A wrapper around an async function is often a plain function."""
     tone = as_coroutine(lambda exchange: 0.5)
 
-    (found,) = score(custom(lambda exchange: tone(exchange)), exchange())
+    (result,) = score(custom(lambda exchange: tone(exchange)), exchange())
 
-    assert found.value == 0.5
+    assert result.value == 0.5
 
 
 class Tone:
@@ -239,8 +239,8 @@ def test_any_callable_can_be_a_scorer(exchange: Make, score: Any, custom: Any, f
 def test_the_fingerprint_covers_the_declaration() -> None:
     """Name, version, qualified name, range and requirements. Update this line if one changes on purpose."""
 
-    def made(**said: Any) -> str:
-        return FunctionScorer(build_declaration(as_coroutine, **{"name": "own"} | said)).fingerprint
+    def made(**options: Any) -> str:
+        return FunctionScorer(build_declaration(as_coroutine, **{"name": "own"} | options)).fingerprint
 
     assert made() == made(requires=("answer", "question")) == "d5f72e51464a"
     others = [made(name="other"), made(version="2"), made(range=(-1, 1)), made(requires={"answer"})]
@@ -253,7 +253,7 @@ def declare_nothing(exchange: Exchange) -> float:
 
 
 @pytest.mark.parametrize(
-    ("function", "said", "message"),
+    ("function", "options", "message"),
     [
         (3, {}, "3 is not a function of an exchange"),
         (Tone, {}, "is not a function of an exchange"),
@@ -273,10 +273,10 @@ def declare_nothing(exchange: Exchange) -> float:
         (declare_nothing, {"range": "01"}, "two numbers"),
     ],
 )
-def test_invalid_functions_and_options_are_rejected_by_the_decorator(function: Any, said: Any, message: str) -> None:
+def test_invalid_functions_and_options_are_rejected_by_the_decorator(function: Any, options: Any, message: str) -> None:
     """The error is raised at the declaration, not later in the background."""
     with pytest.raises(UsageError, match=message):
-        germane.scorer(**{"name": "own"} | said)(function)
+        germane.scorer(**{"name": "own"} | options)(function)
 
 
 def test_a_name_can_be_declared_only_once() -> None:

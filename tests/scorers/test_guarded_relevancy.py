@@ -62,7 +62,7 @@ def test_copies_of_the_question_raise_neither_factor(guarded: Any, exchange: Mak
 
 
 def test_an_answer_that_only_repeats_the_question_scores_zero(guarded: Any, exchange: Make) -> None:
-    """There is nothing left to judge. The fingerprint is that of judged answers."""
+    """There is nothing left to judge. The score has the fingerprint of judged answers."""
     echo, answer = guarded.score(exchange(answer=f"{ASKED} - {ASKED.upper()}"), exchange())
 
     assert (echo.value, echo.explanation) == (0.0, "The answer only repeats the question.")
@@ -70,7 +70,7 @@ def test_an_answer_that_only_repeats_the_question_scores_zero(guarded: Any, exch
     assert len(guarded.fake.embedding_requests) == 1
 
 
-def test_the_judge_request_is_that_of_direct_relevancy(guarded: Any) -> None:
+def test_the_judge_request_equals_the_request_of_direct_relevancy(guarded: Any) -> None:
     """The texts are identical, so one request serves both scorers."""
     guarded.score()
     guarded.make = lambda judge, embedder, **options: DirectRelevancy(judge, **options)
@@ -125,7 +125,7 @@ class RatingJudge(IdleJudge):
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(likely=st.floats(0, 1), angle=st.floats(0, math.pi))
 def test_the_value_never_exceeds_either_factor(exchange: Make, score: Any, likely: float, angle: float) -> None:
-    """It lies from 0 to 1."""
+    """The value lies from 0 to 1."""
     judge = RatingJudge({"5": likely, "1": 1 - likely})
     embedder = FakeEmbedder({ASKED: [1.0, 0.0], ANSWER: [math.cos(angle), math.sin(angle)]})
 

@@ -1,4 +1,4 @@
-"""Intent match: the intent of the question, and how well the answer serves it."""
+"""Intent match: a rating of how well the answer serves the intent of the question."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ INTENT = "The asker wants to know what they gain by using AKS."
 def match(fake: FakeJudge, bare: Path) -> Callable[..., Score]:
     """Score one exchange with a judge that gives this reply."""
 
-    def score(exchange: Exchange, said: Any, **options: Any) -> Score:
-        fake.replies = said if callable(said) else [said, said]
+    def score(exchange: Exchange, reply: Any, **options: Any) -> Score:
+        fake.replies = reply if callable(reply) else [reply, reply]
         name = "intent_match"
         settings = load_settings(service="tests", **fake.settings(), scorers=(name,), scorer_options={name: options})
 
@@ -86,7 +86,7 @@ def test_a_rating_is_accepted_in_several_forms(exchange: Make, match: Any, fake:
 
 
 @pytest.mark.parametrize(
-    ("said", "reason"),
+    ("reply", "reason"),
     [
         ({"intent": INTENT, "rating": 0}, UnscoredReason.OUT_OF_RANGE),
         ({"intent": INTENT, "rating": 6}, UnscoredReason.OUT_OF_RANGE),
@@ -101,10 +101,10 @@ def test_a_rating_is_accepted_in_several_forms(exchange: Make, match: Any, fake:
     ],
 )
 def test_an_unparsable_rating_is_requested_once_more_and_gives_no_value(
-    exchange: Make, match: Any, fake: FakeJudge, said: Any, reason: UnscoredReason
+    exchange: Make, match: Any, fake: FakeJudge, reply: Any, reason: UnscoredReason
 ) -> None:
     """There is no default rating."""
-    score = match(exchange(), said)
+    score = match(exchange(), reply)
 
     assert (score.value, score.reason) == (None, reason)
     assert len(fake.chat_requests) == 2

@@ -78,7 +78,7 @@ def test_words_are_found_in_every_script(text: str, found: list[str]) -> None:
 
 
 def test_huge_texts_do_not_block_the_event_loop(exchange: Make) -> None:
-    """Other work continues meanwhile, and the value is that of the whole text."""
+    """Other work continues meanwhile, and the value covers the whole text."""
     answer = " ".join(f"word{place}" for place in range(400_000))
     half = " ".join(f"word{place}" for place in range(200_000))
 
@@ -165,7 +165,7 @@ def test_similarity_is_the_weighted_mean_of_cosines(exchange: Make, score: Any) 
 
 
 def test_blank_chunks_are_ignored_and_chunks_are_limited(exchange: Make, score: Any) -> None:
-    """The beginnings of the first 20 chunks are used. The details say so."""
+    """The beginnings of the first 20 chunks are used, and the details record it."""
     embedder = FakeEmbedder()
     chunks = [" ", "word " * 10_000, *(f"chunk {number}" for number in range(40))]
 

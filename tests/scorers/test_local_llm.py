@@ -202,7 +202,7 @@ ENGINE = "raise ImportError('libgomp.so.1: cannot open shared object file:\\nNo 
 
 
 def test_a_missing_system_library_is_reported_with_its_package(tmp_path: Path) -> None:
-    """The first lines of the process output name a library that the engine needs."""
+    """The first lines of the process output name the library that the engine needs."""
     (tmp_path / "xllamacpp.py").write_text(ENGINE)
     command = [sys.executable, "-I", "-S", str(Path(llm.__file__).with_name("llama_server.py"))]  # no packages
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -224,12 +224,12 @@ def test_a_process_that_dies_is_reported_with_its_exit_code() -> None:
 
 
 def test_a_cancelled_start_does_not_block_the_next_one() -> None:
-    """A cancelled exchange leaves a server half started. The next request starts another."""
+    """A cancelled exchange leaves a partly started server. The next request starts another."""
 
     async def cancel_and_ask() -> tuple[int | None, int | None]:
         judge = LocalJudge()
         hasty = asyncio.create_task(judge.ask([Message("user", "Hello")], max_tokens=1))
-        while judge.pid is None:  # noqa: ASYNC110 - a process tells no event
+        while judge.pid is None:  # noqa: ASYNC110 - a process sends no event
             await asyncio.sleep(0)
         first = judge.pid
         hasty.cancel()

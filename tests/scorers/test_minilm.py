@@ -38,7 +38,7 @@ TOPICS = [
 ]  # fmt: skip
 
 
-def test_tokens_are_those_of_the_model(minilm: MiniLM) -> None:
+def test_tokens_match_the_tokenizer_of_the_model(minilm: MiniLM) -> None:
     """Lower case, word pieces, no accents, special tokens at both ends."""
     assert minilm.token_ids("Hello, World!") == [101, 7592, 1010, 2088, 999, 102]
     assert minilm.token_ids("Café") == minilm.token_ids("cafe")
@@ -85,13 +85,13 @@ print(peak() - before)
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the peak is counted in bytes")
 def test_many_long_texts_take_no_more_memory_than_one() -> None:
-    """The engine never returns memory: the process keeps what one batch takes."""
+    """The engine never returns memory: the process keeps the memory of its largest batch."""
     done = subprocess.run([sys.executable, "-c", MANY_LONG], capture_output=True, text=True, timeout=100, check=True)
 
     assert int(done.stdout) < 64  # MB; 600 if all are embedded in one batch
 
 
-def test_a_paraphrase_is_nearer_than_another_question(minilm: MiniLM) -> None:
+def test_a_paraphrase_is_nearer_than_a_different_question(minilm: MiniLM) -> None:
     """An answer is nearer to its own question than to any other."""
     questions, paraphrases, answers = (minilm.embed_now([topic[place] for topic in TOPICS]) for place in range(3))
 
@@ -147,7 +147,7 @@ def test_the_embedder_name_identifies_the_model() -> None:
 
 
 def test_closing_ends_the_thread() -> None:
-    """No thread is left."""
+    """No thread remains."""
 
     async def use_and_close() -> None:
         own = MiniLM()
@@ -173,7 +173,7 @@ embed()
 """
 
 
-def test_it_works_during_interpreter_shutdown_without_delaying_it() -> None:
+def test_the_embedder_works_during_interpreter_shutdown_without_delaying_it() -> None:
     """The last answers of a program are scored even if the model is never closed."""
     done = subprocess.run([sys.executable, "-c", AT_THE_END], capture_output=True, text=True, timeout=100, check=False)
 

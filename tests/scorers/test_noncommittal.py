@@ -34,12 +34,12 @@ def test_answers_score_one_and_refusals_zero(exchange: Make, score: Any) -> None
 
 def test_the_details_name_the_rule_and_the_matching_words(exchange: Make, score: Any) -> None:
     """They explain the score."""
-    (found,) = score(Noncommittal(), exchange(answer="Hello! Which pier do you mean?"))
+    (result,) = score(Noncommittal(), exchange(answer="Hello! Which pier do you mean?"))
 
     assert (
-        found.explanation == 'The answer is noncommittal: it ends with a counter-question: "Which pier do you mean?".'
+        result.explanation == 'The answer is noncommittal: it ends with a counter-question: "Which pier do you mean?".'
     )
-    assert found.details == {
+    assert result.details == {
         "decided": "rules",
         "rule": "it ends with a counter-question",
         "text": "Which pier do you mean?",

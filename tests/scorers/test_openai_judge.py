@@ -83,7 +83,7 @@ FAILURES = {
 
 @pytest.mark.parametrize(("fault", "reason", "requests"), FAILURES.values(), ids=FAILURES.keys())
 def test_each_failure_has_its_reason(fake: FakeJudge, fault: Fault, reason: UnscoredReason, requests: int) -> None:
-    """No request is sent that cannot help."""
+    """Requests that cannot help are not sent."""
     fake.outage = fault
 
     assert failure(fake).reason is reason
@@ -91,7 +91,7 @@ def test_each_failure_has_its_reason(fake: FakeJudge, fault: Fault, reason: Unsc
 
 
 @pytest.mark.parametrize("kind", ["hang", "drip"])
-def test_a_deadline_ends_silent_and_slow_responses(fake: FakeJudge, kind: Any) -> None:
+def test_a_deadline_ends_missing_and_slow_responses(fake: FakeJudge, kind: Any) -> None:
     """Occasional bytes do not extend a request, and a timed-out request is not repeated."""
     fake.outage = Fault(kind)
 
@@ -120,11 +120,11 @@ def test_retry_after_can_be_a_date(fake: FakeJudge) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "pause"), [("soon", None), ("-3", 0), ("nan", 0), ("1e400", 86_400), ("99999999", 86_400)]
+    ("header", "pause"), [("soon", None), ("-3", 0), ("nan", 0), ("1e400", 86_400), ("99999999", 86_400)]
 )
-def test_an_invalid_retry_delay_is_ignored(fake: FakeJudge, said: str, pause: float | None) -> None:
+def test_an_invalid_retry_delay_is_ignored(fake: FakeJudge, header: str, pause: float | None) -> None:
     """Valid delays are limited to one day."""
-    fake.outage = Fault("status", status=429, retry_after=said)
+    fake.outage = Fault("status", status=429, retry_after=header)
 
     assert failure(fake, retries=0).retry_after == pause
 
@@ -414,7 +414,7 @@ def test_invalid_vectors_are_a_permanent_embedder_error(fake: FakeJudge, kind: A
         (Fault("status", status=400), None),
         (Fault("status", status=413), None),
     ],
-    ids=["down", "busy", "silent", "broken off", "wrong key", "no model", "no quota", "bad text", "too long"],
+    ids=["down", "busy", "no reply", "broken off", "wrong key", "no model", "no quota", "bad text", "too long"],
 )
 def test_an_unreachable_embedder_can_be_retried(
     fake: FakeJudge, fault: Fault, pause: float | None, request: pytest.FixtureRequest

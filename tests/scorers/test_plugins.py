@@ -109,7 +109,7 @@ def test_an_entry_point_can_be_a_factory_or_a_scorer(installed: Path, length: st
 
 
 def test_errors_name_the_broken_plugin(installed: Path) -> None:
-    """The error has the package and the cause. Plugins that are not named in settings are not loaded."""
+    """The error names the package and the cause. Plugins that are not named in settings are not loaded."""
     start = "setting scorers: {0!r} of the package german-kindness ("
     messages = {
         "nothing": "german_kindness:nothing) is not a scorer: it has no name, no fingerprint, no requires",
@@ -140,7 +140,7 @@ def test_two_packages_with_the_same_scorer_name_are_an_error(installed: Path) ->
 
 
 def test_the_error_for_an_unknown_scorer_lists_plugins(installed: Path) -> None:
-    """No plugin is loaded for that."""
+    """No plugin is loaded for this list."""
     before, (error,) = score(installed, "kindnes")
 
     assert error.startswith("setting scorers: unknown scorer 'kindnes'; known are answer_quality, answer_relevancy,")

@@ -22,7 +22,7 @@ def test_a_dated_version_has_the_price_of_its_model(model: str) -> None:
     assert PriceList().find_price(model) == MINI
 
 
-def test_the_longest_matching_model_name_decides() -> None:
+def test_the_longest_matching_model_name_determines_the_price() -> None:
     """A version can have its own price."""
     assert PriceList().find_price("gpt-4o-2024-08-06") == Price(input=2.5, output=10)
     assert PriceList().find_price("gpt-4o-2024-05-13") == Price(input=5, output=15)

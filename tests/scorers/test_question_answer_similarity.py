@@ -27,7 +27,7 @@ def test_the_value_is_the_cosine(exchange: Make, score: Any) -> None:
     )  # fmt: skip
 
 
-def test_a_long_answer_is_truncated_and_the_details_say_so(exchange: Make, score: Any) -> None:
+def test_a_long_answer_is_truncated_and_the_details_record_it(exchange: Make, score: Any) -> None:
     """Embedders read only the beginning of a text."""
     embedder = FakeEmbedder()
 
@@ -38,7 +38,7 @@ def test_a_long_answer_is_truncated_and_the_details_say_so(exchange: Make, score
 
 
 def test_an_exchange_without_an_answer_is_skipped(exchange: Make, score: Any) -> None:
-    """It does not get 0."""
+    """The score is missing, not 0."""
     (result,) = score(QuestionAnswerSimilarity(FakeEmbedder()), exchange("q", None))
 
     assert result.reason is UnscoredReason.MISSING_INPUT

@@ -25,8 +25,8 @@ WHERE, CAPITAL = "Where is France?", "What is France's capital?"
 def cover(fake: FakeJudge, bare: Path) -> Callable[..., Score]:
     """Score one exchange with a judge that returns these verdicts or this reply."""
 
-    def score(exchange: Exchange, said: Any, **options: Any) -> Score:
-        fake.replies = said if callable(said) else [said, said]
+    def score(exchange: Exchange, reply: Any, **options: Any) -> Score:
+        fake.replies = reply if callable(reply) else [reply, reply]
         name = "question_coverage"
         settings = load_settings(service="tests", **fake.settings(), scorers=(name,), scorer_options={name: options})
 
@@ -49,10 +49,10 @@ def verdicts(*pairs: tuple[str, Any], **more: Any) -> dict[str, Any]:
 
 
 def test_the_value_is_the_share_of_covered_sub_questions(exchange: Make, cover: Any, fake: FakeJudge) -> None:
-    """The details keep both with their verdicts, the explanation names the missed one, and one request is sent."""
-    said = verdicts((WHERE, "yes"), (CAPITAL, "no"))
+    """The details contain both with their verdicts, the explanation names the missed one, and one request is sent."""
+    reply = verdicts((WHERE, "yes"), (CAPITAL, "no"))
 
-    score = cover(exchange(FRANCE, "France is in western Europe."), said)
+    score = cover(exchange(FRANCE, "France is in western Europe."), reply)
 
     assert score.value == pytest.approx(0.5, abs=1e-9)
     assert {name: score.details[name] for name in ("covered", "total", "sub_questions", "requests")} == {
@@ -72,9 +72,9 @@ def test_the_value_is_the_share_of_covered_sub_questions(exchange: Make, cover: 
 def test_the_value_is_exact_for_any_number_of_sub_questions(exchange: Make, cover: Any, total: int) -> None:
     """One to eight sub-questions with one verdict each."""
     for covered in {0, 1, total}:
-        said = verdicts(*((f"Part {number}?", "yes" if number < covered else "no") for number in range(total)))
+        reply = verdicts(*((f"Part {number}?", "yes" if number < covered else "no") for number in range(total)))
 
-        score = cover(exchange(FRANCE, "Some answer."), said)
+        score = cover(exchange(FRANCE, "Some answer."), reply)
 
         assert score.value == pytest.approx(covered / total, abs=1e-9)
 
@@ -100,17 +100,17 @@ def test_the_explanation_uses_the_singular_for_one_sub_question(exchange: Make, 
 
 def test_verdicts_are_accepted_in_several_forms(exchange: Make, cover: Any, fake: FakeJudge) -> None:
     """Case, punctuation, booleans, and prose around the JSON do not cause a second request."""
-    said = (
+    reply = (
         'Here: {"sub_questions": [{"question": "A?", "addressed": " YES. "}, {"question": "B?", "addressed": false}]}'
     )
 
-    score = cover(exchange(), said)
+    score = cover(exchange(), reply)
 
     assert (score.value, len(fake.chat_requests)) == (0.5, 1)
 
 
 @pytest.mark.parametrize(
-    "said",
+    "reply",
     [
         verdicts(("A?", "not yes")),
         verdicts(("A?", "partly")),
@@ -130,10 +130,10 @@ def test_verdicts_are_accepted_in_several_forms(exchange: Make, cover: Any, fake
     ],
 )
 def test_unparsable_verdicts_are_requested_once_more_and_give_no_value(
-    exchange: Make, cover: Any, fake: FakeJudge, said: Any
+    exchange: Make, cover: Any, fake: FakeJudge, reply: Any
 ) -> None:
     """Verdicts that are missing, partial or contradictory, and sub-questions that are missing or too many."""
-    score = cover(exchange(), said)
+    score = cover(exchange(), reply)
 
     assert (score.value, score.reason) == (None, UnscoredReason.UNPARSABLE)
     assert len(fake.chat_requests) == 2
@@ -209,7 +209,7 @@ def test_an_exchange_without_an_answer_is_skipped(
     assert (score.state, score.reason, fake.chat_requests) == ("skipped", UnscoredReason.MISSING_INPUT, [])
 
 
-def test_a_huge_answer_is_truncated_and_the_details_say_so(exchange: Make, cover: Any, fake: FakeJudge) -> None:
+def test_a_huge_answer_is_truncated_and_the_details_record_it(exchange: Make, cover: Any, fake: FakeJudge) -> None:
     """The judge never sees a megabyte."""
     score = cover(exchange(FRANCE, "word " * 200_000), verdicts(("A?", "yes")))
 

@@ -78,7 +78,7 @@ def test_equal_questions_are_compared_once(compared: Any) -> None:
 def test_only_the_five_defined_similarities_are_accepted(
     compared: Any, values: list[Any], reason: UnscoredReason
 ) -> None:
-    """Others are requested once more. Then there is a reason and no value."""
+    """After any other value, the ratings are requested once more. Then there is a reason and no value."""
     compared.fake.replies = says(values)
 
     (score,) = compared.score()
@@ -108,7 +108,7 @@ def test_any_number_of_questions_is_compared_in_one_request(compared: Any, count
 
 
 def test_similarities_rated_by_the_judge_lie_from_zero_to_one(compared: Any) -> None:
-    """Unlike cosines, they are never negative, and the declared range says so."""
+    """Unlike cosines, they are never negative, and the declared range starts at zero."""
     compared.fake.replies = says([0, 0, 0])
 
     (score,) = compared.score()
@@ -191,12 +191,12 @@ EXAMPLES = {
 @pytest.mark.parametrize(("question", "better", "worse"), EXAMPLES.values(), ids=EXAMPLES.keys())
 def test_the_better_answer_scores_higher(compared: Any, exchange: Make, question: str, better: Any, worse: Any) -> None:
     """Complete before partial, and on topic before off topic."""
-    said = dict([better, worse])
+    ratings = dict([better, worse])
     asked: list[str] = []
 
     def replies(request: JudgeRequest) -> dict[str, Any] | None:
         if "similarities" in request.text:
-            return {"similarities": said[asked[-1]]}
+            return {"similarities": ratings[asked[-1]]}
         asked.append(request.answer)
         return None
 

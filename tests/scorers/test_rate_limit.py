@@ -68,7 +68,7 @@ def take(paced: RateLimitGuard, reply: Reply | None, *, choices: int = 1, max_to
 
 
 def test_input_is_estimated_from_bytes_and_output_from_recent_replies() -> None:
-    """Per choice, and never more than the judge may write."""
+    """Per choice, and never more than the judge may generate."""
     book = Book()
     paced = RateLimitGuard(book)
     take(paced, Reply(("yes",), input_tokens=12, output_tokens=50))
@@ -126,10 +126,10 @@ def test_cost_is_reserved_from_estimates_and_settled_from_counts() -> None:
 @pytest.mark.parametrize("count", [10**9, 10**400, -1, True, 1.5, "12", None])
 def test_impossible_token_counts_are_ignored(count: object) -> None:
     """One such reply of a broken gateway would use up a token budget or block a limit forever."""
-    told = SimpleNamespace(prompt_tokens=count, completion_tokens=5)
+    reported = SimpleNamespace(prompt_tokens=count, completion_tokens=5)
     choice = SimpleNamespace(message=SimpleNamespace(content="yes"))
 
-    reply = parse_reply(SimpleNamespace(choices=[choice], usage=told))
+    reply = parse_reply(SimpleNamespace(choices=[choice], usage=reported))
     assert (reply.input_tokens, reply.output_tokens) == (None, 5)
 
 
@@ -166,8 +166,8 @@ class Gate(Book):
         return place
 
 
-def test_waiting_for_the_rate_limit_uses_no_slot_and_no_time_out(fake: FakeJudge) -> None:
-    """Another request is sent meanwhile, and the time-out starts with the request itself."""
+def test_waiting_for_the_rate_limit_uses_no_slot_and_no_timeout(fake: FakeJudge) -> None:
+    """Another request is sent meanwhile, and the timeout starts with the request itself."""
     gate = Gate()
     fake.latency = 0.1
 
@@ -214,7 +214,7 @@ def test_retries_of_the_client_are_counted(fake: FakeJudge) -> None:
         Fault("reset"),
         Fault("status", status=400, message="n is not supported"),
     ],
-    ids=["server error", "broken connection", "refused option"],
+    ids=["server error", "broken connection", "rejected option"],
 )
 def test_no_request_is_repeated_without_a_reservation(fake: FakeJudge, fault: Fault) -> None:
     """For any cause of a retry, the judge gets one request, and the reason is the budget."""

@@ -82,8 +82,8 @@ def test_a_judge_returns_log_probabilities_of_every_token_on_request(fake: FakeJ
         finally:
             await judge.aclose()
 
-    told, untold = asyncio.run(ask(2)), asyncio.run(ask(0))
+    requested, unrequested = asyncio.run(ask(2)), asyncio.run(ask(0))
 
-    assert [token.text for token in told.tokens] == ["4"]
-    assert told.tokens[0].alternatives == told.first_token == pytest.approx({"4": 0.75, "5": 0.25}, abs=1e-9)
-    assert (untold.tokens, untold.first_token) == ((), {})
+    assert [token.text for token in requested.tokens] == ["4"]
+    assert requested.tokens[0].alternatives == requested.first_token == pytest.approx({"4": 0.75, "5": 0.25}, abs=1e-9)
+    assert (unrequested.tokens, unrequested.first_token) == ((), {})

@@ -339,8 +339,8 @@ def test_clarifying_questions_are_detected(answer: str) -> None:
 
 
 @pytest.mark.parametrize("answer", COMMITTAL)
-def test_actual_answers_are_not_taken_for_refusals(answer: str) -> None:
-    """A word such as "cannot", an apology, a partial answer or a polite closing is no refusal."""
+def test_actual_answers_are_not_mistaken_for_refusals(answer: str) -> None:
+    """A word such as "cannot", an apology, a partial answer or a polite closing is not a refusal."""
     assert find_noncommittal(answer) is None
 
 

@@ -48,7 +48,7 @@ def own_score(value: float, **more: Any) -> Score:
 def test_an_exchange_without_required_input_is_skipped_without_a_call(
     exchange: Make, score: Any, absent: str, blank: str | None
 ) -> None:
-    """Missing and blank texts are no input."""
+    """Missing and blank texts do not count as input."""
     texts = {"question": "Why?", "answer": "Because.", "contexts": "A passage."}
     given = exchange(*(blank if name == absent else text for name, text in texts.items() if name != "contexts"))
     if absent != "contexts":
@@ -125,7 +125,7 @@ def test_a_number_that_is_too_large_is_rejected(exchange: Make, score: Any) -> N
 
 
 def test_an_unknown_required_input_is_a_scorer_error(exchange: Make, score: Any) -> None:
-    """A typing error in `requires` is not taken for the answer."""
+    """A typo in `requires` is not mistaken for the answer."""
     (result,) = score(Own(0.5, {"anwser"}), exchange())
 
     assert (result.reason, result.explanation) == (UnscoredReason.SCORER_ERROR, "KeyError: 'anwser'")
@@ -141,7 +141,7 @@ def test_a_result_that_is_not_a_score_is_a_scorer_error(exchange: Make, score: A
 
 
 @pytest.mark.parametrize(
-    ("field", "given", "said"),
+    ("field", "given", "problem"),
     [
         ("label", 3, "label is a int"),
         ("explanation", b"x", "explanation is a bytes"),
@@ -154,12 +154,12 @@ def test_a_result_that_is_not_a_score_is_a_scorer_error(exchange: Make, score: A
     ],
 )
 def test_a_score_with_a_field_of_the_wrong_type_is_a_scorer_error(
-    exchange: Make, score: Any, field: str, given: Any, said: str
+    exchange: Make, score: Any, field: str, given: Any, problem: str
 ) -> None:
     """Scorers may be unchecked by a type checker. Such a field must not end the loop or lose a paid report."""
     (result,) = score(Own(own_score(0.5, **{field: given})), exchange())
 
-    assert (result.reason, result.explanation) == (UnscoredReason.SCORER_ERROR, f"it returned a score whose {said}")
+    assert (result.reason, result.explanation) == (UnscoredReason.SCORER_ERROR, f"it returned a score whose {problem}")
 
 
 def test_an_unknown_reason_is_a_scorer_error(exchange: Make, score: Any) -> None:
@@ -225,8 +225,8 @@ def test_cancellation_propagates(exchange: Make) -> None:
         asyncio.run(stop())
 
 
-def test_a_scorer_that_cancels_itself_has_failed(exchange: Make, score: Any) -> None:
-    """Nobody cancelled it, and an exchange that always does this must not be retried forever."""
+def test_a_scorer_that_cancels_itself_fails(exchange: Make, score: Any) -> None:
+    """The caller did not cancel it, and an exchange that always does this must not be retried forever."""
     (result,) = score(Own(asyncio.CancelledError()), exchange())
 
     assert result.reason is UnscoredReason.SCORER_ERROR

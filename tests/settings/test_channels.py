@@ -45,7 +45,7 @@ def test_a_secret_is_read_at_each_use(bare: Path, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize(
-    ("reference", "said"),
+    ("reference", "message"),
     [
         ("env:NOWHERE", "the environment variable NOWHERE is not set"),
         ("file:/nowhere", "the file /nowhere does not exist"),
@@ -54,14 +54,14 @@ def test_a_secret_is_read_at_each_use(bare: Path, monkeypatch: pytest.MonkeyPatc
     ],
 )
 def test_a_missing_channel_secret_does_not_prevent_startup(
-    monkeypatch: pytest.MonkeyPatch, reference: str, said: str
+    monkeypatch: pytest.MonkeyPatch, reference: str, message: str
 ) -> None:
-    """Processes that send no alerts share the settings file with those that do. The error comes when the secret is
+    """Processes that send no alerts share the settings file with those that do. The error is raised when the secret is
     used."""
     monkeypatch.setenv("EMPTY", " \n")
     load_settings(channels={"oncall": {"type": "pagerduty", "routing_key": reference}})
 
-    with pytest.raises(SettingsError, match=f"^{said}$"):
+    with pytest.raises(SettingsError, match=f"^{message}$"):
         resolve_secret(reference)
 
 
@@ -145,7 +145,7 @@ def test_alert_url_accepts_only_placeholders_that_identify_an_alert(url: str) ->
 def test_a_channel_delivers_only_matching_alerts(
     channel: ChannelSettings, severity: Any, rule: str, route: str | None, matches: bool
 ) -> None:
-    """Severity, rule and route must match. An alert about a whole service concerns each of its routes."""
+    """Severity, rule and route must match. An alert about a whole service matches each of its routes."""
     labels = {"service": "shop"} if route is None else {"service": "shop", "route": route}
     noon = datetime(2026, 3, 1, 12, tzinfo=UTC)
     alert = Alert(

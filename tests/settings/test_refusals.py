@@ -74,16 +74,16 @@ def test_the_table_of_invalid_values_covers_every_setting() -> None:
 
 @pytest.mark.parametrize("name", WRONG)
 def test_an_error_names_setting_value_and_fix(name: str) -> None:
-    """The message tells what to change and where. It does not quote values that may be secret."""
-    said = error_for(**{name: WRONG[name]})
+    """The message states what to change and where. It does not quote values that may be secret."""
+    message = error_for(**{name: WRONG[name]})
 
-    assert said.startswith(f"setting {name}")
-    assert f"(set it by argument, GERMANE_{name.upper()}" in said
+    assert message.startswith(f"setting {name}")
+    assert f"(set it by argument, GERMANE_{name.upper()}" in message
     value = WRONG[name][0]["threshold"] if name == "rules" else WRONG[name]
-    assert (f"= {value!r}" in said) is (name not in HIDDEN)
+    assert (f"= {value!r}" in message) is (name not in HIDDEN)
 
 
-def test_all_invalid_settings_are_reported_at_once() -> None:
+def test_all_invalid_settings_are_reported_together() -> None:
     """One start is enough to find every mistake."""
     assert [line.split()[1] for line in error_for(sample_rate=2, poll_interval=-1).splitlines()] == [
         "sample_rate",
@@ -106,7 +106,7 @@ def test_an_invalid_value_in_a_file_is_reported(bare: Path) -> None:
 
 @pytest.mark.parametrize("source", ["argument", "germane.toml", "pyproject.toml"])
 def test_an_unknown_setting_gets_a_suggestion(bare: Path, source: str) -> None:
-    """A misspelled setting is an error, whatever its source."""
+    """A misspelled setting is an error in every source."""
     if source == "germane.toml":
         (bare / source).write_text("concurency = 3\n")
     elif source == "pyproject.toml":
@@ -118,7 +118,7 @@ def test_an_unknown_setting_gets_a_suggestion(bare: Path, source: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("variable", "said"),
+    ("variable", "message"),
     [
         ("GERMANE_SAMPLERATE", "GERMANE_SAMPLERATE; did you mean GERMANE_SAMPLE_RATE? Correct or unset it"),
         ("GERMANE_XYZZY", "unknown environment variable GERMANE_XYZZY; unset it"),
@@ -144,11 +144,11 @@ def test_an_unknown_setting_gets_a_suggestion(bare: Path, source: str) -> None:
         ),
     ],
 )
-def test_an_unknown_variable_gets_a_suggestion(monkeypatch: pytest.MonkeyPatch, variable: str, said: str) -> None:
+def test_an_unknown_variable_gets_a_suggestion(monkeypatch: pytest.MonkeyPatch, variable: str, message: str) -> None:
     """A misspelled variable is an error instead of being ignored."""
     monkeypatch.setenv(variable, "1")
 
-    assert said in error_for()
+    assert message in error_for()
 
 
 def test_an_unknown_field_of_a_rule_gets_a_suggestion() -> None:
@@ -157,7 +157,7 @@ def test_an_unknown_field_of_a_rule_gets_a_suggestion() -> None:
 
 
 @pytest.mark.parametrize(
-    ("written", "said"),
+    ("written", "message"),
     [
         ("[budget]\nrequest_per_day = 5\n", "'budget.request_per_day'; did you mean 'requests_per_day'?"),
         ("[retention]\ntext_day = 5\n", "'retention.text_day'; did you mean 'text_days'?"),
@@ -169,11 +169,11 @@ def test_an_unknown_field_of_a_rule_gets_a_suggestion() -> None:
         ("[prices.mine]\ninput = 1\noutputs = 2\n", "'prices.mine.outputs'; did you mean 'output'?"),
     ],
 )
-def test_an_unknown_field_in_a_table_gets_a_suggestion(bare: Path, written: str, said: str) -> None:
+def test_an_unknown_field_in_a_table_gets_a_suggestion(bare: Path, written: str, message: str) -> None:
     """A misspelled limit is an error instead of being ignored."""
     (bare / "germane.toml").write_text(written)
 
-    assert error_for() == f"unknown setting {said} Correct or remove it"
+    assert error_for() == f"unknown setting {message} Correct or remove it"
 
 
 @pytest.mark.parametrize("part", ["filters", "always_score"])
@@ -181,10 +181,10 @@ def test_a_status_filter_accepts_four_values(part: str) -> None:
     """A filter on any other status would match nothing."""
     match = {"status": ["errors"]}
 
-    said = error_for(**{part: {"faithfulness": match} if part == "filters" else [match]})
+    message = error_for(**{part: {"faithfulness": match} if part == "filters" else [match]})
 
-    assert said.startswith(f"setting {part}.{'faithfulness' if part == 'filters' else 0}.status.0 = 'errors': ")
-    assert "'ok', 'error', 'cancelled' or 'abandoned'" in said
+    assert message.startswith(f"setting {part}.{'faithfulness' if part == 'filters' else 0}.status.0 = 'errors': ")
+    assert "'ok', 'error', 'cancelled' or 'abandoned'" in message
 
 
 @pytest.mark.parametrize("value", ["0", "-3", "2.5", "many"])
@@ -192,9 +192,9 @@ def test_an_invalid_budget_limit_is_reported_with_its_variable(monkeypatch: pyte
     """The message names the field, not the whole table."""
     monkeypatch.setenv("GERMANE_BUDGET__REQUESTS_PER_DAY", value)
 
-    said = error_for()
-    assert said.startswith(f"setting budget.requests_per_day = {value!r}: ")
-    assert said.endswith("(set it by argument, GERMANE_BUDGET__REQUESTS_PER_DAY or germane.toml)")
+    message = error_for()
+    assert message.startswith(f"setting budget.requests_per_day = {value!r}: ")
+    assert message.endswith("(set it by argument, GERMANE_BUDGET__REQUESTS_PER_DAY or germane.toml)")
 
 
 def test_a_variable_with_invalid_json_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -241,19 +241,19 @@ def test_no_error_contains_a_secret(arguments: dict[str, Any]) -> None:
     "address", ["http://", "http:///path", "https://user:s3cr3t/@host", "http://h:99999", "http://[::1"]
 )
 def test_a_url_without_a_host_or_with_an_invalid_port_is_rejected(address: str) -> None:
-    """The error comes at startup, not with the first alert, and does not quote the URL."""
+    """The error is raised at startup, not with the first alert, and does not quote the URL."""
     channel = {"type": "alertmanager", "url": address}
     for wrong in ({"channels": {"oncall": channel}}, {"base_url": address}):
-        said = error_for(**wrong)
+        message = error_for(**wrong)
 
-        assert "must start with http:// or https:// and contain a host" in said
-        assert "s3cr3t" not in said
+        assert "must start with http:// or https:// and contain a host" in message
+        assert "s3cr3t" not in message
 
 
 @pytest.mark.parametrize("name", ["requests_per_minute", "tokens_per_minute"])
 @pytest.mark.parametrize("value", [0, -1, float("inf"), float("nan")])
 def test_a_rate_limit_is_a_positive_finite_number(name: str, value: float) -> None:
-    """To remove a rate limit, leave the setting out."""
+    """To remove a rate limit, omit the setting."""
     assert f"setting {name}" in error_for(**{name: value})
 
 
@@ -267,7 +267,7 @@ def test_breakdowns_accept_only_known_dimensions(name: str) -> None:
 def test_a_renamed_setting_is_reported_with_its_new_name(
     monkeypatch: pytest.MonkeyPatch, former: str, current: str
 ) -> None:
-    """Whoever upgrades with former names reads the current ones, for arguments and variables alike."""
+    """After an upgrade, a former name is reported with the current one, for arguments and variables alike."""
     assert current in Settings.model_fields
     assert error_for(**{former: 1}) == f"unknown setting {former!r}: it was renamed to {current!r}"
 
@@ -278,7 +278,7 @@ def test_a_renamed_setting_is_reported_with_its_new_name(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         ({"budget": {"calls_per_day": 5}}, "'budget.calls_per_day': it was renamed to 'budget.requests_per_day'"),
         (
@@ -294,9 +294,9 @@ def test_a_renamed_setting_is_reported_with_its_new_name(
         ({"channels": {"a": {"kind": "slack", "url": "env:X"}}}, "needs type = one of webhook, slack"),
     ],
 )
-def test_a_renamed_field_is_reported_with_its_new_name(arguments: dict[str, Any], said: str) -> None:
-    """Fields of rules, channels and the budget have new names, too."""
-    assert said in error_for(**arguments)
+def test_a_renamed_field_is_reported_with_its_new_name(arguments: dict[str, Any], message: str) -> None:
+    """This applies to fields of rules, channels and the budget."""
+    assert message in error_for(**arguments)
 
 
 def test_former_names_are_not_reused() -> None:
@@ -304,6 +304,6 @@ def test_former_names_are_not_reused() -> None:
     assert RETIRED_SETTINGS.keys() & Settings.model_fields.keys() == set()
 
 
-def test_typed_arguments_equal_the_settings() -> None:
+def test_typed_arguments_match_the_settings() -> None:
     """Type checkers accept exactly the settings that exist."""
     assert SettingsArguments.__annotations__.keys() == Settings.model_fields.keys()

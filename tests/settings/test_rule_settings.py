@@ -47,7 +47,7 @@ def test_rules_can_be_objects() -> None:
 
 
 @pytest.mark.parametrize(
-    ("rules", "said"),
+    ("rules", "message"),
     [
         ([{"type": "flor", "threshold": 0.6}], "type must be one of drop, mean_threshold, low_score_rate"),
         ([{"type": 3}], "type must be one of drop, mean_threshold, low_score_rate"),
@@ -63,11 +63,11 @@ def test_rules_can_be_objects() -> None:
         ([{"threshold": 0.6, "name": "a" * 101}], "String should have at most 100 characters"),
     ],
 )
-def test_an_invalid_rule_is_reported_with_the_fix(rules: Any, said: str) -> None:
+def test_an_invalid_rule_is_reported_with_the_fix(rules: Any, message: str) -> None:
     """The message names the rule and the field."""
     with pytest.raises(SettingsError) as raised:
         load_settings(rules=rules)
-    assert said in str(raised.value)
+    assert message in str(raised.value)
 
 
 @pytest.mark.parametrize(

@@ -55,7 +55,7 @@ def test_service_variables_of_kubernetes_are_ignored(
     load_settings()
 
 
-def test_variables_hold_lists_and_json(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_variables_contain_lists_and_json(monkeypatch: pytest.MonkeyPatch) -> None:
     """Lists of names are separated by commas; rules and channels are JSON."""
     monkeypatch.setenv("GERMANE_CHANNELS", '{"oncall": {"type": "slack", "url": "env:SLACK_URL"}}')
     monkeypatch.setenv("GERMANE_SCORERS", "answer_relevancy, question_answer_similarity")
@@ -141,17 +141,17 @@ def test_a_key_that_no_header_can_carry_is_rejected_at_startup(key: str) -> None
 
 
 @pytest.mark.parametrize(
-    ("secret", "said"),
+    ("secret", "message"),
     [
         ("env:NOWHERE", "variable NOWHERE is not set"),
         ("file:/nowhere", "file /nowhere does not"),
         ("file:secret", "file secret cannot be read"),
     ],
 )
-def test_a_missing_secret_is_reported_by_its_reference(bare: Path, secret: str, said: str) -> None:
+def test_a_missing_secret_is_reported_by_its_reference(bare: Path, secret: str, message: str) -> None:
     """The reference itself is not secret."""
     (bare / "secret").write_bytes(b"\xff\xfe")
-    with pytest.raises(SettingsError, match=said):
+    with pytest.raises(SettingsError, match=message):
         load_settings(api_key=secret)
 
 

@@ -61,13 +61,13 @@ def an_exchange(minutes: float = 0, **given: Any) -> Exchange:
 
 @pytest.fixture
 def make() -> Callable[..., Exchange]:
-    """Creates exchanges: minutes after eleven, and any field."""
+    """A function that creates exchanges, given minutes after eleven and any field."""
     return an_exchange
 
 
 @pytest.fixture
 def sampled(store: TrackingStore) -> Callable[..., list[Exchange]]:
-    """Writes exchanges and assigns all of them to scorers."""
+    """A function that writes exchanges and assigns all of them to scorers."""
 
     def write(*exchanges: Exchange, probability: float = 1.0, scorers: dict[str, str] | None = None) -> list[Exchange]:
         store.exchanges.add(exchanges)
@@ -80,7 +80,7 @@ def sampled(store: TrackingStore) -> Callable[..., list[Exchange]]:
 
 @pytest.fixture
 def write_to() -> Iterator[Callable[..., ExchangeWriter]]:
-    """Creates writers that are stopped after the test, even if it fails."""
+    """A function that creates writers, which are stopped after the test even if it fails."""
     with ExitStack() as stack:
 
         def write_to(store: TrackingStore, **given: Any) -> ExchangeWriter:
@@ -111,7 +111,7 @@ class PostgresProxy:
         self._run(self._accept, listener)
 
     def disconnect(self) -> None:
-        """Break every connection and accept no more."""
+        """Break every connection and accept no new ones."""
         self._path.unlink()
         self._shut(self._sockets[:1])
         self._threads[0].join()  # no connection is accepted after this

@@ -96,9 +96,9 @@ def test_unstorable_characters_are_replaced(leader_store: TrackingStore) -> None
             holder=WATCHER_LEASE, changes=[opening_change(alert)], notifications=[make_notification(alert)]
         )
     )
-    (found,) = leader_store.alerts.list_open()
-    assert found.key == alert.key
-    assert found.message.startswith("docs\ufffd<b>\ufffd 'quoted'")
+    (listed,) = leader_store.alerts.list_open()
+    assert listed.key == alert.key
+    assert listed.message.startswith("docs\ufffd<b>\ufffd 'quoted'")
 
 
 def test_open_alerts_are_listed_through_a_partial_index(leader_store: TrackingStore) -> None:
@@ -195,7 +195,7 @@ def test_manual_change_based_on_a_stale_alert_is_rejected(leader_store: Tracking
 
 
 class OvertakenProgress:
-    """Detector progress that another process has already moved past."""
+    """Detector progress that another process has already advanced."""
 
     def write(self, connection: Connection, now: object) -> bool:
         return False
@@ -249,8 +249,8 @@ def test_silence_is_listed_until_it_ends(store: TrackingStore) -> None:
     """A silence with any comment is listed while active and can be ended once."""
     silence = make_silence(route="docs*")
     store.alerts.add_silence(silence)
-    (found,) = store.alerts.list_silences()
-    assert (found.id, found.matchers, found.ends_at) == ("s", silence.matchers, silence.ends_at)
+    (listed,) = store.alerts.list_silences()
+    assert (listed.id, listed.matchers, listed.ends_at) == ("s", silence.matchers, silence.ends_at)
     assert store.alerts.end_silence("s")
     assert not store.alerts.end_silence("s")
     assert store.alerts.list_silences() == []

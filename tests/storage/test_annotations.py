@@ -26,13 +26,13 @@ NOON = datetime.fromisoformat("2026-03-01T12:00:00Z")
 
 
 def a_label(exchange_id: str, score: float = 1.0, minutes: float = 0, **given: Any) -> Feedback:
-    """Return a label of so many minutes after noon."""
+    """Return a label from the given number of minutes after noon."""
     created_at = NOON + timedelta(minutes=minutes)
     return Feedback(id=new_exchange_id(), exchange_id=exchange_id, score=score, created_at=created_at, **given)
 
 
 def a_record(exchange_id: str, value: float = 0.5, minutes: float = 0, **given: Any) -> RecordedScore:
-    """Return a score made elsewhere, recorded so many minutes after noon."""
+    """Return a score computed elsewhere, recorded the given number of minutes after noon."""
     recorded_at = NOON + timedelta(minutes=minutes)
     return RecordedScore(
         **{"name": "mine", "value": value, "exchange_id": exchange_id, "recorded_at": recorded_at, **given}
@@ -50,7 +50,7 @@ def writer(store: TrackingStore) -> Iterator[ExchangeWriter]:
 
 
 def until(condition: Callable[[], bool]) -> None:
-    """Wait for what another thread is about to do."""
+    """Wait for a change made by another thread."""
     waiting = threading.Event()
     for _ in range(12_000):
         if condition():
@@ -60,7 +60,7 @@ def until(condition: Callable[[], bool]) -> None:
 
 
 def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
-    """Return what was warned of."""
+    """Return the logged warnings."""
     return [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
 
 
@@ -73,10 +73,10 @@ def test_labels_are_listed_with_their_exchanges(store: TrackingStore, make: Make
     store.labels.add_feedback([early, late])
     store.labels.add_feedback([early])
 
-    found = store.labels.list_feedback()
+    listed = store.labels.list_feedback()
 
-    assert [(one.feedback.id, one.exchange.id) for one in found] == [(late.id, second.id), (early.id, first.id)]
-    assert found[1].feedback == replace(early, comment="wrong \ufffd shoe")
+    assert [(one.feedback.id, one.exchange.id) for one in listed] == [(late.id, second.id), (early.id, first.id)]
+    assert listed[1].feedback == replace(early, comment="wrong \ufffd shoe")
     assert [one.feedback.id for one in store.labels.list_feedback(route="search")] == [late.id]
     assert [one.feedback.id for one in store.labels.list_feedback(since=NOON, until=late.created_at)] == [early.id]
     assert [one.feedback.id for one in store.labels.list_feedback(limit=1)] == [late.id]
@@ -117,7 +117,7 @@ def test_a_recorded_score_counts_like_others(store: TrackingStore, make: Make) -
 
 
 def test_a_later_recorded_score_replaces_the_earlier(store: TrackingStore, make: Make) -> None:
-    """In one batch or later. It is counted once; an older one that arrives late changes nothing."""
+    """This applies within a batch and later. It is counted once; an older score that arrives late changes nothing."""
     exchange = make()
     store.exchanges.add([exchange])
 
@@ -135,7 +135,7 @@ def test_a_later_recorded_score_replaces_the_earlier(store: TrackingStore, make:
 
 
 def test_concurrently_recorded_scores_are_counted_once(store: TrackingStore, migrated_url: str, make: Make) -> None:
-    """One process counts it, and no process waits forever."""
+    """One process counts the score, and no process waits forever."""
     exchanges = [make() for _ in range(60)]
     store.exchanges.add(exchanges)
     stores = [TrackingStore(migrated_url) for _ in range(4)]
@@ -156,7 +156,7 @@ def test_concurrently_recorded_scores_are_counted_once(store: TrackingStore, mig
 
 
 def test_a_recorded_score_of_an_unknown_exchange_is_returned(store: TrackingStore, make: Make) -> None:
-    """The others are written."""
+    """The other scores are written."""
     exchange = make()
     store.exchanges.add([exchange])
     unknown = a_record("nowhere")
@@ -192,13 +192,13 @@ def test_a_recorded_score_waits_for_its_exchange(store: TrackingStore, writer: E
 def test_a_recorded_score_without_an_exchange_is_dropped(
     store: TrackingStore, caplog: pytest.LogCaptureFixture, write_to: WriteTo
 ) -> None:
-    """After its timeout, with one log line and a count. Ids cannot forge log lines."""
+    """It is dropped after its timeout, with one log line and a count. Ids cannot forge log lines."""
     writer = write_to(store, interval=0.01, score_timeout=0.05, score_delays=(0.01, 0.02))
     lost = [a_record(f"gone\n{number}") for number in range(3)]
-    writer._queue.extend(lost[:2])  # not put: the writer might take them before the third
+    writer._queue.extend(lost[:2])  # not put(): the writer might take them before the third
     writer.put(lost[2])
 
-    until(lambda: writer.lost == 3)  # counted after it was said
+    until(lambda: writer.lost == 3)  # counted after it was logged
 
     assert warnings(caplog) == [
         "lost 3 recorded scores, their exchange never arrived: 'gone\\n0', 'gone\\n1', 'gone\\n2'"
@@ -239,7 +239,7 @@ class BlockedExchanges(ExchangeStore):
 def test_stop_reports_scores_that_still_wait(
     store: TrackingStore, migrated_url: str, make: Make, caplog: pytest.LogCaptureFixture, write_to: WriteTo
 ) -> None:
-    """If the thread is still running; a later stop finds everything written."""
+    """This applies if the thread is still running; a later stop finds everything written."""
     holding = TrackingStore(migrated_url)
     holding.exchanges = blocked = BlockedExchanges(holding.context)
     writer = write_to(holding, score_timeout=LONG, score_delays=(LONG, LONG))
@@ -259,7 +259,7 @@ def test_stop_reports_scores_that_still_wait(
 def test_annotations_are_queued_while_the_database_is_unreachable(
     tmp_path: Path, make: Make, write_to: WriteTo
 ) -> None:
-    """Like exchanges."""
+    """They are queued like exchanges."""
     store = TrackingStore(f"sqlite:///{tmp_path / 'later' / 'germane.db'}")
     writer = write_to(store, interval=0.01, backoff=(0.01, 0.02))
     exchange = make()
@@ -289,12 +289,12 @@ def test_a_full_queue_drops_annotations(tmp_path: Path, caplog: pytest.LogCaptur
     assert any(re.search(r"^[23] labels not written to ", warning) for warning in warnings(caplog))
 
 
-def test_a_refused_annotation_does_not_block_the_others(
+def test_a_rejected_annotation_does_not_block_the_others(
     store: TrackingStore, writer: ExchangeWriter, make: Make, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The others of its batch are written."""
+    """The other annotations of its batch are written."""
     exchange = make()
-    bad = replace(a_label(exchange.id), created_at=datetime(2026, 3, 1))  # noqa: DTZ001 - a moment nobody can place
+    bad = replace(a_label(exchange.id), created_at=datetime(2026, 3, 1))  # noqa: DTZ001 - a naive datetime is under test
     for item in (exchange, bad, a_label(exchange.id)):
         writer.put(item)
 
@@ -314,7 +314,7 @@ def test_a_refused_annotation_does_not_block_the_others(
 def test_a_forked_child_does_not_write_annotations_of_its_parent(sqlite_store: TrackingStore) -> None:
     """The parent writes them."""
     writer = ExchangeWriter(sqlite_store, interval=60)
-    writer._queue.append(a_label("x"))  # not put: that would start a thread, which a fork does not copy
+    writer._queue.append(a_label("x"))  # not put(): that would start a thread, which a fork does not copy
     writer._score_buffer.add([a_record("y")], 0.0)
 
     writer.after_fork_in_child()
@@ -323,7 +323,7 @@ def test_a_forked_child_does_not_write_annotations_of_its_parent(sqlite_store: T
 
 
 def test_retry_delays_double_until_the_timeout() -> None:
-    """With a timeout of 10 seconds: attempts after 1, 3, 7 and 10. Written and expired scores are removed."""
+    """A timeout of 10 seconds allows attempts after 1, 3, 7 and 10 seconds. Written and expired scores are removed."""
     buffer = ScoreRetryBuffer(timeout=10.0, delays=(1.0, 4.0), capacity=2)
     one, two, three = (a_record(name) for name in ("one", "two", "three"))
     assert buffer.add([one, two, three], 0.0) == [three]

@@ -25,8 +25,8 @@ def at(hour: int, minute: int = 0) -> datetime:
 
 
 @pytest.mark.parametrize(("hour", "calls"), [(0, 10), (1, 20), (3, 40), (4, 50), (5, 50), (23, 50)])
-def test_later_hours_may_use_what_an_hour_has_left(hour: int, calls: int) -> None:
-    """Up to the share of all hours so far, and never more than the limit of the day."""
+def test_later_hours_may_use_the_unused_budget_of_an_hour(hour: int, calls: int) -> None:
+    """Usage is limited to the share of all hours so far, and never exceeds the limit of the day."""
     assert budget_limits_at(CARRYING, at(hour, 59)).requests == calls
     assert (budget_limits_at(CARRYING, at(hour)).tokens, budget_limits_at(CARRYING, at(hour)).usd) == (
         math.inf,
@@ -35,14 +35,14 @@ def test_later_hours_may_use_what_an_hour_has_left(hour: int, calls: int) -> Non
 
 
 def test_hours_and_days_are_in_utc() -> None:
-    """In whatever time zone the time is given."""
+    """The time may be in any time zone."""
     berlin = datetime.fromisoformat("2026-03-02T00:30:00+01:00")
     assert budget_limits_at(CARRYING, berlin).requests == 50
     assert budget_limits_at(Budget(tokens_per_hour=7, usd_per_hour=0.5), berlin).usd == pytest.approx(12, abs=1e-9)
 
 
 def test_the_next_affordable_time_is_the_first_hour_with_budget() -> None:
-    """In this hour, in a later one, or on the next day."""
+    """It may be in this hour, in a later one, or on the next day."""
     assert next_affordable_at(CARRYING, RequestUsage(39), CALL, at(3, 20)) == at(3, 20)
     assert next_affordable_at(CARRYING, RequestUsage(40), CALL, at(3, 20)) == at(4)
     assert next_affordable_at(CARRYING, RequestUsage(50), CALL, at(4)) == at(0) + timedelta(days=1)
@@ -65,7 +65,7 @@ def test_requests_are_granted_until_the_hour_is_used_up(store: TrackingStore, cl
 
 
 def test_a_new_day_starts_with_its_full_budget(store: TrackingStore, clock: Any) -> None:
-    """A reservation before midnight is corrected on the day that it was made."""
+    """A reservation before midnight is corrected on the day on which it was made."""
     clock.now = at(23, 59)
     budget = Budget(tokens_per_day=100)
     before = store.quota.reserve_budget(budget, [RequestUsage(1, 90)])
@@ -83,12 +83,12 @@ def test_a_new_day_starts_with_its_full_budget(store: TrackingStore, clock: Any)
 
 
 def test_a_day_without_usage_is_zero(store: TrackingStore) -> None:
-    """It has no row."""
+    """A day without usage has no row."""
     assert (store.quota.load_usage(), store.quota.load_usage_by_day(7)) == (BudgetDay(day=DAY), [])
 
 
 def test_a_rejected_request_reserves_nothing(store: TrackingStore) -> None:
-    """A smaller one behind it may be granted."""
+    """A smaller request after it may be granted."""
     budget = Budget(tokens_per_day=100, usd_per_day=1.0)
     grant = store.quota.reserve_budget(
         budget, [RequestUsage(1, 60, 0.3), RequestUsage(1, 60, 0.3), RequestUsage(1, 10, 0.8), CALL]
@@ -131,7 +131,7 @@ def test_concurrent_reservations_use_exactly_the_budget(store: TrackingStore) ->
 
 
 class Turning:
-    """A clock that goes on from one example to the next, so that each begins with a day of its own."""
+    """A clock that continues from one example to the next, so that each begins on a separate day."""
 
     def __init__(self) -> None:
         self.now = at(0)
@@ -179,7 +179,7 @@ LIMITS = st.builds(
 def test_no_order_of_operations_exceeds_the_budget(
     turning: tuple[TrackingStore, Turning], budget: Budget, steps: list[tuple[str, Any]]
 ) -> None:
-    """Calls never; tokens and dollars by no more than what replies took above what was expected of them."""
+    """Requests never exceed it; tokens and dollars exceed it at most by the usage of replies beyond their estimates."""
     store, clock = turning
     clock.next_day()
     under_way: list[tuple[date, RequestUsage, RequestUsage]] = []

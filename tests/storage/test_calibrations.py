@@ -22,7 +22,7 @@ FIRST = Calibration(
 
 
 def test_the_newest_calibration_of_an_embedder_and_scorer_is_used(store: TrackingStore) -> None:
-    """Older ones stay in the table."""
+    """Older calibrations stay in the table."""
     assert store.labels.list_calibrations() == []
     later = replace(FIRST, floor=0.1, made_at=FIRST.made_at + timedelta(days=1))
     other = replace(FIRST, embedder="large")

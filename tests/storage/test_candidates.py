@@ -66,11 +66,11 @@ def test_candidate_is_pending_and_cannot_be_claimed(
     assert store.queue.claim_tasks("me", SCORERS, limit=9, lease=LEASE) == []
     assert store.sampling.count_in_progress() == 0
     assert [(coverage.seen, coverage.pending) for coverage in store.trends.coverage()] == [(3, 3), (3, 3)]
-    found = store.sampling.list_candidates(9)
-    assert [one.id for one in found] == [exchange.id for exchange in exchanges]
-    assert [(one.sampling_key, one.capture_probability, one.proxy) for one in found] == [(0.25, 0.5, None)] * 3
-    assert store.sampling.list_candidates(2) == found[:2]
-    assert store.sampling.list_candidates(2, after=found[1]) == found[2:]
+    listed = store.sampling.list_candidates(9)
+    assert [one.id for one in listed] == [exchange.id for exchange in exchanges]
+    assert [(one.sampling_key, one.capture_probability, one.proxy) for one in listed] == [(0.25, 0.5, None)] * 3
+    assert store.sampling.list_candidates(2) == listed[:2]
+    assert store.sampling.list_candidates(2, after=listed[1]) == listed[2:]
 
 
 def test_selected_candidates_become_ready_and_count_once(
@@ -171,7 +171,7 @@ def test_always_score_rules_count_against_the_budget(store: TrackingStore, make:
 def test_tasks_skipped_for_budget_are_refunded(
     store: TrackingStore, write_candidates: Callable[..., list[Exchange]]
 ) -> None:
-    """An exchange that was not judged for lack of budget is subtracted once, however many scorers it has."""
+    """An exchange that was not judged for lack of budget is subtracted once, regardless of its number of scorers."""
     exchanges = write_candidates(3)
     store.sampling.select_candidates(
         sampler_step(), [SelectedCandidate(exchange.id, 0.5, "uniform") for exchange in exchanges]
@@ -210,7 +210,7 @@ def test_decision_stores_proxy_and_its_probability(store: TrackingStore, make: M
 
 
 def test_traffic_is_counted_per_hour(store: TrackingStore, make: Make) -> None:
-    """All exchanges count, scored or not; hours without traffic are left out."""
+    """All exchanges count, scored or not; hours without traffic are omitted."""
     store.exchanges.add([make(0), make(59), make(150)])
     store.sampling.assign_tasks(
         [SamplingDecision(exchange.id, 1.0, "sampled") for exchange in store.sampling.list_undecided(9)],

@@ -23,40 +23,42 @@ Make = Callable[..., Exchange]
 
 
 @pytest.fixture
-def told() -> Counter[CommitEvent]:
+def events() -> Counter[CommitEvent]:
     return Counter()
 
 
 @pytest.fixture
-def telling(migrated_url: str, clock: Any, told: Counter[CommitEvent]) -> Iterator[TrackingStore]:
-    """A store that tells of its transactions."""
-    opened = TrackingStore(migrated_url, clock=clock, on_commit=told.update)
+def reporting_store(migrated_url: str, clock: Any, events: Counter[CommitEvent]) -> Iterator[TrackingStore]:
+    """A store that reports its committed transactions."""
+    opened = TrackingStore(migrated_url, clock=clock, on_commit=events.update)
     yield opened
     opened.close()
 
 
-def test_events_match_the_tally(telling: TrackingStore, make: Make, told: Counter[CommitEvent]) -> None:
+def test_events_match_the_tally(reporting_store: TrackingStore, make: Make, events: Counter[CommitEvent]) -> None:
     """Each stored or dropped exchange and each finished task is reported once."""
-    telling.exchanges.add([make(number, route=f"route-{number % 2}") for number in range(6)])
-    telling.exchanges.count_dropped({("shop", "route-0"): 3}, ["a", "b"], UnscoredReason.EXCHANGE_LIMIT)
-    exchanges = telling.sampling.list_undecided(9)
-    telling.sampling.assign_tasks([SamplingDecision(one.id, 1.0, "sampled") for one in exchanges[:4]], SCORERS)
-    telling.sampling.assign_tasks(
+    reporting_store.exchanges.add([make(number, route=f"route-{number % 2}") for number in range(6)])
+    reporting_store.exchanges.count_dropped({("shop", "route-0"): 3}, ["a", "b"], UnscoredReason.EXCHANGE_LIMIT)
+    exchanges = reporting_store.sampling.list_undecided(9)
+    reporting_store.sampling.assign_tasks([SamplingDecision(one.id, 1.0, "sampled") for one in exchanges[:4]], SCORERS)
+    reporting_store.sampling.assign_tasks(
         [SamplingDecision(one.id, 1.0, "not_sampled", NOT_DRAWN) for one in exchanges[4:]], SCORERS
     )
-    tasks = [task for claim in telling.queue.claim_tasks("me", SCORERS, limit=4, lease=LEASE) for task in claim.tasks]
+    tasks = [
+        task for claim in reporting_store.queue.claim_tasks("me", SCORERS, limit=4, lease=LEASE) for task in claim.tasks
+    ]
     ends: dict[str, Any] = {"a": {"value": 0.5}, "b": {"reason": UnscoredReason.UNPARSABLE}}
     scores = [Score(scorer=task.scorer, fingerprint=task.fingerprint, **ends[task.scorer]) for task in tasks]
-    telling.queue.complete_tasks("me", list(zip(tasks, scores, strict=True)))
+    reporting_store.queue.complete_tasks("me", list(zip(tasks, scores, strict=True)))
 
-    with telling._database.read() as connection:
+    with reporting_store._database.read() as connection:
         table = tables.tally.c
         query = select(table.route, table.scorer, table.outcome, table.reason, func.sum(table.count))
         query = query.where(table.outcome.in_(["scored", "skipped", "failed"]))
         rows = connection.execute(query.group_by(*list(query.selected_columns)[:4]))
         tally = {tuple(row[:4]): int(row[4]) for row in rows}
-    assert {key: count for key, count in told.items() if key[1]} == tally
-    assert {key: count for key, count in told.items() if not key[1]} == {
+    assert {key: count for key, count in events.items() if key[1]} == tally
+    assert {key: count for key, count in events.items() if not key[1]} == {
         ("route-0", "", "stored", ""): 3,
         ("route-1", "", "stored", ""): 3,
         ("route-0", "", "dropped", "exchange_limit"): 3,
@@ -70,27 +72,29 @@ def note_and_fail(store: TrackingStore) -> None:
 
 
 def test_a_rolled_back_transaction_reports_no_events(
-    telling: TrackingStore, make: Make, told: Counter[CommitEvent]
+    reporting_store: TrackingStore, make: Make, events: Counter[CommitEvent]
 ) -> None:
-    """Neither then nor with the next transaction on its connection."""
-    telling.exchanges.add([make()])
-    told.clear()
+    """They are not reported with the next transaction on its connection, either."""
+    reporting_store.exchanges.add([make()])
+    events.clear()
     with pytest.raises(ZeroDivisionError):
-        note_and_fail(telling)
+        note_and_fail(reporting_store)
 
-    telling.exchanges.declare_routes("shop", ["ask"])
-    assert not told
+    reporting_store.exchanges.declare_routes("shop", ["ask"])
+    assert not events
 
 
-def test_a_reopened_task_is_reported_again(telling: TrackingStore, make: Make, told: Counter[CommitEvent]) -> None:
-    """Event counts only grow: a skipped task that is scored later has ended twice."""
+def test_a_reopened_task_is_reported_again(
+    reporting_store: TrackingStore, make: Make, events: Counter[CommitEvent]
+) -> None:
+    """Event counts only grow: a skipped task that is scored later is counted as ended twice."""
     exchange = make()
-    telling.exchanges.add([exchange])
-    telling.sampling.assign_tasks([SamplingDecision(exchange.id, 0.1, "not_sampled", NOT_DRAWN)], SCORERS)
-    before = Counter(told)
+    reporting_store.exchanges.add([exchange])
+    reporting_store.sampling.assign_tasks([SamplingDecision(exchange.id, 0.1, "not_sampled", NOT_DRAWN)], SCORERS)
+    before = Counter(events)
 
-    assert telling.sampling.apply_feedback([], [exchange.id], SCORERS) == 2
-    assert told == before
+    assert reporting_store.sampling.apply_feedback([], [exchange.id], SCORERS) == 2
+    assert events == before
 
 
 def test_the_lag_is_the_age_of_the_oldest_waiting_exchange(store: TrackingStore, make: Make, clock: Any) -> None:
@@ -111,14 +115,14 @@ def test_the_lag_is_the_age_of_the_oldest_waiting_exchange(store: TrackingStore,
     assert store.queue.load_backlog(alive_within=LEASE).lag == timedelta(minutes=5)
     store.exchanges.add([undecided])
 
-    found = store.queue.load_backlog(alive_within=LEASE)
-    assert found.lag == timedelta(minutes=7)
-    assert found.outstanding.undecided == 1
-    assert [(one.scorer, one.ready) for one in found.outstanding.tasks] == [("a", 1)]
+    backlog = store.queue.load_backlog(alive_within=LEASE)
+    assert backlog.lag == timedelta(minutes=7)
+    assert backlog.outstanding.undecided == 1
+    assert [(one.scorer, one.ready) for one in backlog.outstanding.tasks] == [("a", 1)]
 
 
 def test_workers_with_a_recent_heartbeat_are_counted(store: TrackingStore, clock: Any) -> None:
-    """A worker that was silent for longer is not."""
+    """A worker without a heartbeat for longer is not counted."""
     named = {"host": "h", "pid": 1, "service": "shop", "version": "0", "scorers": {}, "concurrency": 1, "in_flight": 0}
     with store._database.write() as connection:
         for number, seconds in enumerate((0, 59, 61)):

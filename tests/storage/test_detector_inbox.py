@@ -49,11 +49,11 @@ def score_exchanges(
 def test_only_randomly_sampled_scores_reach_the_detector(
     store: TrackingStore, make: Make, sampling_reason: str
 ) -> None:
-    """Scores selected by suspicion, a rule or feedback would bias the detector and are left out."""
+    """Scores selected by suspicion, a rule or feedback would bias the detector and are excluded."""
     score_exchanges(store, [make(), make(1)], sampling_reason, 0.5, 0.75)
 
-    found = store.detectors.list_new_scores(9)
-    assert [one.value for one in found] == ([0.5, 0.75] if sampling_reason in RANDOM_SAMPLING_REASONS else [])
+    listed = store.detectors.list_new_scores(9)
+    assert [one.value for one in listed] == ([0.5, 0.75] if sampling_reason in RANDOM_SAMPLING_REASONS else [])
 
 
 def test_detector_score_has_all_fields(store: TrackingStore, make: Make, clock: Any) -> None:
@@ -61,9 +61,9 @@ def test_detector_score_has_all_fields(store: TrackingStore, make: Make, clock: 
     exchange = make(route="pay", attributes={"tenant": "acme"})
     score_exchanges(store, [exchange], "sampled", 0.5, label="noncommittal")
 
-    (found,) = store.detectors.list_new_scores(9, attributes=True)
-    assert found == DetectorScore(
-        id=found.id,
+    (listed,) = store.detectors.list_new_scores(9, attributes=True)
+    assert listed == DetectorScore(
+        id=listed.id,
         service="shop",
         route="pay",
         scorer="relevancy",
@@ -86,7 +86,7 @@ def test_scores_at_or_below_zero_count_as_zero(store: TrackingStore, make: Make,
 
 
 def test_failed_and_recorded_scores_do_not_reach_the_detector(store: TrackingStore, make: Make, clock: Any) -> None:
-    """Failed tasks have no score, and how recorded scores were sampled is unknown."""
+    """Failed tasks have no score, and the sampling of recorded scores is unknown."""
     exchange = make()
     store.exchanges.add([exchange])
     store.sampling.assign_tasks([SamplingDecision(exchange.id, 1.0, "sampled")], {"relevancy": "f1"})

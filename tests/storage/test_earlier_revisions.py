@@ -49,7 +49,7 @@ WITH_RESCORES = "0006"
 """From this revision on, the databases have job runs, and two answers that are being scored again."""
 SINCE_ALERTS = pytest.mark.parametrize("revision", [one for one in EARLIER if one >= WITH_ALERTS], indirect=True)
 
-# What revision 0007 and the code of its time have renamed, by the field that contains it.
+# Names changed by revision 0007 and the code of its time, by the field that contains them.
 _REASONS = {"not_drawn": "not_sampled", "capture_limit": "exchange_limit", "drawn": "sampled"}
 _RULES = {"floor": "mean_threshold"}
 RENAMED_FIELDS = {
@@ -97,7 +97,7 @@ RENAMED_VALUES: dict[str, dict[Any, Any]] = {
 
 
 def renamed(value: Any, container: str = "") -> Any:
-    """Return what an earlier revision read under the names of today; ``container`` is the field that holds it."""
+    """Return the data read by an earlier revision under today's names; ``container`` is the field that contains it."""
     if isinstance(value, dict):
         names = RENAMED_FIELDS.get(container, {})
         new = {names.get(name, name): each for name, each in value.items()}
@@ -157,14 +157,14 @@ def test_an_upgraded_database_reads_the_same(earlier: TrackingStore, revision: s
 
 
 def ordered(known: dict[str, Any]) -> dict[str, Any]:
-    """Return it with scores of equal value in a fixed order, which the store does not promise."""
+    """Return the data with scores of equal value in a fixed order, which the store does not guarantee."""
     assert [one["value"] for one in known["scores"]] == sorted(one["value"] for one in known["scores"])
     names = ("value", "exchange_id", "scorer", "fingerprint")
     return known | {"scores": sorted(known["scores"], key=lambda one: [one[name] for name in names])}
 
 
 def within(now: Any, then: Any) -> Any:
-    """Return the part of ``now`` that ``then`` has too: later revisions return more."""
+    """Return the part of ``now`` that ``then`` also contains: later revisions return more."""
     if isinstance(then, dict) and isinstance(now, dict):
         return {name: within(now[name], then[name]) for name in then if name in now}
     if isinstance(then, list) and isinstance(now, list) and len(now) == len(then):
@@ -309,7 +309,8 @@ def test_an_upgraded_database_can_be_pruned(earlier: TrackingStore, clock: Clock
 
 @SINCE_ALERTS
 def test_dirty_hours_are_rolled_up_after_an_upgrade(earlier: TrackingStore) -> None:
-    """Hours without rollups and one that changed since: trends are the same before and after."""
+    """This covers hours without rollups and an hour that has changed since its rollup. Trends are the same before and
+    after."""
     earlier.migrate()
     before = trends(earlier)
 
@@ -381,7 +382,7 @@ def test_alerts_continue_after_an_upgrade(earlier: TrackingStore) -> None:
 
 @SINCE_ALERTS
 def test_notifications_are_delivered_after_an_upgrade(earlier: TrackingStore, clock: Clock) -> None:
-    """New ones at once, failed ones at their retry time and in order, claimed ones after their lease ends, and
+    """New ones immediately, failed ones at their retry time and in order, claimed ones after their lease ends, and
     undelivered ones when they are requeued.
     """
     earlier.migrate()
@@ -408,8 +409,8 @@ def delivered(store: TrackingStore) -> list[str]:
 
 
 @pytest.mark.parametrize("revision", [one for one in EARLIER if one >= WITH_RESCORES], indirect=True)
-def test_a_rescored_answer_keeps_its_score_until_then(earlier: TrackingStore, clock: Clock) -> None:
-    """It has one score afterwards. Job runs are deleted with their worker."""
+def test_an_answer_keeps_its_score_until_it_is_rescored(earlier: TrackingStore, clock: Clock) -> None:
+    """Afterwards, it has one score. Job runs are deleted with their worker."""
     earlier.migrate()
     assert scored(earlier) == [0.25]
     done(earlier, clock)

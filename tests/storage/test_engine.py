@@ -31,7 +31,7 @@ SECRET = "s3cr3t"
         (f"postgresql://user:p@{SECRET}@localhost/x", "%40"),
     ],
 )
-def test_an_invalid_url_is_rejected_at_once(url: str, message: str) -> None:
+def test_an_invalid_url_is_rejected_immediately(url: str, message: str) -> None:
     """The error does not contain the URL, which may include a password."""
     with pytest.raises(SettingsError, match=message) as caught:
         TrackingStore(url)
@@ -40,13 +40,13 @@ def test_an_invalid_url_is_rejected_at_once(url: str, message: str) -> None:
 
 
 def test_postgresql_uses_psycopg_3() -> None:
-    """Independent of SQLAlchemy's default driver."""
+    """This does not depend on SQLAlchemy's default driver."""
     assert TrackingStore("postgresql://localhost/x")._database.engine.dialect.driver == "psycopg"
 
 
 @pytest.mark.parametrize("given", [f"user:{SECRET}@", "", "user@"])
 def test_passwords_are_never_shown(given: str, tmp_path: Path) -> None:
-    """Neither in repr, in errors nor in their causes, wherever the URL contains the password."""
+    """They appear neither in repr nor in errors and their causes, in any part of the URL."""
     store = TrackingStore(f"postgresql://{given}/x?host={tmp_path}&password={SECRET}")
 
     with pytest.raises(DatabaseUnreachable) as caught:
@@ -67,7 +67,7 @@ def test_a_stopped_server_raises_database_unreachable(tmp_path: Path) -> None:
 
 
 def test_a_missing_database_raises_database_unreachable(postgresql: Any) -> None:
-    """The message says to create it."""
+    """The message tells the user to create it."""
     store = TrackingStore(postgresql.url("missing"))
 
     with pytest.raises(DatabaseUnreachable, match="create it"):
@@ -125,7 +125,8 @@ def test_a_relative_path_is_resolved_once(tmp_path: Path, make: Make) -> None:
 
 def test_errors_do_not_quote_rows(store: TrackingStore, make: Make) -> None:
     """Errors and their causes do not contain user data."""
-    exchange = make(question="-".join(["my", "own", "question"]), status=None)  # not as it stands in a line of code
+    # The question is built at run time, because a traceback quotes lines of code.
+    exchange = make(question="-".join(["my", "own", "question"]), status=None)
     with pytest.raises(StorageError) as caught:
         store.exchanges.add([exchange])
 
@@ -133,7 +134,7 @@ def test_errors_do_not_quote_rows(store: TrackingStore, make: Make) -> None:
 
 
 @pytest.mark.parametrize("wrong", [{"trace_id": "\ud800"}, {"span_id": object()}])
-def test_values_that_the_driver_cannot_encode_are_refused(
+def test_values_that_the_driver_cannot_encode_are_rejected(
     store: TrackingStore, make: Make, wrong: dict[str, Any]
 ) -> None:
     """Every driver error becomes ContentRefused."""
@@ -168,7 +169,7 @@ def test_a_closed_store_can_be_used_again(sqlite_store: TrackingStore) -> None:
 
 
 def test_close_waits_for_running_transactions(store: TrackingStore) -> None:
-    """A connection in use by another thread is closed too, and not left to the garbage collector."""
+    """A connection in use by another thread is closed too, instead of being left to the garbage collector."""
     under_way = threading.Event()
     closed: list[Any] = []
 

@@ -23,7 +23,7 @@ SCORERS = {"faithfulness": "f2", "relevancy": "f1"}
 
 @pytest.fixture
 def erasing(migrated_url: str, clock: Any) -> Iterator[Callable[[], TrackingStore]]:
-    """Opens stores that erase what is scored."""
+    """A function that opens stores that erase scored text."""
     opened: list[TrackingStore] = []
 
     def open_one() -> TrackingStore:
@@ -37,11 +37,11 @@ def erasing(migrated_url: str, clock: Any) -> Iterator[Callable[[], TrackingStor
 
 @pytest.fixture
 def secret(make: Make) -> Callable[..., Exchange]:
-    """Makes exchanges that speak of one word everywhere."""
+    """A function that creates exchanges with one secret word in every text."""
 
     def full(minutes: float = 0, **given: Any) -> Exchange:
-        said = {"question": SECRET, "answer": SECRET, "error": SECRET}
-        return make(minutes, contexts=(Context(SECRET),), history=(Message("user", SECRET),), **said | given)
+        texts = {"question": SECRET, "answer": SECRET, "error": SECRET}
+        return make(minutes, contexts=(Context(SECRET),), history=(Message("user", SECRET),), **texts | given)
 
     return full
 
@@ -75,7 +75,8 @@ def places_of_secret(store: TrackingStore) -> list[str]:
 
 
 def test_text_is_erased_with_the_last_score(erasing: Callable[[], TrackingStore], secret: Make, clock: Any) -> None:
-    """Not before: the other scorer needs it. The returned score, for spans, still has its text."""
+    """It is not erased earlier, because the other scorer needs it. The returned score, for spans, still has its
+    text."""
     store = erasing()
     exchange = secret()
     drawn(store, exchange)
@@ -94,7 +95,7 @@ def test_text_is_erased_with_the_last_score(erasing: Callable[[], TrackingStore]
 
 
 def test_explanations_are_never_written(erasing: Callable[[], TrackingStore], secret: Make) -> None:
-    """Also while the exchange waits for another scorer."""
+    """This holds even while the exchange waits for another scorer."""
     store = erasing()
     drawn(store, secret())
     first, _ = results(store)
@@ -117,8 +118,8 @@ def test_text_is_erased_after_a_failure(erasing: Callable[[], TrackingStore], se
     assert places_of_secret(store) == []
 
 
-def test_text_of_skipped_exchanges_is_erased_at_once(erasing: Callable[[], TrackingStore], secret: Make) -> None:
-    """Unless another scorer still needs it."""
+def test_text_of_skipped_exchanges_is_erased_immediately(erasing: Callable[[], TrackingStore], secret: Make) -> None:
+    """It is kept if another scorer still needs it."""
     store = erasing()
     skipped, drawn_ = secret(0), secret(1)
     store.exchanges.add([skipped, drawn_])
@@ -133,7 +134,7 @@ def test_text_of_skipped_exchanges_is_erased_at_once(erasing: Callable[[], Track
 
 
 def test_text_of_skipped_candidates_is_erased(erasing: Callable[[], TrackingStore], secret: Make) -> None:
-    """Not while it is a candidate."""
+    """A candidate keeps its text until it is skipped."""
     store = erasing()
     exchange = secret()
     store.exchanges.add([exchange])
@@ -166,7 +167,7 @@ def test_feedback_does_not_change_sampling_weights(erasing: Callable[[], Trackin
 
 
 def test_one_of_two_concurrent_processes_erases_the_text(erasing: Callable[[], TrackingStore], secret: Make) -> None:
-    """The one that commits later sees that no task is left."""
+    """The process that commits later detects that no task remains."""
     first, second = erasing(), erasing()
     drawn(first, *(secret(place) for place in range(20)))
     done = [(first, "a", results(first, "a", relevancy="f1")), (second, "b", results(second, "b", faithfulness="f2"))]
@@ -202,7 +203,7 @@ def test_pruning_erases_text_scored_before_the_setting(
 
 
 def test_text_stays_without_the_setting(store: TrackingStore, secret: Make) -> None:
-    """Until the retention period ends."""
+    """It stays until the retention period ends."""
     drawn(store, secret())
     store.queue.complete_tasks("me", results(store))
 

@@ -33,13 +33,13 @@ class Time:
 
 @pytest.fixture
 def time() -> Time:
-    """Seconds of the capture limit."""
+    """A clock for the exchange limit."""
     return Time()
 
 
 @pytest.fixture
 def writer(store: TrackingStore, time: Time) -> Iterator[ExchangeWriter]:
-    """A writer with a limit, that is stopped afterwards."""
+    """A writer with a limit, which is stopped afterwards."""
     opened = ExchangeWriter(store, limit=LIMIT, interval=0.01, scorers=("a", "b"), clock=time)
     yield opened
     opened.stop(LONG)
@@ -50,7 +50,7 @@ def nanoseconds(moment: datetime) -> int:
 
 
 def offer(writer: ExchangeWriter, make: Make, minutes: float = 0, **fields: Any) -> Exchange | None:
-    """Do as the tracer does: ask, then put what is kept, with its probability."""
+    """Act as the tracer does: check the limit, then put kept exchanges with their probability."""
     exchange = make(minutes, **fields)
     draw = fields.get("sampling_key", sampling_key_for(exchange.trace_id))
     started = nanoseconds(exchange.started_at)
@@ -69,7 +69,7 @@ def messages(caplog: pytest.LogCaptureFixture) -> list[tuple[str, str]]:
 
 
 def test_without_a_limit_all_exchanges_are_kept(sqlite_store: TrackingStore, make: Make, write_to: WriteTo) -> None:
-    """Each with probability 1."""
+    """Each exchange has probability 1."""
     writer = write_to(sqlite_store)
     assert {writer.admit("shop", "ask", 0, 1.0) for _ in range(1_000)} == {1.0}
 
@@ -77,7 +77,8 @@ def test_without_a_limit_all_exchanges_are_kept(sqlite_store: TrackingStore, mak
 def test_exchanges_above_the_limit_are_counted_by_minute_and_route(
     store: TrackingStore, writer: ExchangeWriter, make: Make
 ) -> None:
-    """As skipped, per scorer. Kept ones are stored with their probability, which is at least their sampling key."""
+    """They count as skipped, per scorer. Kept ones are stored with their probability, which is at least their sampling
+    key."""
     offered = [(minute, route) for minute in (0, 1) for route in ("ask", "chat") for _ in range(200)]
     kept = [one for minute, route in offered if (one := offer(writer, make, minute, route=route))]
     assert writer.flush(LONG)
@@ -97,7 +98,7 @@ def test_exchanges_above_the_limit_are_counted_by_minute_and_route(
 
 
 def test_counts_are_written_without_a_flush(store: TrackingStore, writer: ExchangeWriter, make: Make) -> None:
-    """Also if no exchange is kept after them."""
+    """This holds even if no exchange is kept after them."""
     for _ in range(LIMIT):
         offer(writer, make)
     assert writer.flush(LONG)
@@ -115,7 +116,7 @@ def test_counts_are_written_without_a_flush(store: TrackingStore, writer: Exchan
 def test_the_start_and_end_of_thinning_are_logged(
     writer: ExchangeWriter, make: Make, time: Time, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Once each; traffic that fluctuates around the limit logs one start."""
+    """Each is logged once; traffic that fluctuates around the limit logs one start."""
     caplog.set_level(logging.INFO)
     for _ in range(3):
         for _ in range(400):
@@ -168,5 +169,5 @@ os._exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 
 
 def test_a_forked_child_has_its_own_limit() -> None:
-    """The parent counts what it has dropped."""
+    """The parent counts the exchanges that it has dropped."""
     assert subprocess.run([sys.executable, "-c", FORKED], timeout=LONG, check=False).returncode == 0

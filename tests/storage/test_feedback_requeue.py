@@ -58,7 +58,7 @@ def load_totals(store: TrackingStore) -> dict[str, Any]:
 def test_feedback_requeues_tasks_skipped_by_sampling_or_budget(
     store: TrackingStore, write_decided: Any, clock: Any, reason: UnscoredReason
 ) -> None:
-    """The tasks can be claimed at once, and the exchange gets a sampling probability of 1."""
+    """The tasks can be claimed immediately, and the exchange gets a sampling probability of 1."""
     exchange = write_decided(str(reason), dict.fromkeys(SCORERS, reason), capture_probability=0.4)
 
     assert store.sampling.apply_feedback([], [exchange.id], SCORERS) == 2
@@ -86,7 +86,7 @@ def test_feedback_takes_an_exchange_out_of_the_candidates(store: TrackingStore, 
 
 @pytest.mark.parametrize("rolled_up", [False, True])
 def test_feedback_reweights_an_existing_score(store: TrackingStore, write_decided: Any, rolled_up: bool) -> None:
-    """A labeled answer stands only for itself in means, from rows and from rollups."""
+    """A labeled answer has weight 1 in means, from rows and from rollups."""
     drawn, other = write_decided("sampled", {}), write_decided("sampled", {})
     claims = store.queue.claim_tasks("me", SCORERS, limit=5, lease=timedelta(seconds=60))
     value = {drawn.id: 0.0, other.id: 1.0}

@@ -39,12 +39,12 @@ def owners(store: TrackingStore, table: str) -> list[str]:
 
 
 def test_all_data_of_a_user_is_deleted(store: TrackingStore, make: Make, clock: Any) -> None:
-    """Exchanges, tasks, scores, and labels of and by the user. Counts and data of others stay."""
-    theirs, other, waiting = make(0, user="u1"), make(1, user="u2"), make(2, user="u1")
-    drawn(store, theirs, other)
+    """Exchanges, tasks, scores, and labels of and by the user are deleted. Counts and data of others stay."""
+    deleted, other, waiting = make(0, user="u1"), make(1, user="u2"), make(2, user="u1")
+    drawn(store, deleted, other)
     store.queue.complete_tasks("me", claimed(store))
     drawn(store, waiting)
-    labels = {"1": (theirs.id, "u2"), "2": (other.id, "u1"), "3": (other.id, "u2"), "4": ("nowhere", "u1")}
+    labels = {"1": (deleted.id, "u2"), "2": (other.id, "u1"), "3": (other.id, "u2"), "4": ("nowhere", "u1")}
     store.labels.add_feedback(
         [
             Feedback(id=name, exchange_id=of, user=by, score=1.0, created_at=clock.now)
@@ -81,7 +81,7 @@ def test_only_the_given_session_is_deleted(store: TrackingStore, make: Make) -> 
 def test_exchanges_with_an_attribute_value_are_deleted(
     store: TrackingStore, make: Make, value: Any, named: str | None
 ) -> None:
-    """For any type of value, and any characters in the name."""
+    """Values may have any type, and names any characters."""
     name = "ten.ant \"a\"['b'] $"
     others = [{name: "other"}, {"tenant": value}, {}, {name: f"{value} "}]
     kept = [make(place, attributes=attributes) for place, attributes in enumerate(others)]
@@ -104,7 +104,7 @@ def test_exchanges_being_scored_are_deleted(store: TrackingStore, make: Make) ->
 
 
 def test_more_rows_than_one_batch_are_deleted(store: TrackingStore, make: Make, clock: Any) -> None:
-    """Including many exchanges of the same time, and all labels of one user."""
+    """This includes many exchanges with the same time, and all labels of one user."""
     store.exchanges.add([make(number // 300, user="u1") for number in range(650)])
     labels = [
         Feedback(id=str(number), exchange_id="nowhere", user="u1", score=1.0, created_at=clock.now)
@@ -131,7 +131,7 @@ users = st.lists(st.sampled_from(["u1", "u2", "u3", None]), max_size=12)
 @settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(users, st.integers(0, 12))
 def test_data_of_other_users_is_unchanged(store: TrackingStore, make: Make, of: list[str | None], scored: int) -> None:
-    """For any mix of users; the counts are consistent."""
+    """This holds for any mix of users, and the counts are consistent."""
     exchanges = [make(number, user=user) for number, user in enumerate(of)]
     drawn(store, *exchanges)
     store.queue.complete_tasks("me", claimed(store)[:scored])

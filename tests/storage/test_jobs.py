@@ -16,7 +16,7 @@ ME = WorkerHeartbeat(id="a", host="h1", pid=7, service="shop", version="1")
 
 
 def beat(store: TrackingStore, *jobs: JobRuns, process: str = "a") -> None:
-    """Have a process tell of its jobs."""
+    """Write a heartbeat with the job runs of a process."""
     store.workers.heartbeat(replace(ME, id=process, jobs=jobs), [], lease=LEASE)
 
 
@@ -27,38 +27,38 @@ def runs(clock: Any, count: int) -> Sequence[JobRun]:
     return (*good, JobRun(started_at=moments[-1], seconds=1.5, problem="DatabaseUnreachable: away\0"))
 
 
-def test_job_runs_are_read_as_they_were_written(store: TrackingStore, clock: Any) -> None:
-    """To the millisecond, with a cleaned error and the time of the next run."""
-    told = runs(clock, 3)
-    beat(store, JobRuns(name="watch", every=2.0, runs=told), JobRuns(name="save", runs=told[:1]))
+def test_job_runs_round_trip_through_the_database(store: TrackingStore, clock: Any) -> None:
+    """Times are exact to the millisecond, the error is sanitized, and the time of the next run is kept."""
+    reported = runs(clock, 3)
+    beat(store, JobRuns(name="watch", every=2.0, runs=reported), JobRuns(name="save", runs=reported[:1]))
     save, watch = store.workers.list_job_runs()
 
     assert (watch.process, watch.name, watch.every) == ("a", "watch", 2.0)
-    assert watch.runs == (*told[:2], replace(told[2], problem="DatabaseUnreachable: away\ufffd"))
-    assert watch.next_at == told[2].started_at + timedelta(seconds=2)
-    assert (save.runs, save.next_at) == (told[:1], None)
+    assert watch.runs == (*reported[:2], replace(reported[2], problem="DatabaseUnreachable: away\ufffd"))
+    assert watch.next_at == reported[2].started_at + timedelta(seconds=2)
+    assert (save.runs, save.next_at) == (reported[:1], None)
 
 
 def test_at_most_fifty_runs_are_kept(store: TrackingStore, clock: Any) -> None:
-    """The latest ones."""
-    told = runs(clock, 120)
-    beat(store, JobRuns(name="watch", runs=told))
+    """The latest runs are kept."""
+    reported = runs(clock, 120)
+    beat(store, JobRuns(name="watch", runs=reported))
     [watch] = store.workers.list_job_runs()
 
-    assert [one.started_at for one in watch.runs] == [one.started_at for one in told[-50:]]
+    assert [one.started_at for one in watch.runs] == [one.started_at for one in reported[-50:]]
 
 
 def test_a_heartbeat_replaces_the_runs_of_its_jobs(store: TrackingStore, clock: Any) -> None:
-    """Jobs that did not run since stay."""
-    told = runs(clock, 4)
-    beat(store, JobRuns(name="watch", runs=told[:1]), JobRuns(name="save", runs=told[:1]))
-    beat(store, JobRuns(name="watch", runs=told[:2]))
+    """Jobs that have not run since then keep their runs."""
+    reported = runs(clock, 4)
+    beat(store, JobRuns(name="watch", runs=reported[:1]), JobRuns(name="save", runs=reported[:1]))
+    beat(store, JobRuns(name="watch", runs=reported[:2]))
 
     assert {one.name: len(one.runs) for one in store.workers.list_job_runs()} == {"watch": 2, "save": 1}
 
 
 def test_jobs_are_deleted_with_their_worker(store: TrackingStore, clock: Any) -> None:
-    """When it deregisters, or a day after its last heartbeat; those of others stay."""
+    """They are deleted when it deregisters, or a day after its last heartbeat; runs of other workers stay."""
     for process in ("a", "b", "c"):
         beat(store, JobRuns(name="watch", runs=runs(clock, 1)), process=process)
     store.workers.deregister_worker("a")

@@ -35,7 +35,7 @@ def empty(database_url: str) -> Any:
 
 
 def test_migrate_creates_the_tables(empty: TrackingStore) -> None:
-    """Calling it twice does no harm."""
+    """A second call changes nothing."""
     with pytest.raises(DatabaseNotMigrated, match="run 'germane db upgrade'"):
         empty.check()
 
@@ -101,7 +101,7 @@ def test_all_migrations_are_listed() -> None:
 
 
 def test_newer_tables_are_not_migrated(empty: TrackingStore) -> None:
-    """A process of the old version raises an error during a rolling upgrade, and changes nothing."""
+    """During a rolling upgrade, a process of the old version raises an error and changes nothing."""
     empty.migrate()
     _set_version(empty, "9999")
 
@@ -138,7 +138,7 @@ store.close()
 
 
 def test_processes_may_migrate_concurrently(database_url: str) -> None:
-    """One migrates, and the others wait for it."""
+    """One process migrates, and the others wait for it."""
     command = [sys.executable, "-c", MIGRATE, database_url]
     pipe = subprocess.PIPE
     workers = [subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True) for _ in range(3)]
@@ -203,7 +203,8 @@ def test_the_answers_view_has_one_row_per_exchange_and_scorer(
 def test_the_answers_view_uses_the_fingerprint_of_the_score(
     store: TrackingStore, make: Callable[..., Exchange]
 ) -> None:
-    """The judge may serve another model than the configured one: the row has the score and the score's fingerprint."""
+    """The judge may serve another model than the configured one: the row contains the score and the score's
+    fingerprint."""
     exchange = make()
     store.exchanges.add([exchange])
     for configured in ("f1", "f2"):

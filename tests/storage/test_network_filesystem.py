@@ -34,13 +34,13 @@ broken
         ("/srv/far/germane.db", "fuse.sshfs"),
     ],
 )
-def test_the_longest_mount_point_decides(path: str, kind: str) -> None:
-    """A common name prefix is no mount point, and of two mounts on one point the later counts."""
+def test_the_longest_mount_point_determines_the_file_system(path: str, kind: str) -> None:
+    """A common name prefix is not a mount point, and of two mounts on one point the later one counts."""
     assert filesystem_type(Path(path), TABLE) == kind
 
 
 def test_without_a_mount_table_no_file_is_rejected() -> None:
-    """Other operating systems have none."""
+    """Some operating systems have no mount table."""
     assert filesystem_type(Path("/srv/germane.db"), b"") is None
     reject_network_filesystem(Path("/srv/germane.db"), lambda: b"")
 
@@ -56,7 +56,7 @@ def test_sqlite_on_a_network_file_system_is_rejected(kind: str, tmp_path: Path) 
 
 
 def test_symbolic_links_are_resolved(tmp_path: Path) -> None:
-    """A local link to a remote file is rejected too."""
+    """A local link to a remote file is rejected, too."""
     (tmp_path / "far").mkdir()
     (tmp_path / "near").symlink_to(tmp_path / "far")
     table = f"22 1 8:1 / / rw - ext4 /dev/sda1 rw\n23 22 0:1 / {tmp_path}/far rw - nfs far:/x rw\n".encode()
@@ -66,7 +66,7 @@ def test_symbolic_links_are_resolved(tmp_path: Path) -> None:
 
 
 def test_memory_and_servers_are_never_rejected() -> None:
-    """They do not depend on mounts."""
+    """Neither depends on mounts."""
     table = b"22 1 8:1 / / rw - nfs4 far:/ rw\n"
     for url in ("sqlite://", "postgresql://localhost/germane"):
         Database(url, mounts=lambda: table)

@@ -134,7 +134,7 @@ def test_permanent_failures_and_expired_retries_are_undelivered(store: TrackingS
 
 
 def test_notifications_of_one_alert_are_delivered_in_order(store: TrackingStore, clock: Clock) -> None:
-    """A later notification waits for an earlier one of the same alert; other alerts are not held up."""
+    """A later notification waits for an earlier one of the same alert; other alerts are not delayed."""
     resolved = make_alert(state="resolved", resolved_at=NOON)
     enqueue(store, make_notification("n1"), make_notification("n2", resolved, after=1, type="resolved"))
     enqueue(store, make_notification("n3", make_alert("faq"), after=2))
@@ -154,7 +154,7 @@ def test_notifications_of_one_alert_are_delivered_in_order(store: TrackingStore,
         store.notifications.record_attempt(claimed.id, "me", SENT)
 
 
-def test_released_notification_is_due_at_once(store: TrackingStore) -> None:
+def test_released_notification_is_due_immediately(store: TrackingStore) -> None:
     """A stopping process does not hold notifications until its lease expires."""
     enqueue(store, make_notification("n1"), make_notification("n2", make_alert("faq")))
     store.notifications.claim("oncall", "me", lease=LEASE)
@@ -220,7 +220,7 @@ def test_concurrent_processes_claim_each_notification_once(store: TrackingStore)
 
 
 def test_channel_queue_reports_waiting_and_recently_undelivered(store: TrackingStore, clock: Clock) -> None:
-    """Per channel: counts, waiting time and the last errors. Old failures drop out."""
+    """Per channel: counts, waiting time and the last errors. Old failures are omitted."""
     enqueue(store, make_notification("n1"), make_notification("n2", make_alert("faq"), after=60))
     enqueue(store, make_notification("n3", channel="mail"))
     store.notifications.claim("oncall", "me", lease=LEASE)

@@ -46,7 +46,7 @@ BARE = {
 
 @pytest.fixture
 def old(make: Make, clock: Any) -> Callable[..., Exchange]:
-    """Create exchanges of a number of days ago, full of text."""
+    """Create exchanges of the given age in days, with text in every field."""
 
     def aged(days: float, **given: Any) -> Exchange:
         full: dict[str, Any] = {
@@ -138,7 +138,7 @@ def test_quotes_of_erased_text_are_erased(store: TrackingStore, old: Make, clock
 
 
 def test_old_comments_are_erased_without_their_exchange(store: TrackingStore, old: Make, clock: Any) -> None:
-    """If the exchange never arrived, or its text was erased before the comment was given."""
+    """This applies if the exchange never arrived, or its text was erased before the comment was given."""
     old_one = Feedback(id="1", exchange_id="nowhere", score=1.0, comment="By card.", created_at=clock.now - 31 * DAY)
     store.labels.add_feedback([old_one, replace(old_one, id="2", created_at=clock.now)])
 
@@ -147,7 +147,7 @@ def test_old_comments_are_erased_without_their_exchange(store: TrackingStore, ol
 
 
 def test_a_score_recorded_after_erasure_has_no_explanation(store: TrackingStore, old: Make, clock: Any) -> None:
-    """It would quote the erased text."""
+    """An explanation would quote the erased text."""
     exchange = old(31)
     scored(store, exchange)
     store.retention.prune(texts_before=clock.now - 30 * DAY)
@@ -164,7 +164,7 @@ def test_a_score_recorded_after_erasure_has_no_explanation(store: TrackingStore,
 def test_old_exchanges_are_deleted_with_their_tasks_scores_and_labels(
     store: TrackingStore, old: Make, clock: Any
 ) -> None:
-    """Their counts stay until they are that old themselves."""
+    """Counts stay until they reach the same age."""
     exchange, young = old(399.9), old(1)
     scored(store, exchange, young)
     label = Feedback(id="1", exchange_id=exchange.id, score=1.0, created_at=clock.now)
@@ -219,7 +219,7 @@ def test_pending_tasks_expire_and_running_tasks_stay(store: TrackingStore, old: 
 
 
 def test_pruning_continues_in_batches(store: TrackingStore, old: Make, clock: Any) -> None:
-    """It passes exchanges that are left for the next time, and stops when asked to."""
+    """It continues past exchanges that are left for the next run, and stops on request."""
     store.exchanges.add([old(31 + place / 1000) for place in range(450)])
     asked: list[bool] = []
 
@@ -245,7 +245,7 @@ def test_a_dry_run_reports_and_changes_nothing(store: TrackingStore, old: Make, 
 
     assert store.answers.counts().captured == 5
     assert foreseen == PruneResult(texts=2, exchanges=2, scores=1, expired=2, feedback=1, counts=5)
-    assert store.retention.prune(**times) == replace(foreseen, counts=6)  # one more for what expired
+    assert store.retention.prune(**times) == replace(foreseen, counts=6)  # one more for the expired task
 
 
 def test_counts_are_deleted_by_whole_minutes(store: TrackingStore, old: Make, clock: Any) -> None:
@@ -286,7 +286,7 @@ def test_pruning_by_size_erases_the_oldest_text_first(store: TrackingStore, old:
 
 
 def test_space_of_erased_text_is_reused(store: TrackingStore, old: Make, clock: Any) -> None:
-    """Also with short rows of which a page holds a few, without a vacuum."""
+    """This works without a vacuum, even with short rows that share a page."""
     store.exchanges.add([old(31, question=os.urandom(500).hex()) for _ in range(400)])
     full = store.retention.measure_size(1)
 
@@ -297,7 +297,7 @@ def test_space_of_erased_text_is_reused(store: TrackingStore, old: Make, clock: 
 
 
 def test_stopped_workers_are_deleted(store: TrackingStore, clock: Any) -> None:
-    """A day after their last heartbeat."""
+    """They are deleted a day after their last heartbeat."""
     with store._database.write() as connection:
         for name, hours in (("gone", 25), ("alive", 1)):
             seen = clock.now - timedelta(hours=hours)
@@ -317,7 +317,7 @@ def test_stopped_workers_are_deleted(store: TrackingStore, clock: Any) -> None:
 
 
 def test_vacuum_frees_space(store: TrackingStore, old: Make, clock: Any) -> None:
-    """SQLite's file shrinks; on PostgreSQL the command runs, and the rows are there."""
+    """SQLite's file shrinks; on PostgreSQL the command runs, and the rows are unchanged."""
     kept = old(1)
     store.exchanges.add([kept, *(old(9, answer="x" * 50_000) for _ in range(50))])
     store.retention.prune(before=clock.now - 5 * DAY)
@@ -340,7 +340,7 @@ def test_pruning_keeps_counts_consistent_and_young_rows_unchanged(
     store: TrackingStore, make: Make, clock: Any, given_: list[tuple[float, str]], texts: float, all_: float
 ) -> None:
     """For any ages and states: seen = scored + skipped + failed + pending, before and after."""
-    clock.advance(days=1000)  # beyond what earlier examples left
+    clock.advance(days=1000)  # after all times used by earlier examples
     given_ = sorted(given_, key=lambda one: STATES.index(one[1]))
     exchanges = [make(started_at=clock.now - age * DAY, service=str(clock.now)) for age, _ in given_]
     for exchange, (_, state) in zip(exchanges, given_, strict=True):
@@ -367,7 +367,7 @@ def test_pruning_keeps_counts_consistent_and_young_rows_unchanged(
 
 
 def bring(store: TrackingStore, exchange: Exchange, state: str) -> None:
-    """Bring one exchange into a state; a lease that has ended began long ago."""
+    """Bring one exchange into a state; an expired lease began long ago."""
     store.exchanges.add([exchange])
     if state == "unsampled":
         return
@@ -397,7 +397,7 @@ def test_times_in_any_time_zone_are_accepted(store: TrackingStore, old: Make) ->
 
 @pytest.mark.parametrize("before", [datetime(2999, 1, 1, tzinfo=UTC), NOON.astimezone(timezone(timedelta(hours=14)))])
 def test_todays_budget_usage_is_never_deleted(store: TrackingStore, before: datetime) -> None:
-    """For any time in any time zone. Otherwise a budget could be used twice."""
+    """This holds for any time in any time zone. Otherwise a budget could be used twice."""
     days = [NOON - DAY, NOON]
     with store._database.write() as connection:
         rows = [{"day": f"{day:%Y-%m-%d}", "requests": 7, "tokens": 0, "usd": 0, "selected": 1} for day in days]
@@ -409,13 +409,14 @@ def test_todays_budget_usage_is_never_deleted(store: TrackingStore, before: date
 
 
 def test_a_time_without_a_time_zone_is_rejected(store: TrackingStore) -> None:
-    """It is ambiguous."""
+    """A time without a time zone is ambiguous."""
     with pytest.raises(UsageError, match="has no time zone"):
-        store.retention.prune(before=datetime(2026, 1, 1))  # noqa: DTZ001 - that is the point
+        store.retention.prune(before=datetime(2026, 1, 1))  # noqa: DTZ001 - a naive datetime is under test
 
 
 def test_erased_text_is_not_left_in_files(tmp_path: Path, old: Make, clock: Any) -> None:
-    """On SQLite after a vacuum: neither in a free page nor in the log, while others have the file open."""
+    """On SQLite, after a vacuum, neither free pages nor the write-ahead log contain it, even while others have the file
+    open."""
     url = f"sqlite:///{tmp_path / 'germane.db'}"
     with closing(TrackingStore(url, clock=clock)) as store, closing(TrackingStore(url)) as other:
         store.migrate()

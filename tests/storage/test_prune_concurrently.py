@@ -22,7 +22,7 @@ LEASE = timedelta(seconds=60)
 
 
 class Crew:
-    """Threads that each do one thing over and over, on a store of its own as another process has it."""
+    """Threads that each repeat one operation on a separate store, as separate processes would."""
 
     def __init__(self, url: str, make: Make, clock: Any) -> None:
         self.url, self.make, self.clock = url, make, clock
@@ -46,7 +46,7 @@ class Crew:
         try:
             for _ in range(ROUNDS):
                 job(store, chance)
-        except BaseException as problem:  # noqa: BLE001 - told by the test, which a thread cannot fail
+        except BaseException as problem:  # noqa: BLE001 - reported by the test, because a thread cannot fail it
             self.problems.append(problem)
         finally:
             store.close()
@@ -85,15 +85,15 @@ class Crew:
                 store.exchanges.record_scores(
                     [RecordedScore(exchange_id=of, name=name, value=0.5, recorded_at=self.clock.now)]
                 )
-                said = {"score": 0.0, "comment": "said", "created_at": self.clock.now}
-                store.labels.add_feedback([Feedback(id=name, exchange_id=of, user="u1", **said)])
+                fields = {"score": 0.0, "comment": "said", "created_at": self.clock.now}
+                store.labels.add_feedback([Feedback(id=name, exchange_id=of, user="u1", **fields)])
 
     def prune(self, store: TrackingStore, _: random.Random) -> None:
         now = self.clock.now
         store.retention.prune(texts_before=now - timedelta(days=30), before=now - timedelta(days=400))
 
     def bring(self, store: TrackingStore, _: random.Random) -> None:
-        """Import what was exported a moment ago, some of which has gone since."""
+        """Import a recent export, part of which has been deleted since."""
         store.transfer.restore_records(self.exported)
         self.exported = store.transfer.load_records(ExportSelection(), limit=40)
 
@@ -102,7 +102,7 @@ class Crew:
 
 
 def test_concurrent_pruning_leaves_no_orphans(migrated_url: str, make: Make, clock: Any) -> None:
-    """No score or task without its exchange, no text of erased exchanges, and consistent counts."""
+    """There is no score or task without its exchange, no text of erased exchanges, and counts are consistent."""
     crew = Crew(migrated_url, make, clock)
     crew.run(
         crew.capture, crew.decide, crew.score, crew.score, crew.tell, crew.prune, crew.forget, crew.prune, crew.bring

@@ -91,7 +91,7 @@ def test_claim_cost_is_independent_of_the_backlog(sqlite_store: TrackingStore, m
 
 
 def count_sqlite_steps(store: TrackingStore, work: Callable[[], list[Any]]) -> int:
-    """Return how many hundreds of virtual machine steps SQLite needs for work that returns rows."""
+    """Return the hundreds of virtual machine steps that SQLite needs for work that returns rows."""
     ticks = []
     with store._database.read() as connection:
         driver: Any = connection.connection.driver_connection

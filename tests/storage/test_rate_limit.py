@@ -27,7 +27,7 @@ class Time:
 
 
 def stream(thinner: TrafficThinner, time: Time, rate: float, seconds: float) -> list[float]:
-    """Let exchanges come at an even rate a minute; return their probabilities."""
+    """Simulate exchanges at an even rate per minute; return their probabilities."""
     found = []
     for _ in range(round(rate * seconds / 60)):
         time.now += 60 / rate
@@ -36,7 +36,7 @@ def stream(thinner: TrafficThinner, time: Time, rate: float, seconds: float) -> 
 
 
 def test_traffic_below_the_limit_is_kept() -> None:
-    """With probability 1, for any length of time."""
+    """Exchanges are kept with probability 1, for any length of time."""
     time = Time()
     assert set(stream(TrafficThinner(LIMIT, clock=time), time, LIMIT * 0.99, 600)) == {1.0}
 
@@ -77,7 +77,7 @@ def test_thinning_ends_soon_after_the_traffic_falls() -> None:
 
 @pytest.mark.parametrize("limit", [1, 10, 100])
 def test_a_small_limit_is_enforced(limit: int) -> None:
-    """Except for a few exchanges in the first minute."""
+    """A few more exchanges are kept in the first minute."""
     time = Time()
     thinner = TrafficThinner(limit, clock=time)
 
@@ -90,7 +90,7 @@ def test_a_small_limit_is_enforced(limit: int) -> None:
     some.integers(1, 100_000),
 )
 def test_probabilities_are_above_0_and_at_most_1(bursts: list[tuple[float, int]], limit: int) -> None:
-    """An exchange with probability 0 could not be represented by the kept ones."""
+    """An exchange with probability 0 could not be represented by kept exchanges."""
     time = Time()
     thinner = TrafficThinner(limit, clock=time)
     for pause, count in bursts:
@@ -109,7 +109,8 @@ def test_probabilities_depend_on_arrival_times_only(pauses: list[float], limit: 
 
 
 def test_weighting_the_kept_exchanges_is_unbiased() -> None:
-    """Traffic that rises and falls by hundreds: the sum of 1/p is the count, and weighted means are those of all.
+    """Traffic that rises and falls by hundreds: the sum of 1/p is the count, and weighted means equal the means of all
+    exchanges.
 
     The mean of 60 streams lies within 4 standard errors of the truth, and the errors are small.
     """
@@ -133,7 +134,7 @@ def weighted_errors(chance: random.Random) -> tuple[float, float]:
     while time.now < 20:
         rate = 5_000 * (1.05 + math.sin(time.now)) / 60 * 20 ** (time.now % 7 > 5)
         time.now += chance.expovariate(rate)
-        value = 0.9 if rate < 150 else 0.6  # worse under load: thinner that ignored its weights would flatter
+        value = 0.9 if rate < 150 else 0.6  # worse under load, so that ignoring the weights would overestimate the mean
         probability = thinner.next_probability()
         came, total = came + 1, total + value
         if 1 - chance.random() <= probability:

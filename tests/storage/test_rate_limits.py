@@ -21,7 +21,7 @@ ONE = [(1.0,)]
 
 
 def test_two_per_second_admit_eleven_in_five_seconds(store: TrackingStore, clock: Any) -> None:
-    """Without a burst: one at once, then one every half second, however often slots are requested."""
+    """Without a burst, one starts immediately, then one every half second, no matter how often slots are requested."""
     admitted = 0
     for _ in range(501):
         admitted += len(store.quota.reserve_slots([TWO_A_SECOND], ONE, within=0.0))
@@ -31,13 +31,13 @@ def test_two_per_second_admit_eleven_in_five_seconds(store: TrackingStore, clock
 
 
 def test_slots_are_evenly_spaced(store: TrackingStore, other_store: TrackingStore) -> None:
-    """The next slot is half a second after the previous one, whoever reserves it."""
+    """The next slot is half a second after the previous one, regardless of the process that reserves it."""
     assert store.quota.reserve_slots([TWO_A_SECOND], ONE * 3) == pytest.approx([0.0, 0.5, 1.0], abs=1e-5)
     assert other_store.quota.reserve_slots([TWO_A_SECOND], ONE * 2) == pytest.approx([1.5, 2.0], abs=1e-5)
 
 
 def test_idle_time_allows_one_burst(store: TrackingStore, clock: Any) -> None:
-    """After an hour without requests, no more than the burst may start at once."""
+    """After an hour without requests, no more than the burst may start immediately."""
     limit = RateLimit("requests", 120, burst=3)
     store.quota.reserve_slots([limit], ONE)
     clock.advance(hours=1)
@@ -46,13 +46,13 @@ def test_idle_time_allows_one_burst(store: TrackingStore, clock: Any) -> None:
 
 
 def test_a_request_that_would_wait_too_long_gets_no_slot(store: TrackingStore) -> None:
-    """Nor do the requests after it: none overtakes it."""
+    """The requests after it get none, either: none overtakes it."""
     assert len(store.quota.reserve_slots([TWO_A_SECOND], ONE * 9, within=1.1)) == 3
     assert store.quota.reserve_slots([TWO_A_SECOND], ONE) == pytest.approx([1.5], abs=1e-5)
 
 
 def test_a_request_waits_for_all_limits(store: TrackingStore) -> None:
-    """It takes its slot of each limit at that time."""
+    """It reserves its slot of each limit at that time."""
     both = [TWO_A_SECOND, RateLimit("tokens", 60_000)]
     assert store.quota.reserve_slots(both, [(1, 2000), (1, 100), (1, 100)]) == pytest.approx([0.0, 2.0, 2.5], abs=1e-5)
 
@@ -113,7 +113,7 @@ def test_the_clock_of_the_server_is_used(postgresql: Any) -> None:
 
 
 def test_the_latest_wait_is_stored(store: TrackingStore, clock: Any) -> None:
-    """Including the wait before the reservation. Requests without a slot, and corrections, do not change it."""
+    """It includes the wait before the reservation. Requests without a slot, and corrections, do not change it."""
     assert store.quota.load_rate_limit_usage() == []
     store.quota.reserve_slots([TWO_A_SECOND], ONE)
     store.quota.reserve_slots([TWO_A_SECOND], ONE, waited=7.0)
@@ -130,7 +130,7 @@ def test_the_latest_wait_is_stored(store: TrackingStore, clock: Any) -> None:
     pauses=st.lists(st.floats(0, 3).map(lambda pause: round(pause, 3)), min_size=1, max_size=60),
 )
 def test_no_window_exceeds_the_limit(per_minute: float, burst: int, pauses: list[float]) -> None:
-    """In any window, at most rate times length plus the burst start."""
+    """In any window, the number of starts is at most rate times length plus the burst."""
     limit, now, arrivals, starts = RateLimit("requests", per_minute, burst), 0.0, [0.0], []
     for pause in pauses:
         now += pause
@@ -157,7 +157,7 @@ print(len(waits))
 
 
 def test_no_slot_is_given_twice(migrated_url: str) -> None:
-    """Processes that reserve concurrently, also for the first time, share one schedule."""
+    """Processes that reserve concurrently share one schedule, even at their first reservation."""
     pipe = subprocess.PIPE
     command = [sys.executable, "-c", RESERVE, migrated_url]
     workers = [subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True) for _ in range(3)]
@@ -172,7 +172,7 @@ def test_no_slot_is_given_twice(migrated_url: str) -> None:
     (wait,) = store.quota.reserve_slots([RateLimit("requests", 60_000)], ONE)
     took = (store.context.local_time() - before) / timedelta(seconds=1)
     store.close()
-    assert wait + took >= 0.3  # a place a millisecond
+    assert wait + took >= 0.3  # one slot per millisecond
 
 
 HOLD = """
@@ -185,7 +185,7 @@ while True:
 """
 
 
-def test_a_killed_process_blocks_nobody(migrated_url: str) -> None:
+def test_a_killed_process_blocks_no_other_process(migrated_url: str) -> None:
     """Its reservations count as used, and its locks are released."""
     with subprocess.Popen([sys.executable, "-c", HOLD, migrated_url], stdout=subprocess.PIPE, text=True) as holder:
         assert holder.stdout is not None

@@ -59,7 +59,7 @@ def write_scores(store: TrackingStore, make: Make) -> Scores:
 
 
 def test_mean_is_weighted_by_inverse_probability(store: TrackingStore, write_scores: Scores) -> None:
-    """With one in ten good answers and all bad ones scored, the mean is that of all answers."""
+    """With one in ten good answers and all bad ones scored, the mean equals the mean of all answers."""
     write_scores([0.9, 0.8, 0.2, 0.3], probabilities=[0.1, 0.1, 1.0, 1.0])
 
     [mean] = store.trends.means(scorer="relevancy", since=None)
@@ -114,7 +114,7 @@ def test_single_score_has_no_interval(store: TrackingStore, write_scores: Scores
 
 
 def test_means_do_not_mix_fingerprints(store: TrackingStore, write_scores: Scores) -> None:
-    """Each fingerprint has its own mean, and that of the latest answer is marked as newest."""
+    """Each fingerprint has its own mean, and the fingerprint of the latest answer is marked as newest."""
     write_scores([0.9, 0.9], start=0, fingerprint="old")
     write_scores([0.1, 0.1], start=10, fingerprint="new")
 
@@ -178,7 +178,7 @@ def test_worst_scores_are_sorted_lowest_first(store: TrackingStore, write_scores
 
 
 def test_summary_includes_coverage(store: TrackingStore, write_scores: Scores, make: Make) -> None:
-    """Coverage is of the same window, and the share of refusals is separate."""
+    """Coverage refers to the same window, and the share of refusals is separate."""
     write_scores([0.0, 0.0], label="noncommittal")
     write_scores([0.8, 0.9])
     store.exchanges.add([make()])

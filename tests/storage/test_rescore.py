@@ -129,7 +129,7 @@ def load_task_states(store: TrackingStore, exchange: Exchange) -> list[tuple[str
 
 
 def test_new_score_replaces_the_old_one(store: TrackingStore, scored_exchange: Exchange) -> None:
-    """The old score stays until then; there is one score per fingerprint, and its weight is kept."""
+    """Until then, the old score stays; there is one score per fingerprint, and its weight is kept."""
     requested = store.queue.rescore([(scored_exchange.id, "relevancy")], {"relevancy": "f1"})
 
     assert requested == RescoreResult(ready=1)
@@ -213,7 +213,7 @@ def test_unsampled_exchanges_are_not_rescored(store: TrackingStore, make: Make, 
 def test_rescore_makes_postponed_tasks_ready(
     store: TrackingStore, make: Make, sampled: Callable[..., list[Exchange]], clock: Any
 ) -> None:
-    """Running tasks are left alone."""
+    """Running tasks do not change."""
     (exchange,) = sampled(make(1))
     (claim,) = store.queue.claim_tasks("me", {"relevancy": "f1"}, limit=1, lease=LEASE)
     assert store.queue.rescore([(exchange.id, "relevancy")], {"relevancy": "f1"}) == RescoreResult(waiting=1)

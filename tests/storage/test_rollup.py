@@ -217,7 +217,7 @@ def test_breakdowns_do_not_change_while_an_hour_is_written(
     def change(_connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
         if statement.startswith("INSERT INTO rollup ") and others.ident is None:
             others.start()
-            others.join(0.5)  # it waits for this transaction
+            others.join(0.5)  # the change waits for this transaction
 
     event.listen(store._database.engine, "before_cursor_execute", change)
     store.rollups.update()

@@ -1,4 +1,4 @@
-"""Rollups checked against rows: trends are the same whatever part was rolled up."""
+"""Rollups checked against rows: trends are the same for any rolled-up part."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scoring flow (whether scores keep arriving) and means filtered by attributes."""
+"""Scoring flow (the arrival of scores), and means filtered by attributes."""
 
 from __future__ import annotations
 
@@ -89,8 +89,8 @@ def test_failing_tasks_are_counted_by_reason(store: TrackingStore) -> None:
     store.queue.postpone_tasks(
         "me", tasks, until=NOON + timedelta(hours=1), reason=UnscoredReason.JUDGE_TIMEOUT, error=""
     )
-    (found,) = store.alerts.list_failing()
-    assert (found.scorer, found.reason, found.tasks) == ("s", "judge_timeout", 3)
+    (listed,) = store.alerts.list_failing()
+    assert (listed.scorer, listed.reason, listed.tasks) == ("s", "judge_timeout", 3)
 
 
 @pytest.mark.parametrize(

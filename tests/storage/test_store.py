@@ -16,8 +16,8 @@ from germane.storage import TrackingStore
 Make = Callable[..., Exchange]
 
 
-def test_an_exchange_is_read_as_it_was_written(store: TrackingStore, make: Make) -> None:
-    """All fields."""
+def test_an_exchange_round_trips_through_the_database(store: TrackingStore, make: Make) -> None:
+    """Every field is stored and loaded unchanged."""
     exchange = make(
         question="Wie viel? 日本語 🎉",
         contexts=(Context("one", "doc-1", 0.25), Context("two")),
@@ -43,21 +43,21 @@ def test_adding_an_exchange_twice_changes_nothing(store: TrackingStore, make: Ma
 
 
 def test_an_empty_batch_is_allowed(store: TrackingStore) -> None:
-    """It is no error."""
+    """It is not an error."""
     store.exchanges.add([])
 
     assert store.answers.counts().captured == 0
 
 
 def test_times_are_returned_in_utc(store: TrackingStore, make: Make) -> None:
-    """Whatever their time zone was."""
+    """They may be written in any time zone."""
     local = datetime(2026, 3, 1, 14, 30, tzinfo=timezone(timedelta(hours=2)))
     store.exchanges.add([make(started_at=local)])
 
-    [found] = store.answers.list_exchanges()
+    [listed] = store.answers.list_exchanges()
 
-    assert found.started_at == datetime(2026, 3, 1, 12, 30, tzinfo=UTC)
-    assert found.started_at.tzinfo is UTC
+    assert listed.started_at == datetime(2026, 3, 1, 12, 30, tzinfo=UTC)
+    assert listed.started_at.tzinfo is UTC
 
 
 @pytest.mark.parametrize("text", ["a\0b", "a\ud800b", "\udfff", "\0\ud800"])
@@ -67,14 +67,14 @@ def test_unsupported_characters_are_replaced(store: TrackingStore, make: Make, t
 
     store.exchanges.add([make(question=text, contexts=(Context(text, text),), attributes={text: text}, user=text)])
 
-    [found] = store.answers.list_exchanges()
-    assert (found.question, found.user) == (cleaned, cleaned)
-    assert found.contexts == (Context(cleaned, cleaned),)
-    assert found.attributes == {cleaned: cleaned}
+    [listed] = store.answers.list_exchanges()
+    assert (listed.question, listed.user) == (cleaned, cleaned)
+    assert listed.contexts == (Context(cleaned, cleaned),)
+    assert listed.attributes == {cleaned: cleaned}
 
 
 def test_surrogate_pairs_are_joined(store: TrackingStore, make: Make) -> None:
-    """Some JSON parsers return the two halves."""
+    """Some JSON parsers return the two halves separately."""
     store.exchanges.add([make(answer="\ud83c\udf89 \0")])
 
     assert store.answers.list_exchanges()[0].answer == "🎉 \ufffd"
@@ -87,7 +87,7 @@ def test_nan_becomes_null(store: TrackingStore, make: Make) -> None:
     assert [context.score for context in store.answers.list_exchanges()[0].contexts] == [None, None]
 
 
-def test_an_escaped_u0000_is_left_alone(store: TrackingStore, make: Make) -> None:
+def test_an_escaped_u0000_is_not_changed(store: TrackingStore, make: Make) -> None:
     r"""The six characters \u0000 are text like any other."""
     store.exchanges.add([make(contexts=(Context(r"say \u0000 or \\u0000"),))])
 
@@ -98,7 +98,7 @@ def test_an_escaped_u0000_is_left_alone(store: TrackingStore, make: Make) -> Non
 def test_values_of_a_wrong_type_raise_content_refused(
     store: TrackingStore, make: Make, wrong: dict[str, object]
 ) -> None:
-    """Wherever they are detected."""
+    """The error is the same wherever they are detected."""
     with pytest.raises(StorageError):
         store.exchanges.add([make(**wrong)])
 
@@ -106,7 +106,7 @@ def test_values_of_a_wrong_type_raise_content_refused(
 
 
 def test_exchanges_are_listed_newest_first(store: TrackingStore, make: Make) -> None:
-    """Within a window and for a route."""
+    """A window and a route restrict the list."""
     store.exchanges.add([make(minute, route="ask" if minute % 2 else "search") for minute in range(6)])
     start = make().started_at
 

@@ -139,7 +139,7 @@ def test_scores_before_a_judge_change_are_still_compared(store: TrackingStore, c
 def test_service_comparison_is_weighted_by_earlier_traffic(
     store: TrackingStore, clock: Any, write_scores: Write
 ) -> None:
-    """A shift of traffic between routes is no drop. Rare routes count; routes without later scores do not."""
+    """A shift of traffic between routes is not a drop. Rare routes count; routes without later scores do not."""
     write_scores(-30, HIGH_SCORES * 3)
     write_scores(-30, LOW_SCORES, route="search")
     write_scores(-30, HIGH_SCORES[:10], route="rare")
@@ -164,7 +164,7 @@ def test_service_comparison_is_weighted_by_earlier_traffic(
 def test_service_is_compared_when_its_routes_are_too_small(
     store: TrackingStore, clock: Any, write_scores: Write
 ) -> None:
-    """Two routes with 12 scores each are too small alone and large enough together."""
+    """Two routes with 12 scores each are too small individually and large enough together."""
     for minutes in (-30, 10):
         for route in ("docs", "faq"):
             write_scores(minutes, HIGH_SCORES[:12], route=route)

@@ -39,7 +39,7 @@ operations = st.lists(
 
 
 class Run:
-    """Plays operations on one service's exchanges, and remembers what is not in the tables of tasks."""
+    """Runs operations on one service's exchanges, and records the counts that are not in the task tables."""
 
     def __init__(self, store: TrackingStore, make: Make, clock: Any) -> None:
         self.store, self.make, self.clock = store, make, clock
@@ -88,7 +88,7 @@ class Run:
         self.dropped.update({(route, scorer): count for scorer in SCORERS})
 
     def finish(self) -> None:
-        """Leave nothing open for the next run."""
+        """Finish all tasks before the next run."""
         self.store.sampling.assign_tasks(
             [SamplingDecision(one.id, 1.0, "uniform") for one in self.store.sampling.list_undecided(1000)], SCORERS
         )
@@ -138,7 +138,7 @@ def _truth(run: Run) -> dict[tuple[str, str], Counter[str]]:
 
 
 def test_counts_belong_to_the_minute_of_the_exchange(store: TrackingStore, make: Make, clock: Any) -> None:
-    """However late it is scored."""
+    """The time of scoring does not matter."""
     exchange = make(0)
     store.exchanges.add([exchange])
     store.sampling.assign_tasks([SamplingDecision(exchange.id, 1.0, "uniform")], {"a": "f1"})
@@ -151,7 +151,7 @@ def test_counts_belong_to_the_minute_of_the_exchange(store: TrackingStore, make:
 
 
 def test_each_process_counts_in_its_own_rows(migrated_url: str, make: Make, clock: Any) -> None:
-    """One process may finish what another one started; the sums are right."""
+    """One process may finish a task that another started; the sums are correct."""
     first, second = TrackingStore(migrated_url, clock=clock), TrackingStore(migrated_url, clock=clock)
     exchange = make(0)
     first.exchanges.add([exchange])
@@ -167,7 +167,7 @@ def test_each_process_counts_in_its_own_rows(migrated_url: str, make: Make, cloc
 
 
 def test_dropped_exchanges_count_as_seen_and_skipped(store: TrackingStore, make: Make) -> None:
-    """For each scorer, in the minute of the drop; without scorers under an empty name."""
+    """They count for each scorer, in the minute of the drop; without scorers, under an empty name."""
     at = make(0).started_at
     store.exchanges.count_dropped({("shop", "ask"): 3}, ["a", "b"], at=at)
     store.exchanges.count_dropped({("shop", "ask"): 2}, [], UnscoredReason.EXCHANGE_LIMIT)

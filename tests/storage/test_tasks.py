@@ -39,10 +39,10 @@ def test_claims_return_whole_exchanges_oldest_first(store: TrackingStore, sample
     """The limit counts exchanges; all ready tasks of an exchange are claimed together."""
     late, early, middle = sampled(make(2), make(0), make(1), scorers=TWO_SCORERS)
 
-    found = store.queue.claim_tasks("a", TWO_SCORERS, limit=2, lease=LEASE)
+    claims = store.queue.claim_tasks("a", TWO_SCORERS, limit=2, lease=LEASE)
 
-    assert [claim.exchange for claim in found] == [early, middle]
-    assert [[task.scorer for task in claim.tasks] for claim in found] == [["relevancy", "faithfulness"]] * 2
+    assert [claim.exchange for claim in claims] == [early, middle]
+    assert [[task.scorer for task in claim.tasks] for claim in claims] == [["relevancy", "faithfulness"]] * 2
     assert [claim.exchange for claim in store.queue.claim_tasks("b", TWO_SCORERS, limit=9, lease=LEASE)] == [late]
 
 
@@ -57,8 +57,8 @@ def test_claims_match_scorer_name_and_fingerprint(store: TrackingStore, sampled:
     assert [claim.exchange for claim in mine] == both
     assert [task.scorer for task in tasks_of(mine)] == ["relevancy"]
     assert store.queue.claim_tasks("a", {}, limit=9, lease=LEASE) == []
-    theirs = store.queue.claim_tasks("b", {"faithfulness": "f2"}, limit=9, lease=LEASE)
-    assert [claim.exchange for claim in theirs] == [*both, other]
+    other_claims = store.queue.claim_tasks("b", {"faithfulness": "f2"}, limit=9, lease=LEASE)
+    assert [claim.exchange for claim in other_claims] == [*both, other]
 
 
 def test_postponed_sibling_tasks_do_not_block_the_queue(
@@ -284,7 +284,7 @@ def test_postponed_task_is_not_claimed_until_due(
 
 
 def test_release_returns_all_tasks_without_counting_a_claim(store: TrackingStore, sampled: Sampled, make: Make) -> None:
-    """Released tasks can be claimed at once."""
+    """Released tasks can be claimed immediately."""
     sampled(make(0), make(1), scorers=TWO_SCORERS)
     store.queue.claim_tasks("a", TWO_SCORERS, limit=1, lease=LEASE)
     store.queue.claim_tasks("b", TWO_SCORERS, limit=1, lease=LEASE)
@@ -296,7 +296,7 @@ def test_release_returns_all_tasks_without_counting_a_claim(store: TrackingStore
 
 
 def test_threads_never_claim_the_same_task(store: TrackingStore, sampled: Sampled, make: Make) -> None:
-    """Four concurrent owners claim every exchange whole and once."""
+    """Four concurrent owners claim every exchange completely and once."""
     sampled(*(make(minute) for minute in range(60)), scorers=TWO_SCORERS)
     taken: list[TaskClaim] = []
 

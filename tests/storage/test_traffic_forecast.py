@@ -16,7 +16,7 @@ Make = Callable[..., Exchange]
 
 
 def test_traffic_counts_exchanges_since_a_time(store: TrackingStore, make: Make) -> None:
-    """And returns the start of the oldest."""
+    """It also returns the start of the oldest exchange."""
     exchanges = [make(minutes) for minutes in range(5)]
     store.exchanges.add(exchanges)
 
@@ -45,7 +45,7 @@ def test_a_sample_contains_no_erased_text(store: TrackingStore, make: Make) -> N
 
 
 def test_token_usage_is_averaged_by_scorer(store: TrackingStore, make: Make, clock: Any) -> None:
-    """Over scores whose judge reported it; scores without a request are not included."""
+    """The average covers scores whose judge reported usage; scores without a request are excluded."""
     exchanges = [make(minutes) for minutes in range(4)]
     store.exchanges.add(exchanges)
     store.sampling.assign_tasks([SamplingDecision(one.id, 1.0, "sampled") for one in exchanges], {"a": "f1"})

@@ -41,7 +41,7 @@ def write_scores(store: TrackingStore, make: Callable[..., Exchange]) -> Write:
 
 @pytest.mark.parametrize("rolled_up", [False, True])
 def test_service_summary_matches_its_trend(store: TrackingStore, write_scores: Write, rolled_up: bool) -> None:
-    """The weighted mean and interval of a service are those of a trend without breakdown."""
+    """The weighted mean and interval of a service equal those of a trend without breakdown."""
     write_scores(0.9, 0.8, 0.0, None)
     write_scores(0.5, 0.4, probability=0.25, route="search")
     store.rollups.update() if rolled_up else None

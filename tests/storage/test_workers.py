@@ -22,12 +22,12 @@ ME = WorkerHeartbeat(id="a", host="h1", pid=7, service="shop", version="1", scor
 
 
 def claimed(store: TrackingStore, owner: str, limit: int = 9) -> list[ScoringTask]:
-    """Return the tasks that an owner gets."""
+    """Return the tasks that an owner claims."""
     return [task for claim in store.queue.claim_tasks(owner, SCORERS, limit=limit, lease=LEASE) for task in claim.tasks]
 
 
 def test_workers_are_listed_by_their_latest_heartbeat(store: TrackingStore, clock: Any) -> None:
-    """With the times of the first and the latest one, latest first."""
+    """Each has the times of its first and latest heartbeat; the latest comes first."""
     began = clock.now
     store.workers.heartbeat(ME, [], lease=LEASE)
     store.workers.heartbeat(replace(ME, id="b", host="h2\0"), [], lease=LEASE)
@@ -44,7 +44,7 @@ def test_workers_are_listed_by_their_latest_heartbeat(store: TrackingStore, cloc
 
 
 def test_a_deregistered_worker_is_not_listed(store: TrackingStore) -> None:
-    """The others are."""
+    """Other workers are still listed."""
     for name in ("a", "b"):
         store.workers.heartbeat(replace(ME, id=name), [], lease=LEASE)
 
@@ -56,7 +56,7 @@ def test_a_deregistered_worker_is_not_listed(store: TrackingStore) -> None:
 def test_a_heartbeat_renews_the_leases_of_running_tasks(
     store: TrackingStore, sampled: Sampled, make: Make, clock: Any
 ) -> None:
-    """No other worker gets the task, however long scoring takes."""
+    """No other worker can claim the task, regardless of the duration of scoring."""
     sampled(make())
     [task] = claimed(store, "a")
     for _ in range(20):
@@ -71,7 +71,7 @@ def test_a_heartbeat_renews_the_leases_of_running_tasks(
 def test_a_heartbeat_does_not_renew_abandoned_tasks(
     store: TrackingStore, sampled: Sampled, make: Make, clock: Any
 ) -> None:
-    """They are free when their lease ends, although the worker is alive."""
+    """They can be claimed when their lease ends, although the worker is alive."""
     sampled(make(0), make(1))
     kept, dropped = claimed(store, "a")
     clock.advance(seconds=30)
@@ -84,7 +84,7 @@ def test_a_heartbeat_does_not_renew_abandoned_tasks(
 def test_a_suspended_worker_does_not_regain_lost_tasks(
     store: TrackingStore, sampled: Sampled, make: Make, clock: Any
 ) -> None:
-    """Tasks that another worker took, finished or postponed are not renewed; the others are."""
+    """Leases of tasks that another worker claimed, finished or postponed are not renewed; the others are."""
     sampled(*(make(number) for number in range(4)))
     tasks = claimed(store, "a")
     clock.advance(seconds=300)
@@ -101,7 +101,7 @@ def test_a_suspended_worker_does_not_regain_lost_tasks(
 
 
 def test_a_heartbeat_renews_any_number_of_leases(store: TrackingStore, sampled: Sampled, make: Make) -> None:
-    """In several statements."""
+    """Several statements renew them."""
     sampled(*(make(number / 100) for number in range(600)))
     tasks = claimed(store, "a", 600)
 
@@ -111,7 +111,7 @@ def test_a_heartbeat_renews_any_number_of_leases(store: TrackingStore, sampled: 
 def test_tasks_are_rescheduled_after_the_clock_was_set_back(
     store: TrackingStore, sampled: Sampled, make: Make, clock: Any
 ) -> None:
-    """A delay of seconds does not become the hour that the clock lost, nor does the lease of a dead worker."""
+    """Neither a delay of seconds nor the lease of a dead worker grows by the hour that the clock lost."""
     sampled(make(0), make(1), make(120))
     late, held = claimed(store, "dead", 2)
     until = clock.now + timedelta(seconds=20)
@@ -146,7 +146,7 @@ def test_scheduled_retries_are_not_moved_forward(
 
 
 def test_a_lease_is_free_soon_after_the_clock_was_set_back(store: TrackingStore, clock: Any) -> None:
-    """Within a minute, not after the hour that the clock lost. Small steps are waited for."""
+    """It is free within a minute, not after the hour that the clock lost. Small steps only delay it."""
     assert store.workers.acquire_lease("sampler", "dead", ttl=LEASE)
     clock.advance(seconds=-30)
     assert not store.workers.acquire_lease("sampler", "a", ttl=LEASE)
@@ -159,7 +159,7 @@ def test_a_lease_is_free_soon_after_the_clock_was_set_back(store: TrackingStore,
 @pytest.mark.parametrize("hours", [-1, 1])
 @pytest.mark.parametrize("migrated_url", ["postgresql"], indirect=True)
 def test_tasks_and_leases_use_the_clock_of_the_server(migrated_url: str, make: Make, hours: int) -> None:
-    """A process whose clock is an hour off neither takes from others nor waits for them."""
+    """A process whose clock is an hour off neither claims tasks of others nor waits longer for them."""
     here, there = TrackingStore(migrated_url), TrackingStore(migrated_url)
     skewed = SkewedContext(there.context.database, timedelta(hours=hours))
     there.queue = TaskQueue(skewed)

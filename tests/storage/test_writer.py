@@ -1,4 +1,4 @@
-"""The writer keeps what it can, counts what it drops, and never blocks its callers."""
+"""The writer keeps exchanges if possible, counts dropped ones, and never blocks its callers."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ def nowhere(tmp_path: Path) -> Iterator[TrackingStore]:
 
 
 def appear(store: TrackingStore, tmp_path: Path) -> None:
-    """Bring the database of ``nowhere`` into being."""
+    """Create the database of ``nowhere``."""
     (tmp_path / "later").mkdir()
     store.migrate()
 
 
 def until(condition: Callable[[], bool]) -> None:
-    """Wait for what another thread is about to do."""
+    """Wait for a change made by another thread."""
     waiting = threading.Event()
     for _ in range(12_000):
         if condition():
@@ -58,7 +58,7 @@ def until(condition: Callable[[], bool]) -> None:
 
 
 def messages(caplog: pytest.LogCaptureFixture, level: int) -> list[str]:
-    """Return what was logged at a level."""
+    """Return the messages logged at a level."""
     ours = [record for record in caplog.records if record.name.startswith("germane")]
     return [record.getMessage() for record in ours if record.levelno == level]
 
@@ -73,7 +73,7 @@ def test_queued_exchanges_are_written_without_a_flush(store: TrackingStore, writ
 def test_flush_waits_until_queued_exchanges_are_written(
     store: TrackingStore, writer: ExchangeWriter, make: Make
 ) -> None:
-    """It returns True then."""
+    """It returns True once they are written."""
     for _ in range(600):
         writer.put(make())
 
@@ -82,7 +82,7 @@ def test_flush_waits_until_queued_exchanges_are_written(
     assert (store.answers.counts().captured, writer.depth, writer.dropped) == (600, 0, 0)
 
 
-def test_flush_of_an_empty_queue_returns_at_once(writer: ExchangeWriter) -> None:
+def test_flush_of_an_empty_queue_returns_immediately(writer: ExchangeWriter) -> None:
     """It does not start a thread."""
     assert writer.flush(0.0)
     assert writer._thread is None
@@ -118,7 +118,7 @@ def test_stop_writes_the_queue(store: TrackingStore, make: Make, write_to: Write
 def test_stop_respects_its_timeout(
     nowhere: TrackingStore, make: Make, caplog: pytest.LogCaptureFixture, write_to: WriteTo
 ) -> None:
-    """If the database is unreachable, it logs how many exchanges are lost."""
+    """If the database is unreachable, it logs the number of lost exchanges."""
     writer = write_to(nowhere, capacity=1000, interval=0.01)
     writer.put(make())
 
@@ -139,7 +139,7 @@ def test_stop_reports_drops_that_could_not_be_counted(
 
     assert not writer.stop(0.2)
 
-    assert any("2 dropped exchanges are missing in the counts of" in told for told in messages(caplog, logging.WARNING))
+    assert any("2 dropped exchanges are missing in the counts of" in line for line in messages(caplog, logging.WARNING))
 
 
 class ExchangesWithoutCounts(ExchangeStore):
@@ -180,7 +180,7 @@ def test_failed_counts_do_not_repeat_the_batch(
 def test_the_queue_is_kept_while_the_database_is_unreachable(
     nowhere: TrackingStore, make: Make, tmp_path: Path, caplog: pytest.LogCaptureFixture, write_to: WriteTo
 ) -> None:
-    """One warning at the start, one info line at the end, and no loss."""
+    """There is one warning at the start, one info line at the end, and no loss."""
     caplog.set_level(logging.INFO)
     writer = write_to(nowhere, capacity=1000, batch=10, interval=0.01, backoff=(0.01, 0.02))
     for _ in range(35):
@@ -257,7 +257,7 @@ def test_a_lost_connection_to_postgresql_loses_nothing(
         until(lambda: writer.problem is not None)
         proxy.reconnect()
         assert writer.flush(LONG), round_
-        until(lambda: writer.problem is None)  # it may be told of a little after the last row is written
+        until(lambda: writer.problem is None)  # it may be logged shortly after the last row is written
 
     assert writer.stop(LONG)
     assert (store.answers.counts().captured, writer.dropped) == (603, 0)
@@ -265,7 +265,7 @@ def test_a_lost_connection_to_postgresql_loses_nothing(
     store.close()
 
 
-def test_a_refused_row_does_not_block_the_others(
+def test_a_rejected_row_does_not_block_the_others(
     store: TrackingStore, writer: ExchangeWriter, make: Make, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Only that exchange is lost. The log contains its id and not its content."""
@@ -283,7 +283,7 @@ def test_a_refused_row_does_not_block_the_others(
     assert "private" not in logged
 
 
-def test_a_refused_row_is_counted_once_despite_lost_connections(
+def test_a_rejected_row_is_counted_once_despite_lost_connections(
     proxy: Any, postgresql: Any, migrated_database: str, make: Make, caplog: pytest.LogCaptureFixture, write_to: WriteTo
 ) -> None:
     """Each exchange is either written or counted and logged, exactly once."""
@@ -294,7 +294,7 @@ def test_a_refused_row_is_counted_once_despite_lost_connections(
         writer.put(exchange)
     until(lambda: store.answers.counts().captured > 10)
     proxy.disconnect()
-    until(lambda: writer.problem is not None or writer.depth == 0)  # it may have been done before
+    until(lambda: writer.problem is not None or writer.depth == 0)  # the event may have occurred earlier
     proxy.reconnect()
 
     assert writer.flush(LONG)
@@ -310,10 +310,10 @@ def test_a_refused_row_is_counted_once_despite_lost_connections(
 def test_an_unexpected_error_does_not_end_the_thread(
     make: Make, sqlite_store: TrackingStore, caplog: pytest.LogCaptureFixture, write_to: WriteTo
 ) -> None:
-    """After errors of the list of scorers stop, exchanges are written."""
+    """Once reading the list of scorers no longer fails, exchanges are written."""
     names: list[str] = []
     writer = write_to(sqlite_store, capacity=1, interval=60, scorers=lambda: [names[0]], backoff=(0.01, 0.02))
-    until(lambda: not writer.put(make()))  # the thread may take the first before the second comes
+    until(lambda: not writer.put(make()))  # the thread may take the first before the second arrives
     writer.flush(0.05)
     until(lambda: writer.problem is not None)
     names.append("a")
@@ -387,7 +387,7 @@ for _ in range(50):
 
 
 def run(script: str, url: str, interval: float) -> None:
-    """Run a script that has a writer to its end."""
+    """Run a script that uses a writer to its end."""
     command = [sys.executable, "-W", "error", "-c", COMMON + script, url, str(interval)]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
     assert (ended.returncode, ended.stderr) == (0, "")
@@ -411,14 +411,14 @@ def test_parent_and_child_of_a_fork_write_their_own_queue(
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
 def test_a_fork_during_a_transaction_leaves_no_lock(store: TrackingStore, migrated_url: str) -> None:
-    """A child must not inherit SQLite's bookkeeping of locks."""
+    """A child must not inherit SQLite's record of its locks."""
     run(AMID, migrated_url, 0.0)
 
     assert [one.route for one in store.answers.list_exchanges()] == ["child"]
 
 
 def test_the_queue_is_written_at_exit(store: TrackingStore, migrated_url: str) -> None:
-    """Even if nobody has stopped the writer."""
+    """This holds even if the writer has not been stopped."""
     run(EXIT, migrated_url, 30.0)
 
     assert store.answers.counts().captured == 50

@@ -25,7 +25,7 @@ LONG = 60.0
 
 
 def until(condition: Callable[[], bool]) -> None:
-    """Wait for what another thread is about to do."""
+    """Wait for a change made by another thread."""
     waiting = threading.Event()
     for _ in range(12_000):
         if condition():
@@ -41,7 +41,7 @@ def messages(caplog: pytest.LogCaptureFixture) -> list[tuple[str, str]]:
 
 
 class Quota:
-    """How large SQLite lets its file become: beyond it the disk is full, as far as SQLite can tell."""
+    """A limit on the size of SQLite's file; beyond it, SQLite reports a full disk."""
 
     def __init__(self, store: TrackingStore) -> None:
         self._database = store._database
@@ -62,7 +62,7 @@ def test_a_full_disk_loses_nothing(
     for _ in range(50):
         assert writer.put(make(answer="long " * 500))
     assert writer.flush(LONG)
-    quota.pages = 1  # SQLite takes that as the size that it has now
+    quota.pages = 1  # SQLite rounds this up to the current size
 
     for _ in range(200):
         assert writer.put(make(answer="long " * 500))
@@ -117,7 +117,7 @@ store.close()
 
 
 def can_mount() -> bool:
-    """Return whether this user may have a disk of its own."""
+    """Return whether this user may mount a disk."""
     if not shutil.which("unshare"):
         return False
     command = ["unshare", "--user", "--map-root-user", "--mount", "mount", "-t", "tmpfs", "none", "/mnt"]
@@ -126,7 +126,7 @@ def can_mount() -> bool:
 
 @pytest.mark.skipif(not can_mount(), reason="no small disk can be mounted here")
 def test_a_physically_full_disk_loses_nothing(tmp_path: Path) -> None:
-    """The same on a 4 MB disk that another file fills."""
+    """The same holds on a 4 MB disk that another file fills."""
     space = ["unshare", "--user", "--map-root-user", "--mount"]
     command = [*space, sys.executable, "-W", "error", "-c", FULL, str(tmp_path)]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=200, check=False)
@@ -135,7 +135,7 @@ def test_a_physically_full_disk_loses_nothing(tmp_path: Path) -> None:
 
 
 def test_a_thousand_exchanges_of_100_kilobytes_are_stored(store: TrackingStore, make: Make, write_to: WriteTo) -> None:
-    """None is truncated, dropped or refused."""
+    """No exchange is truncated, dropped or rejected."""
     writer = write_to(store, capacity=1_000, interval=0.01)
     contexts = tuple(Context(f"{place}: " + "Straße " * 1_500) for place in range(5))
     exchanges = [make(answer=f"{number}: " + "word " * 10_000, contexts=contexts) for number in range(1_000)]
@@ -150,14 +150,14 @@ def test_a_thousand_exchanges_of_100_kilobytes_are_stored(store: TrackingStore, 
 
 
 def alive() -> int:
-    """Return how many exchanges there are in memory."""
+    """Return the number of exchanges in memory."""
     gc.collect()
     return sum(type(one) is Exchange for one in gc.get_objects())
 
 
 @contextmanager
 def blocked(store: TrackingStore) -> Any:
-    """Hold what the writer needs, as a long transaction of somebody else's does."""
+    """Hold the lock that the writer needs, as a long transaction of another process does."""
     with store._database.write() as connection:
         if store._database.dialect == "postgresql":
             connection.exec_driver_sql("LOCK TABLE exchange IN ACCESS EXCLUSIVE MODE")
@@ -178,7 +178,7 @@ def test_ten_times_the_queue_size_is_bounded_and_counted(
         for thread in threads:
             thread.join()
         assert 500 <= alive() - before <= 600 + 4
-        assert 500 <= writer.depth <= 600 + 4  # each thread may be one too many
+        assert 500 <= writer.depth <= 600 + 4  # each thread may exceed the limit by one
         assert writer.dropped == 5_000 - writer.depth
 
     assert writer.flush(LONG)
@@ -187,5 +187,5 @@ def test_ten_times_the_queue_size_is_bounded_and_counted(
     assert store.trends.coverage() == [
         Coverage(service="shop", route="ask", scorer=name, **counts) for name in ("a", "b")
     ]
-    assert [level for level, told in messages(caplog) if "is full" in told] == ["WARNING"]
+    assert [level for level, message in messages(caplog) if "is full" in message] == ["WARNING"]
     assert writer.stop(LONG)

@@ -27,7 +27,7 @@ def test_collect_captures_exchanges_inside_the_block_only() -> None:
 
 
 def test_strict_mode_raises_errors_of_selectors() -> None:
-    """In strict mode, a selector that does not match fails the call, so that a test notices it."""
+    """In strict mode, a selector that does not match fails the call, so that the test fails, too."""
 
     @germane.observe(answer="text")
     def reply(question: str) -> dict[str, str]:

@@ -65,8 +65,8 @@ def response_format(schema: dict[str, Any]) -> dict[str, Any]:
 
 def test_reply_function_sets_the_reply(judge: FakeJudge) -> None:
     """A text is sent as it is, a mapping as JSON, a list choice by choice. None is the default reply."""
-    said: dict[str, Any] = {"a": "four", "b": {"rating": 4}, "c": ["x", "y"], "d": None}
-    judge.replies = lambda request: said[request.body["messages"][-1]["content"]]
+    scripted: dict[str, Any] = {"a": "four", "b": {"rating": 4}, "c": ["x", "y"], "d": None}
+    judge.replies = lambda request: scripted[request.body["messages"][-1]["content"]]
 
     assert contents(judge, "a", n=2) == ["four", "four"]
     assert json.loads(*contents(judge, "b")) == {"rating": 4}
@@ -108,7 +108,7 @@ def test_schema_instance_respects_limits(judge: FakeJudge, schema: dict[str, Any
 
 
 def test_ignored_response_format_adds_text_around_the_json(judge: FakeJudge) -> None:
-    """Models that only get the prompt reply like that."""
+    """Models that only get the prompt reply in this way."""
     judge.response_format = "ignored"
     (content,) = contents(judge, response_format=response_format(RATING))
 
@@ -117,7 +117,7 @@ def test_ignored_response_format_adds_text_around_the_json(judge: FakeJudge) -> 
 
 
 def test_question_schema_gets_generated_questions(judge: FakeJudge) -> None:
-    """They come one per choice or all in one, as the schema says."""
+    """Each choice contains one question or all of them, as the schema requires."""
     question = {"type": "object", "properties": {"question": {"type": "string"}}}
     questions = {"type": "object", "properties": {"questions": {"type": "array", "items": question}}}
     judge.questions = lambda answer: [f"Is it {answer}?"]
@@ -143,7 +143,7 @@ def test_request_has_the_delimited_sections() -> None:
 
 
 def test_log_probabilities_are_sent_on_request() -> None:
-    """The likeliest tokens come first, up to ``top_logprobs``. A one-token reply is the likeliest token."""
+    """The most likely tokens come first, up to ``top_logprobs``. A one-token reply is the most likely token."""
     with FakeJudge(first_token={"4": 0.3, "5": 0.7, "x": 0.0}) as judge:
         _, body = chat(judge, max_tokens=1, logprobs=True, top_logprobs=2)
         assert chat(judge, max_tokens=1)[1]["choices"][0]["logprobs"] is None

@@ -116,7 +116,7 @@ def test_closing_twice_has_no_effect() -> None:
 
 
 def test_faults_apply_to_requests_in_order(judge: FakeJudge) -> None:
-    """None is a request without a fault. After the last one, all requests succeed."""
+    """None is a request without a fault. After the last fault, all requests succeed."""
     judge.faults.extend([Fault("status", status=429, retry_after=3, code="busy"), None])
 
     status, body, headers = post(judge, "chat/completions", {"messages": []})

@@ -80,7 +80,7 @@ def traced(unconnected: Traced) -> Traced:
 
 @pytest.fixture
 def wait_until() -> Callable[..., None]:
-    """Waits until a condition is true, and fails after a timeout."""
+    """A function that waits until a condition is true, and fails after a timeout."""
 
     def wait(condition: Callable[[], object], timeout: float = 60.0) -> None:
         deadline = time.monotonic() + timeout
@@ -93,7 +93,7 @@ def wait_until() -> Callable[..., None]:
 
 @pytest.fixture
 def run() -> Callable[..., str]:
-    """Runs code in a new Python process without telemetry settings, and returns its output."""
+    """A function that runs code in a new Python process without telemetry settings, and returns its output."""
 
     def run(code: str, **environment: str) -> str:
         plain = {name: value for name, value in os.environ.items() if not name.startswith(("OTEL_", "OPENINFERENCE_"))}
@@ -113,13 +113,13 @@ def run() -> Callable[..., str]:
 
 @pytest.fixture(name="handler")
 def handler_fixture() -> Callable[..., Any]:
-    """Creates an observed handler of a kind."""
+    """A function that creates an observed handler of a kind."""
     return handler
 
 
 @pytest.fixture(name="take")
 def call_fixture() -> Callable[..., Any]:
-    """Calls a handler of a kind, and returns its answer."""
+    """A function that calls a handler of a kind, and returns its answer."""
     return take
 
 

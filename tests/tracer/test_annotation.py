@@ -46,7 +46,7 @@ def annotated(unconnected_annotated: Annotated) -> Annotated:
 
 @pytest.fixture
 def warnings(caplog: pytest.LogCaptureFixture) -> Callable[[], list[str]]:
-    """Returns the warnings logged so far."""
+    """A function that returns the warnings logged so far."""
     return lambda: [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
 
 

@@ -200,7 +200,7 @@ class TestContexts:
 
     @pytest.mark.parametrize("returned", [[object()], [{"other": "a"}], [3.5, object()], object()])
     def test_contexts_without_text_are_reported_on_the_span(self, traced: Any, returned: Any) -> None:
-        """The caller gets the return value unchanged. The span says which selector to set."""
+        """The caller gets the return value unchanged. The span names the selector to set."""
         search = germane.retrieval(source="docs")(lambda query: returned)
 
         assert search("Why?") is returned
@@ -289,7 +289,7 @@ class TestContexts:
         assert (traced.exchanges, traced.span().name) == ([], "retrieval docs")
 
     def test_handler_inside_a_retriever_belongs_to_the_outer_exchange(self, traced: Any) -> None:
-        """Its answer does not become an exchange of its own."""
+        """Its answer does not become a separate exchange."""
         inner = germane.observe(route="inner")(lambda query: "rewritten")
         search = germane.retrieval(lambda query: [inner(query)])
 
@@ -344,7 +344,7 @@ class TestAttributes:
         assert (germane.current_exchange().id, germane.current_exchange().trace_id, traced.spans) == (None, None, [])
 
     def test_current_exchange_has_the_ids_of_the_exchange(self, traced: Any) -> None:
-        """The id is that of the outermost exchange, also in inner handlers and retrievers."""
+        """It is the id of the outermost exchange, even in inner handlers and retrievers."""
 
         @germane.retrieval
         def search(query: str) -> list[str]:
@@ -365,7 +365,7 @@ class TestAttributes:
         assert answer == traced.exchange.id
 
     def test_history_is_read_from_common_message_shapes(self, traced: Any) -> None:
-        """Pairs, mappings, objects and texts are messages. Messages without text are left out."""
+        """Pairs, mappings, objects and texts are messages. Messages without text are omitted."""
         turns = [
             ("user", "a"),
             {"role": "assistant", "content": "b"},

@@ -43,7 +43,7 @@ def test_dropped_exchange_leaves_its_complete_span(unconnected: Any) -> None:
 
 
 def test_span_of_a_dropped_exchange_does_not_wait_for_a_score(unconnected: Any) -> None:
-    """The span is exported at once, because the exchange will not be scored."""
+    """The span is exported immediately, because the exchange will not be scored."""
     kept = iter([None, 1.0])
     holder = germane.ScoreSpanProcessor(SimpleSpanProcessor(unconnected.exporter), max_delay=60.0)
     traced = unconnected.connect(processor=holder, holds_spans=True, admit=lambda *_: next(kept))

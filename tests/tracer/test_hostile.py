@@ -1,4 +1,4 @@
-"""Hostile handlers: whatever they do, their callers notice no difference. Numbers refer to the test cases."""
+"""Hostile handlers: their callers observe no difference, whatever the handlers do."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ async def read(stream: Any, most: int = 100) -> list[str]:
 
 
 @pytest.mark.parametrize("kind", STREAMS)
-def test_d01_stream_that_is_read_completely_is_the_answer(traced: Any, kind: str) -> None:
+def test_stream_that_is_read_completely_is_the_answer(traced: Any, kind: str) -> None:
     """The chunks are joined, contexts are added, and the span ends with the last chunk."""
     taken = asyncio.run(read(chunks(kind, "Hel", "lo", "!")("Why?")))
 
@@ -87,7 +87,7 @@ def test_d01_stream_that_is_read_completely_is_the_answer(traced: Any, kind: str
     assert traced.attributes("invoke_workflow ask")["output.value"] == "Hello!"
 
 
-def test_d01_span_ends_with_the_last_chunk(traced: Any) -> None:
+def test_span_ends_with_the_last_chunk(traced: Any) -> None:
     """The span is open until then."""
     stream = chunks("generator", "Hel", "lo")("Why?")
     next(stream)
@@ -98,7 +98,7 @@ def test_d01_span_ends_with_the_last_chunk(traced: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", STREAMS)
-def test_d02_stream_that_is_closed_early_is_abandoned(traced: Any, kind: str) -> None:
+def test_stream_that_is_closed_early_is_abandoned(traced: Any, kind: str) -> None:
     """The chunks read so far are the answer. The span has the status abandoned, and no error."""
 
     async def drop() -> list[str]:
@@ -115,7 +115,7 @@ def test_d02_stream_that_is_closed_early_is_abandoned(traced: Any, kind: str) ->
 
 
 @pytest.mark.parametrize("kind", ["returned generator", "returned async generator", "iterator"])
-def test_d02_stream_that_is_never_read_is_abandoned(traced: Any, kind: str) -> None:
+def test_stream_that_is_never_read_is_abandoned(traced: Any, kind: str) -> None:
     """Dropping the stream ends its span."""
     chunks(kind, "Hel")("Why?")
     gc.collect()
@@ -124,7 +124,7 @@ def test_d02_stream_that_is_never_read_is_abandoned(traced: Any, kind: str) -> N
 
 
 @pytest.mark.parametrize("kind", ["coroutine", "async generator", "returned coroutine"])
-def test_d03_cancellation_reaches_the_caller(traced: Any, kind: str) -> None:
+def test_cancellation_reaches_the_caller(traced: Any, kind: str) -> None:
     """The caller gets the CancelledError. The span ends with the status cancelled."""
 
     async def wait(_question: str) -> None:
@@ -194,9 +194,7 @@ ODD_VALUES = {
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", ODD_VALUES)
-def test_d04_d05_d08_unusual_return_values_reach_the_caller(
-    traced: Any, kind: str, name: str, handler: Any, take: Any
-) -> None:
+def test_unusual_return_values_reach_the_caller(traced: Any, kind: str, name: str, handler: Any, take: Any) -> None:
     """The caller gets the same object, and the span ends."""
     value = ODD_VALUES[name]
 
@@ -206,7 +204,7 @@ def test_d04_d05_d08_unusual_return_values_reach_the_caller(
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", ODD_VALUES)
-def test_d04_unusual_arguments_reach_the_handler(traced: Any, kind: str, name: str, handler: Any, take: Any) -> None:
+def test_unusual_arguments_reach_the_handler(traced: Any, kind: str, name: str, handler: Any, take: Any) -> None:
     """The handler gets the same objects."""
     value, seen = ODD_VALUES[name], []
     ask = handler(kind, lambda question: seen.append(question) or "Because.")
@@ -216,14 +214,14 @@ def test_d04_unusual_arguments_reach_the_handler(traced: Any, kind: str, name: s
     assert (traced.exchange.question, traced.exchange.answer) == (None, "Because.")
 
 
-def test_d04_question_is_found_among_unusual_arguments(traced: Any) -> None:
+def test_question_is_found_among_unusual_arguments(traced: Any) -> None:
     """Arguments that cannot be inspected are skipped."""
     germane.observe(lambda *values: "Because.")(*ODD_VALUES.values(), "Why?")
 
     assert traced.exchange.question == "Why?"
 
 
-def test_d04_span_reports_failed_capture(traced: Any, handler: Any, take: Any) -> None:
+def test_span_reports_failed_capture(traced: Any, handler: Any, take: Any) -> None:
     """The report does not quote the value."""
     take("function", handler("function", lambda _question: Exiting()))
 
@@ -231,7 +229,7 @@ def test_d04_span_reports_failed_capture(traced: Any, handler: Any, take: Any) -
 
 
 @pytest.mark.parametrize("kind", ["generator", "async generator"])
-def test_d04_failed_chunks_are_reported_once(traced: Any, kind: str) -> None:
+def test_failed_chunks_are_reported_once(traced: Any, kind: str) -> None:
     """The span has one report, regardless of the number of chunks."""
 
     def stream(_question: str) -> Iterator[Any]:
@@ -243,8 +241,8 @@ def test_d04_failed_chunks_are_reported_once(traced: Any, kind: str) -> None:
 
     asyncio.run(read(germane.observe(route="ask")(stream if kind == "generator" else stream_later)("Why?")))
 
-    said = traced.attributes()["germane.capture.error"]
-    assert said == "a chunk of ask: dict is not text: name the part that contains it with a selector"
+    problem = traced.attributes()["germane.capture.error"]
+    assert problem == "a chunk of ask: dict is not text: name the part that contains it with a selector"
 
 
 def broken(*_args: object) -> Any:
@@ -266,7 +264,7 @@ BROKEN_OPTIONS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("option", BROKEN_OPTIONS)
-def test_d06_error_in_an_option_does_not_reach_the_caller(
+def test_error_in_an_option_does_not_reach_the_caller(
     traced: Any, kind: str, option: str, handler: Any, take: Any
 ) -> None:
     """If a selector, ``join`` or ``redact`` raises, the exchange is still captured."""
@@ -275,7 +273,7 @@ def test_d06_error_in_an_option_does_not_reach_the_caller(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_d06_redaction_fails_closed(traced: Any, kind: str, handler: Any, take: Any) -> None:
+def test_redaction_fails_closed(traced: Any, kind: str, handler: Any, take: Any) -> None:
     """A text whose redaction fails is recorded nowhere."""
     take(kind, handler(kind, str.upper, redact=broken))
 
@@ -286,7 +284,7 @@ def test_d06_redaction_fails_closed(traced: Any, kind: str, handler: Any, take: 
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_d07_kind_and_signature_of_the_function_are_unchanged(kind: str, handler: Any) -> None:
+def test_kind_and_signature_of_the_function_are_unchanged(kind: str, handler: Any) -> None:
     """Frameworks that inspect the handler see the original kind and signature."""
 
     def ask(question: str, *, k: int = 3) -> str:
@@ -309,7 +307,7 @@ def test_d07_kind_and_signature_of_the_function_are_unchanged(kind: str, handler
 
 
 @pytest.mark.parametrize("kind", ["coroutine", "async generator"])
-def test_d09_span_covers_the_time_that_the_handler_waits(traced: Any, kind: str, take: Any) -> None:
+def test_span_covers_the_time_that_the_handler_waits(traced: Any, kind: str, take: Any) -> None:
     """A handler that waits 50 ms has a span of at least 50 ms."""
 
     async def wait(_question: str) -> str:
@@ -328,7 +326,7 @@ def test_d09_span_covers_the_time_that_the_handler_waits(traced: Any, kind: str,
 
 
 @pytest.mark.parametrize("kind", ["coroutine", "async generator"])
-def test_d10_parallel_calls_are_all_captured(traced: Any, kind: str, handler: Any) -> None:
+def test_parallel_calls_are_all_captured(traced: Any, kind: str, handler: Any) -> None:
     """Concurrent calls keep their own questions, answers and traces."""
 
     async def ask_all() -> None:
@@ -342,7 +340,7 @@ def test_d10_parallel_calls_are_all_captured(traced: Any, kind: str, handler: An
     assert len({exchange.trace_id for exchange in traced.exchanges}) == 20
 
 
-def test_d11_async_generator_can_move_between_tasks(traced: Any, caplog: pytest.LogCaptureFixture) -> None:
+def test_async_generator_can_move_between_tasks(traced: Any, caplog: pytest.LogCaptureFixture) -> None:
     """If one task advances it and another closes it, neither inherits its span."""
     tracer = traced.provider.get_tracer("app")
 
@@ -368,7 +366,7 @@ def test_d11_async_generator_can_move_between_tasks(traced: Any, caplog: pytest.
     assert caplog.records == []
 
 
-def test_d11_generator_can_move_between_threads(traced: Any, caplog: pytest.LogCaptureFixture) -> None:
+def test_generator_can_move_between_threads(traced: Any, caplog: pytest.LogCaptureFixture) -> None:
     """If each item is produced on another thread, as in Starlette, child spans keep their parent."""
     tracer = traced.provider.get_tracer("app")
 
@@ -390,7 +388,7 @@ def test_d11_generator_can_move_between_threads(traced: Any, caplog: pytest.LogC
     assert caplog.records == []
 
 
-def test_d11_several_tasks_can_read_one_iterator(traced: Any, caplog: pytest.LogCaptureFixture) -> None:
+def test_several_tasks_can_read_one_iterator(traced: Any, caplog: pytest.LogCaptureFixture) -> None:
     """Tasks that wait for the next item at the same time do not block each other."""
 
     class Source:
@@ -421,7 +419,7 @@ def test_d11_several_tasks_can_read_one_iterator(traced: Any, caplog: pytest.Log
     assert caplog.records == []
 
 
-def test_d13_decorator_works_with_and_without_parentheses() -> None:
+def test_decorator_works_with_and_without_parentheses() -> None:
     """``@observe`` and ``@observe()`` are equivalent."""
 
     @germane.observe
@@ -455,7 +453,7 @@ def test_route_of_a_partial_is_the_name_of_its_function(traced: Any, make: Any) 
     assert traced.exchange.route == "ask_plainly"
 
 
-def test_d14_decorated_handlers_are_listed() -> None:
+def test_decorated_handlers_are_listed() -> None:
     """``observed_routes`` contains handlers that have never run."""
 
     @germane.observe(route="never called")
@@ -465,7 +463,7 @@ def test_d14_decorated_handlers_are_listed() -> None:
     assert "never called" in observed_routes()
 
 
-def test_d15_missing_answer_selector_is_logged_once(traced: Any, caplog: pytest.LogCaptureFixture) -> None:
+def test_missing_answer_selector_is_logged_once(traced: Any, caplog: pytest.LogCaptureFixture) -> None:
     """If a handler returns a dict, the warning says how to select the answer."""
 
     @germane.observe(route="reply of d15")
@@ -483,7 +481,7 @@ def test_d15_missing_answer_selector_is_logged_once(traced: Any, caplog: pytest.
 
 
 @pytest.mark.parametrize(("answer", "expected"), [("text", "A"), ("parts.1", "b"), (lambda reply: reply["n"], "3")])
-def test_d15_selector_finds_the_answer(traced: Any, answer: Any, expected: str) -> None:
+def test_selector_finds_the_answer(traced: Any, answer: Any, expected: str) -> None:
     """A key, a dotted path or a callable selects the answer."""
 
     @germane.observe(answer=answer)
@@ -495,13 +493,13 @@ def test_d15_selector_finds_the_answer(traced: Any, answer: Any, expected: str) 
     assert traced.exchange.answer == expected
 
 
-def test_d16_observed_calls_take_no_additional_loop_iterations(traced: Any, handler: Any) -> None:
+def test_observed_calls_take_no_additional_loop_iterations(traced: Any, handler: Any) -> None:
     """A hundred observed calls finish after as many iterations of the event loop as without the decorator."""
     ask = handler("coroutine", str.upper)
 
     async def serve() -> int:
         calls = [asyncio.create_task(ask("Why?")) for _ in range(100)]
-        for _ in range(2):  # to begin, and to go on behind the handler's own wait
+        for _ in range(2):  # one to start, and one to continue after the handler's own wait
             await asyncio.sleep(0)
         return sum(call.done() for call in calls)
 

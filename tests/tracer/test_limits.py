@@ -114,7 +114,7 @@ def test_captured_data_is_freed_when_the_call_ends(traced: Any, kind: str, handl
     recordings: list[weakref.ref[Any]] = []
 
     def note(question: str) -> str:
-        recordings.append(weakref.ref(enclosing_recording()))  # type: ignore[arg-type]  # inside a handler there is one
+        recordings.append(weakref.ref(enclosing_recording()))  # type: ignore[arg-type]  # inside a handler, there is one
         return question
 
     gc.collect()
@@ -157,7 +157,7 @@ def test_infinite_recursion_raises_recursion_error(traced: Any, handler: Any, ta
 
 @pytest.mark.parametrize("left", range(1, 40))
 def test_handler_runs_near_the_end_of_the_stack(traced: Any, left: int, handler: Any) -> None:
-    """If germane has no stack left, the handler still runs with one frame more than its own."""
+    """If no stack remains for germane, the handler still runs with one additional frame."""
     ask = handler("function", len)
 
     def deep(depth: int) -> Any:

@@ -73,7 +73,7 @@ class TestNesting:
         assert len({exchange.id for exchange in traced.exchanges}) == 3
         assert len({exchange.trace_id for exchange in traced.exchanges}) == 1
 
-    def test_task_of_a_task_belongs_to_the_handler_that_still_runs(self, traced: Any) -> None:
+    def test_task_of_a_task_belongs_to_the_handler_that_is_still_running(self, traced: Any) -> None:
         """If the middle handler has ended and the outermost has not, the outermost yields the exchange."""
 
         @germane.observe(route="third")
@@ -114,7 +114,7 @@ class TestNesting:
 
         async def serve() -> None:
             await ask("Why?", 20)
-            for task in kept_task:  # it grows meanwhile
+            for task in kept_task:  # the list grows meanwhile
                 await task
 
         asyncio.run(serve())

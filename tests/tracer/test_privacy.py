@@ -119,7 +119,7 @@ class TestRedact:
 
     @pytest.mark.parametrize("redact", [lambda text: 1 / 0, lambda text: None, lambda text: b"a", lambda: "a", len])
     def test_redaction_fails_closed(self, unconnected: Any, by: str, redact: Any) -> None:
-        """If the redaction raises or returns something else than text, the text is dropped and the span reports it."""
+        """If the redaction raises or returns something other than text, the text is dropped and the span reports it."""
         unconnected.connect(redact=redact if by == "connection" else None)
         ask_with_secret(redact=redact if by == "handler" else None)()
 

@@ -96,13 +96,13 @@ germane.tracer.disconnect()
 def test_private_provider_exports_to_the_endpoint(run: Any, protocol: Any) -> None:
     """Spans with scores, carrier spans of late scores, events and metrics arrive."""
     with OTLPReceiver() as receiver:
-        said = run(SETUP + SCORED, **receiver.environment(protocol)).split()
+        output = run(SETUP + SCORED, **receiver.environment(protocol)).split()
         receiver.wait_for(lambda received: len(received.spans) == 2 and len(received.logs) == 2 and received.metrics)
         (span,) = [span for span in receiver.spans if span.name == "invoke_workflow ask"]
         (carrier,) = [span for span in receiver.spans if span.name == "evaluation"]
         measured = {metric.name for metric in receiver.metrics}
 
-    assert said == ["original", "carrier", str(protocol == "grpc"), "True"]
+    assert output == ["original", "carrier", str(protocol == "grpc"), "True"]
     assert span.attributes["germane.evaluation.relevancy"] == 0.87
     assert (span.attributes["input.value"], span.kind, span.scope) == ("Why?", "INTERNAL", "germane")
     assert carrier.attributes["germane.evaluation.late"] == 0.5

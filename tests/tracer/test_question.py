@@ -1,4 +1,4 @@
-"""The question of an exchange: which argument contains it by default, and how a handler sets it."""
+"""The question of an exchange: the argument that contains it by default, and setting it in a handler."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class TestCustomaryName:
         assert find_question(function, "other", "Why?") == "Why?"
 
     @pytest.mark.parametrize("value", [None, 7, b"bytes", {"text": "Why?"}, ["Why?"]])
-    def test_value_that_is_no_str_falls_through_to_the_next_name(self, value: Any) -> None:
+    def test_value_that_is_not_a_str_falls_through_to_the_next_name(self, value: Any) -> None:
         """A parameter with a customary name is skipped if its value is not a str."""
         assert find_question(lambda question, query: None, value, "Why?") == "Why?"
         assert find_question(lambda question, lang: None, value, "en") == "en"
@@ -163,7 +163,7 @@ class TestSetQuestion:
         assert (traced.exchanges, traced.spans) == ([], [])
 
     def test_set_question_is_redacted(self, unconnected: Any) -> None:
-        """Redaction applies to a question that the handler sets, also in a nested handler with its own redaction."""
+        """Redaction applies to a question that the handler sets, even in a nested handler with its own redaction."""
         traced = unconnected.connect(redact=lambda text: text.replace("Ann", "****"))
 
         @germane.observe(redact=lambda text: text.replace(SECRET, "****"))

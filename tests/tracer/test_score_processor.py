@@ -1,4 +1,4 @@
-"""The score span processor: spans that wait for their scores. Numbers refer to the table of cases."""
+"""The score span processor: spans that wait for their scores."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class ProcessorBench:
 
 @pytest.fixture
 def bench() -> Iterator[Callable[..., ProcessorBench]]:
-    """Creates benches, and shuts them down after the test."""
+    """A function that creates benches, which are shut down after the test."""
     made: list[ProcessorBench] = []
 
     def make(**options: Any) -> ProcessorBench:
@@ -76,7 +76,7 @@ def bench() -> Iterator[Callable[..., ProcessorBench]]:
         one.provider.shutdown()
 
 
-def test_01_span_that_was_not_announced_is_exported_at_once(bench: Callable[..., ProcessorBench]) -> None:
+def test_span_that_was_not_announced_is_exported_immediately(bench: Callable[..., ProcessorBench]) -> None:
     """Other spans, and children of a held span, are not delayed."""
     here = bench()
     with here.tracer.start_as_current_span("held") as held:
@@ -98,8 +98,8 @@ class RecordOnly(Sampler):
 
 
 @pytest.mark.parametrize("sampler", [ALWAYS_OFF, RecordOnly()])
-def test_02_unsampled_span_is_not_held(unconnected: Any, sampler: Sampler) -> None:
-    """It is not exported anyway."""
+def test_unsampled_span_is_not_held(unconnected: Any, sampler: Sampler) -> None:
+    """An unsampled span is never exported."""
     holder = germane.ScoreSpanProcessor(SimpleSpanProcessor(unconnected.exporter), max_delay=60)
     provider = TracerProvider(sampler=sampler, shutdown_on_exit=False)
     unconnected.connect(provider=provider, processor=holder, holds_spans=True)
@@ -109,7 +109,7 @@ def test_02_unsampled_span_is_not_held(unconnected: Any, sampler: Sampler) -> No
     assert not any(holder.counts.values())
 
 
-def test_03_score_is_added_to_the_held_span(bench: Callable[..., ProcessorBench]) -> None:
+def test_score_is_added_to_the_held_span(bench: Callable[..., ProcessorBench]) -> None:
     """The span is exported once, with all its original data and the score."""
     here = bench()
     link = Link(here.tracer.start_span("linked").get_span_context(), {"why": "test"})
@@ -140,9 +140,7 @@ def test_03_score_is_added_to_the_held_span(bench: Callable[..., ProcessorBench]
     assert here.counts == {"held": 1, "scored": 1}
 
 
-def test_04_ended_span_cannot_be_changed(
-    bench: Callable[..., ProcessorBench], caplog: pytest.LogCaptureFixture
-) -> None:
+def test_ended_span_cannot_be_changed(bench: Callable[..., ProcessorBench], caplog: pytest.LogCaptureFixture) -> None:
     """Attributes that the application sets after the end are ignored."""
     here = bench()
     span = here.tracer.start_span("held")
@@ -156,7 +154,7 @@ def test_04_ended_span_cannot_be_changed(
     assert "ended span" in caplog.text
 
 
-def test_05_second_score_comes_too_late(bench: Callable[..., ProcessorBench]) -> None:
+def test_second_score_arrives_too_late_for_the_held_span(bench: Callable[..., ProcessorBench]) -> None:
     """The span was exported with the first score, so the caller needs a carrier span."""
     here = bench()
     key = here.span()
@@ -166,7 +164,7 @@ def test_05_second_score_comes_too_late(bench: Callable[..., ProcessorBench]) ->
     assert here.counts == {"held": 1, "scored": 1, "late": 1}
 
 
-def test_06_span_without_a_score_is_exported_at_its_deadline(
+def test_span_without_a_score_is_exported_at_its_deadline(
     bench: Callable[..., ProcessorBench], wait_until: Any
 ) -> None:
     """It is exported once, not before its maximum delay."""
@@ -180,7 +178,7 @@ def test_06_span_without_a_score_is_exported_at_its_deadline(
     assert here.counts == {"held": 1, "expired": 1}
 
 
-def test_06_each_span_has_its_own_deadline(bench: Callable[..., ProcessorBench], wait_until: Any) -> None:
+def test_each_span_has_its_own_deadline(bench: Callable[..., ProcessorBench], wait_until: Any) -> None:
     """The deadline thread continues after a period without spans."""
     here = bench(max_delay=0.05)
     for number in range(3):
@@ -191,15 +189,15 @@ def test_06_each_span_has_its_own_deadline(bench: Callable[..., ProcessorBench],
     assert len([thread for thread in threading.enumerate() if thread is here.holder._thread]) == 1
 
 
-def test_06_max_delay_zero_holds_no_span(bench: Callable[..., ProcessorBench]) -> None:
-    """With ``max_delay=0``, all spans are exported at once."""
+def test_max_delay_zero_holds_no_span(bench: Callable[..., ProcessorBench]) -> None:
+    """With ``max_delay=0``, all spans are exported immediately."""
     here = bench(max_delay=0)
     here.span("a")
 
     assert here.names == ["a"]
 
 
-def test_07_score_that_precedes_its_span_waits_for_it(bench: Callable[..., ProcessorBench]) -> None:
+def test_score_that_precedes_its_span_waits_for_it(bench: Callable[..., ProcessorBench]) -> None:
     """The announced span is exported with its score as soon as it ends."""
     here = bench()
     span = here.tracer.start_span("late")
@@ -214,7 +212,7 @@ def test_07_score_that_precedes_its_span_waits_for_it(bench: Callable[..., Proce
 
 
 @pytest.mark.parametrize("how", ["evicted", "withdrawn", "shutdown"])
-def test_07_score_whose_span_never_arrives_is_returned(bench: Callable[..., ProcessorBench], how: str) -> None:
+def test_score_whose_span_never_arrives_is_returned(bench: Callable[..., ProcessorBench], how: str) -> None:
     """If the announcement is evicted or withdrawn, or at shutdown, the score needs a carrier span."""
     here = bench(max_spans=2)
     here.holder.announce((1, 1))
@@ -231,7 +229,7 @@ def test_07_score_whose_span_never_arrives_is_returned(bench: Callable[..., Proc
     assert here.holder.attach((1, 1), SCORE) == "gone"
 
 
-def test_07_remaining_scores_get_carrier_spans_at_disconnect(unconnected: Any) -> None:
+def test_remaining_scores_get_carrier_spans_at_disconnect(unconnected: Any) -> None:
     """They are sent while spans can still be exported."""
     holder = germane.ScoreSpanProcessor(SimpleSpanProcessor(unconnected.exporter), max_delay=60)
     unconnected.connect(processor=holder, holds_spans=True)
@@ -243,7 +241,7 @@ def test_07_remaining_scores_get_carrier_spans_at_disconnect(unconnected: Any) -
     assert unconnected.attributes()["germane.evaluation.answer_relevancy"] == 0.87
 
 
-def test_08_score_of_an_unannounced_span_is_not_kept(bench: Callable[..., ProcessorBench]) -> None:
+def test_score_of_an_unannounced_span_is_not_kept(bench: Callable[..., ProcessorBench]) -> None:
     """The span belongs to another process, or has been exported."""
     here = bench()
 
@@ -251,7 +249,7 @@ def test_08_score_of_an_unannounced_span_is_not_kept(bench: Callable[..., Proces
     assert here.counts == {"late": 1}
 
 
-def test_09_flush_exports_held_spans(bench: Callable[..., ProcessorBench]) -> None:
+def test_flush_exports_held_spans(bench: Callable[..., ProcessorBench]) -> None:
     """Held spans are exported first, then the inner processor is flushed."""
     exporter = InMemorySpanExporter()
     here = bench()
@@ -262,7 +260,7 @@ def test_09_flush_exports_held_spans(bench: Callable[..., ProcessorBench]) -> No
     assert [span.name for span in exporter.get_finished_spans()] == ["a"]
 
 
-def test_10_shutdown_exports_held_spans(bench: Callable[..., ProcessorBench]) -> None:
+def test_shutdown_exports_held_spans(bench: Callable[..., ProcessorBench]) -> None:
     """The thread ends, and later spans are not held."""
     here = bench()
     here.span("a")
@@ -275,7 +273,7 @@ def test_10_shutdown_exports_held_spans(bench: Callable[..., ProcessorBench]) ->
     assert here.holder.closed
 
 
-def test_11_oldest_spans_are_exported_when_the_processor_is_full(bench: Callable[..., ProcessorBench]) -> None:
+def test_oldest_spans_are_exported_when_the_processor_is_full(bench: Callable[..., ProcessorBench]) -> None:
     """With ten spans and room for three, seven are exported unscored in order. Nothing blocks or is lost."""
     here = bench(max_spans=3)
     for number in range(10):
@@ -287,7 +285,7 @@ def test_11_oldest_spans_are_exported_when_the_processor_is_full(bench: Callable
     assert here.names == [str(number) for number in range(10)]
 
 
-def test_12_dropped_counts_of_a_span_are_unchanged(bench: Callable[..., ProcessorBench]) -> None:
+def test_dropped_counts_of_a_span_are_unchanged(bench: Callable[..., ProcessorBench]) -> None:
     """The score is exempt from the attribute limit, and the counts of dropped items remain."""
     here = bench(limits=SpanLimits(max_span_attributes=2, max_events=1, max_links=1))
     span = here.tracer.start_span("held", attributes={"a": 1, "b": 2, "c": 3})
@@ -338,7 +336,7 @@ print("done")
 """
 
 
-def test_13_15_forked_children_export_only_their_own_spans(run: Any) -> None:
+def test_forked_children_export_only_their_own_spans(run: Any) -> None:
     """A span held at the fork belongs to the parent. Each span arrives once, with its own score."""
     with OTLPReceiver() as receiver:
         assert run(FORKING, **receiver.environment(), OTEL_METRICS_EXPORTER="none", OTEL_LOGS_EXPORTER="none") == "done"
@@ -378,13 +376,13 @@ print(json.dumps(told))
 """
 
 
-def test_13_call_in_progress_at_a_fork_belongs_to_the_parent(run: Any) -> None:
+def test_call_in_progress_at_a_fork_belongs_to_the_parent(run: Any) -> None:
     """It yields one exchange. Calls of the child have their own."""
     assert json.loads(run(IN_A_CALL)) == [["ask", "Why?", "parent"]]
 
 
 class SerialExporter(SpanExporter):
-    """An exporter that fails if two threads call it at once."""
+    """An exporter that fails if two threads call it concurrently."""
 
     def __init__(self) -> None:
         self.spans: list[ReadableSpan] = []
@@ -402,7 +400,7 @@ class SerialExporter(SpanExporter):
             self.busy.release()
 
 
-def test_14_concurrent_spans_are_exported_exactly_once(bench: Callable[..., ProcessorBench]) -> None:
+def test_concurrent_spans_are_exported_exactly_once(bench: Callable[..., ProcessorBench]) -> None:
     """Three threads with 300 spans each, half of them held, and a scorer: 900 spans, with scores on the right ones."""
     here, exporter = bench(max_delay=0.05), SerialExporter()
     here.holder.processor = BatchSpanProcessor(exporter, max_queue_size=4096)
@@ -436,12 +434,12 @@ def test_14_concurrent_spans_are_exported_exactly_once(bench: Callable[..., Proc
     assert all(span.attributes["score.of"] == f"{identity:x}" for identity, span in scored.items())
 
 
-def test_16_processor_counts_spans_by_outcome(bench: Callable[..., ProcessorBench]) -> None:
+def test_processor_counts_spans_by_outcome(bench: Callable[..., ProcessorBench]) -> None:
     """``counts`` has the number of held spans, and of spans by the reason for their export."""
     assert set(bench().holder.counts) == {"held", "scored", "expired", "overflow", "early", "late"}
 
 
-def test_17_several_scores_are_attached_together(bench: Callable[..., ProcessorBench]) -> None:
+def test_several_scores_are_attached_together(bench: Callable[..., ProcessorBench]) -> None:
     """Their indices are consecutive."""
     scores = [Score(scorer=name, fingerprint="f", value=0.5) for name in ("a", "b")]
     failed = Score(scorer="c", fingerprint="f", reason=UnscoredReason.UNPARSABLE)

@@ -139,7 +139,7 @@ def test_added_contexts_get_a_retrieval_span(traced: Any) -> None:
 
 
 def test_span_of_a_failed_handler_has_the_error(traced: Any) -> None:
-    """Status and event are those that OpenTelemetry records."""
+    """Status and event match those that OpenTelemetry records."""
 
     @germane.observe(route="support")
     def fail(question: str) -> str:
@@ -227,7 +227,7 @@ class TestOriginal:
 
     @pytest.mark.parametrize("scores", [[SKIPPED], []])
     def test_skipped_score_releases_the_span(self, held: Any, scores: list[Score]) -> None:
-        """The span is exported at once, unchanged."""
+        """The span is exported immediately, unchanged."""
         ask("Why?")
 
         assert attach_scores(held.exchange, scores) == "none"

@@ -104,7 +104,7 @@ class AsyncStream:
 
 
 def returning(stream: Any) -> Any:
-    """Return what the caller of a handler gets that returns this stream."""
+    """Return the result that the caller of a handler gets if the handler returns this stream."""
     return germane.observe(route="ask")(lambda question: stream)("Why?")
 
 
@@ -136,7 +136,7 @@ class TestIterator:
         assert (type(copied), list(copied)) == (Stream, ["a", "b"])
 
     def test_error_of_a_stream_reaches_the_caller(self, traced: Any) -> None:
-        """The exchange has the items before the error."""
+        """The exchange contains the items before the error."""
         error = LookupError("broke")
         stream = returning(Stream("a", fails=error))
 
@@ -261,7 +261,7 @@ class TestAsynchronousIterator:
         assert (traced.exchange.answer, traced.exchange.status) == ("ab", "ok")
 
     def test_error_of_an_asynchronous_stream_reaches_the_caller(self, traced: Any) -> None:
-        """The exchange has the items before the error."""
+        """The exchange contains the items before the error."""
 
         async def read() -> None:
             async for _ in returning(AsyncStream("a", fails=LookupError("broke"))):
@@ -421,7 +421,7 @@ class TestGenerator:
 def test_open_streams_are_closed_once_when_the_loop_ends(
     traced: Any, caplog: pytest.LogCaptureFixture, way: str
 ) -> None:
-    """The event loop closes all open streams at once, and each body cleans up undisturbed."""
+    """The event loop closes all open streams concurrently, and each body completes its cleanup."""
     closed: list[str] = []
     kept: list[AsyncIterator[str]] = []
 

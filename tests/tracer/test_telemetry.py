@@ -75,7 +75,8 @@ GAUGES = {
 
 @pytest.fixture
 def run(bare: Any) -> Any:
-    """Runs code in a new process, where a global provider can be set, and returns its last line of output."""
+    """A function that runs code in a new process, where a global provider can be set, and returns its last line of
+    output."""
 
     def run(code: str) -> Any:
         done = subprocess.run(
@@ -89,7 +90,7 @@ def run(bare: Any) -> Any:
 
 @pytest.mark.parametrize("order", ["use_own(); connect()", "connect(); use_own()", "connect(); is_early(); use_own()"])
 def test_meter_provider_of_the_application_has_all_metrics(run: Any, order: str) -> None:
-    """Whether it is set before or after start or the first measurement, each metric appears once."""
+    """Each metric appears once, whether the provider is set before or after start or the first measurement."""
     code = "is_early = tracer.are_gauges_exported\n" + order
     shown = run(
         f"{code}\nassert tracer.are_gauges_exported()\ntracer.count_outcomes(ENDED)\nprint(json.dumps(shown()))"

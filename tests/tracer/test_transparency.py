@@ -83,7 +83,7 @@ OPTIONS: dict[str, list[Any]] = {
 
 @dataclass(frozen=True)
 class Step:
-    """The action of a body at one point, and its reaction to an error that is thrown in there."""
+    """The action of a body at one point, and its reaction to an error thrown in at that point."""
 
     does: str
     which: int
@@ -337,7 +337,7 @@ def attempt(log: Log, function: Callable[[], Any]) -> tuple[bool, Any]:
 
 
 def drive(log: Log, coroutine: Any, program: Program) -> None:
-    """Step through a coroutine, and throw errors into it where the program says so."""
+    """Step through a coroutine, and throw errors into it at the points that the program specifies."""
     for operation, which in (*program.consumption, *[("send", 0)] * 20):
         step = {
             "throw": lambda which=which: coroutine.throw(choose(ERRORS, which)(which)),
@@ -434,7 +434,7 @@ def collected() -> Iterator[None]:
     gc.collect()
 
 
-# A body may ignore being closed, or fail at it: Python says so when it is collected, decorated or not.
+# A body may ignore being closed, or fail at it: Python reports it when it is collected, decorated or not.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @settings(
     max_examples=400, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]

@@ -1,4 +1,4 @@
-"""Handlers behind Starlette and FastAPI (cases D12 and D13 of the hostile suite)."""
+"""Handlers behind Starlette and FastAPI."""
 
 from __future__ import annotations
 
@@ -84,13 +84,13 @@ BODIES = [words, words_later, Words, Reader, lambda: ["Hel", "lo", "!"]]
 
 @pytest.mark.parametrize("kind", ["sync", "async"])
 @pytest.mark.parametrize("body", BODIES)
-def test_d12_body_of_a_streaming_response_is_captured(traced: Any, body: Any, kind: str) -> None:
+def test_body_of_a_streaming_response_is_captured(traced: Any, body: Any, kind: str) -> None:
     """The client and the exchange both get the complete body, whatever type it has."""
     assert body_of(streaming(body, kind)) == "Hello!"
     assert (traced.exchange.answer, traced.exchange.status) == ("Hello!", "ok")
 
 
-def test_d12_body_is_produced_under_the_span_of_the_handler(traced: Any) -> None:
+def test_body_is_produced_under_the_span_of_the_handler(traced: Any) -> None:
     """A span that starts on a thread of the pool while the body is produced is a child."""
 
     def body() -> Iterator[str]:
@@ -102,7 +102,7 @@ def test_d12_body_is_produced_under_the_span_of_the_handler(traced: Any) -> None
     assert traced.span("inside").parent.span_id == traced.span("ask").context.span_id
 
 
-def test_d12_response_keeps_its_background_task(traced: Any) -> None:
+def test_response_keeps_its_background_task(traced: Any) -> None:
     """The response is the same object, with its headers and background task."""
     done = threading.Event()
 
@@ -131,7 +131,7 @@ EVENTS = frames("Hel", "l\u00f6", "! \U0001f600") + ": a comment\n\nid: 7\nretry
 
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 7, 11, 1000])
 @pytest.mark.parametrize("form", ["text", "bytes", "crlf"])
-def test_d12_server_sent_events_are_parsed(traced: Any, size: int, form: str) -> None:
+def test_server_sent_events_are_parsed(traced: Any, size: int, form: str) -> None:
     """The answer is the data of the events without the end marker, even if chunks end within a character."""
     text = EVENTS.replace("\n", "\r\n") if form == "crlf" else EVENTS
     sent: str | bytes = text.encode() if form == "bytes" else text
@@ -141,7 +141,7 @@ def test_d12_server_sent_events_are_parsed(traced: Any, size: int, form: str) ->
 
 
 @pytest.mark.parametrize("size", [1, 4, 9, 1000])
-def test_d12_selector_finds_the_text_in_json_events(traced: Any, size: int) -> None:
+def test_selector_finds_the_text_in_json_events(traced: Any, size: int) -> None:
     """``chunk=`` reads the data of each event. Events without that key are skipped."""
     deltas = [{"choices": [{"delta": {"content": text}}]} for text in ("Hel", "lo")] + [{"usage": {"tokens": 3}}]
     text = frames(*map(json.dumps, deltas), "[DONE]")
@@ -294,7 +294,7 @@ def connection() -> Iterator[str]:
 
 @pytest.mark.parametrize("called", [False, True])
 @pytest.mark.parametrize("kind", ["sync", "async"])
-def test_d13_fastapi_resolves_decorated_handlers(traced: Any, kind: str, called: bool) -> None:
+def test_fastapi_resolves_decorated_handlers(traced: Any, kind: str, called: bool) -> None:
     """Dependencies, body models and postponed annotations work through the decorator."""
     app = FastAPI()
     observe: Any = germane.observe(question="body.query", attributes={"tenant": "who"}) if called else germane.observe
@@ -323,7 +323,7 @@ def test_d13_fastapi_resolves_decorated_handlers(traced: Any, kind: str, called:
     assert dict(traced.exchange.attributes) == ({"tenant": "x"} if called else {})
 
 
-def test_d13_decorated_dependency_with_yield_cleans_up(traced: Any) -> None:
+def test_decorated_dependency_with_yield_cleans_up(traced: Any) -> None:
     """FastAPI recognizes it as a generator function."""
     app = FastAPI()
     STEPS.clear()
@@ -338,7 +338,7 @@ def test_d13_decorated_dependency_with_yield_cleans_up(traced: Any) -> None:
     assert STEPS == ["open", "connection", "close"]
 
 
-def test_d13_fastapi_streams_a_decorated_generator(traced: Any) -> None:
+def test_fastapi_streams_a_decorated_generator(traced: Any) -> None:
     """A path operation that yields is a stream, decorated or not."""
 
     def stream(question: str) -> Iterator[dict[str, str]]:

@@ -66,7 +66,7 @@ assert_type(Asker.help("a"), str)
 assert_type(germane.current_exchange().id, str | None)
 
 typed: Callable[[str], Iterator[str]] = stream
-ask(3)  # type: ignore[arg-type]  # the decorated function still refuses it
+ask(3)  # type: ignore[arg-type]  # the decorated function still rejects it
 ask()  # type: ignore[call-arg]  # as above
-germane.observe(qestion="a")  # type: ignore[call-overload]  # a typo is seen
+germane.observe(qestion="a")  # type: ignore[call-overload]  # a misspelled option
 germane.observe(capture="all")  # type: ignore[call-overload]  # no such mode

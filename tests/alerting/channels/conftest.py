@@ -62,14 +62,14 @@ def a_message(
     *alerts: Alert, type_: Any = None, quotes: Mapping[str, ExchangeQuote] | None = None, **given: Any
 ) -> ChannelMessage:
     """Return a message about alerts."""
-    told = alerts or (an_alert(),)
+    included = alerts or (an_alert(),)
     notification = Notification(
         id="n1",
         channel="oncall",
         idempotency_key="0123456789abcdef",
-        type=type_ or ("resolved" if told[0].state == "resolved" else "firing"),
-        alerts=told,
-        event_ids=tuple(f"e-{alert.id}" for alert in told),
+        type=type_ or ("resolved" if included[0].state == "resolved" else "firing"),
+        alerts=included,
+        event_ids=tuple(f"e-{alert.id}" for alert in included),
         created_at=NOON,
     )
     return ChannelMessage(notification=notification, quotes=quotes or {}, **given)
@@ -172,7 +172,7 @@ def hold() -> Iterator[threading.Event]:
 
 @pytest.fixture
 def secret(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str], str]:
-    """Store a secret where settings can refer to it; returns the reference."""
+    """Store a secret where settings can refer to it, and return the reference."""
 
     def put(name: str, value: str) -> str:
         monkeypatch.setenv(name, value)

@@ -2,7 +2,7 @@
 
 PagerDuty: the description of the Events API v2 in PagerDuty/api-schema (reference/events-v2/openapiv3.json), and the
 limits of its guide: a summary of at most 1024 characters, a dedup_key of at most 255, a routing key of 32.
-Alertmanager: ``postableAlerts`` in prometheus/alertmanager (api/v2/openapi.yaml); names of labels as in Prometheus.
+Alertmanager: ``postableAlerts`` in prometheus/alertmanager (api/v2/openapi.yaml); label names as in Prometheus.
 Slack: docs.slack.dev/reference/block-kit: blocks of a message 50, header 150, text of a section 3000, fields 10 of 2000
 each, elements of a context 10.
 """

@@ -1,4 +1,4 @@
-"""The Alertmanager channel: alerts of its API v2, and resending."""
+"""The Alertmanager channel: alerts for its API v2, and resending."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ def alertmanager(*urls: str, every: float = 60, **given: Any) -> Alertmanager:
 
 
 def test_firing_alert_expires_after_four_intervals(receiver: Receiver) -> None:
-    """It starts when it fired; the expiry counts from the time it is sent."""
+    """Its start is the firing time; the expiry counts from the time of sending."""
     asyncio.run(
         alertmanager(receiver.url, every=90).send(a_message(alert_url_template="https://germane.example.com/{id}"))
     )
 
     (post,) = receiver.posts
-    (told,) = post.json
+    (alert,) = post.json
     check(post.json, ALERTMANAGER)
     assert post.path == "/api/v2/alerts"
-    assert told["labels"] == {
+    assert alert["labels"] == {
         "alertname": "germane_drop",
         "rule": "drop",
         "severity": "warning",
@@ -39,15 +39,15 @@ def test_firing_alert_expires_after_four_intervals(receiver: Receiver) -> None:
         "scorer": "answer_relevancy",
         "route": "docs",
     }
-    assert datetime.fromisoformat(told["startsAt"]) == NOON
-    assert datetime.fromisoformat(told["endsAt"]) == NOON + timedelta(minutes=10, seconds=4 * 90)
-    assert told["generatorURL"] == "https://germane.example.com/a1"
-    assert told["annotations"]["current"] == "0.610 (95 % CI 0.570 to 0.650, n = 120)"
-    assert told["annotations"]["worst_exchanges"] == "x1, x2"
+    assert datetime.fromisoformat(alert["startsAt"]) == NOON
+    assert datetime.fromisoformat(alert["endsAt"]) == NOON + timedelta(minutes=10, seconds=4 * 90)
+    assert alert["generatorURL"] == "https://germane.example.com/a1"
+    assert alert["annotations"]["current"] == "0.610 (95 % CI 0.570 to 0.650, n = 120)"
+    assert alert["annotations"]["worst_exchanges"] == "x1, x2"
 
 
 def test_labels_contain_no_changing_number(receiver: Receiver) -> None:
-    """The same alert with other figures has the same identity in Alertmanager."""
+    """The same alert with different numbers has the same identity in Alertmanager."""
     channel = alertmanager(receiver.url)
     asyncio.run(channel.send(a_message()))
     changed = an_alert(value=0.3, current=ScoreLevel(mean=0.3, n=999), evidence=0.001, message="other", threshold=0.7)
@@ -59,13 +59,13 @@ def test_labels_contain_no_changing_number(receiver: Receiver) -> None:
 
 
 def test_resolved_alert_ends_when_it_resolved(receiver: Receiver) -> None:
-    """For every severity that it may have had."""
+    """This holds for every severity it may have had."""
     asyncio.run(alertmanager(receiver.url).send(a_message(over(an_alert(severity="critical")))))
 
-    told = receiver.posts[0].json
-    check(told, ALERTMANAGER)
-    assert {one["labels"]["severity"] for one in told} == {"critical", "warning"}
-    assert {datetime.fromisoformat(one["endsAt"]) for one in told} == {NOON + timedelta(hours=1)}
+    alerts = receiver.posts[0].json
+    check(alerts, ALERTMANAGER)
+    assert {one["labels"]["severity"] for one in alerts} == {"critical", "warning"}
+    assert {datetime.fromisoformat(one["endsAt"]) for one in alerts} == {NOON + timedelta(hours=1)}
 
 
 def test_escalation_resolves_the_previous_severity(receiver: Receiver) -> None:
@@ -81,15 +81,15 @@ def test_resend_posts_all_alerts_in_one_request(receiver: Receiver) -> None:
     other = over(an_alert(id="a2", key="k2", labels={"service": "shop", "route": "faq"}))
     asyncio.run(alertmanager(receiver.url).resend([an_alert(), other], alert_url_template=None))
 
-    told = receiver.posts[0].json
-    check(told, ALERTMANAGER)
-    assert [datetime.fromisoformat(one["endsAt"]) for one in told] == [
+    alerts = receiver.posts[0].json
+    check(alerts, ALERTMANAGER)
+    assert [datetime.fromisoformat(one["endsAt"]) for one in alerts] == [
         NOON + timedelta(minutes=14),
         NOON + timedelta(hours=1),
     ]
 
 
-def test_one_member_of_a_cluster_is_enough(receiver: Receiver) -> None:
+def test_delivery_succeeds_if_one_cluster_member_accepts_it(receiver: Receiver) -> None:
     """If none accepts the alert, it is retried if any error is temporary."""
     receiver.answers = [Answer(200), Answer(400)]
     assert asyncio.run(alertmanager("http://127.0.0.1:1", receiver.url).send(a_message())) == 200
@@ -120,13 +120,13 @@ def test_hostile_text_is_sanitized(receiver: Receiver) -> None:
 
     for post in receiver.posts:
         check(post.json, ALERTMANAGER)
-    (told,) = receiver.posts[0].json
-    assert all(value.isprintable() for value in told["labels"].values())
+    (posted,) = receiver.posts[0].json
+    assert all(value.isprintable() for value in posted["labels"].values())
     assert "attributes_tenant" in receiver.posts[1].json[0]["labels"]
 
 
 def test_text_is_included_only_if_configured(receiver: Receiver) -> None:
-    """By default messages name exchanges and quote none."""
+    """By default, messages contain the ids of exchanges and no text."""
     quotes = {"x1": ExchangeQuote(exchange_id="x1", question="q", answer="a")}
     asyncio.run(alertmanager(receiver.url).send(a_message()))
     asyncio.run(alertmanager(receiver.url).send(a_message(quotes=quotes)))

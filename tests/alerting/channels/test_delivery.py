@@ -40,9 +40,9 @@ Start = Callable[..., Monitor]
 def tell(store: TrackingStore, *alerts: Alert, channel: str = "hook", **given: Any) -> Notification:
     """Write a notification, as the evaluator does."""
     values: dict[str, Any] = {"id": uuid4().hex, "idempotency_key": uuid4().hex, "created_at": datetime.now(UTC)}
-    told = alerts or (an_alert(),)
-    what = "resolved" if told[0].state == "resolved" else "firing"
-    notification = Notification(channel=channel, alerts=told, event_ids=(), **{"type": what, **values, **given})
+    included = alerts or (an_alert(),)
+    what = "resolved" if included[0].state == "resolved" else "firing"
+    notification = Notification(channel=channel, alerts=included, event_ids=(), **{"type": what, **values, **given})
     assert store.alerts.commit(AlertTransaction(notifications=[notification]))
     return notification
 
@@ -85,14 +85,14 @@ def monitor(start: Start, settings: Callable[..., Settings]) -> Callable[..., Mo
 
     def monitor(store: TrackingStore, channels: Mapping[str, Any] | None = None, **given: Any) -> Monitor:
         off = [{"type": kind, "enabled": False} for kind in ("drop", "no_data", "scorer_error", "budget_exhausted")]
-        told = settings(**{"rules": off, "channels": channels or {}} | given.pop("settings", {}))
-        return start(store, settings=told, **given)
+        configured = settings(**{"rules": off, "channels": channels or {}} | given.pop("settings", {}))
+        return start(store, settings=configured, **given)
 
     return monitor
 
 
 def delivered(desk: DeliveryContext, channels: Mapping[str, Any], work: Callable[[NotificationDispatcher], Any]) -> Any:
-    """Run a dispatcher on an event loop while the work runs."""
+    """Run a dispatcher on an event loop for as long as the work takes."""
 
     async def run() -> Any:
         takes = {name: (lambda _: True) for name in channels}
@@ -126,14 +126,14 @@ def test_queued_notification_is_sent_and_recorded(
     """Once, with the status of the response."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("URL", receiver.url)
-        told = tell(store)
+        queued = tell(store)
         monitor(store, {"hook": {"type": "webhook", "url": "env:URL"}})
 
         until(lambda: store.notifications.search(status="sent"))
 
     (posted,) = store.notifications.search()
     assert (posted.status, posted.http_status, posted.error) == ("sent", 200, None)
-    assert receiver.keys == [told.idempotency_key]
+    assert receiver.keys == [queued.idempotency_key]
 
 
 def test_failed_delivery_is_retried_with_the_same_key(
@@ -141,13 +141,13 @@ def test_failed_delivery_is_retried_with_the_same_key(
 ) -> None:
     """After a 500, a 429 and a closed connection it succeeds."""
     receiver.answers = [Answer(500), Answer(429, {"Retry-After": "0"}), Answer(0)]
-    told = tell(store)
+    queued = tell(store)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("URL", receiver.url)
         channel = Webhook(settings_of.WebhookSettings(type="webhook", url="env:URL"))
         delivered(desk, {"hook": channel}, lambda one: looking(one, lambda: len(receiver.posts) == 4))
 
-    assert receiver.keys == [told.idempotency_key] * 4
+    assert receiver.keys == [queued.idempotency_key] * 4
     assert len({post.body for post in receiver.posts}) == 1
 
 
@@ -177,10 +177,10 @@ def test_retry_does_not_wait_for_the_next_poll(store: TrackingStore, desk: Deliv
         while not channel.got:  # noqa: ASYNC110 - there is no event to wait for
             await asyncio.sleep(0.01)
 
-    told = tell(store)
+    queued = tell(store)
     delivered(desk, {"hook": channel}, work)
 
-    assert channel.tries == [told.idempotency_key] * 2
+    assert channel.tries == [queued.idempotency_key] * 2
 
 
 def test_rejected_notification_is_undelivered_and_logged_once(
@@ -229,7 +229,7 @@ def test_resolution_is_never_delivered_before_firing(store: TrackingStore, desk:
 
 
 def test_lease_is_renewed_during_a_slow_delivery(url: str, desk: DeliveryContext) -> None:
-    """A notification is not sent twice while its sender lives."""
+    """A notification is not sent twice while its sender is running."""
 
     class Slow(Kept):
         begun, sent = False, False
@@ -268,7 +268,7 @@ def test_lease_is_renewed_during_a_slow_delivery(url: str, desk: DeliveryContext
 def test_missing_secret_leaves_notifications_to_other_processes(
     store: TrackingStore, monitor: Any, until: Any, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The status says why, and no attempt is counted."""
+    """The status gives the reason, and no attempt is counted."""
     tell(store)
     running = monitor(store, {"hook": {"type": "webhook", "url": "env:LATE_URL"}})
     until(lambda: running.status().channel_problems)
@@ -282,7 +282,7 @@ def test_missing_secret_leaves_notifications_to_other_processes(
 
 
 def test_unexpected_exception_backs_off_the_channel(store: TrackingStore, desk: DeliveryContext) -> None:
-    """Its text is not recorded, and other channels continue."""
+    """The exception's text is not recorded, and other channels continue."""
 
     class Broken(Kept):
         async def send(self, message: ChannelMessage) -> int:
@@ -304,7 +304,7 @@ def test_unexpected_exception_backs_off_the_channel(store: TrackingStore, desk: 
 def test_text_is_loaded_only_for_channels_that_include_it(
     store: TrackingStore, desk: DeliveryContext, new_exchange: Any
 ) -> None:
-    """At the time of sending: erased text is not quoted."""
+    """Text is loaded at the time of sending, so erased text is not quoted."""
 
     class Quoting(Kept):
         include_text = True
@@ -333,7 +333,7 @@ def test_draining_sends_all_due_notifications(store: TrackingStore, desk: Delive
     assert len(store.notifications.search(status="sent")) == 5
 
 
-def test_interrupted_delivery_is_due_at_once(
+def test_interrupted_delivery_is_due_immediately(
     store: TrackingStore, other_store: TrackingStore, desk: DeliveryContext
 ) -> None:
     """A stopped process does not keep its lease."""
@@ -344,12 +344,12 @@ def test_interrupted_delivery_is_due_at_once(
             await asyncio.Event().wait()
             return 0
 
-    channel, told = Hangs(), tell(store)
+    channel, queued = Hangs(), tell(store)
     delivered(desk, {"hook": channel}, lambda one: looking(one, lambda: channel.tries))
 
     taken = other_store.notifications.claim("hook", "next", lease=timedelta(seconds=9))
     assert taken is not None
-    assert taken.idempotency_key == told.idempotency_key
+    assert taken.idempotency_key == queued.idempotency_key
 
 
 class Forgets(Kept):
@@ -401,7 +401,7 @@ def test_only_one_process_resends(store: TrackingStore, other_store: TrackingSto
 
 
 def test_successor_resends_before_alerts_expire(store: TrackingStore, desk: DeliveryContext) -> None:
-    """A killed process does not resolve alerts at the receiver."""
+    """Killing a process does not make alerts expire at the receiver."""
     terms = []
 
     async def work() -> None:
@@ -484,7 +484,7 @@ def test_database_outage_after_sending_causes_no_duplicate(
 def test_outage_and_recovery_of_a_channel_are_logged_once_each(
     store: TrackingStore, desk: DeliveryContext, caplog: Any
 ) -> None:
-    """A long network outage is two log lines."""
+    """A long network outage is logged in two lines."""
     channel = Kept(*[DeliveryError("ConnectError")] * 5)
     lane = ChannelWorker("hook", channel, desk)
     tell(store)
@@ -527,7 +527,7 @@ def test_two_processes_deliver_each_notification_once(
 def test_notifications_of_unconfigured_channels_wait(
     store: TrackingStore, start: Start, settings: Callable[..., Settings], until: Any
 ) -> None:
-    """They cost no attempt; processes without scorers deliver too."""
+    """Waiting uses no attempt; processes without scorers deliver, too."""
     got: list[Alert] = []
     tell(store, channel="callback"), tell(store, channel="nobody-has-it")
     start(store, settings=settings(), channels={"callback": Callback(got.append)})
@@ -541,11 +541,11 @@ def test_slow_callback_does_not_delay_the_webhook(
     store: TrackingStore, start: Start, settings: Any, receiver: Receiver, until: Any, hold: threading.Event,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    """In a whole monitor, whose evaluations continue."""
+    """In a complete monitor; evaluations continue meanwhile."""
     monkeypatch.setenv("URL", receiver.url)
-    told = settings(channels={"hook": {"type": "webhook", "url": "env:URL"}})
+    configured = settings(channels={"hook": {"type": "webhook", "url": "env:URL"}})
     tell(store), tell(store, channel="callback")
-    running = start(store, settings=told, channels={"callback": Callback(lambda alert: hold.wait(30))})
+    running = start(store, settings=configured, channels={"callback": Callback(lambda alert: hold.wait(30))})
 
     until(lambda: receiver.posts)
     before = running.status().jobs["evaluate"].last_run

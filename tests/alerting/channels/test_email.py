@@ -29,7 +29,7 @@ SENDER, TO = "germane@example.com", ("oncall@example.com", "lead@example.com")
 
 
 class Box:
-    """An SMTP handler that records e-mails and sends the given answers."""
+    """An SMTP handler that records e-mails and sends the given replies."""
 
     def __init__(self) -> None:
         self.mails: list[Any] = []
@@ -181,9 +181,9 @@ def test_connection_is_encrypted_and_logged_in(
 @pytest.mark.parametrize("security", ["starttls", "tls"])
 def test_untrusted_certificate_stops_the_delivery(serve: Callable[..., Email], box: Box, security: str) -> None:
     """Nothing is sent to an unverified server."""
-    told = refused(serve(security, certificates=None))
+    error = refused(serve(security, certificates=None))
 
-    assert (told.problem, told.retryable) == ("SSLCertVerificationError", True)
+    assert (error.problem, error.retryable) == ("SSLCertVerificationError", True)
     assert box.mails == []
 
 
@@ -192,30 +192,30 @@ def test_server_without_encryption_receives_nothing(serve: Callable[..., Email],
     channel = serve("none")
     given = channel._settings.model_copy(update={"security": "starttls", "user": "me", "password": secret("PW", "x")})
 
-    told = refused(Email(given))
+    error = refused(Email(given))
 
-    assert (told.problem, told.retryable) == ("the server does not support encryption or login", False)
+    assert (error.problem, error.retryable) == ("the server does not support encryption or login", False)
     assert (box.mails, box.logins) == ([], [])
 
 
 def test_wrong_password_is_a_permanent_error(serve: Callable[..., Email], secret: Any) -> None:
     """The error contains only the status."""
-    told = refused(serve("starttls", login=True, user="me", password=secret("PW", "wrong-hunter")))
+    error = refused(serve("starttls", login=True, user="me", password=secret("PW", "wrong-hunter")))
 
-    assert (told.problem, told.retryable) == ("status 535", False)
+    assert (error.problem, error.retryable) == ("status 535", False)
     assert (
         serve("none", user="me", password="env:NOWHERE").config_error == "the environment variable NOWHERE is not set"
     )
 
 
 @pytest.mark.parametrize(("answer", "again"), [("451 later", True), ("452 full", True), ("554 no", False)])
-def test_smtp_status_decides_about_retries(serve: Callable[..., Email], box: Box, answer: str, again: bool) -> None:
+def test_smtp_status_determines_retries(serve: Callable[..., Email], box: Box, answer: str, again: bool) -> None:
     """4xx is temporary, 5xx is permanent."""
     box.answers = [answer]
     channel = serve()
-    told = refused(channel)
+    error = refused(channel)
 
-    assert (told.problem, told.retryable) == (f"status {answer[:3]}", again)
+    assert (error.problem, error.retryable) == (f"status {answer[:3]}", again)
     assert send(channel) == 250
 
 
@@ -225,8 +225,8 @@ def test_refused_recipients_are_reported(serve: Callable[..., Email], box: Box) 
     assert (refused(serve()).problem, box.mails) == ("status 550", [])
 
     box.refused = {TO[0]}
-    told = refused(serve())
-    assert (told.problem, told.retryable) == ("1 of 2 recipients were refused", False)
+    error = refused(serve())
+    assert (error.problem, error.retryable) == ("1 of 2 recipients were refused", False)
     box.refusal = "450 greylisted, come again"
     assert refused(serve()).retryable
     assert box.envelopes == [(SENDER, TO[1:])] * 2
@@ -238,15 +238,15 @@ def test_unreachable_server_is_retried(serve: Callable[..., Email], box: Box, ho
     hanging = serve(timeout=1.0)
     away = Email(settings.EmailSettings(type="email", host="127.0.0.1", port=1, security="none", sender=SENDER, to=TO))
 
-    told = [refused(channel) for channel in (hanging, away)]
+    errors = [refused(channel) for channel in (hanging, away)]
     hold.set()
 
-    assert [one.retryable for one in told] == [True, True]
-    assert [one.problem for one in told] == ["SMTPServerDisconnected", "ConnectionRefusedError"]
+    assert [one.retryable for one in errors] == [True, True]
+    assert [one.problem for one in errors] == ["SMTPServerDisconnected", "ConnectionRefusedError"]
 
 
 def test_slow_server_times_out(hold: threading.Event) -> None:
-    """Each line is in time but the reply never ends; the next attempt adds no thread."""
+    """Each line arrives in time, but the reply never ends; the next attempt adds no thread."""
 
     class Drips(socketserver.StreamRequestHandler):
         def handle(self) -> None:
@@ -260,26 +260,26 @@ def test_slow_server_times_out(hold: threading.Event) -> None:
         given = {"type": "email", "host": "127.0.0.1", "port": server.server_address[1], "security": "none"}
         channel = Email(settings.EmailSettings(**given, sender=SENDER, to=TO), timeout=0.3)
         before = set(threading.enumerate())
-        told = [refused(channel) for _ in range(2)]
+        errors = [refused(channel) for _ in range(2)]
         ours = set(threading.enumerate()) - before
         mine = [one for one in ours if one.name.startswith("germane-email")]
         hold.set()
         server.shutdown()
     thread.join(60)
 
-    assert [(one.problem, one.retryable) for one in told] == [("TimeoutError", True)] * 2
+    assert [(one.problem, one.retryable) for one in errors] == [("TimeoutError", True)] * 2
     assert len(mine) == 1
 
 
-def test_unencodable_password_is_not_quoted(serve: Callable[..., Email], secret: Any) -> None:
-    """SMTP only supports ASCII."""
-    told = refused(serve("starttls", login=True, user="me", password=secret("PW", "geheim-\u00fc")))
+def test_password_that_smtp_cannot_encode_is_not_shown(serve: Callable[..., Email], secret: Any) -> None:
+    """SMTP supports only ASCII passwords."""
+    error = refused(serve("starttls", login=True, user="me", password=secret("PW", "geheim-\u00fc")))
 
-    assert (told.problem, told.retryable) == ("UnicodeEncodeError", False)
+    assert (error.problem, error.retryable) == ("UnicodeEncodeError", False)
 
 
 def test_hostile_text_adds_no_header_or_tag(serve: Callable[..., Email], box: Box) -> None:
-    """No control character arrives either."""
+    """Control characters are removed, too."""
     channel = serve()
     asyncio.run(channel.send(a_hostile_message()))
 
@@ -301,7 +301,7 @@ def test_any_text_can_be_sent(serve: Callable[..., Email], box: Box) -> None:
 
 
 def test_text_is_included_only_if_configured() -> None:
-    """By default messages name exchanges and quote none."""
+    """By default, messages contain the ids of exchanges and no text."""
     quotes = {"x1": ExchangeQuote(exchange_id="x1", question="How long?", answer=HOSTILE)}
 
     assert "Question" not in text_of(build_email(a_message(), SENDER, TO))
@@ -310,7 +310,7 @@ def test_text_is_included_only_if_configured() -> None:
     assert "<script>" not in text_of(quoting, "html")
 
 
-def test_resolution_reads_as_resolved() -> None:
+def test_resolved_alert_is_announced_as_resolved() -> None:
     """With its reason."""
     mail = build_email(a_message(over(an_alert())), SENDER, TO)
 

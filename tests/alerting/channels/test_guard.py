@@ -68,10 +68,10 @@ def refusal(url: str, *found: str, allow: Sequence[str] = ()) -> DeliveryError:
 )  # fmt: skip
 def test_non_public_addresses_are_blocked(address: str) -> None:
     """Private, loopback, link-local, metadata, CGNAT, NAT64, 6to4, Teredo, multicast, unspecified, mapped."""
-    told = refusal("https://example.com/x", address)
+    error = refusal("https://example.com/x", address)
 
-    assert not told.retryable
-    assert address not in str(told)
+    assert not error.retryable
+    assert address not in str(error)
 
 
 @pytest.mark.parametrize("address", [PUBLIC, "1.1.1.1", "2606:2800:220:1:248:1893:25c8:1946", "2a00:1450:4001::64"])
@@ -82,7 +82,7 @@ def test_public_addresses_are_allowed(address: str) -> None:
 
 @given(st.sampled_from(BLOCKED_NETWORKS), st.integers(min_value=0, max_value=2**128 - 1))
 def test_every_address_of_a_blocked_network_is_blocked(network: Any, number: int) -> None:
-    """Wherever in the network it lies."""
+    """Its position in the network does not matter."""
     assert is_blocked(network[number % network.num_addresses])
 
 
@@ -129,7 +129,7 @@ def test_unresolvable_host_is_retried() -> None:
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "2130706433", "0x7f000001", "0177.0.0.1", "127.1", "localhost", "[::1]"])
-def test_every_name_of_loopback_is_blocked(host: str) -> None:
+def test_every_name_for_loopback_is_blocked(host: str) -> None:
     """The resolved address is checked, not the name."""
     with pytest.raises(DeliveryError):
         asyncio.run(JsonPoster(NetworkGuard()).post(f"https://{host}/", b"{}"))
@@ -158,7 +158,7 @@ def test_every_request_is_checked(receiver: Receiver) -> None:
     assert len(receiver.posts) == 1
 
 
-def test_next_address_is_used_if_one_refuses(receiver: Receiver) -> None:
+def test_next_address_is_used_if_one_refuses_the_connection(receiver: Receiver) -> None:
     """As in any HTTP client."""
     guard = NetworkGuard(["127.0.0.0/8", "::1/128"], resolve=Names(["::1", "127.0.0.1"]))
 
@@ -230,7 +230,7 @@ def secure(certificate: Path) -> Iterator[Receiver]:
 def test_certificate_is_checked_against_the_host_name(
     secure: Receiver, certificate: Path, host: str, taken: bool
 ) -> None:
-    """Not against the address."""
+    """The certificate is not checked against the address."""
     context = ssl.create_default_context(cafile=str(certificate))
     guard = NetworkGuard(["127.0.0.0/8"], resolve=Names(["127.0.0.1"]))
 
@@ -248,6 +248,6 @@ def test_certificate_is_checked_against_the_host_name(
 
 
 def test_blocked_networks_cover_metadata_services() -> None:
-    """Addresses outside of them are listed separately."""
+    """Addresses outside those networks are listed separately."""
     assert all(isinstance(network, type(ip_network(str(network)))) for network in BLOCKED_NETWORKS)
     assert is_blocked(ip_address("168.63.129.16"))

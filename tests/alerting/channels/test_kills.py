@@ -32,12 +32,14 @@ def fires(url: str) -> TrackingStore:
     store, alert, now = TrackingStore(url), an_alert(), datetime.now(UTC)
     assert store.workers.acquire_lease("watcher", "me", ttl=timedelta(minutes=1))
     event = AlertEvent(id="e1", alert_id=alert.id, at=now, type="fired", after="firing")
-    told = Notification(
+    notification = Notification(
         id="n1", channel="hook", idempotency_key="the-key", type="firing", alerts=(alert,), event_ids=("e1",),
         created_at=now,
     )  # fmt: skip
     changes = [AlertChange(alert=alert, event=event)]
-    assert store.alerts.commit(AlertTransaction(holder=("watcher", "me"), changes=changes, notifications=[told]))
+    assert store.alerts.commit(
+        AlertTransaction(holder=("watcher", "me"), changes=changes, notifications=[notification])
+    )
     return store
 
 
@@ -110,7 +112,7 @@ def test_kill_before_delivery_loses_nothing(
 def test_kill_during_delivery_resends_with_the_same_key(
     store: TrackingStore, begin: Any, next_process: Any, receiver: Receiver, until: Any, hold: threading.Event
 ) -> None:
-    """After one lease; the receiver can recognize the duplicate."""
+    """It is sent again after one lease; the receiver can recognize the duplicate."""
     receiver.answers = [Answer(after=hold)]
     process = begin(delivers)
     until(lambda: receiver.posts)

@@ -1,4 +1,4 @@
-"""The PagerDuty channel: events of its Events API v2."""
+"""The PagerDuty channel: events for its Events API v2."""
 
 from __future__ import annotations
 
@@ -99,8 +99,8 @@ def test_hostile_text_is_truncated() -> None:
     check(event, PAGERDUTY)
     assert len(event["payload"]["summary"]) <= 1024
     assert event["payload"]["summary"].isprintable()
-    (said,) = event["payload"]["custom_details"]["Worst exchanges"]
-    assert (said["id"], len(said["answer"])) == ("x2", 500)
+    (quoted,) = event["payload"]["custom_details"]["Worst exchanges"]
+    assert (quoted["id"], len(quoted["answer"])) == ("x2", 500)
 
 
 def test_alert_without_service_has_a_source() -> None:
@@ -111,7 +111,7 @@ def test_alert_without_service_has_a_source() -> None:
 
 
 def test_text_is_included_only_if_configured() -> None:
-    """By default messages name exchanges and quote none."""
+    """By default, messages contain the ids of exchanges and no text."""
     quotes = {"x2": ExchangeQuote(exchange_id="x2", question="q", answer="a")}
 
     details = pagerduty_event(a_message(quotes=quotes), an_alert(), KEY)["payload"]["custom_details"]

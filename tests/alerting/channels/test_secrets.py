@@ -62,7 +62,7 @@ def test_secrets_appear_nowhere(
     assert store.alerts.commit(AlertTransaction(notifications=notifications))
     running = start(store, settings=given)
     until(lambda: all(one.error or one.status == "sent" for one in store.notifications.search()))
-    told = [
+    outputs = [
         repr(store.notifications.search()),
         repr(store.notifications.list_channel_queues()),
         repr(running.status()),
@@ -71,11 +71,11 @@ def test_secrets_appear_nowhere(
     assert running.stop(60)
 
     built = build_channels(given)
-    told += [repr(given), given.model_dump_json(), repr(built), *(channel.destination for channel in built.values())]
+    outputs += [repr(given), given.model_dump_json(), repr(built), *(channel.destination for channel in built.values())]
     files = b"".join(file.read_bytes() for file in tmp_path.glob("germane.db*"))
     assert len(files) > 10_000
     assert b"status" in files
-    assert [one for one in SECRETS if any(one in text for text in told) or one.encode() in files] == []
+    assert [one for one in SECRETS if any(one in text for text in outputs) or one.encode() in files] == []
 
 
 def test_secret_references_are_shown() -> None:

@@ -37,8 +37,8 @@ def test_payload_follows_slacks_limits(receiver: Receiver, secret: Any) -> None:
     assert post.path == "/services/T0/B0/x"
     assert body["blocks"][0]["text"]["text"] == "Firing: drop in shop, docs"
     everything = json.dumps(body)
-    for said in ("has dropped from 0.820", "0.610 (95 % CI 0.570 to 0.650, n = 120)", "more refusals", "x1, x2"):
-        assert said in everything
+    for expected in ("has dropped from 0.820", "0.610 (95 % CI 0.570 to 0.650, n = 120)", "more refusals", "x1, x2"):
+        assert expected in everything
     assert "<https://germane.example.com/alerts/a1|Open>" in texts(body, "mrkdwn")[1]
 
 
@@ -57,7 +57,7 @@ def test_hostile_text_cannot_mention_or_link() -> None:
 
 
 def test_text_is_included_only_if_configured() -> None:
-    """By default messages name exchanges and quote none."""
+    """By default, messages contain the ids of exchanges and no text."""
     quotes = {"x1": ExchangeQuote(exchange_id="x1", question="How long?", answer=None)}
 
     assert "Question" not in json.dumps(slack_payload(a_message()))
@@ -78,8 +78,8 @@ def test_remaining_alerts_are_counted() -> None:
 
     check(body, SLACK)
     assert body["blocks"][0]["text"]["text"] == "Firing: 60 alerts in shop"
-    told = sum("Warning: drop" in one for one in texts(body, "mrkdwn"))
-    assert f"and {60 - told} more alerts" in json.dumps(body)
+    shown = sum("Warning: drop" in one for one in texts(body, "mrkdwn"))
+    assert f"and {60 - shown} more alerts" in json.dumps(body)
     assert len(json.dumps(body["blocks"], ensure_ascii=False)) <= 13_000
 
 
@@ -91,12 +91,12 @@ def test_long_names_are_truncated() -> None:
 
 
 def test_truncation_keeps_characters_and_link_intact() -> None:
-    """A link that is too long is left out."""
+    """A link that is too long is omitted."""
     alert = an_alert(labels={"service": "&" * 200, "route": "docs"}, rule="&<>" * 60, message="<&>" * 300)
-    said = texts(slack_payload(a_message(alert, alert_url_template="https://germane.example.com/{id}")), "mrkdwn")[1]
+    section = texts(slack_payload(a_message(alert, alert_url_template="https://germane.example.com/{id}")), "mrkdwn")[1]
 
-    assert said.endswith("\n<https://germane.example.com/a1|Open>")
-    assert re.search("&(?!amp;|lt;|gt;)", said) is None
+    assert section.endswith("\n<https://germane.example.com/a1|Open>")
+    assert re.search("&(?!amp;|lt;|gt;)", section) is None
     assert "|Open>" not in str(
         slack_payload(a_message(alert, alert_url_template="https://germane.example.com/{rule}{service}{rule}"))
     )
@@ -113,7 +113,7 @@ def test_long_quotes_are_dropped_last_first() -> None:
     assert len(json.dumps(body["blocks"], ensure_ascii=False)) <= 13_000
 
 
-def test_resolution_reads_as_resolved() -> None:
+def test_resolved_alert_is_announced_as_resolved() -> None:
     """With its reason."""
     body = slack_payload(a_message(over(an_alert())))
 
@@ -123,7 +123,7 @@ def test_resolution_reads_as_resolved() -> None:
 
 
 def test_headline_names_the_notification_type() -> None:
-    """Escalated and repeated notifications say so."""
+    """Escalated and repeated notifications are labeled as such."""
 
     def headline(message: ChannelMessage) -> str:
         return str(slack_payload(message)["blocks"][0]["text"]["text"])
@@ -136,12 +136,16 @@ def test_headline_counts_resolved_alerts_separately() -> None:
     """Only firing alerts are counted as firing."""
     fires, ended = an_alert(), over(an_alert(key="other"))
     groups = [(fires, ended), (fires, fires), (ended, ended)]
-    said = [slack_payload(a_message(*group))["blocks"][0]["text"]["text"] for group in groups]
+    headlines = [slack_payload(a_message(*group))["blocks"][0]["text"]["text"] for group in groups]
 
-    assert said == ["Firing: 1 alert in shop, 1 resolved", "Firing: 2 alerts in shop", "Resolved: 2 alerts in shop"]
+    assert headlines == [
+        "Firing: 1 alert in shop, 1 resolved",
+        "Firing: 2 alerts in shop",
+        "Resolved: 2 alerts in shop",
+    ]
 
 
 def test_hostile_fixture_is_hostile() -> None:
-    """The hostile text of these tests contains what it should."""
+    """The hostile text of these tests contains the attacks that they rely on."""
     assert "\n" in HOSTILE
     assert "\x1b" in HOSTILE

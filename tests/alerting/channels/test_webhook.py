@@ -50,17 +50,17 @@ def test_webhook_body_is_signed(receiver: Receiver, secret: Any) -> None:
     assert post.headers["Germane-Signature"] == f"sha256={expected}"
     assert post.headers["Idempotency-Key"] == "0123456789abcdef"
     assert abs(time.time() - int(timestamp)) < 60
-    told = post.json
-    assert {name: told[name] for name in ("version", "id", "type", "service", "created_at")} == {
+    payload = post.json
+    assert {name: payload[name] for name in ("version", "id", "type", "service", "created_at")} == {
         "version": 1,
         "id": "0123456789abcdef",
         "type": "firing",
         "service": "shop",
         "created_at": "2026-03-01T12:00:00+00:00",
     }
-    assert [one["url"] for one in told["alerts"]] == ["https://example.com/a1", "https://example.com/a2"]
-    assert Alert.from_dict(told["alerts"][0]) == an_alert()
-    assert told["alerts"][0]["current"] == {"mean": 0.61, "n": 120, "interval": [0.57, 0.65]}
+    assert [one["url"] for one in payload["alerts"]] == ["https://example.com/a1", "https://example.com/a2"]
+    assert Alert.from_dict(payload["alerts"][0]) == an_alert()
+    assert payload["alerts"][0]["current"] == {"mean": 0.61, "n": 120, "interval": [0.57, 0.65]}
 
 
 def test_every_attempt_has_the_same_body_and_key(receiver: Receiver, secret: Any) -> None:
@@ -100,8 +100,8 @@ def test_quotes_are_included_unescaped(receiver: Receiver, secret: Any) -> None:
     asyncio.run(channel.send(a_message(quotes={"x1": ExchangeQuote(exchange_id="x1", question="q", answer=HOSTILE)})))
     asyncio.run(channel.send(a_message()))
 
-    (said,) = receiver.posts[0].json["alerts"][0]["exchanges"]
-    assert said == {"id": "x1", "question": "q", "answer": HOSTILE}
+    (quoted,) = receiver.posts[0].json["alerts"][0]["exchanges"]
+    assert quoted == {"id": "x1", "question": "q", "answer": HOSTILE}
     assert receiver.posts[1].json["alerts"][0]["exchanges"] == []
 
 
@@ -118,28 +118,28 @@ def test_hostile_text_is_encoded_as_json(receiver: Receiver, secret: Any) -> Non
 def test_temporary_statuses_are_retryable(receiver: Receiver, secret: Any, status: int) -> None:
     """429 and 5xx; Retry-After is passed on."""
     receiver.answers = [Answer(status, {"Retry-After": "17"})]
-    told = refused(webhook(secret("URL", receiver.url)))
+    error = refused(webhook(secret("URL", receiver.url)))
 
-    assert (told.problem, told.status, told.retryable, told.retry_after) == (f"status {status}", status, True, 17.0)
+    assert (error.problem, error.status, error.retryable, error.retry_after) == (f"status {status}", status, True, 17.0)
 
 
 @pytest.mark.parametrize("status", [301, 302, 307, 308, 400, 401, 403, 404, 410, 413])
 def test_rejections_and_redirects_are_permanent(receiver: Receiver, secret: Any, status: int) -> None:
     """Redirects are not followed."""
     receiver.answers = [Answer(status, {"Location": receiver.url + "/elsewhere", "Retry-After": "1"})]
-    told = refused(webhook(secret("URL", receiver.url)))
+    error = refused(webhook(secret("URL", receiver.url)))
 
-    assert (told.status, told.retryable, told.retry_after) == (status, False, None)
+    assert (error.status, error.retryable, error.retry_after) == (status, False, None)
     assert len(receiver.posts) == 1
 
 
 def test_connection_errors_are_retryable(receiver: Receiver, secret: Any) -> None:
     """Closed and refused connections."""
     receiver.answers = [Answer(0)]
-    told = [refused(webhook(secret("URL", url))) for url in (receiver.url, "http://127.0.0.1:1")]
+    errors = [refused(webhook(secret("URL", url))) for url in (receiver.url, "http://127.0.0.1:1")]
 
-    assert [(one.retryable, one.status) for one in told] == [(True, None)] * 2
-    assert [one.problem for one in told] == ["RemoteProtocolError", "ConnectError"]
+    assert [(one.retryable, one.status) for one in errors] == [(True, None)] * 2
+    assert [one.problem for one in errors] == ["RemoteProtocolError", "ConnectError"]
 
 
 @pytest.mark.parametrize("proxy", ["nonsense://me:hunter2@proxy", "socks5://me:hunter2@proxy"])
@@ -159,9 +159,9 @@ def test_unusable_proxy_is_reported_without_its_password(
 def test_slow_receiver_times_out(receiver: Receiver, secret: Any, hold: threading.Event) -> None:
     """The error is temporary."""
     receiver.answers = [Answer(after=hold)]
-    told = refused(webhook(secret("URL", receiver.url), timeout=1.0))
+    error = refused(webhook(secret("URL", receiver.url), timeout=1.0))
 
-    assert (told.retryable, told.problem) == (True, "ReadTimeout")
+    assert (error.retryable, error.problem) == (True, "ReadTimeout")
 
 
 def test_missing_secret_is_a_config_error(secret: Any) -> None:
@@ -178,9 +178,9 @@ def test_missing_secret_is_a_config_error(secret: Any) -> None:
 
 def test_invalid_url_is_a_permanent_error(secret: Any) -> None:
     """The error does not quote it."""
-    told = refused(webhook(secret("URL", "http://example/very-secret-path\x01")))
+    error = refused(webhook(secret("URL", "http://example/very-secret-path\x01")))
 
-    assert (told.problem, told.retryable) == ("InvalidURL", False)
+    assert (error.problem, error.retryable) == ("InvalidURL", False)
 
 
 def test_webhook_url_appears_nowhere(receiver: Receiver, secret: Any, caplog: pytest.LogCaptureFixture) -> None:
@@ -241,6 +241,6 @@ def test_resolution_includes_its_reason() -> None:
     """In the JSON body."""
     from germane.alerting.channels.webhook import webhook_payload
 
-    told = json.loads(json.dumps(webhook_payload(a_message(over(an_alert())))))
+    payload = json.loads(json.dumps(webhook_payload(a_message(over(an_alert())))))
 
-    assert (told["type"], told["alerts"][0]["resolve_reason"]) == ("resolved", "recovered")
+    assert (payload["type"], payload["alerts"][0]["resolve_reason"]) == ("resolved", "recovered")

@@ -52,7 +52,7 @@ def baseline(seed: int = 5, *, per_day: float = 300.0, wander: float = 0.01) -> 
 
 
 def bad_and_good(seed: int = 7, *, per_day: float = 300.0) -> ScoreBatch:
-    """Return scores that drop and recover, then refuse and recover."""
+    """Return scores that drop and recover, then turn into refusals and recover."""
     random, days = np.random.default_rng(seed), 14.0
     parts = []
     for length, drop, refusals in ((3, 0, 0), (3, 0.15, 0), (6, 0, 0), (3, 0, 0.2), (6, 0, 0)):

@@ -17,7 +17,7 @@ RUNS, LONGEST = 60, 6000
 
 @pytest.mark.parametrize("kind", ["beta", "two_point"])
 def test_mean_run_length_reaches_the_threshold(kind: str) -> None:
-    """A = 1000 with all routes at their narrowest null: on average at least 1000 scores to an alert."""
+    """A = 1000 with all routes at their narrowest null: on average at least 1000 scores until an alert."""
     random, cells = np.random.default_rng(20), BetGrid(BASELINE, 0.05)
 
     lengths = [run(random, cells, kind) for _ in range(RUNS)]

@@ -112,8 +112,8 @@ def test_one_bet_matches_a_manual_calculation() -> None:
     assert cells.rates[0, 0] == pytest.approx(0.17 + 0.02 + math.sqrt(0.17 * 0.83 / 120), abs=1e-12)
 
 
-def test_one_score_keeps_at_least_a_tenth_of_the_evidence() -> None:
-    """Whatever the worst score."""
+def test_one_score_removes_at_most_nine_tenths_of_the_evidence() -> None:
+    """This holds for any worst score."""
     cells = BetGrid(baseline(per_day=40), 0.3)
     lowest = 1 + cells.committed_bets * (cells.means - 1)
 
@@ -122,7 +122,7 @@ def test_one_score_keeps_at_least_a_tenth_of_the_evidence() -> None:
 
 
 def test_detector_matches_the_reference_implementation() -> None:
-    """For a stream that drops, recovers, refuses and recovers: the same transitions, and logs to 1e-9."""
+    """A stream drops, recovers, turns into refusals and recovers: the same transitions, and logs to 1e-9."""
     detector, reference = Detector(BASELINE), ReferenceDetector(BASELINE)
 
     transitions = detector.process(STREAM)
@@ -172,7 +172,7 @@ def test_batch_boundaries_do_not_matter(cuts: list[int], through_json: bool) -> 
 
 
 def test_single_scores_give_the_same_result() -> None:
-    """Small batches use another code path."""
+    """Small batches use a different code path."""
     whole, single = Detector(BASELINE), Detector(BASELINE)
 
     expected = whole.process(STREAM)
@@ -192,7 +192,7 @@ def same(one: Detector, other: Detector) -> None:
 
 
 def test_one_batch_may_contain_several_transitions() -> None:
-    """As if the scores came one by one."""
+    """The result is the same as if the scores arrived one by one."""
     lively = replace(BASELINE, scores_per_day=2.0, routes={"faq": replace(BASELINE.routes["faq"], scores_per_day=2.0)})
     values = np.array(([0.2] * 12 + [0.95] * 150) * 2 + [0.2] * 12)
     seen = ScoreBatch(
@@ -237,7 +237,7 @@ def test_unknown_routes_and_nan_are_skipped() -> None:
 
 
 def test_baseline_without_routes_never_fires() -> None:
-    """There is no evidence."""
+    """Without routes there is no evidence."""
     empty = replace(BASELINE, routes={}, scores_per_day=0.0, committed_per_day=0.0)
     detector = Detector(empty)
 

@@ -64,7 +64,7 @@ def by_hand(rows: list[tuple[float, float]], since: float) -> float:
 
 
 def test_wander_recovers_a_simulated_value() -> None:
-    """.03 between blocks within a tenth; close to none without any."""
+    """A wander of .03 is recovered within a tenth; without any, the result is close to 0."""
     random = np.random.default_rng(8)
     blocks = np.repeat(np.arange(400), 25)
     noise = random.normal(0, 0.1, len(blocks))
@@ -102,7 +102,7 @@ def test_small_routes_are_pooled() -> None:
 
 
 def test_small_pool_is_not_watched() -> None:
-    """Its scores count for the mean of the service only."""
+    """Its scores count only in the mean of the service."""
     found = learned([("a", 0.5, False, 0.0)] * 30 + [("b", 0.8, False, 0.0)] * 29)
 
     assert set(found.routes) == {"a"}
@@ -111,7 +111,7 @@ def test_small_pool_is_not_watched() -> None:
 
 
 def test_route_with_the_name_of_the_pool_is_pooled() -> None:
-    """However many scores it has; a route named "other" is an ordinary one."""
+    """The number of its scores does not matter. A route named "other" is an ordinary route."""
     found = learned(
         [(POOLED_ROUTE, 0.5, False, 0.0)] * 50 + [("b", 0.8, False, 0.0)] * 5 + [("other", 0.8, False, 0.0)] * 30
     )
@@ -130,7 +130,7 @@ def test_without_committed_answers_only_zeros_are_watched() -> None:
         assert (found.routes["a"].committed_deviation, found.routes["a"].committed_wander) == (0.0, 0.0)
 
 
-def test_route_that_nearly_always_refuses_does_not_fire() -> None:
+def test_route_of_mostly_refusals_does_not_fire() -> None:
     """Its zero half has no null and is not watched."""
     random = np.random.default_rng(4)
     rows = [("a", float(value > 0.95) / 2, False, 900.0 * i) for i, value in enumerate(random.random(1300))]

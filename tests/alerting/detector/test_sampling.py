@@ -12,7 +12,7 @@ from germane.monitor.sampling.priority_sampling import component_uniform
 
 @pytest.mark.parametrize(("per_day", "rate"), [(0, 1), (999, 1), (1000, 1), (4000, 0.25), (100_000, 0.01)])
 def test_about_a_thousand_scores_per_day_are_sampled(per_day: float, rate: float) -> None:
-    """All of them up to that."""
+    """Up to that rate, all scores are used."""
     assert sampling_rate(per_day) == rate
 
 

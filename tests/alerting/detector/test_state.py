@@ -23,7 +23,7 @@ def without(route: str) -> Baseline:
 
 
 def test_joining_route_starts_without_evidence() -> None:
-    """Other streams keep theirs, and the threshold rises with the traffic."""
+    """Other streams keep their evidence, and the threshold rises with the traffic."""
     before = Detector(without("support"))
     before.process(cut(STREAM, 0, 500))
 
@@ -52,7 +52,7 @@ def test_joining_route_does_not_resolve_a_drop() -> None:
 
 @pytest.mark.parametrize("change", ["removed", "numbers", "fingerprint", "min_drop"])
 def test_changed_baseline_restarts_the_detector(change: str) -> None:
-    """A removed route, other numbers, another fingerprint or another min_drop."""
+    """A removed route, different numbers, a different fingerprint or a different min_drop."""
     before = Detector(BASELINE)
     before.process(cut(STREAM, 0, 1500))
     faq = replace(BASELINE.routes["faq"], committed_mean=0.5)
@@ -70,7 +70,7 @@ def test_changed_baseline_restarts_the_detector(change: str) -> None:
 
 
 def test_threshold_never_falls_during_a_run() -> None:
-    """More allowed false alerts count after the next resolution."""
+    """A higher number of allowed false alerts takes effect after the next resolution."""
     strict = Detector(BASELINE, false_alerts_per_year=1)
     strict.process(cut(STREAM, 0, 1500))
     assert strict.firing
@@ -83,7 +83,7 @@ def test_threshold_never_falls_during_a_run() -> None:
 
 
 def test_threshold_follows_from_false_alerts_per_year() -> None:
-    """A = 365 N / false alerts per year; it may rise at once."""
+    """A = 365 N / false alerts per year; it may rise immediately."""
     assert Detector(BASELINE).threshold == pytest.approx(math.log(365 * 300), abs=1e-9)
     state = Detector(BASELINE, false_alerts_per_year=12).state()
     assert Detector(BASELINE, state=state).threshold == pytest.approx(math.log(365 * 300), abs=1e-9)

@@ -149,7 +149,7 @@ def simulation(migrated_url: str) -> Iterator[Simulation]:
 
 @pytest.fixture
 def sqlite_simulation(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Simulation]:
-    """A simulation on SQLite alone, for what does not depend on the database."""
+    """A simulation on SQLite alone, for tests that do not depend on the database."""
     file = shutil.copy(migrated_file(tmp_path_factory.getbasetemp()), tmp_path / "germane.db")
     made = Simulation(f"sqlite:///{file}")
     yield made

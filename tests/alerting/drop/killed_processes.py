@@ -1,9 +1,9 @@
 """Runs evaluations in child processes, controlled by lines on stdin; prints one number per line.
 
 ``killed URL``: A child kills itself with SIGKILL right before its n-th statement or commit, for n = 1, 2, ... until an
-evaluation completes. This repeats until no scores wait. Prints the number of killed children. ``concurrent URL``: Two
-children evaluate concurrently until no scores wait. Prints the number of children that completed. One process forks all
-children, because starting Python for each of them takes seconds.
+evaluation completes. This repeats until no scores are waiting. Prints the number of killed children. ``concurrent
+URL``: Two children evaluate concurrently until no scores are waiting. Prints the number of children that completed. One
+process forks all children, because starting Python for each of them takes seconds.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def killed(url: str) -> int:
 
 
 def waits(url: str) -> bool:
-    """Return whether scores wait."""
+    """Return whether scores are waiting."""
     simulation = Simulation(url, holder=HOLDER)
     waiting = bool(simulation.store.detectors.list_new_scores(1))
     simulation.store.close()
@@ -87,13 +87,13 @@ def waits(url: str) -> bool:
 
 
 def concurrent(url: str) -> int:
-    """Evaluate in two processes; return how many completed."""
+    """Evaluate in two processes; return the number that completed."""
     children = [forked(evaluate_all, url, seed) for seed in (1, 2)]
     return sum(map(completed, children))
 
 
 def evaluate_all(url: str, seed: int) -> None:
-    """Evaluate until no scores wait, concurrently with another process."""
+    """Evaluate until no scores are waiting, concurrently with another process."""
     simulation = Simulation(url, seed=seed, holder=None)
     simulation.now = simulation.latest()
     watcher = simulation.new_watcher(batch=BATCH // 3)

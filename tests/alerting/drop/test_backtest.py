@@ -1,4 +1,4 @@
-"""Backtests find what the live evaluation found, and write nothing."""
+"""Backtests: they find the alerts that live evaluation raised, and write nothing."""
 
 from __future__ import annotations
 
@@ -82,12 +82,12 @@ def failed(_: datetime, fingerprint: str) -> Score:
 def months(simulation: Any, watcher: Any) -> list[str]:
     """Let scores drop for five days and recover; return the live events."""
     simulation.learn_baseline(watcher, per_day=40)
-    told = []
+    events = []
     for days, mean in ((1, 0.8), (5, 0.62), (9, 0.8)):
         for _ in range(days):
             simulation.pass_days(1, per_day=40, mean=mean)
-            told += simulation.evaluate(watcher)
-    return told
+            events += simulation.evaluate(watcher)
+    return events
 
 
 def test_backtest_finds_the_live_alert(simulation: Any) -> None:
@@ -140,7 +140,7 @@ def test_mean_threshold_fires_and_resolves_once(sqlite_simulation: Any) -> None:
 
 
 def test_missing_baseline_is_learned_during_the_backtest(sqlite_simulation: Any) -> None:
-    """From the first 14 days, which a note says."""
+    """It is learned from the first 14 days, and a note states this."""
     sqlite_simulation.pass_days(1, per_day=1)
     sqlite_simulation.pass_days(14, per_day=40)
     sqlite_simulation.pass_days(4, per_day=40, mean=0.5)
@@ -159,7 +159,7 @@ def test_missing_baseline_is_learned_during_the_backtest(sqlite_simulation: Any)
 
 
 def test_short_period_reports_that_learning_is_incomplete(sqlite_simulation: Any) -> None:
-    """Nothing fires."""
+    """Until learning ends, nothing fires."""
     sqlite_simulation.pass_days(3, per_day=40)
 
     found = backtest_rule(sqlite_simulation, Drop())
@@ -170,7 +170,7 @@ def test_short_period_reports_that_learning_is_incomplete(sqlite_simulation: Any
 
 
 def test_late_scores_count_as_missing_at_the_time(sqlite_simulation: Any) -> None:
-    """Scores that were made half a day late fire no_data."""
+    """Scores that were computed half a day late fire no_data."""
     rule = NoData(scorer="relevancy", at_least=7200)
     sqlite_simulation.pass_days(1, per_day=96)
     end(sqlite_simulation, 48, 12, late)
@@ -199,8 +199,8 @@ def test_final_failures_are_found(sqlite_simulation: Any) -> None:
     assert missing.reason == "no budget is configured"
 
 
-def test_exhausted_budget_starts_with_the_first_unpaid_answer(sqlite_simulation: Any) -> None:
-    """On that day only."""
+def test_budget_counts_as_exhausted_from_the_first_skipped_answer(sqlite_simulation: Any) -> None:
+    """The alert is limited to that day."""
     budget = Budget(requests_per_day=96)
     sqlite_simulation.pass_days(1, per_day=96)
     sqlite_simulation.add_scores(sqlite_simulation.values(48), hours=12)

@@ -1,4 +1,4 @@
-"""Details of a drop's alert, and what of them stays."""
+"""Details of a drop alert, and the details that stay after it resolves."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ DAY = timedelta(days=1)
 
 
 def test_contributor_shows_the_rise_of_refusals(sqlite_simulation: Any) -> None:
-    """With the rate before and since."""
+    """With the rates before and since the onset."""
     watcher = sqlite_simulation.new_watcher()
     sqlite_simulation.learn_baseline(watcher)
     for _ in range(4):
@@ -28,7 +28,7 @@ def test_contributor_shows_the_rise_of_refusals(sqlite_simulation: Any) -> None:
 
 
 def test_large_drop_is_critical(sqlite_simulation: Any) -> None:
-    """At once, or when the mean of a day has fallen by critical_drop."""
+    """Immediately, or when the mean of a day has fallen by critical_drop."""
     watcher = sqlite_simulation.new_watcher(Drop(critical_drop=0.15))
     sqlite_simulation.learn_baseline(watcher)
     for _ in range(4):
@@ -66,7 +66,7 @@ def test_without_new_scores_nothing_is_written(sqlite_simulation: Any) -> None:
 
 
 def test_returning_leader_shows_the_current_drop(sqlite_simulation: Any) -> None:
-    """Not a drop that another process resolved meanwhile."""
+    """Not a drop that another process has resolved in the meantime."""
     first, second = sqlite_simulation.new_watcher(), sqlite_simulation.new_watcher()
     sqlite_simulation.learn_baseline(first)
     for watcher, mean, days in ((first, 0.5, 4), (second, 0.8, 12), (second, 0.5, 4)):
@@ -82,7 +82,7 @@ def test_returning_leader_shows_the_current_drop(sqlite_simulation: Any) -> None
 
 
 def test_resolved_alert_keeps_evidence_onset_and_baseline(sqlite_simulation: Any) -> None:
-    """Its current mean is that of the recovery."""
+    """Its current mean is the mean of the recovery."""
     watcher = sqlite_simulation.new_watcher()
     sqlite_simulation.learn_baseline(watcher)
     for mean, days in ((0.5, 4), (0.8, 14)):
@@ -99,7 +99,7 @@ def test_resolved_alert_keeps_evidence_onset_and_baseline(sqlite_simulation: Any
 
 
 def test_release_change_is_reported_and_baseline_stays(sqlite_simulation: Any) -> None:
-    """A bad deployment must not become normal."""
+    """A bad deployment must not become the baseline."""
     watcher = sqlite_simulation.new_watcher()
     sqlite_simulation.learn_baseline(watcher, model="m", prompt_version="7")
     for _ in range(4):

@@ -43,8 +43,8 @@ def processes() -> Iterator[subprocess.Popen[str]]:
         assert running.wait(timeout=60) == 0
 
 
-def told(processes: subprocess.Popen[str], what: str, url: str) -> int:
-    """Send a command to the helper; return its number."""
+def run_command(processes: subprocess.Popen[str], what: str, url: str) -> int:
+    """Send a command to the helper; return the number that it prints."""
     assert processes.stdin is not None
     assert processes.stdout is not None
     processes.stdin.write(f"{what} {url}\n")
@@ -68,26 +68,26 @@ def assert_counted_once(simulation: Simulation) -> None:
     assert live.log_evidence == pytest.approx(alone.log_evidence, rel=1e-9)
     assert [transition.state for transition in transitions] == ["firing", "resolved"]
     (alert,) = simulation.store.alerts.search()
-    told = Counter(event.type for event in simulation.store.alerts.list_events(alert.id))
-    assert (told["fired"], told["resolved"]) == (1, 1)
+    run_command = Counter(event.type for event in simulation.store.alerts.list_events(alert.id))
+    assert (run_command["fired"], run_command["resolved"]) == (1, 1)
     assert alert.state == "resolved"
 
 
 def test_killed_evaluation_counts_once_or_not_at_all(simulation: Any, processes: Any) -> None:
-    """Whatever the statement: uncommitted work is repeated by the next evaluation."""
+    """At any statement: the next evaluation repeats uncommitted work."""
     prepared(simulation)
 
-    assert told(processes, "killed", simulation.url) > 20
+    assert run_command(processes, "killed", simulation.url) > 20
     simulation.now = START + 40 * DAY
     simulation.evaluate(simulation.new_watcher())
     assert_counted_once(simulation)
 
 
 def test_concurrent_evaluations_count_once(simulation: Any, processes: Any) -> None:
-    """The later one finds a newer row version and reads again."""
+    """The later evaluation finds a newer row version and reads again."""
     prepared(simulation)
 
-    assert told(processes, "concurrent", simulation.url) == 2
+    assert run_command(processes, "concurrent", simulation.url) == 2
     simulation.now = START + 40 * DAY
     simulation.evaluate(simulation.new_watcher())
     assert_counted_once(simulation)

@@ -42,7 +42,7 @@ def baseline(counts: dict[str, int], days: int = 14, seed: int = 3) -> Baseline:
 
 @given(st.lists(st.sampled_from("abc"), max_size=120), st.lists(st.integers(1, 40), max_size=6))
 def test_active_fingerprint_does_not_depend_on_batches(votes: list[str], cuts: list[int]) -> None:
-    """One evaluation or many."""
+    """One evaluation or many have the same result."""
     arrivals = [arrival(fingerprint=vote) for vote in votes]
 
     def followed(parts: list[list[DetectorScore]]) -> tuple[list[str], dict[str, Any]]:
@@ -62,7 +62,7 @@ def test_active_fingerprint_does_not_depend_on_batches(votes: list[str], cuts: l
 
 
 def test_another_fingerprint_takes_over_after_twenty_scores() -> None:
-    """Not one earlier."""
+    """Nineteen scores are not enough."""
     lead = ActiveFingerprint("a")
 
     assert lead.count_votes([arrival(fingerprint="b")] * (SCORES_TO_SWITCH - 1)) == SCORES_TO_SWITCH - 1
@@ -114,7 +114,7 @@ def test_restricted_baseline_contains_its_routes(counts: dict[str, int]) -> None
 
 
 def test_added_routes_do_not_change_others() -> None:
-    """Totals are those of all routes together."""
+    """Totals cover all routes together."""
     apart = baseline({"ask": 80, "buy": 50})
     old, new = restrict_to_routes(apart, "ask".__eq__), restrict_to_routes(apart, "buy".__eq__)
 
@@ -136,7 +136,7 @@ def test_level_clips_values() -> None:
     assert score_level([]) is None
 
 
-def test_contributor_levels_before_and_since() -> None:
+def test_contributor_has_levels_before_and_since_the_onset() -> None:
     """Mean of the committed half, rate of the zero half, per route or service."""
     found = baseline({"ask": 80, "buy": 50})
     since = [arrival(value, route=route) for route in ("ask", "buy") for value in (0.25, 0.75, 0.0, 0.0)]
@@ -159,7 +159,7 @@ def test_contributor_levels_before_and_since() -> None:
 
 
 def test_trailing_drop_is_measured_per_route() -> None:
-    """Another mix is not a drop; 20 scores of the last day are needed."""
+    """A change of the traffic mix is not a drop; 20 scores of the last day are needed."""
     found = baseline({"ask": 80, "buy": 50})
     level = {route: one.mean for route, one in found.routes.items()}
     as_usual = [arrival(level["ask"], route="ask")] * 15 + [arrival(level["buy"], route="buy")] * 5

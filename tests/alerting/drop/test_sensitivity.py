@@ -1,4 +1,4 @@
-"""Sensitivity of the drop rule: which drops a baseline's detector would notice."""
+"""Sensitivity of the drop rule: drops that a baseline's detector would detect."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ RULE = Drop()
 
 
 def test_large_drops_are_detected_and_tiny_ones_are_not() -> None:
-    """The probability of a drop far below the tolerance is small, that of a drop by .3 within a day is 1."""
+    """The probability of a drop far below the tolerance is small, the probability of a drop by .3 within a day is 1."""
     result = simulate_drops(BASELINE, RULE, drops=(0.005, 0.3), runs=8)
 
     tiny, large = result.probabilities
@@ -38,8 +38,8 @@ def test_large_drops_are_detected_and_tiny_ones_are_not() -> None:
     assert (result.scores_per_day, result.days) == (100.0, (1.0, 7.0))
 
 
-def test_more_scores_detect_more_up_to_a_thousand_per_day() -> None:
-    """Beyond a thousand scores per day the detector samples, so nothing is gained."""
+def test_more_scores_detect_smaller_drops_up_to_a_thousand_per_day() -> None:
+    """Above a thousand scores per day, the detector samples, so more scores do not help."""
     few, many, thousand, more = (
         simulate_drops(BASELINE, RULE, days=(2,), drops=(0.05,), scores_per_day=n, runs=12)
         for n in (10, 500, 1000, 5000)
@@ -80,7 +80,7 @@ def test_tolerance_is_two_wanders_or_a_part_of_the_smallest_drop() -> None:
     assert zero == pytest.approx(0.02, abs=1e-9)
 
 
-def test_constant_scores_and_silent_routes_can_be_simulated() -> None:
+def test_constant_scores_and_routes_of_refusals_can_be_simulated() -> None:
     """A route without deviation or without committed answers raises no error and yields finite numbers."""
     constant = replace(ROUTE, committed_deviation=0.0, committed_wander=0.0)
     silent = replace(ROUTE, committed=0, committed_mean=0.0, committed_deviation=0.0, zero_rate=0.99)
@@ -90,7 +90,7 @@ def test_constant_scores_and_silent_routes_can_be_simulated() -> None:
 
 
 def test_active_baselines_are_simulated_per_rule_and_service(sqlite_simulation: Any) -> None:
-    """Learning baselines and other scorers are left out."""
+    """Learning baselines and other scorers are excluded."""
     store = sqlite_simulation.store
     assert list_sensitivities(store, [RULE], runs=2) == []
     for service in ("shop", "help"):

@@ -27,7 +27,7 @@ def statuses(store: TrackingStore) -> list[tuple[str, int, str, str]]:
 
 
 def test_first_score_starts_14_days_of_learning(sqlite_simulation: Any) -> None:
-    """Nothing fires meanwhile, and the end is known."""
+    """Nothing fires during this time, and its end is known."""
     watcher = sqlite_simulation.new_watcher()
     sqlite_simulation.add_scores([0.5])
     first = sqlite_simulation.now
@@ -57,7 +57,7 @@ def test_baseline_becomes_active_after_14_days(simulation: Any) -> None:
 
 
 def test_learning_is_extended_by_days_without_enough_scores(sqlite_simulation: Any) -> None:
-    """Until there are 30."""
+    """It ends once there are 30 scores."""
     watcher = sqlite_simulation.new_watcher()
     sqlite_simulation.learn_baseline(watcher, per_day=1)
     days = 14
@@ -118,7 +118,7 @@ def test_drop_fires_once_and_resolves_once(simulation: Any) -> None:
     assert (over.resolve_reason, over.current.mean > 0.7) == ("recovered", True)
 
 
-def test_another_mix_of_routes_is_not_a_drop(sqlite_simulation: Any) -> None:
+def test_change_of_the_route_mix_is_not_a_drop(sqlite_simulation: Any) -> None:
     """Each route is compared with itself."""
     watcher = sqlite_simulation.new_watcher()
     sqlite_simulation.add_scores(sqlite_simulation.values(1), hours=0.01)
@@ -193,7 +193,7 @@ def test_occasional_fallback_judge_is_ignored(sqlite_simulation: Any) -> None:
 
 
 def test_returning_judge_uses_its_old_baseline(sqlite_simulation: Any) -> None:
-    """Reverting a change needs no new learning."""
+    """After a change is reverted, nothing has to be learned again."""
     watcher = sqlite_simulation.new_watcher()
     sqlite_simulation.learn_baseline(watcher)
     sqlite_simulation.pass_days(2, fingerprint="f2")
@@ -256,7 +256,7 @@ def test_rule_with_routes_ignores_other_routes(sqlite_simulation: Any) -> None:
 
 
 def test_rule_with_attributes_has_its_own_baseline(sqlite_simulation: Any) -> None:
-    """One tenant's level is not that of all."""
+    """One tenant's level differs from the level of all tenants."""
     watcher = sqlite_simulation.new_watcher(Drop(name="all"), Drop(name="acme", attributes={"tenant": "ac*"}))
     for day in range(20):
         for _ in range(4):
@@ -303,7 +303,7 @@ def test_manual_resolution_restarts_the_detector(sqlite_simulation: Any) -> None
 
 
 def test_changed_rule_settings_restart_the_detector(sqlite_simulation: Any) -> None:
-    """The alert of the old settings resolves."""
+    """The alert raised with the old settings resolves."""
     watcher = sqlite_simulation.new_watcher()
     sqlite_simulation.learn_baseline(watcher)
     for _ in range(4):
@@ -336,7 +336,7 @@ def test_busy_service_is_sampled(sqlite_simulation: Any) -> None:
 
 
 def test_live_state_equals_a_single_pass(sqlite_simulation: Any) -> None:
-    """However scores were batched, and whichever process evaluated."""
+    """This holds for any batches, and for any process that evaluates them."""
     sqlite_simulation.learn_baseline(sqlite_simulation.new_watcher())
     (version,) = sqlite_simulation.store.baselines.list_versions()
     for number in range(24):
@@ -368,7 +368,7 @@ def test_live_state_equals_a_single_pass(sqlite_simulation: Any) -> None:
 
 
 def test_one_of_two_concurrent_evaluations_is_written(simulation: Any) -> None:
-    """The other one continues from there."""
+    """The other process continues from the written state."""
 
     first, second = simulation.new_watcher(), simulation.new_watcher()
     simulation.learn_baseline(first)

@@ -79,7 +79,7 @@ def an_exchange(number: int) -> Exchange:
 
 
 def score_of(task: Any, number: int) -> Score:
-    """Return a score, for exchange 4 a failure, and for exchange 1 one of another fingerprint."""
+    """Return a score; a failure for exchange 4, and a score of another fingerprint for exchange 1."""
     names = {"scorer": task.scorer, "fingerprint": task.fingerprint + " served" * (number == 1), "scored_at": NOON}
     text = ODD[number % len(ODD)]
     if number == 4:
@@ -104,7 +104,8 @@ def claim(store: TrackingStore, owner: str, limit: int) -> Sequence[TaskClaim]:
 
 
 def fill(store: TrackingStore) -> list[int]:
-    """Scored 0 to 3, failed 4, skipped 5, half of 6 too, postponed 7, running 8, pending 9, undecided 10 and 11.
+    """Write exchanges: 0 to 3 scored, 4 failed, 5 and half of 6 skipped, 7 postponed, 8 running, 9 pending, 10 and 11
+    undecided.
 
     Returns the ids of the running tasks.
     """
@@ -173,8 +174,8 @@ def fill_fleet(store: TrackingStore, running: Sequence[int]) -> None:
 
 
 def _give_bad_label(store: TrackingStore, exchange_id: str) -> None:
-    said: dict[str, Any] = {"score": 0.0, "comment": ODD[1], "user": "u2", "created_at": NOON}
-    store.labels.add_feedback([Feedback(id="16", exchange_id=exchange_id, **said)])
+    fields: dict[str, Any] = {"score": 0.0, "comment": ODD[1], "user": "u2", "created_at": NOON}
+    store.labels.add_feedback([Feedback(id="16", exchange_id=exchange_id, **fields)])
     assert store.sampling.apply_feedback(["16"], [exchange_id], SCORERS, holder=("sampler", "someone")) == 1
 
 
@@ -208,7 +209,7 @@ def _send_heartbeats(store: TrackingStore, running: Sequence[int]) -> None:
 
 
 def fill_jobs_and_rescores(store: TrackingStore) -> None:
-    """Write job runs, and have a scored and a failed exchange scored again."""
+    """Write job runs, and request a rescore of a scored and a failed exchange."""
     good = JobRun(started_at=NOON - timedelta(seconds=2), seconds=0.25)
     bad = JobRun(started_at=NOON, seconds=1.5, problem=ODD[4])
     jobs = (JobRuns(name="watch", every=2.0, runs=(good, bad)), JobRuns(name="save", runs=(good,)))

@@ -56,13 +56,13 @@ def fill(store: TrackingStore) -> None:
 
 
 def _roll(store: TrackingStore) -> None:
-    """Leave the last hours due, and one that changed after it was rolled up."""
+    """Roll up all hours except the last ones, and change one hour after its rollup."""
     assert store.rollups.update(breakdowns=["model", "attributes.trial"], before=NOON - 3 * LEASE) > 9
     store.exchanges.count_dropped({("shop", "ask"): 2}, ["relevancy"], at=NOON - 5 * LEASE)
 
 
 def a_baseline(key: BaselineKey, mean: float) -> Baseline:
-    """Return one in which most scores are committed ones around its mean."""
+    """Return a baseline in which most scores are committed and close to its mean."""
     rates: dict[str, Any] = {"committed": 570, "committed_deviation": 0.125, "zero_rate": 0.05}
     wander: dict[str, Any] = {"committed_wander": 0.015625, "zero_wander": 0.0078125}
     per_day: dict[str, Any] = {"scores_per_day": 40.0, "committed_per_day": 38.0}
@@ -95,7 +95,7 @@ def _learn(store: TrackingStore) -> None:
 
 
 def _fire(store: TrackingStore) -> Alert:
-    """Have the shop's detector fire, and an alert with all that it can have."""
+    """Make the shop's detector fire, and write an alert with every field and event."""
     (active,) = [one for one in store.baselines.list_versions() if one.key == SHOP]
     assert active.baseline is not None
     detector = Detector(active.baseline)
@@ -119,7 +119,7 @@ def _fire(store: TrackingStore) -> Alert:
 
 
 def a_drop() -> Alert:
-    """Return an alert that fires, every field of which is filled but those of its end."""
+    """Return a firing alert with every field except those about its end."""
     usual, current = (
         ScoreLevel(mean=0.75, n=2400, interval=(0.74, 0.76)),
         ScoreLevel(mean=0.5, n=200, interval=(0.4, 0.6)),
@@ -170,9 +170,9 @@ def _watch(store: TrackingStore, drop: Alert) -> None:
 
 
 def _alert(store: TrackingStore) -> None:
-    """Have one alert that is over, one of the same key that recovers, and one that may come to nothing."""
+    """Write a resolved alert, a recovering one with the same key, and a pending one."""
     labels = {"service": "caf\u00e9", "scorer": "relevancy", "route": "ask"}
-    told: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "rule": "mean_threshold",
         "type": "mean_threshold",
         "key": alert_key("mean_threshold", labels),
@@ -180,7 +180,7 @@ def _alert(store: TrackingStore) -> None:
     }
     first = Alert(
         id="a2", state="firing", starts_at=NOON - 90 * LEASE, evaluated_at=NOON - 90 * LEASE,
-        fired_at=NOON - 90 * LEASE, cause="retrieval_worse", message="worse", **told,
+        fired_at=NOON - 90 * LEASE, cause="retrieval_worse", message="worse", **fields,
     )  # fmt: skip
     ends = NOON - 80 * LEASE
     over = replace(first, state="resolved", resolved_at=ends, evaluated_at=ends, resolve_reason="recovered")
@@ -219,8 +219,8 @@ def _tell(store: TrackingStore, drop: Alert) -> None:
         "oncall": busy,
     }
     channels = {"n1": "oncall", "n2": "oncall", "n3": "slack", "n4": "hook", "n5": "pager", "n6": "mail"}
-    told = [_notification(id_, channel, drop) for id_, channel in channels.items()]
-    assert store.alerts.commit(AlertTransaction(holder=OFFICE, notifications=told))
+    written = [_notification(id_, channel, drop) for id_, channel in channels.items()]
+    assert store.alerts.commit(AlertTransaction(holder=OFFICE, notifications=written))
     for channel in ("oncall", "slack", "hook", "pager"):
         taken = store.notifications.claim(channel, "away", lease=LEASE)
         assert taken is not None
@@ -236,15 +236,17 @@ def _notification(id_: str, channel: str, *alerts: Alert) -> Notification:
 
 
 def _silence(store: TrackingStore) -> None:
-    """Have one that lasts, and one to come."""
+    """Write an active silence and a scheduled one."""
     matchers = {"route": "ask*", "rule": "mean_threshold"}
-    told = {"created_by": "ann", "comment": ODD}
-    store.alerts.add_silence(Silence(id="s1", matchers=matchers, starts_at=NOON - LEASE, ends_at=NOON + LEASE, **told))
+    fields = {"created_by": "ann", "comment": ODD}
+    store.alerts.add_silence(
+        Silence(id="s1", matchers=matchers, starts_at=NOON - LEASE, ends_at=NOON + LEASE, **fields)
+    )
     store.alerts.add_silence(Silence(id="s2", matchers={}, starts_at=NOON + LEASE, ends_at=NOON + 9 * LEASE))
 
 
 def read(store: TrackingStore) -> dict[str, Any]:
-    """Return what the Store reads back of it."""
+    """Return everything that the store reads back."""
     return {
         "due": store.rollups.count_dirty_hours(),
         "trend": [{name: getattr(one, name) for name in BUCKET} for by in (None, *BY) for one in _trend(store, by)],
@@ -273,6 +275,6 @@ def _trend(store: TrackingStore, by: str | None) -> list[Any]:
 
 
 def _version(one: Any) -> dict[str, Any]:
-    """Return a baseline; a set has no order of its own."""
+    """Return a baseline with its sets sorted."""
     found = asdict(one)
     return found if one.baseline is None else found | {"pooled": sorted(found["baseline"].pop("pooled"))}
