@@ -15,6 +15,7 @@ from typing import Any, Final
 from germane.alert import Alert, Cause, Interval, ScoreLevel, ScoreShift
 from germane.alerting.drop.scope import attribute_scope, matches_scope
 from germane.exchange import Exchange
+from germane.settings import SCORE_RULES
 from germane.storage import DetectorScoreQuery, RouteMean, TrackingStore
 
 MAX_EXCHANGES: Final = 5
@@ -36,8 +37,6 @@ MIN_CONTEXT_DROP: Final = 0.05
 """If context relevance fell by this much, retrieval is the likely cause."""
 REFUSALS: Final = "refusals"
 """Key in an alert's details: shares of noncommittal answers before and since."""
-SCORE_RULES: Final = ("drop", "mean_threshold", "low_score_rate", "noncommittal_rate")
-"""Types of rules about scores."""
 
 
 @dataclass(frozen=True, slots=True)

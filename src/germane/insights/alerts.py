@@ -17,7 +17,7 @@ from germane.insights.formatting import (
     format_percent,
     format_seconds,
 )
-from germane.settings import AnyRule
+from germane.settings import SHARE_RULES, AnyRule
 from germane.storage import BaselineVersion, NotificationRecord, TrackingStore
 
 MAX_NOTIFICATIONS: Final = 1_000
@@ -27,8 +27,8 @@ NOTIFIED_WITHIN: Final = timedelta(days=1)
 RESOLVED_PER_PAGE: Final = 25
 MAX_OPEN_ALERTS: Final = 100
 """Newest open alerts that are listed; only the number of older ones is shown."""
-SHARE_RULES: Final = frozenset({"low_score_rate", "noncommittal_rate", "scorer_error"})
-"""Types of rules whose value is a share, not a mean."""
+PERCENT_RULES: Final = SHARE_RULES | {"scorer_error"}
+"""Types of rules whose value is shown as a percentage."""
 Tone = Literal["bad", "warn", "good", ""]
 _BASELINE_REASONS: Final[Mapping[str, str]] = {
     "first": "first baseline of this judge",
@@ -103,7 +103,7 @@ def format_rule_value(rule_type: str, value: float) -> str:
     """Return a rule's value: a share, a duration or a mean, depending on its type."""
     if rule_type == "no_data":
         return format_seconds(value)
-    return format_percent(value) if rule_type in SHARE_RULES else format_number(value)
+    return format_percent(value) if rule_type in PERCENT_RULES else format_number(value)
 
 
 def format_level(rule_type: str, level: ScoreLevel) -> str:
@@ -111,7 +111,7 @@ def format_level(rule_type: str, level: ScoreLevel) -> str:
     interval = ""
     if level.interval is not None:
         ends = format_interval(level.interval)
-        if rule_type in SHARE_RULES:
+        if rule_type in PERCENT_RULES:
             ends = f"{format_percent(level.interval[0])} to {format_percent(level.interval[1])}"
         interval = f"95 % interval {ends}, "
     return f"{format_rule_value(rule_type, level.mean)} ({interval}n={level.n:,})"

@@ -15,9 +15,7 @@ from germane.insights.last_day import LastDay, find_drop_rule, load_last_day
 from germane.insights.situation import (
     DAY,
     DEFAULT_MIN_DROP,
-    MEAN_RULES,
     NOTIFIED_STATES,
-    SHARE_RULES,
     Situation,
     alert_began_at,
     chart_markers,
@@ -26,6 +24,7 @@ from germane.insights.situation import (
 from germane.insights.verdict import Verdict, build_verdict
 from germane.insights.worst_answers import WorstAnswer, load_disagreement, load_worst_answers
 from germane.score import NONCOMMITTAL
+from germane.settings import SCORE_RULES
 from germane.storage import Bucket, Comparison, Coverage, Disagreement, RouteSummary
 
 MAX_CARDS: Final = 12
@@ -149,7 +148,7 @@ def load_overview(context: InsightContext, view: ViewParams) -> Overview:
         alert
         for alert in store.alerts.search(since=view.since - DAY, limit=_MAX_MARKERS)
         if alert.service == last_day.service and alert.scorer in {None, last_day.scorer}
-        if alert.type in MEAN_RULES | SHARE_RULES and alert.fired_at is not None
+        if alert.type in SCORE_RULES and alert.fired_at is not None
         if view.since <= alert_began_at(alert) < view.until
     ]
     return Overview(

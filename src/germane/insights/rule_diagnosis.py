@@ -19,7 +19,7 @@ from germane.insights.formatting import (
     format_percent,
 )
 from germane.insights.health import load_health
-from germane.settings import AnyRule, Drop, LowScoreRate, MeanThreshold, NoncommittalRate, WindowRule
+from germane.settings import SCORE_RULES, AnyRule, Drop, LowScoreRate, MeanThreshold, NoncommittalRate, WindowRule
 from germane.storage import BaselineVersion, RouteMean, RouteSummary
 
 if TYPE_CHECKING:
@@ -30,7 +30,6 @@ MAX_EVALUATIONS: Final = 56
 MAX_BACKTEST_LENGTH: Final = timedelta(days=31)
 MAX_BACKTEST_SCORES: Final = 100_000
 """Scores that a page replays. The command line has no such limit."""
-_SCORE_RULES: Final = frozenset({"drop", "mean_threshold", "low_score_rate", "noncommittal_rate"})
 _backtest_lock = threading.Lock()
 Statement = tuple[Literal["obstacle", "good", "bad"], str]
 """A sentence about an obstacle, or about what the rule observes."""
@@ -147,7 +146,7 @@ def _statements(
         means = [group for group in means if rule.matches_route(group.route)]
         if rule.type == "budget_exhausted" and context.settings.budget is None:
             yield "obstacle", "The settings have no budget."
-        elif rule.type in _SCORE_RULES and not means:
+        elif rule.type in SCORE_RULES and not means:
             yield "obstacle", f"There is no score{f' by {rule.scorer}' if rule.scorer else ''} in this window."
         elif isinstance(rule, Drop):
             yield from (("obstacle", words) for words in _drop_obstacles(rule, means, scope, facts))

@@ -34,10 +34,6 @@ from germane.storage import (
 
 DAY: Final = timedelta(hours=24)
 """The length of the current window: "now" means the last 24 hours."""
-MEAN_RULES: Final = frozenset({"drop", "mean_threshold"})
-"""Types of rules about a mean score."""
-SHARE_RULES: Final = frozenset({"low_score_rate", "noncommittal_rate"})
-"""Types of rules about a share of answers."""
 DEFAULT_MIN_DROP: Final = 0.05
 """The smallest change of a mean that counts, unless the drop rule sets another one."""
 NOTIFIED_STATES: Final = frozenset({"firing", "recovering"})

@@ -11,8 +11,6 @@ from germane.alert import Alert, ScoreLevel
 from germane.insights.formatting import DateFormatter, format_whole_hours, quote_segment, scorer_title
 from germane.insights.situation import (
     DAY,
-    MEAN_RULES,
-    SHARE_RULES,
     Piece,
     Situation,
     affected_routes,
@@ -26,6 +24,7 @@ from germane.insights.situation import (
     strong,
 )
 from germane.score import UnscoredReason
+from germane.settings import SCORE_RULES, SHARE_RULES
 from germane.storage import Comparison, Estimate
 
 VerdictState = Literal[
@@ -171,7 +170,7 @@ def _find_declines(situation: Situation) -> list[_Decline]:
     if not declines and whole is not None and dropped(whole):
         declines[whole.route] = _Decline(route=whole.route, comparison=whole)
     for alert in situation.alerts:
-        if alert.type in MEAN_RULES | SHARE_RULES and alert.scorer in {None, situation.scorer}:
+        if alert.type in SCORE_RULES and alert.scorer in {None, situation.scorer}:
             route = next(iter(affected_routes(alert)), None)
             line = next((line for line in situation.routes if line.route == route), None)
             declines[route] = _Decline(route=route, comparison=whole if route is None else line, alert=alert)

@@ -19,7 +19,10 @@ from germane.settings.channels import (
 )
 from germane.settings.rules import (
     DEFAULT_RULES,
+    MEAN_RULES,
     RULE_TYPES,
+    SCORE_RULES,
+    SHARE_RULES,
     AnyRule,
     BudgetExhausted,
     Drop,
@@ -64,7 +67,10 @@ __all__ = [
     "DEFAULT_RULES",
     "ENV_PREFIX",
     "LOCAL",
+    "MEAN_RULES",
     "RULE_TYPES",
+    "SCORE_RULES",
+    "SHARE_RULES",
     "AlertmanagerSettings",
     "AlwaysScore",
     "AnyChannel",

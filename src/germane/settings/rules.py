@@ -153,6 +153,12 @@ RULE_TYPES: Final[dict[str, type[Rule]]] = {
     "scorer_error": ScorerError,
     "budget_exhausted": BudgetExhausted,
 }
+MEAN_RULES: Final = frozenset({"drop", "mean_threshold"})
+"""Types of rules about the mean of scores."""
+SHARE_RULES: Final = frozenset({"low_score_rate", "noncommittal_rate"})
+"""Types of rules about a share of answers."""
+SCORE_RULES: Final = MEAN_RULES | SHARE_RULES
+"""Types of rules about scores rather than about scoring itself."""
 
 
 def active_rules(rules: Sequence[AnyRule]) -> tuple[AnyRule, ...]:

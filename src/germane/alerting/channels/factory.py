@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
-from typing import Final
+from typing import Final, assert_never
 from uuid import uuid4
 
 from germane.alert import Alert, Notification, alert_key
@@ -46,6 +46,8 @@ def build_channel(settings: AnyChannel, *, poll_interval: float) -> Channel:
             return Alertmanager(settings, resend_interval=poll_interval)
         case EmailSettings():
             return Email(settings)
+        case _:
+            assert_never(settings)
 
 
 def channel_filters(settings: Settings, names: Iterable[str]) -> dict[str, ChannelFilter]:

@@ -48,7 +48,7 @@ class RuleSchedule:
     """
 
     def __init__(self, rules: Sequence[AnyRule], context: EvaluationContext, *, min_interval: float) -> None:
-        self._evaluations = [EVALUATIONS[rule.type](rule, context) for rule in rules if rule.type in EVALUATIONS]
+        self._evaluations = [EVALUATIONS[rule.type](rule, context) for rule in rules if rule.type != "drop"]
         self._min_interval = min_interval
         self._evaluated_at: dict[int, datetime] = {}
         """By index of the evaluation."""
