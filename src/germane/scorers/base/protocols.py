@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,6 +49,23 @@ class Reply:
     """Probabilities, 0 to 1, of the most likely first tokens of the first choice. Empty without logprobs."""
     tokens: tuple[Token, ...] = ()
     """All tokens of the first choice. Empty without logprobs."""
+
+
+class JudgeOptions(TypedDict, total=False):
+    """Keyword options of :meth:`Judge.ask`, for functions that pass them on."""
+
+    n: int
+    temperature: float
+    max_tokens: int
+    stop: Sequence[str]
+    schema: Mapping[str, Any] | None
+    top_tokens: int
+
+
+DEFAULT_JUDGE_OPTIONS: JudgeOptions = {
+    "n": 1, "temperature": 0.0, "max_tokens": 512, "stop": (), "schema": None, "top_tokens": 0,
+}  # fmt: skip
+"""The defaults in the signature of :meth:`Judge.ask`."""
 
 
 class Judge(Protocol):

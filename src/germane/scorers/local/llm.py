@@ -14,14 +14,14 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, Unpack
 
 from germane.daemon_pool import DaemonThreadPool
 from germane.errors import ModelError, ScoringError
 from germane.exchange import Message
 from germane.logging_filters import suppressed_loggers
 from germane.score import UnscoredReason
-from germane.scorers.base.protocols import Reply
+from germane.scorers.base.protocols import JudgeOptions, Reply
 from germane.scorers.base.text import shorten
 from germane.scorers.judge.client import ModelServer
 from germane.scorers.judge.openai_judge import OpenAIJudge
@@ -88,8 +88,8 @@ class LocalJudge:
         """Process id of the server, or None while it is not running."""
         return self._process.pid if self._process is not None and self._process.poll() is None else None
 
-    async def ask(self, messages: Sequence[Message], **options: Any) -> Reply:
-        """Return the choices; options are those of :meth:`Judge.ask`. The first call loads the model.
+    async def ask(self, messages: Sequence[Message], **options: Unpack[JudgeOptions]) -> Reply:
+        """Return the choices; see :meth:`Judge.ask` for the options. The first call loads the model.
 
         Raises:
             ScoringError: see :meth:`germane.scorers.OpenAIJudge.ask`; ``judge_unreachable`` if the server does not

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar, Generic, Literal, TypeVar
+from typing import Any, ClassVar, Generic, Literal, TypeVar, Unpack
 
 from germane.exchange import Exchange, Message
 from germane.score import Score, band_of
 from germane.scorers.base.fingerprint import fingerprint
-from germane.scorers.base.protocols import MAX_REPLY_TOKENS, Embedder, Judge, Reply
+from germane.scorers.base.protocols import MAX_REPLY_TOKENS, Embedder, Judge, JudgeOptions, Reply
 from germane.scorers.base.reply_parser import UnreadableReply, parse_json_object
 from germane.scorers.prompting.prompt import MAX_ANSWER_BYTES, Prompt, PromptInputs, build_prompt_inputs, load_prompt
 
@@ -31,8 +31,8 @@ class JudgeSession:
         self.replies: list[Reply] = []
         """All replies in order."""
 
-    async def ask(self, messages: Sequence[Message], **options: Any) -> Reply:
-        """Send a request and record the reply. Options are those of :meth:`Judge.ask`.
+    async def ask(self, messages: Sequence[Message], **options: Unpack[JudgeOptions]) -> Reply:
+        """Send a request and record the reply; see :meth:`Judge.ask` for the options.
 
         Raises:
             ScoringError: the judge did not reply.
@@ -41,7 +41,9 @@ class JudgeSession:
         self.replies.append(reply)
         return reply
 
-    async def ask_again(self, messages: Sequence[Message], reply: Reply, request: Message, **options: Any) -> Reply:
+    async def ask_again(
+        self, messages: Sequence[Message], reply: Reply, request: Message, **options: Unpack[JudgeOptions]
+    ) -> Reply:
         """Send an unreadable reply back with a request to correct it.
 
         Raises:
@@ -70,8 +72,9 @@ class JudgeSession:
                 ``out_of_range``).
         """
         messages = prompt.fill(**values)
-        options: dict[str, Any] = {"schema": schema, "max_tokens": max_tokens, "temperature": temperature}
-        options |= {"top_tokens": top_tokens} if top_tokens else {}
+        options: JudgeOptions = {"schema": schema, "max_tokens": max_tokens, "temperature": temperature}
+        if top_tokens:
+            options["top_tokens"] = top_tokens
         reply = await self.ask(messages, **options)
         try:
             return parse(parse_json_object(reply.texts[0]))

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from germane.errors import ScoringError
 from germane.score import UnscoredReason
-from germane.scorers.base.protocols import CHECK_MESSAGE, MAX_REPLY_TOKENS, Judge
+from germane.scorers.base.protocols import CHECK_MESSAGE, MAX_REPLY_TOKENS, Judge, JudgeOptions
 from germane.scorers.base.reply_parser import (
     GeneratedQuestion,
     parse_first_question,
@@ -163,7 +163,7 @@ class QuestionGenerator:
 
     async def _ask_choices(self, session: JudgeSession, answer: str, generated: GeneratedQuestions, count: int) -> None:
         messages = self.method.one.fill(answer=answer, fence=delimiter_for(answer))
-        reply = await session.ask(messages, n=count, schema=self.method.schema, **self._sampling_options())
+        reply = await session.ask(messages, **self._options(self.method.schema, n=count))
         parse = parse_question_line if self.method.schema is None else parse_first_question
         generated.questions += [parse(text) for text in reply.texts[:count]]
 
@@ -171,9 +171,15 @@ class QuestionGenerator:
         self, session: JudgeSession, prompt: Prompt, answer: str, generated: GeneratedQuestions, count: int
     ) -> None:
         messages = prompt.fill(answer=answer, fence=delimiter_for(answer), count=str(count))
-        reply = await session.ask(messages, schema=self.method.list_schema, **self._sampling_options())
+        reply = await session.ask(messages, **self._options(self.method.list_schema))
         generated.questions += parse_questions(reply.texts[0])[:count]
 
-    def _sampling_options(self) -> dict[str, Any]:
+    def _options(self, schema: Mapping[str, Any] | None, *, n: int = 1) -> JudgeOptions:
         method = self.method
-        return {"temperature": method.temperature, "max_tokens": method.max_tokens, "stop": method.stop}
+        return {
+            "n": n,
+            "temperature": method.temperature,
+            "max_tokens": method.max_tokens,
+            "stop": method.stop,
+            "schema": schema,
+        }
