@@ -109,7 +109,7 @@ def test_parquet_is_read(bare: Path, numeric: Any) -> None:
         ("a.csv", 'question,answer\nHow?,"Well" so\n', "^a.csv, line 2 is not CSV"),
         ("a.csv", b"question,answer\nHow?,caf\xe9\n", "^a.csv, line 2 is not UTF-8: byte 24 of the file is 0xe9"),
         ("a.parquet", "PAR2", "^a.parquet is not a Parquet file"),
-        ("a.txt", LINE, "^a.txt has none of the suffixes .jsonl, .ndjson, .json, .csv, .tsv, .parquet"),
+        ("a.txt", LINE, "^a.txt has an unsupported suffix: use one of .jsonl, .ndjson, .json, .csv, .tsv, .parquet"),
     ],
 )  # fmt: skip
 def test_errors_name_file_line_and_fix(file: File, numeric: Any, name: str, content: str | bytes, message: str) -> None:

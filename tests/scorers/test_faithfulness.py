@@ -50,7 +50,9 @@ def test_the_value_is_the_share_of_supported_claims(exchange: Make, judged: Any,
         {"claim": "One of them was on special relativity.", "supported": True, "evidence": SPECIAL},
         {"claim": "He was given the Nobel Prize for it.", "supported": False, "evidence": ""},
     ]
-    assert with_prize.explanation == ('The contexts support 2 of 3 claims, not "He was given the Nobel Prize for it.".')
+    assert with_prize.explanation == (
+        'The contexts support 2 of 3 claims; not supported: "He was given the Nobel Prize for it.".'
+    )
     assert without.explanation == "The contexts support 2 of 2 claims."
     assert (with_prize.label, with_prize.judge, len(fake.chat_requests)) == ("partly_relevant", "fake-judge", 2)
 

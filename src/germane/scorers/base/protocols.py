@@ -102,12 +102,12 @@ class Judge(Protocol):
             n: Number of choices to request.
             temperature: Sampling temperature.
             max_tokens: Token limit of each choice.
-            stop: Texts that end a choice.
+            stop: Stop sequences, each of which ends a choice.
             schema: JSON schema of the reply. Servers may ignore it.
             top_tokens: Number of most likely tokens to return per position, if the server supports logprobs.
 
         Raises:
-            ScoringError: one of the ``judge_...`` reasons, or ``unparsable``.
+            ScoringError: with one of the ``judge_...`` reasons, or ``unparsable``.
         """
         ...
 
@@ -162,7 +162,7 @@ class Scorer(Protocol):
 
 
 class ScorerModels(Protocol):
-    """What the ``build`` function of a built-in scorer may use: the settings, the shared models and other scorers."""
+    """The settings, shared models and other scorers that the ``build`` function of a built-in scorer may use."""
 
     settings: Settings
 

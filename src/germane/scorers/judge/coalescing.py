@@ -14,7 +14,7 @@ from germane.scorers.judge.prices import UsageMeter
 
 
 class ClosableJudge(Judge, Protocol):
-    """A judge that holds connections."""
+    """A judge with connections to close."""
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -33,7 +33,7 @@ class CoalescingJudge:
     """Sends equal concurrent requests once, and meters all requests.
 
     One waiter receives the reply with its tokens and cost. The others receive the same texts with 0 tokens and no
-    cost, so that sums over scores equal what was paid. A request is cancelled when nobody waits for it any more.
+    cost, so that sums over scores equal the actual cost. A request is cancelled when no caller waits for it any more.
     """
 
     def __init__(self, judge: ClosableJudge, meter: UsageMeter | None = None) -> None:

@@ -1,4 +1,4 @@
-"""Base classes of scorers that use a judge, and the judge requests of one score."""
+"""Base classes for scorers that use a judge, and the sequence of judge requests for one score."""
 
 from __future__ import annotations
 
@@ -63,12 +63,12 @@ class JudgeSession:
         temperature: float = 0.0,
         top_tokens: int = 0,
     ) -> Value:
-        """Return what ``parse`` makes of the JSON object in the reply, retrying once if the reply is unreadable.
+        """Request a JSON object and return the result of ``parse``, retrying once if the reply is unreadable.
 
-        The last of ``replies`` is the one that was parsed. ``top_tokens`` is that of :meth:`Judge.ask`.
+        The last item of ``replies`` is the parsed reply. For ``top_tokens``, see :meth:`Judge.ask`.
 
         Raises:
-            ScoringError: the judge did not reply, or its second reply is unreadable, too (``unparsable`` or
+            ScoringError: the judge did not reply, or its second reply is unreadable as well (``unparsable`` or
                 ``out_of_range``).
         """
         messages = prompt.fill(**values)
@@ -84,7 +84,7 @@ class JudgeSession:
 
     @property
     def model(self) -> str:
-        """The model name that the server reported last, otherwise the configured one."""
+        """The model name that the server reported last, otherwise the configured name."""
         return next((reply.model for reply in reversed(self.replies) if reply.model), self.judge.model)
 
     @property
@@ -94,7 +94,7 @@ class JudgeSession:
         return sum(costs) if costs else None
 
     def tokens(self, kind: Literal["input_tokens", "output_tokens"]) -> int | None:
-        """Return the tokens of all replies that report them; None if none does."""
+        """Return the total number of tokens in the replies that report it; None if no reply does."""
         counts = [count for reply in self.replies if (count := getattr(reply, kind)) is not None]
         return sum(counts) if counts else None
 
@@ -102,8 +102,8 @@ class JudgeSession:
 class JudgeScorer(ABC):
     """A scorer that uses a judge.
 
-    Its ``fingerprint`` is that of the configuration. Each score has the fingerprint with the model name that the
-    server reported.
+    Its ``fingerprint`` is computed with the configured model name, and the fingerprint of each score with the model
+    name that the server reported.
     """
 
     name: ClassVar[str]
@@ -141,7 +141,7 @@ class JudgeScorer(ABC):
         return self.fingerprint_for(self.judge.model)
 
     def fingerprint_for(self, model: str, **more: object) -> str:
-        """Return the fingerprint with the judge's model as the server reports it, and additional parameters."""
+        """Return the fingerprint for the model name that the server reports, with additional parameters."""
         return fingerprint(
             scorer=self.name,
             version=self.version,
@@ -186,7 +186,7 @@ class SingleRequestScorer(JudgeScorer, Generic[ParsedReply]):
     max_tokens: ClassVar[int] = MAX_REPLY_TOKENS
 
     def __init__(self, judge: Judge, *, remove_question_echo: bool = True) -> None:
-        """Use a judge. ``remove_question_echo`` hides repetitions of the question inside the answer from it."""
+        """Use a judge. ``remove_question_echo`` removes repetitions of the question from the answer first."""
         super().__init__(judge)
         self.remove_question_echo = remove_question_echo
 
@@ -203,7 +203,7 @@ class SingleRequestScorer(JudgeScorer, Generic[ParsedReply]):
         """Return the score of a parsed reply."""
 
     def prompts(self) -> Sequence[Prompt]:
-        """Return the only prompt."""
+        """Return the scorer's prompt."""
         return (load_prompt(self.name),)
 
     def parameters(self) -> Mapping[str, object]:

@@ -1,4 +1,4 @@
-"""Generation of the questions that an answer would answer: N choices of one request, or one list."""
+"""Generation of the questions that an answer would answer, as N choices of one request or as one list."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _VOTE_SCHEMA = {
 
 @dataclass(frozen=True)
 class GenerationMethod:
-    """How a kind of judge is asked for questions."""
+    """Prompts and parameters for generating questions with one kind of judge."""
 
     one: Prompt
     many: Prompt | None
@@ -61,7 +61,7 @@ class GenerationMethod:
 
 
 def generation_method(style: PromptStyle, *, votes: bool) -> GenerationMethod:
-    """Return how to ask. With ``votes``, the judge also says whether the answer is noncommittal."""
+    """Return the generation method. With ``votes``, the judge also votes on whether the answer is noncommittal."""
     if style == "few_shot":
         return GenerationMethod(
             load_prompt("few_shot"), None, temperature=0.3, max_tokens=32, stop=("\n",), max_answer_bytes=1_000
@@ -89,11 +89,11 @@ def generation_method(style: PromptStyle, *, votes: bool) -> GenerationMethod:
 
 @dataclass
 class GeneratedQuestions:
-    """The questions that a judge wrote about one answer."""
+    """The questions that a judge generated for one answer."""
 
     request_kind: RequestKind
     questions: list[GeneratedQuestion] = field(default_factory=list)
-    """One per choice. A choice without a question is an empty one."""
+    """One per choice. A choice without a question gives an empty one."""
 
     @property
     def usable(self) -> list[GeneratedQuestion]:
@@ -121,7 +121,7 @@ class QuestionGenerator:
         return (self.method.one, self.method.many) if self.method.many else (self.method.one,)
 
     async def request_kind(self) -> RequestKind:
-        """Return how this judge is asked, sending a minimal request if that is unknown.
+        """Return the kind of request for this judge, sending a minimal request to find out if it is unknown.
 
         Raises:
             ScoringError: the judge did not reply.
@@ -137,7 +137,7 @@ class QuestionGenerator:
         return "list" if self._ignores_n else "choices"
 
     async def generate(self, session: JudgeSession, answer: str) -> GeneratedQuestions:
-        """Generate the questions. Missing ones are requested once more at most.
+        """Generate the questions. Missing questions are requested at most once more.
 
         Raises:
             ScoringError: the judge did not reply.
