@@ -42,7 +42,7 @@ class CacheKey:
     scorer: str
     fingerprint: str
     content: str
-    """Hash of the exchange's fields that the scorer sees."""
+    """Hash of the exchange's fields that the scorer may use."""
 
 
 class ScoreCache:

@@ -83,7 +83,7 @@ def _read_json(path: Path) -> Iterator[Record]:
     text = "".join(line for _, line in _read_lines(path))
     content = _parse_json(text, str(path), "a list of objects; JSON lines need the suffix .jsonl")
     if not isinstance(content, list):
-        raise UsageError(f"{path} holds a {type(content).__name__}, not a list of objects")
+        raise UsageError(f"{path} contains a {type(content).__name__}, not a list of objects")
     yield from ((f"{path}, row {number}", record) for number, record in enumerate(content, 1))
 
 

@@ -102,7 +102,7 @@ class EvaluationCheck:
 
 
 def summarize(rows: Sequence[RowScores]) -> list[ScorerSummary]:
-    """Return a summary per scorer and fingerprint. A scorer's fingerprint with the most scores comes first."""
+    """Return a summary per scorer and fingerprint, with each scorer's most frequent fingerprint first."""
     summaries = []
     for name in dict.fromkeys(name for row in rows for name in row.scores):
         scores = [row.scores[name] for row in rows]

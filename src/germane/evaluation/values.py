@@ -14,7 +14,7 @@ from germane.errors import UsageError
 from germane.exchange import AttributeValue, Context, Message
 
 TEXT_FIELDS = ("text", "content", "page_content")
-"""Fields that may hold the text of a context or message."""
+"""Fields that may contain the text of a context or message."""
 _ROLES = {"user": "user", "human": "user", "assistant": "assistant", "agent": "assistant", "ai": "assistant"}
 _ROLE_PREFIX = re.compile(r"\s*(user|human|assistant|agent|ai|system)\s*:\s*", re.IGNORECASE)
 _SURROGATES = re.compile("[\ud800-\udfff]")

@@ -120,7 +120,7 @@ def load_plugin(name: str) -> Scorer | None:
 
     Raises:
         SettingsError: several packages have a scorer with this name, or the entry point cannot be loaded, does not
-            give a scorer, or gives a scorer with another name.
+            provide a scorer, or provides a scorer with another name.
     """
     entries = list(entry_points(group=ENTRY_POINT_GROUP, name=name))
     if not entries:

@@ -132,7 +132,7 @@ class FakeJudge:
 
     @property
     def replies(self) -> ReplyFunction | deque[ScriptedReply]:
-        """The scripted replies: a function of the request, or a list that is used once, reply by reply.
+        """The scripted replies: a function of the request, or a list that is consumed one reply at a time.
 
         A text is sent as is and a mapping as JSON, both for each requested choice. A list has one text per choice.
         None, or the end of the list, means the default reply.

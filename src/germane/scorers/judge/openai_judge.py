@@ -170,7 +170,7 @@ class OpenAIJudge:
     def _estimate_cost(self, input_tokens: float, output_tokens: float) -> float:
         """Estimate a request's cost in US dollars. If the served model has no price, use the configured model's.
 
-        Returns 0 without any price; a budget in US dollars rejects such models at startup.
+        Returns 0 if neither has a price; a budget in US dollars rejects such models at startup.
         """
         price = self._prices.find_price(self.model, self._served_model) or self._prices.find_price(self.model)
         return 0.0 if price is None else (price.input * input_tokens + price.output * output_tokens) / MILLION

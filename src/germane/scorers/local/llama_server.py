@@ -29,7 +29,7 @@ def main() -> None:
 
 
 def start_server(config: dict[str, Any]) -> Any:
-    """Start the server, which runs in threads of its own."""
+    """Start the server, which runs in its own threads."""
     sys.path.append(config["packages"])
     import xllamacpp  # type: ignore[import-untyped]  # ships no types
 

@@ -201,7 +201,7 @@ class Faithfulness(JudgeScorer):
         self.claims: ClaimSource = claims
 
     def prompts(self) -> Sequence[Prompt]:
-        """Return the prompt for verification, and the one for extraction if it is used."""
+        """Return the prompt for verification, and the prompt for extraction if it is used."""
         verify = (load_prompt("verify_claims"),)
         return verify if self.claims == "sentences" else (*verify, load_prompt("extract_claims"))
 

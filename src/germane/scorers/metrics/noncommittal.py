@@ -30,8 +30,8 @@ class Noncommittal:
     """0 for noncommittal answers, 1 for all others. As with all scorers, higher is better.
 
     "I don't know", refusals and counter-questions are noncommittal. Rules find them without a request: phrases in 16
-    languages about what the speaker or the sources do not know, combined with how much else the answer says. With a
-    judge, answers that match no rule are sent to it, one request each; small judges are unreliable at this.
+    languages about what the speaker or the sources do not know, combined with the length of the rest of the answer.
+    With a judge, answers that match no rule are sent to it, one request each; small judges are unreliable at this.
 
     Combined with a relevancy score, it distinguishes refusals from bad answers. It does not say whether a refusal was
     justified.

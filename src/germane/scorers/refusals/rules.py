@@ -84,7 +84,7 @@ APOLOGY = re.compile(
 
 
 OFFER = re.compile(rf"\b(?:{'|'.join(_SECTIONS['offer'])})")
-"""A clause that offers help or refers the reader to somebody. Such clauses are ignored."""
+"""A clause that offers help or refers the reader to someone. Such clauses are ignored."""
 
 
 COURTESY = re.compile(rf"\b(?:{'|'.join(_SECTIONS['courtesy'])})")
