@@ -119,7 +119,7 @@ def test_evidence_that_is_not_in_the_contexts_does_not_count(exchange: Make, jud
 
     assert score.value == 0.0
     assert score.details["claims"][0]["note"] == "evidence not found"
-    assert score.explanation.endswith('not "He won the Nobel Prize." (evidence not found).')
+    assert score.explanation.endswith('not supported: "He won the Nobel Prize." (evidence not found).')
 
 
 def test_evidence_can_be_in_any_context_and_script(exchange: Make, judged: Any) -> None:
