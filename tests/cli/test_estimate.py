@@ -240,7 +240,7 @@ def test_unknown_scorer_is_an_error(call: Call) -> None:
     ended = call("estimate", "--per-day", "10", "--scorer", "faithfullness")
 
     assert (ended.code, ended.out) == (1, "")
-    assert "unknown scorer 'faithfullness'; known are " in ended.err
+    assert "unknown scorer 'faithfullness'; known scorers: " in ended.err
 
 
 def test_custom_scorers_are_not_estimated(call: Call, bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:

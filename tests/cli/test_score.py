@@ -111,7 +111,7 @@ def test_equal_failures_are_grouped(call: Call, judge: FakeJudge) -> None:
     shown = call("score", file, "--scorer", "direct_relevancy").out
     report = call("score", file, "--scorer", "direct_relevancy", "--report", "markdown").out
 
-    assert "Worst 90 of 90 low or failed" in shown
+    assert "Worst 90 of 90 low or failed scores" in shown
     assert shown.partition("Worst")[2].count("reason    not sent: the judge rejected 20 requests in a row") == 1
     assert "more rows" in shown
     assert report.partition("## Worst 90 of 90")[2].count("not sent") == 1

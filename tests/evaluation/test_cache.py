@@ -255,7 +255,7 @@ def test_other_databases_are_rejected_unchanged() -> None:
     connection.close()
     before = Path("other.db").read_bytes()
 
-    with pytest.raises(UsageError, match=r"other\.db is a database of another program; use another file$"):
+    with pytest.raises(UsageError, match=r"other\.db belongs to another program; use another file$"):
         ScoreCache("other.db")
     assert Path("other.db").read_bytes() == before
 

@@ -220,7 +220,7 @@ def test_user_defined_scorers_need_no_judge(caplog: pytest.LogCaptureFixture) ->
         ({"rows": [ROW], "columns": {"question": "q"}}, "row 0 has no column q; its columns are question, answer"),
         ({"rows": [ROW], "columns": {"quesion": "q"}}, "unknown columns quesion"),
         ({"rows": ["How?"]}, "row 0 is a str, not a mapping"),
-        ({"rows": {"question": ["How?"]}}, "rows is one mapping: pass a list of mappings"),
+        ({"rows": {"question": ["How?"]}}, "rows is a single mapping: pass a list of mappings"),
         ({"rows": 7}, "rows is a int: pass mappings"),
         ({"rows": [ROW], "scorers": [Length(), Length()]}, "each scorer needs a unique name: length, length"),
     ],
@@ -234,7 +234,7 @@ def test_invalid_arguments_are_rejected(arguments: dict[str, Any], message: str)
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"scorers": ["relevance"]}, "^setting scorers: unknown scorer 'relevance'; known are answer_quality"),
+        ({"scorers": ["relevance"]}, "^setting scorers: unknown scorer 'relevance'; known scorers: answer_quality"),
         ({"scorers": []}, "name at least one scorer"),
         ({"judje": "x"}, "did you mean 'judge'"),
     ],

@@ -100,7 +100,7 @@ def test_parquet_is_read(bare: Path, numeric: Any) -> None:
         ("a.jsonl", LINE.encode() + b"\n\xff\xfe{}", "line 2 is not UTF-8: byte 66 of the file is 0xff; save the file"),
         ("a.jsonl", b"\xef\xbb\xbf\xff", "line 1 is not UTF-8: byte 3 of the file"),
         ("a.json", f"{LINE}\n{LINE}", "^a.json is not JSON: Extra data at line 2, column 1; .* JSON lines need"),
-        ("a.json", LINE, "^a.json holds a dict, not a list"),
+        ("a.json", LINE, "^a.json contains a dict, not a list"),
         ("a.json", f'[{LINE}, "x"]', "^a.json, row 2 is a str, not a mapping"),
         ("a.csv", "", "^a.csv is empty: its first line must name the columns"),
         ("a.csv", "question,answer,answer\n", "duplicate columns 'answer'"),
@@ -109,7 +109,7 @@ def test_parquet_is_read(bare: Path, numeric: Any) -> None:
         ("a.csv", 'question,answer\nHow?,"Well" so\n', "^a.csv, line 2 is not CSV"),
         ("a.csv", b"question,answer\nHow?,caf\xe9\n", "^a.csv, line 2 is not UTF-8: byte 24 of the file is 0xe9"),
         ("a.parquet", "PAR2", "^a.parquet is not a Parquet file"),
-        ("a.txt", LINE, "^a.txt has none of the suffixes .jsonl, .ndjson, .json, .csv, .tsv, .parquet"),
+        ("a.txt", LINE, "^a.txt has an unsupported suffix: use one of .jsonl, .ndjson, .json, .csv, .tsv, .parquet"),
     ],
 )  # fmt: skip
 def test_errors_name_file_line_and_fix(file: File, numeric: Any, name: str, content: str | bytes, message: str) -> None:

@@ -283,7 +283,7 @@ def test_report_shows_means_from_20_scores(evaluated: Evaluated) -> None:
 
 def test_unknown_report_format_is_an_error(evaluated: Evaluated) -> None:
     """The error lists the known formats."""
-    with pytest.raises(UsageError, match="unknown report format 'pdf'; known are markdown, json, html"):
+    with pytest.raises(UsageError, match="unknown report format 'pdf'; known formats: markdown, json, html"):
         evaluated([]).report("pdf")
 
 

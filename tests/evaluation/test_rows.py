@@ -155,7 +155,7 @@ def test_hugging_face_data_sets_are_read(numeric: Any) -> None:
 
 def test_splits_are_rejected_by_name(numeric: Any) -> None:
     """Loading without a split gives a mapping of data sets."""
-    with pytest.raises(UsageError, match=r"splits train, test: pass one, such as rows\['train'\]"):
+    with pytest.raises(UsageError, match=r"splits train, test: pass one split, such as rows\['train'\]"):
         germane.evaluate({"train": Dataset(), "test": Dataset()}, [numeric])
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
@@ -15,6 +16,7 @@ from germane.score import UnscoredReason
 from germane.scorers import (
     CoalescingJudge,
     EmbeddingBatcher,
+    Judge,
     ModelServer,
     OpenAIEmbedder,
     OpenAIJudge,
@@ -22,6 +24,7 @@ from germane.scorers import (
     UsageMeter,
     uses_coalescing_judge,
 )
+from germane.scorers.base.protocols import DEFAULT_JUDGE_OPTIONS
 from germane.scorers.judge.openai_judge import RequestSlots, exchange_concurrency
 from germane.testing import FakeJudge, Fault
 
@@ -121,6 +124,22 @@ def test_different_requests_are_not_coalesced(options: dict[str, Any]) -> None:
     together(oracle, lambda judge: judge.ask(ASKED), lambda judge: judge.ask(ASKED, **options))
 
     assert oracle.asked == 2
+
+
+def test_omitted_options_equal_their_defaults() -> None:
+    """A request that states a default is coalesced with one that omits it."""
+    oracle = Oracle()
+
+    together(oracle, lambda judge: judge.ask(ASKED), lambda judge: judge.ask(ASKED, **DEFAULT_JUDGE_OPTIONS))
+
+    assert oracle.asked == 1
+
+
+def test_default_options_match_the_protocol() -> None:
+    """The defaults are those in the signature of `Judge.ask`."""
+    parameters = inspect.signature(Judge.ask).parameters.values()
+
+    assert {each.name: each.default for each in parameters if each.kind is each.KEYWORD_ONLY} == DEFAULT_JUDGE_OPTIONS
 
 
 def test_finished_requests_are_not_reused() -> None:

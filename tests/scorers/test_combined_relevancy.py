@@ -191,7 +191,7 @@ def test_weights_can_be_configured(exchange: Make, score: Any) -> None:
         ({"reverse": 1}, "unknown part reverse; the parts are answer_relevancy, direct_relevancy"),
         ({REVERSE: "1"}, "is not a number"),
         ({REVERSE: True}, "is not a number"),
-        ([0.5, 0.5], "must map names"),
+        ([0.5, 0.5], "must be a mapping of part names"),
     ],
 )
 def test_invalid_weights_are_rejected(weights: Any, message: str) -> None:

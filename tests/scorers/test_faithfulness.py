@@ -50,7 +50,9 @@ def test_the_value_is_the_share_of_supported_claims(exchange: Make, judged: Any,
         {"claim": "One of them was on special relativity.", "supported": True, "evidence": SPECIAL},
         {"claim": "He was given the Nobel Prize for it.", "supported": False, "evidence": ""},
     ]
-    assert with_prize.explanation == ('The contexts support 2 of 3 claims, not "He was given the Nobel Prize for it.".')
+    assert with_prize.explanation == (
+        'The contexts support 2 of 3 claims; not supported: "He was given the Nobel Prize for it.".'
+    )
     assert without.explanation == "The contexts support 2 of 2 claims."
     assert (with_prize.label, with_prize.judge, len(fake.chat_requests)) == ("partly_relevant", "fake-judge", 2)
 
@@ -117,7 +119,7 @@ def test_evidence_that_is_not_in_the_contexts_does_not_count(exchange: Make, jud
 
     assert score.value == 0.0
     assert score.details["claims"][0]["note"] == "evidence not found"
-    assert score.explanation.endswith('not "He won the Nobel Prize." (evidence not found).')
+    assert score.explanation.endswith('not supported: "He won the Nobel Prize." (evidence not found).')
 
 
 def test_evidence_can_be_in_any_context_and_script(exchange: Make, judged: Any) -> None:

@@ -110,14 +110,14 @@ def test_an_entry_point_can_be_a_factory_or_a_scorer(installed: Path, length: st
 
 def test_errors_name_the_broken_plugin(installed: Path) -> None:
     """The error names the package and the cause. Plugins that are not named in settings are not loaded."""
-    start = "setting scorers: {0!r} of the package german-kindness ("
+    start = "setting scorers: {0!r} from the package german-kindness ("
     messages = {
         "nothing": "german_kindness:nothing) is not a scorer: it has no name, no fingerprint, no requires",
         "fails": "german_kindness:fails) cannot be loaded: OSError: no dictionary",
         "two": "german_kindness:two) cannot be loaded: TypeError: two() missing 2 required positional arguments",
         "gone": "german_kindness:gone) cannot be loaded: AttributeError",
         "away": "not_there:scorer) cannot be loaded: ModuleNotFoundError: No module named 'not_there'",
-        "misnamed": "german_kindness:instance) makes a scorer with another name, 'length'",
+        "misnamed": "german_kindness:instance) creates a scorer with another name, 'length'",
     }
 
     _, errors = score(installed, *messages)
@@ -143,7 +143,9 @@ def test_the_error_for_an_unknown_scorer_lists_plugins(installed: Path) -> None:
     """No plugin is loaded for this list."""
     before, (error,) = score(installed, "kindnes")
 
-    assert error.startswith("setting scorers: unknown scorer 'kindnes'; known are answer_quality, answer_relevancy,")
+    assert error.startswith(
+        "setting scorers: unknown scorer 'kindnes'; known scorers: answer_quality, answer_relevancy,"
+    )
     assert "away, declared, fails, gone, kindness, length, misnamed, nothing, two. To use your own, list" in error
     assert before == []
 

@@ -34,7 +34,7 @@ def test_tokens_that_differ_in_white_space_count_as_one_digit() -> None:
 def test_digits_with_too_little_probability_give_no_rating() -> None:
     """Below one half, the judge was about to generate something else."""
     with pytest.raises(
-        ScoringError, match=r"digits have 0\.49 of the probability; the most likely token is 'I'"
+        ScoringError, match=r"digits have a total probability of 0\.49; the most likely token is 'I'"
     ) as caught:
         expected_rating({"I": 0.51, "5": 0.49})
 

@@ -90,6 +90,6 @@ def test_options_of_an_unknown_scorer_are_rejected(fake: FakeJudge) -> None:
 
     with pytest.raises(
         SettingsError,
-        match=r"scorer_options: 'answer_relevency' is not a built-in scorer; those are .*answer_relevancy",
+        match=r"scorer_options: 'answer_relevency' is not a built-in scorer; built-in scorers: .*answer_relevancy",
     ):
         build_scorers(misspelt)

@@ -104,7 +104,7 @@ def test_capture_only_is_logged_once(monkeypatch: pytest.MonkeyPatch, caplog: py
 def test_unknown_scorer_error_lists_known_scorers() -> None:
     """It is a settings error."""
     with pytest.raises(
-        SettingsError, match=r"unknown scorer 'relevance'; known are answer_quality, answer_relevancy, "
+        SettingsError, match=r"unknown scorer 'relevance'; known scorers: answer_quality, answer_relevancy, "
     ):
         build_scorers(settings(scorers=("relevance",)))
 

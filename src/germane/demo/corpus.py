@@ -76,7 +76,7 @@ def split_sentences(text: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class SearchHit:
-    """A passage, and the cosine similarity of its vector to the query's."""
+    """A passage, and the cosine similarity between its vector and the query vector."""
 
     passage: Passage
     similarity: float

@@ -32,7 +32,7 @@ RULE: Final = {"type": "mean_threshold", "threshold": 0.45, "window": 24.0, "min
 CONCURRENCY: Final = 2
 """More concurrent requests do not make the small model faster."""
 MAX_SPAN_DELAY: Final = 30.0
-"""Seconds that a span waits for its score. Nobody waits for the demo's spans, and busy machines are slow."""
+"""Seconds that a span waits for its score. Generous, because nobody waits for the spans and busy machines are slow."""
 DRAIN_TIMEOUT: Final = 30.0
 """Seconds to finish scoring after the last visit."""
 PROGRESS_INTERVAL: Final = 0.5
@@ -96,7 +96,7 @@ class DemoResult:
     before: tuple[float, int]
     """Mean score of the broken route before the fault, and n; (nan, 0) without scores."""
     after: tuple[float, int]
-    """The same since the fault."""
+    """The same after the fault."""
     alerts: list[DemoAlert]
     seconds: float
     database: str
@@ -123,10 +123,10 @@ class DemoResult:
 def run_demo(on_progress: ProgressCallback, *, duration: float = DURATION) -> DemoResult:
     """Run the demo with ``duration`` seconds of traffic. Calls ``on_progress`` about twice per second.
 
-    Ignores OpenTelemetry variables of the environment: spans go to the demo's own receiver.
+    Ignores OpenTelemetry environment variables: spans go to the demo's own receiver.
 
     Raises:
-        ScoringError: The judge does not respond.
+        ScoringError: The judge is not responding.
         ModelError: The embedded judge or embedder is not installed.
     """
     for name in [name for name in os.environ if name.startswith("OTEL_")]:
@@ -141,7 +141,7 @@ def run_demo(on_progress: ProgressCallback, *, duration: float = DURATION) -> De
 
 
 def judge_settings() -> dict[str, Any]:
-    """Return the judge of the user's environment, or the embedded model without one.
+    """Return settings for the judge in the user's environment, or for the embedded judge if there is none.
 
     The embedder is always the embedded one, because the rule's threshold applies to its scale.
     """
@@ -163,7 +163,7 @@ class _DemoRun:
         """Start the application, generate the traffic, and collect the result."""
         from germane.scorers import MiniLM, build_scorers
 
-        settings: dict[str, Any] = {  # these override the user's: their channels must not get the demo's alert
+        settings: dict[str, Any] = {  # these override the user's settings, whose channels must not get alerts
             "database": self._database,
             "service": "germane-demo",
             "role": "all",

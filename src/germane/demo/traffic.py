@@ -1,4 +1,4 @@
-"""The demo's traffic: who asks what and when, the same in every run."""
+"""The demo's traffic: questions and their times, the same in every run."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _Item = TypeVar("_Item")
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """A question asked at a time."""
+    """A question, and the time at which it is asked."""
 
     at: float
     """Seconds from the start."""
@@ -50,6 +50,6 @@ def plan_visits(corpus: DemoCorpus, *, duration: float = DURATION, rate: float =
 
 
 def _shuffle_forever(items: Sequence[_Item], generator: random.Random) -> Iterator[_Item]:
-    """Yield all items in random order, again and again."""
+    """Yield all items in random order, then all again in another order, without end."""
     while True:
         yield from generator.sample(items, len(items))

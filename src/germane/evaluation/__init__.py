@@ -59,7 +59,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Import the functions of reports on demand, because they need the charts and tables of ``germane.insights``."""
+    """Import the report functions on demand, because they need the charts and tables of ``germane.insights``."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = globals()[name] = getattr(import_module("germane.evaluation.report"), name)

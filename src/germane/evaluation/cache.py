@@ -1,6 +1,6 @@
 """File of scores, so that an interrupted run can continue and a repeated run is free.
 
-Scores with a value and skipped scores are stored; failed scores are tried again. Each score is committed at once, so
+Scores with a value and skipped scores are stored; failed scores are retried. Each score is committed immediately, so
 the file stays valid if the process is killed. Several processes can share a file. It is a key-value store and not part
 of the tracking database, so it uses the standard library's SQLite.
 """
@@ -37,12 +37,12 @@ log = logging.getLogger("germane.evaluation")
 
 @dataclass(frozen=True, slots=True)
 class CacheKey:
-    """A scorer as configured, and everything that it sees."""
+    """A scorer as configured, and its inputs."""
 
     scorer: str
     fingerprint: str
     content: str
-    """Hash of the exchange's fields that the scorer sees."""
+    """Hash of the exchange's fields that the scorer may use."""
 
 
 class ScoreCache:
@@ -102,13 +102,13 @@ class ScoreCache:
             log.warning("the cache %s cannot be written (%s); further scores are not cached", self.path, error)
 
     def _prepare(self) -> None:
-        """Create the table once. Of processes that start together, one creates it while the others wait."""
+        """Create the table once. If several processes start together, one creates it while the others wait."""
         self._connection.execute("BEGIN IMMEDIATE")
         # Check the owner before writing anything.
         owner, version = self._read_pragma("application_id"), self._read_pragma("user_version")
         tables = self._connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
         if tables and owner != _APPLICATION_ID:
-            raise self._error("is a database of another program")
+            raise self._error("belongs to another program")
         if owner == _APPLICATION_ID and version != VERSION:
             raise self._error(
                 f"was written by another version of germane (schema {version} instead of {VERSION})",

@@ -28,7 +28,7 @@ def iterate_records(rows: Any) -> Iterator[Record]:
     """Yield the records of a file, a data frame, or an iterable, with their locations.
 
     Raises:
-        UsageError: the object holds no records, or the file cannot be read.
+        UsageError: the object contains no records, or the file cannot be read.
     """
     if isinstance(rows, (str, os.PathLike)):
         return read_file_records(Path(rows))
@@ -36,12 +36,12 @@ def iterate_records(rows: Any) -> Iterator[Record]:
         names = [str(name) for name in rows]
         if names and all(hasattr(part, "column_names") for part in rows.values()):
             raise UsageError(
-                f"rows is a {type(rows).__name__} of the splits {', '.join(names)}: "
-                f"pass one, such as rows[{names[0]!r}]"
+                f"rows is a {type(rows).__name__} with the splits {', '.join(names)}: "
+                f"pass one split, such as rows[{names[0]!r}]"
             )
         raise UsageError(
-            "rows is one mapping: pass a list of mappings, one for each row. Convert a mapping of columns to lists "
-            "with pandas.DataFrame(rows)"
+            "rows is a single mapping: pass a list of mappings, one for each row. If it maps columns to lists, pass "
+            "pandas.DataFrame(rows)"
         )
     records: Iterable[Any]
     if hasattr(rows, "columns") and hasattr(rows, "to_dict"):  # pandas
@@ -59,12 +59,12 @@ def read_file_records(path: Path) -> Iterator[Record]:
     """Yield the records of a file, whose format is determined by its suffix.
 
     Raises:
-        UsageError: the file cannot be read; names the file, the line, and the fix.
+        UsageError: the file cannot be read. The message names the file, the line, and the fix.
     """
     read = _FORMATS.get(path.suffix.lower())
     if read is None:
         raise UsageError(
-            f"{path} has none of the suffixes {', '.join(_FORMATS)}: rename it, or pass its rows themselves"
+            f"{path} has an unsupported suffix: use one of {', '.join(_FORMATS)}, or pass the rows instead"
         )
     try:
         yield from read(path)
@@ -83,7 +83,7 @@ def _read_json(path: Path) -> Iterator[Record]:
     text = "".join(line for _, line in _read_lines(path))
     content = _parse_json(text, str(path), "a list of objects; JSON lines need the suffix .jsonl")
     if not isinstance(content, list):
-        raise UsageError(f"{path} holds a {type(content).__name__}, not a list of objects")
+        raise UsageError(f"{path} contains a {type(content).__name__}, not a list of objects")
     yield from ((f"{path}, row {number}", record) for number, record in enumerate(content, 1))
 
 

@@ -26,7 +26,7 @@ class RunUsage:
 
     seconds: float = 0.0
     requests: int = 0
-    """Requests to the judge and the embedder, except those that user-defined scorers make."""
+    """Requests to the judge and the embedder, excluding requests that user-defined scorers send."""
     input_tokens: int | None = None
     """None if no server reported tokens."""
     output_tokens: int | None = None

@@ -35,7 +35,7 @@ def render_report(rows: Sequence[RowScores], usage: RunUsage, report_format: Rep
         UsageError: the format is unknown.
     """
     if report_format not in get_args(ReportFormat):
-        raise UsageError(f"unknown report format {report_format!r}; known are {', '.join(get_args(ReportFormat))}")
+        raise UsageError(f"unknown report format {report_format!r}; known formats: {', '.join(get_args(ReportFormat))}")
     if report_format == "json":
         return _render_json(rows, usage)
     summaries, problems = summarize(rows), find_problems(rows)
@@ -109,7 +109,7 @@ def usage_sentence(rows: int, usage: RunUsage) -> str:
 def group_problems(problems: Sequence[ScoringProblem]) -> list[tuple[ScoringProblem, int]]:
     """Return the problems, with failures of one scorer for the same reason and explanation merged into the first.
 
-    Each comes with the number of further rows that it stands for.
+    Each comes with the number of further rows that it represents.
     """
     groups: dict[Hashable, list[ScoringProblem]] = {}
     for index, problem in enumerate(problems):
@@ -121,11 +121,11 @@ def group_problems(problems: Sequence[ScoringProblem]) -> list[tuple[ScoringProb
 
 def problems_heading(shown: Sequence[tuple[ScoringProblem, int]], problems: Sequence[ScoringProblem]) -> str:
     """Return the heading above the problems that are shown."""
-    return f"Worst {sum(similar + 1 for _, similar in shown)} of {len(problems)} low or failed"
+    return f"Worst {sum(similar + 1 for _, similar in shown)} of {len(problems)} low or failed scores"
 
 
 def similar_rows(count: int) -> str:
-    """Return that this number of further rows failed in the same way."""
+    """Return the number of further rows that failed in the same way, as text."""
     return f"{_count(count, 'more row')} with the same failure"
 
 

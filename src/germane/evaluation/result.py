@@ -72,7 +72,7 @@ class Evaluation:
         return find_problems(self.rows, threshold)
 
     def check(self, min_mean: float | None = None, min_coverage: float | None = None) -> EvaluationCheck:
-        """Compare each scorer with a minimum mean and a minimum share of scored rows.
+        """Compare each scorer's mean and share of scored rows with minimum values.
 
         Raises:
             UsageError: ``min_mean`` is not finite, or ``min_coverage`` is not from 0 to 1.

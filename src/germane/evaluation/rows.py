@@ -22,7 +22,7 @@ COLUMN_NAMES: Mapping[str, tuple[str, ...]] = {
     "route": ("route",),
     "model": ("model",),
 }
-"""Names of germane, then those of Ragas. Any other column is an attribute of the exchange."""
+"""germane's column names, then those of Ragas. Any other column is an attribute of the exchange."""
 REQUIRED_COLUMNS = frozenset({"question", "answer"})
 EVALUATION_SERVICE = "evaluate"
 """Service of all rows, and route of rows without one."""
@@ -34,7 +34,7 @@ class Row:
     """One row of a data set."""
 
     location: str
-    """Where the row is, such as ``row 0`` or ``answers.csv, line 2``."""
+    """Location of the row, such as ``row 0`` or ``answers.csv, line 2``."""
     exchange: Exchange
 
 
@@ -45,12 +45,10 @@ class ColumnMap:
         """Use ``names``, which maps germane's column names to those of the data set.
 
         Raises:
-            UsageError: a column of germane is unknown.
+            UsageError: a name is not one of germane's columns.
         """
         if unknown := sorted(set(names or ()) - set(COLUMN_NAMES)):
-            raise UsageError(
-                f"unknown columns {', '.join(unknown)}; columns can be given for {', '.join(COLUMN_NAMES)}"
-            )
+            raise UsageError(f"unknown columns {', '.join(unknown)}; known columns: {', '.join(COLUMN_NAMES)}")
         given = {name: (column,) for name, column in (names or {}).items()}
         self.names: Mapping[str, tuple[str, ...]] = {**COLUMN_NAMES, **given}
         self._required = REQUIRED_COLUMNS | given.keys()
@@ -67,10 +65,10 @@ class ColumnMap:
             return cell
         if name not in self._required:
             return None
-        wanted = " or ".join(self.names[name])
+        expected = " or ".join(self.names[name])
         existing = ", ".join(sanitize.line(str(column), 60) for column in row) or "none"
         raise UsageError(
-            f"has no column {wanted}; its columns are {existing}. Name the right one: columns={{{name!r}: '...'}}, "
+            f"has no column {expected}; its columns are {existing}. Name the column: columns={{{name!r}: '...'}}, "
             f"or --columns {name}=..."
         )
 
@@ -92,10 +90,10 @@ class ColumnMap:
 
 
 def read_rows(rows: Any, columns: Mapping[str, str] | None = None) -> Iterator[Row]:
-    """Yield the rows of a data set; see :func:`germane.aevaluate` for what ``rows`` may be.
+    """Yield the rows of a data set; see :func:`germane.aevaluate` for the supported types of ``rows``.
 
     Raises:
-        UsageError: names the row, what is wrong with it, and the fix.
+        UsageError: a row is invalid. The message names the row, the problem, and the fix.
     """
     column_map = ColumnMap(columns)
     for location, record in iterate_records(rows):
@@ -138,7 +136,7 @@ def _parse_conversation(
     """Return question, answer and earlier messages.
 
     If the question is a conversation, its last user message is the question. The assistant's reply to it is the answer
-    if no column holds one.
+    if no column contains one.
     """
     question = columns.get_cell(row, "question")
     messages = parse_messages(columns.get_cell(row, "history"))

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     Scorers = OneScorer | Sequence[OneScorer]
 
 MAX_JUDGE_WAIT = 60.0
-"""Seconds to retry an unavailable judge. It is short, because somebody may be waiting for the run."""
+"""Seconds to retry an unavailable judge. It is short, because someone may be waiting for the run."""
 
 
 def evaluate(
@@ -91,12 +91,12 @@ async def aevaluate(
         scorers: Names, functions of an exchange, or scorer objects. Defaults to those in the settings. A single scorer
             needs no list.
         columns: The data set's names for these columns, such as ``{"question": "q"}``.
-        cache: File in which each score is stored at once. A later run only computes missing scores.
+        cache: File in which each score is stored immediately. A later run only computes missing scores.
         progress: Whether to show the progress on stderr. Defaults to true on a terminal and in a notebook.
         limit: Score only the first rows.
-        calibration: Calibrations of cosine scores, such as ``germane.Store(url).calibrations()``. If the embedder is
-            the same, labels come from the calibrated value. Values do not change.
-        **settings: Any of :class:`germane.Settings`, such as ``judge``, ``embedder`` and ``concurrency``. An
+        calibration: Calibrations of cosine scores, such as ``germane.Store(url).labels.list_calibrations()``. If the
+            embedder is the same, labels come from the calibrated value. Values do not change.
+        **settings: Any field of :class:`germane.Settings`, such as ``judge``, ``embedder`` and ``concurrency``. An
             unavailable judge is retried for up to 60 s without any success, or for ``retry_timeout`` seconds if that
             is given here. From other sources, ``retry_timeout`` can only shorten the 60 s.
 
@@ -107,7 +107,7 @@ async def aevaluate(
     """
     loaded = load_settings(**settings)
     patience = loaded.retry_timeout if "retry_timeout" in settings else min(MAX_JUDGE_WAIT, loaded.retry_timeout)
-    read = list(islice(read_rows(rows, columns), limit))
+    dataset_rows = list(islice(read_rows(rows, columns), limit))
     given: Sequence[object] | None = None
     if scorers is not None:
         given = scorers if isinstance(scorers, Sequence) and not isinstance(scorers, str) else [scorers]
@@ -127,12 +127,12 @@ async def aevaluate(
                 scorer_set.scorers, meter=scorer_set.meter, metered=metered, cache=score_cache, patience=patience
             )
             concurrency = loaded.concurrency
-            if scorer_set.judge is not None:  # which limits its own requests
+            if scorer_set.judge is not None:  # the judge limits its own requests
                 concurrency = exchange_concurrency(concurrency)
             started = time.perf_counter()
-            with show_progress(progress, len(read)) as report_progress:
+            with show_progress(progress, len(dataset_rows)) as report_progress:
                 scores = await dataset_scorer.score_all(
-                    read, concurrency=concurrency, on_row_done=lambda: report_progress(dataset_scorer.usage)
+                    dataset_rows, concurrency=concurrency, on_row_done=lambda: report_progress(dataset_scorer.usage)
                 )
             usage = replace(dataset_scorer.usage, seconds=time.perf_counter() - started)
         finally:
@@ -140,9 +140,12 @@ async def aevaluate(
 
     # At the end, so that cached scores do not depend on calibrations.
     calibrations = {(each.embedder, each.scorer): each for each in calibration}
-    calibrated = [{name: apply_calibration(score, calibrations) for name, score in one.items()} for one in scores]
+    calibrated = [
+        {name: apply_calibration(score, calibrations) for name, score in row_scores.items()} for row_scores in scores
+    ]
     evaluated = (
-        RowScores(row.exchange, row_scores, row.location) for row, row_scores in zip(read, calibrated, strict=True)
+        RowScores(row.exchange, row_scores, row.location)
+        for row, row_scores in zip(dataset_rows, calibrated, strict=True)
     )
     return Evaluation(tuple(evaluated), usage)
 

@@ -31,7 +31,7 @@ FIRST_WAIT: Final = 1.0
 """Seconds before the first retry. Each further wait is twice as long, up to :data:`MAX_WAIT`."""
 MAX_WAIT: Final = 10.0
 RATE_LIMIT_PATIENCE_FACTOR: Final = 10
-"""A rate-limited judge serves other rows meanwhile, so a rejected row waits longer than for an unreachable judge."""
+"""A rate-limited judge still serves other rows, so a row is retried for longer than with an unreachable judge."""
 
 log = logging.getLogger("germane.evaluation")
 Scores = Mapping[str, Score]
@@ -52,7 +52,7 @@ class RetryingScorer:
         first: float = FIRST_WAIT,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
-        """Retry for up to ``patience`` seconds without any success, at first after ``first`` seconds."""
+        """Retry for up to ``patience`` seconds without any success. The first retry follows after ``first`` seconds."""
         self._scorer = scorer
         self._patience = timedelta(seconds=patience)
         self._backoff = Backoff(initial=first, maximum=min(MAX_WAIT, patience), max_retry_after=patience)
@@ -88,14 +88,14 @@ class RetryingScorer:
 
     async def _run(self, exchange: Exchange, admission: Admission) -> Score:
         score = await run_scorer(self._scorer, exchange)
-        # Under the scorer's own name, whatever it writes into its scores.
+        # A user-defined scorer may write another name into its scores.
         score = replace(score, scorer=self._scorer.name)
         if is_rejected(score):
             self._breaker.cancel_admission(admission)
             self._rejections += 1
             if self._rejections >= MAX_REJECTIONS:
-                who = "the embedder" if score.reason is UnscoredReason.EMBEDDER_ERROR else "the judge"
-                self._give_up(score, f"{who} rejected {MAX_REJECTIONS} requests in a row")
+                model = "embedder" if score.reason is UnscoredReason.EMBEDDER_ERROR else "judge"
+                self._give_up(score, f"the {model} rejected {MAX_REJECTIONS} requests in a row")
             return score
         if _may_retry(score):
             # Before the breaker reads the clock: a pause as long as the limit must count as exceeding it.
@@ -197,8 +197,8 @@ class DatasetScorer:
 def cache_key(scorer: Scorer, exchange: Exchange) -> CacheKey:
     """Return the key under which a score is reused.
 
-    Built-in scorers see question, answer, contexts and history. User-defined ones may use any field, such as a
-    reference answer in another column, so all fields except the id are part of the key.
+    Built-in scorers see question, answer, contexts and history. User-defined scorers may use any field, such as a
+    reference answer in another column, so all fields except the id are part of their key.
 
     Raises:
         UsageError: the scorer has no name or no fingerprint.

@@ -16,7 +16,7 @@ _FIELDS = tuple(field.name for field in dataclasses.fields(Score))
 
 
 def to_json_value(value: Any) -> Any:
-    """Convert any value to JSON. The details of a user-defined scorer may hold anything."""
+    """Convert any value to JSON. The details of a user-defined scorer may contain anything."""
     if value is None or isinstance(value, (str, bool, int)):
         return value
     if isinstance(value, Mapping):

@@ -26,12 +26,12 @@ class RowScores:
     exchange: Exchange
     scores: Mapping[str, Score]
     location: str = ""
-    """Where the row is, such as ``row 0`` or ``answers.csv, line 2``."""
+    """Location of the row, such as ``row 0`` or ``answers.csv, line 2``."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScoringProblem:
-    """A low score, or a failed one."""
+    """A low or failed score."""
 
     row: RowScores
     score: Score
@@ -66,7 +66,7 @@ class ScorerSummary:
 
 @dataclass(frozen=True, slots=True)
 class ThresholdResult:
-    """The check of one scorer."""
+    """The threshold check of one scorer."""
 
     scorer: str
     failed: bool
@@ -102,7 +102,7 @@ class EvaluationCheck:
 
 
 def summarize(rows: Sequence[RowScores]) -> list[ScorerSummary]:
-    """Return a summary per scorer and fingerprint. Within a scorer, the one with most scores comes first."""
+    """Return a summary per scorer and fingerprint, with each scorer's most frequent fingerprint first."""
     summaries = []
     for name in dict.fromkeys(name for row in rows for name in row.scores):
         scores = [row.scores[name] for row in rows]

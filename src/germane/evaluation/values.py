@@ -14,7 +14,7 @@ from germane.errors import UsageError
 from germane.exchange import AttributeValue, Context, Message
 
 TEXT_FIELDS = ("text", "content", "page_content")
-"""Fields that may hold the text of a context or message."""
+"""Fields that may contain the text of a context or message."""
 _ROLES = {"user": "user", "human": "user", "assistant": "assistant", "agent": "assistant", "ai": "assistant"}
 _ROLE_PREFIX = re.compile(r"\s*(user|human|assistant|agent|ai|system)\s*:\s*", re.IGNORECASE)
 _SURROGATES = re.compile("[\ud800-\udfff]")
@@ -24,7 +24,7 @@ def parse_text(cell: Any, column: str) -> str | None:
     """Return a text, or a number as text; None for missing values of data frames and files.
 
     Raises:
-        UsageError: the cell holds a list or an object.
+        UsageError: the cell contains a list or an object.
     """
     if isinstance(cell, str):
         return _SURROGATES.sub("\ufffd", cell)
@@ -32,7 +32,9 @@ def parse_text(cell: Any, column: str) -> str | None:
     if isinstance(number, (int, float)) and not isinstance(number, bool):
         return str(number)
     if isinstance(cell, Mapping) or (_is_collection(cell) and len(list(cell))):
-        raise UsageError(f"has a {type(cell).__name__} as its {column}, not text: name the column that holds the text")
+        raise UsageError(
+            f"has a {type(cell).__name__} as its {column}, not text: name the column that contains the text"
+        )
     return None
 
 
@@ -64,7 +66,7 @@ def parse_messages(cell: Any) -> tuple[Message, ...]:
     A string may start with its role, such as ``user: Hello``. Otherwise the roles alternate, starting with the user.
 
     Raises:
-        UsageError: a message is neither.
+        UsageError: a message is neither an object with text nor a string.
     """
     messages = []
     for index, item in enumerate(_to_list(cell)):
@@ -96,7 +98,7 @@ def parse_attribute(cell: Any) -> AttributeValue | None:
 
 
 def is_conversation(cell: Any) -> bool:
-    """Return whether a cell holds messages instead of a text: a list, or a JSON list of objects in a string."""
+    """Return whether a cell contains messages rather than text: a list, or a JSON list of objects in a string."""
     if isinstance(cell, str):
         return cell.lstrip().startswith("[{") and all(isinstance(item, Mapping) for item in _parse_list(cell))
     return _is_collection(cell) and not isinstance(cell, Mapping)
@@ -138,6 +140,6 @@ def _text_field(item: Mapping[str, Any], what: str) -> str:
         if (text := parse_text(item.get(name), what)) is not None:
             return text
     raise UsageError(
-        f"has a {what} that is an object without {', '.join(TEXT_FIELDS[:-1])} or {TEXT_FIELDS[-1]}: give texts, or "
+        f"has a {what} that is an object without {', '.join(TEXT_FIELDS[:-1])} or {TEXT_FIELDS[-1]}: use texts, or "
         "objects with one of these fields"
     )

@@ -1,6 +1,6 @@
 """Calibration of cosine scorers: the similarity of unrelated texts, and labels on the calibrated scale.
 
-Cosines of different embedders have different scales. The baseline similarity of an embedder is that of texts from
+Cosines of different embedders have different scales. An embedder's baseline similarity is measured between texts from
 different exchanges, which are unrelated."""
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MIN_CALIBRATION_EXCHANGES = 50
 HIGH_PERCENTILE = 95
 """Percentile of unrelated pairs that is reported as ``high``."""
 MAX_EMBEDDED_BYTES = 8_000
-"""Limit of one text that is embedded, the same as for scoring."""
+"""Limit of one embedded text, the same as for scoring."""
 _TEXTS_PER_REQUEST = 100
 COSINE_SCORERS = ("answer_relevancy", "question_answer_similarity", "context_similarity")
 """Scorers whose values are cosines, or means of cosines."""
@@ -43,7 +43,7 @@ class UnrelatedPairs:
     """The compared texts, such as ``question and answer``."""
     embedder: str
     cosines: Vectors
-    """Shape (exchanges, exchanges). The diagonal holds pairs of one exchange and is ignored."""
+    """Shape (exchanges, exchanges). The diagonal, which holds pairs within an exchange, is ignored."""
 
     @property
     def n(self) -> int:
@@ -51,7 +51,7 @@ class UnrelatedPairs:
         return len(self.cosines)
 
     def mean(self, *, weights: Vectors) -> Vectors:
-        """Return the mean cosine of pairs of different exchanges per resample.
+        """Return the mean cosine of pairs from different exchanges, per resample.
 
         ``weights`` has shape (resamples, n). An exchange that is drawn twice forms no pair with itself.
         """
@@ -81,7 +81,7 @@ class UnrelatedPairs:
 
 
 def distinct_exchanges(exchanges: Sequence[Exchange]) -> list[Exchange]:
-    """Return the exchanges with question and answer, one per question: repeated questions are not unrelated."""
+    """Return the exchanges with question and answer, one per distinct question, because equal ones are related."""
     distinct: dict[str, Exchange] = {}
     for exchange in exchanges:
         if not is_blank(exchange.question or "") and not is_blank(exchange.answer or ""):

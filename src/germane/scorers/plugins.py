@@ -1,4 +1,4 @@
-"""User-defined scorers: decorated functions, entry points of the group ``germane.scorers``, and modules to import."""
+"""User-defined scorers: decorated functions, entry points in the group ``germane.scorers``, and modules to import."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ ENTRY_POINT_GROUP: Final = "germane.scorers"
 SCORER_ATTRIBUTES: Final = ("name", "fingerprint", "requires", "range", "score")
 """The attributes of the :class:`Scorer` protocol."""
 THREADS_PER_SCORER: Final = 4
-"""Exchanges that one plain function scores concurrently, and calls that can hang before the scorer blocks."""
+"""Number of exchanges that a plain function scores concurrently. If this many calls hang, the scorer blocks."""
 
 
 class FunctionScorer:
@@ -99,7 +99,7 @@ class FunctionScorer:
         try:
             return self.declaration.function(exchange)
         except StopIteration as error:
-            raise RuntimeError("StopIteration") from error  # futures cannot hold it
+            raise RuntimeError("StopIteration") from error  # futures cannot carry it
 
 
 def plugin_names() -> list[str]:
@@ -108,18 +108,19 @@ def plugin_names() -> list[str]:
 
 
 def find_name_conflicts() -> list[NameConflict]:
-    """Return the user-defined scorers that have the name of a built-in one: functions and entry points."""
+    """Return the user-defined functions and entry points that have the name of a built-in scorer."""
     plugins = [entry for entry in entry_points(group=ENTRY_POINT_GROUP) if entry.name in BUILTIN_SCORER_NAMES]
     return [*declared_name_conflicts(), *(NameConflict(entry.name, _describe_package(entry)) for entry in plugins)]
 
 
 def load_plugin(name: str) -> Scorer | None:
-    """Load the scorer of an installed package; None if no package has an entry point with this name.
+    """Load a scorer from an installed package; return None if no package has an entry point with this name.
 
-    The entry point refers to a function of an exchange, a scorer, or a class or function that makes one.
+    The entry point refers to a function of an exchange, a scorer, or a class or function that creates a scorer.
 
     Raises:
-        SettingsError: several packages have one, or it cannot be loaded, is not a scorer, or has another name.
+        SettingsError: several packages have a scorer with this name, or the entry point cannot be loaded, does not
+            provide a scorer, or provides a scorer with another name.
     """
     entries = list(entry_points(group=ENTRY_POINT_GROUP, name=name))
     if not entries:
@@ -127,7 +128,7 @@ def load_plugin(name: str) -> Scorer | None:
     if len({entry.value for entry in entries}) > 1:
         packages = ", ".join(map(_describe_package, entries))
         raise SettingsError(f"setting scorers: several packages have a scorer {name!r}: {packages}")
-    what = f"setting scorers: {name!r} of the package {_describe_package(entries[0])}"
+    what = f"setting scorers: {name!r} from the package {_describe_package(entries[0])}"
     try:
         scorer: Scorer = _make_scorer(entries[0].load(), name)
         defect = scorer_defect(scorer)
@@ -136,12 +137,12 @@ def load_plugin(name: str) -> Scorer | None:
     if defect:
         raise SettingsError(f"{what} is not a scorer: {defect}")
     if scorer.name != name:
-        raise SettingsError(f"{what} makes a scorer with another name, {scorer.name!r}")
+        raise SettingsError(f"{what} creates a scorer with another name, {scorer.name!r}")
     return scorer
 
 
 def scorer_defect(candidate: Any) -> str | None:
-    """Return why an object does not satisfy the :class:`Scorer` protocol; None if it does."""
+    """Return the reason why an object does not satisfy the :class:`Scorer` protocol; None if it does."""
     if absent := [name for name in SCORER_ATTRIBUTES if not hasattr(candidate, name)]:
         return f"it has no {', no '.join(absent)}"
     try:
@@ -153,7 +154,7 @@ def scorer_defect(candidate: Any) -> str | None:
 
 
 def import_modules(names: Iterable[str]) -> None:
-    """Import the modules in order. Exceptions other than a failed import are passed through.
+    """Import the modules in order. Exceptions other than ``ImportError`` propagate.
 
     Raises:
         SettingsError: a module does not exist, or one of its imports fails.
@@ -177,7 +178,7 @@ def _make_scorer(loaded: Any, name: str) -> Any:
     made = loaded()
     if inspect.iscoroutine(made):
         made.close()
-        raise UsageError("a function that makes a scorer cannot be async")
+        raise UsageError("a function that creates a scorer cannot be async")
     return made
 
 

@@ -1,4 +1,4 @@
-"""Tools for the tests of an application: captured exchanges, a clock that stands still, and predictable ids."""
+"""Tools for testing an application: captured exchanges, a frozen clock, and predictable ids."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def collect(**settings: Any) -> Iterator[list[Exchange]]:
 
 
 class Clock:
-    """A clock that stands still until the test advances it. Call it to get the time in UTC.
+    """A frozen clock, which the test advances. Call it to get the time in UTC.
 
     ::
 
@@ -85,7 +85,7 @@ class IncrementalIdGenerator(IdGenerator):
             ask("How do I reset my password?")
         assert exchanges[0].trace_id == f"{1:032x}"
 
-    Call it to get the next exchange id: 32 hexadecimal digits, on a count of its own.
+    Call it to get the next exchange id: 32 hexadecimal digits, counted separately.
     """
 
     def __init__(self) -> None:

@@ -132,10 +132,10 @@ class FakeJudge:
 
     @property
     def replies(self) -> ReplyFunction | deque[ScriptedReply]:
-        """The scripted replies: a function of the request, or a list that is used once, reply by reply.
+        """The scripted replies: a function of the request, or a list that is consumed one reply at a time.
 
-        A text is sent as it is and a mapping as JSON, both for each requested choice. A list has one text per choice.
-        None, and the end of the list, means the default reply.
+        A text is sent as is and a mapping as JSON, both for each requested choice. A list has one text per choice.
+        None, or the end of the list, means the default reply.
         """
         return self._replies
 
@@ -169,7 +169,7 @@ class FakeJudge:
         }
 
     def close(self) -> None:
-        """Stop listening, disconnect all clients and wait for the threads. Closing twice has no effect."""
+        """Stop listening, disconnect all clients and wait for the threads. Idempotent."""
         if self.closing.is_set():
             return
         self.closing.set()

@@ -50,7 +50,7 @@ class Fault:
 
     - ``nan``, ``zeros``: each number replaced by NaN or 0
     - ``wrong_dimension``: vectors of dimension 0
-    - ``other_dimension``: vectors of half the dimension, as after a change of the model
+    - ``other_dimension``: vectors of half the dimension, as after a model change
     - ``uneven_dimension``: the last vector one number short
     - ``wrong_count``: one vector too few
     """

@@ -1,4 +1,4 @@
-"""The fake judge as a process of its own: ``python -m germane.testing.judge --port 0 --latency 0.1``."""
+"""The fake judge as a separate process: ``python -m germane.testing.judge --port 0 --latency 0.1``."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ class JudgeRequest(NamedTuple):
 
     @property
     def answer(self) -> str:
-        """The answer that the judge is asked about.
+        """The answer that the request is about.
 
         This is the ``answer`` section of the last message with delimited sections, otherwise its first section. If no
         message has sections, it is the whole last message.

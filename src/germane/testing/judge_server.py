@@ -54,7 +54,7 @@ class JudgeServer(ThreadingHTTPServer):
         super().__init__(address, _Handler)
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Serve a connection on a thread of its own, which :meth:`end_connections` waits for."""
+        """Serve a connection on a separate thread, which :meth:`end_connections` waits for."""
         self.threads = [thread for thread in self.threads if thread.is_alive()]
         thread = threading.Thread(target=self.process_request_thread, args=(request, client_address), daemon=True)
         self.threads.append(thread)
@@ -106,7 +106,7 @@ class _Handler(BaseHTTPRequestHandler):
         with judge.track_request(request) as fault:
             failed = fault is not None and self._fail(fault, request)
             reply = None if failed else judge.reply(request, fault)
-        if reply is not None:  # sent when no longer in flight, because the client may send its next request at once
+        if reply is not None:  # sent when no longer in flight, because the client may send another immediately
             self._send(reply)
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class's name

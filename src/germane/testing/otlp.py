@@ -133,7 +133,7 @@ class OTLPReceiver:
             self._metrics.clear()
 
     def close(self) -> None:
-        """Stop listening. Closing twice has no effect."""
+        """Stop listening. Idempotent."""
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
@@ -186,7 +186,7 @@ class _HTTPServer(ThreadingHTTPServer):
 class _Handler(BaseHTTPRequestHandler):
     server: _HTTPServer
     timeout = 5
-    """Seconds that a client may take to send its request, which is how long closing may wait."""
+    """Seconds that a client may take to send its request. Closing may take as long."""
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))

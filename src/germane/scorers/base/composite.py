@@ -1,4 +1,4 @@
-"""Scores composed of other scores, which run concurrently and are weighted."""
+"""Weighted combinations of scores, whose scorers run concurrently."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from germane.scorers.base.text import shorten
 MAX_EXPLANATION_CHARACTERS = 200
 """Length to which a part's explanation is truncated."""
 MAX_WAITING_EXCHANGES = 1_000
-"""Exchanges whose scored parts are cached while other parts are retried. The oldest is evicted first."""
+"""Number of exchanges whose scored parts are cached while other parts are retried. The oldest is evicted first."""
 
 MissingPolicy = Literal["renormalize", "fail"]
-"""What to do if a part is missing: renormalize the remaining weights, or give no value."""
+"""Behavior if a part is missing: renormalize the remaining weights, or return no value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,13 +83,13 @@ class CompositeParts:
         return {name: scorer.fingerprint for name, scorer in self.scorers.items()}
 
     async def score_parts(self, exchange: Exchange) -> list[ScorePart]:
-        """Return all parts. If the exchange was tried before, only unfinished scorers run again.
+        """Score all parts. If the exchange is retried, only unfinished scorers run again.
 
         Raises:
             ScoringError: a part may still get its value, or a part is missing under the ``fail`` policy. Carries the
                 reason of the first such part.
         """
-        # Everything that scorers look at: rows of a data set may share a user-defined id.
+        # Everything that scorers may use: the id is not enough, because rows of a data set may share one.
         key = (exchange.id, exchange.question, exchange.answer, exchange.contexts, exchange.history)
         finished = self._finished.get(key, {})
         unfinished = {name: scorer for name, scorer in self.scorers.items() if name not in finished}
@@ -121,7 +121,7 @@ def part_fingerprints(parts: Iterable[ScorePart]) -> dict[str, str | None]:
 
 
 def weighted_mean(parts: Iterable[ScorePart]) -> float:
-    """Return the weighted mean of the parts that have a value. Missing parts are left out and never count as 0.
+    """Return the weighted mean of the parts that have a value. Missing parts are excluded and never count as 0.
 
     Raises:
         ScoringError: no part with a weight has a value; carries the reason of the first missing part.
@@ -135,7 +135,7 @@ def weighted_mean(parts: Iterable[ScorePart]) -> float:
 
 
 def missing_error(missing: Sequence[ScorePart]) -> ScoringError:
-    """Return the error of a score that needs these missing parts, with the reason of the first one."""
+    """Return the error for a score that lacks these parts, with the reason of the first one."""
     if not missing:
         return ScoringError(UnscoredReason.MISSING_INPUT, "no part has a weight")
     first = missing[0].score
@@ -158,13 +158,13 @@ def raise_if_incomplete(parts: Sequence[ScorePart]) -> None:
             composite score waits, so that a temporary failure does not become part of it. An exhausted budget is
             reported first.
     """
-    unpaid = [part for part in parts if part.score.reason is UnscoredReason.BUDGET]
-    if incomplete := unpaid or [part for part in parts if part.may_succeed_later]:
+    over_budget = [part for part in parts if part.score.reason is UnscoredReason.BUDGET]
+    if incomplete := over_budget or [part for part in parts if part.may_succeed_later]:
         raise missing_error(incomplete)
 
 
 def combined_usage(parts: Sequence[ScorePart]) -> dict[str, Any]:
-    """Return the :class:`Score` fields that name the judges and embedders and sum up tokens and cost."""
+    """Return the :class:`Score` fields for judges, embedders, and total tokens and cost."""
 
     def join(field: Literal["judge", "embedder"]) -> str | None:
         return ", ".join(dict.fromkeys(name for part in parts if (name := getattr(part.score, field)))) or None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,6 +51,23 @@ class Reply:
     """All tokens of the first choice. Empty without logprobs."""
 
 
+class JudgeOptions(TypedDict, total=False):
+    """Keyword options of :meth:`Judge.ask`, for functions that pass them on."""
+
+    n: int
+    temperature: float
+    max_tokens: int
+    stop: Sequence[str]
+    schema: Mapping[str, Any] | None
+    top_tokens: int
+
+
+DEFAULT_JUDGE_OPTIONS: JudgeOptions = {
+    "n": 1, "temperature": 0.0, "max_tokens": 512, "stop": (), "schema": None, "top_tokens": 0,
+}  # fmt: skip
+"""The defaults in the signature of :meth:`Judge.ask`."""
+
+
 class Judge(Protocol):
     """The language model that scorers query."""
 
@@ -85,12 +102,12 @@ class Judge(Protocol):
             n: Number of choices to request.
             temperature: Sampling temperature.
             max_tokens: Token limit of each choice.
-            stop: Texts that end a choice.
+            stop: Stop sequences, each of which ends a choice.
             schema: JSON schema of the reply. Servers may ignore it.
             top_tokens: Number of most likely tokens to return per position, if the server supports logprobs.
 
         Raises:
-            ScoringError: one of the ``judge_...`` reasons, or ``unparsable``.
+            ScoringError: with one of the ``judge_...`` reasons, or ``unparsable``.
         """
         ...
 
@@ -145,7 +162,7 @@ class Scorer(Protocol):
 
 
 class ScorerModels(Protocol):
-    """What the ``build`` function of a built-in scorer may use: the settings, the shared models and other scorers."""
+    """The settings, shared models and other scorers that the ``build`` function of a built-in scorer may use."""
 
     settings: Settings
 

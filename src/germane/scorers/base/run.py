@@ -35,9 +35,9 @@ def utc_now() -> datetime:
 
 
 async def run_scorer(scorer: Scorer, exchange: Exchange, *, clock: Callable[[], datetime] = utc_now) -> Score:
-    """Score an exchange: a finite value inside the scorer's range, or the reason why there is none.
+    """Score an exchange; return a finite value in the scorer's range, or the reason why there is no value.
 
-    Never raises, except that cancelling the task cancels the call. If a server asked to wait, the seconds are in
+    Never raises, except that cancelling the task cancels the call. If a server requested a delay, its seconds are in
     ``details["retry_after"]``; see :func:`is_retryable`.
     """
     started = time.perf_counter()
@@ -117,7 +117,7 @@ def _validated(scorer: Scorer, result: Score | float) -> Score:
 def _in_range(scorer: Scorer, score: Score, value: float) -> Score:
     minimum, maximum = scorer.range
     if not math.isfinite(value) or not minimum - ROUNDING_TOLERANCE <= value <= maximum + ROUNDING_TOLERANCE:
-        explanation = f"{value} is not a value from {minimum} to {maximum}"
+        explanation = f"{value} is outside the range from {minimum} to {maximum}"
         return dataclasses.replace(
             score, value=None, label=None, reason=UnscoredReason.OUT_OF_RANGE, explanation=explanation
         )

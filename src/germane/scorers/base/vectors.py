@@ -1,4 +1,4 @@
-"""Checks and similarities of embedding vectors."""
+"""Validation and similarity of embedding vectors."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def normalize_rows(rows: Sequence[Any] | ArrayLike, count: int) -> Vectors:
     """Return the rows as an array of shape (count, dimensions), each scaled to length 1.
 
     Raises:
-        ScoringError: wrong number, dimension or content of the rows; reason ``embedder_error``.
+        ScoringError: the rows have the wrong number, dimension or content; reason ``embedder_error``.
     """
     try:
         matrix = np.array(rows, dtype=np.float64)

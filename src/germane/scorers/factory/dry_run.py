@@ -1,4 +1,4 @@
-"""Judge and embedder that send nothing, and estimate the usage of the requests."""
+"""Judge and embedder that estimate the usage of their requests without sending them."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from germane.scorers.judge.rate_limit import BYTES_PER_TOKEN, estimate_tokens
 from germane.settings import Settings
 
 OUTPUT_TOKEN_FACTOR, EXTRA_OUTPUT_TOKENS = 2, 20
-"""A reply is assumed to have this multiple of the tokens of the minimal reply, plus this number."""
+"""Assumed size of a reply: this multiple of the minimal reply's tokens, plus this number of tokens."""
 _RATING = "5"
 _QUESTION_LIST = re.compile(r"<questions-(\w+)>\n(.*?)\n</questions-\1>", re.DOTALL)
-"""A numbered list of questions, one line each, for which the judge replies with one item each."""
+"""A numbered list with one question per line. The judge's reply has one item per question."""
 _DIMENSIONS = 8
 
 
 @dataclass(slots=True)
 class RequestEstimate:
-    """Estimated usage."""
+    """Estimated usage of the judge and the embedder."""
 
     requests: int = 0
     input_tokens: float = 0.0
@@ -35,7 +35,7 @@ class RequestEstimate:
     embedded_tokens: float = 0.0
 
     def since(self, earlier: RequestEstimate) -> RequestEstimate:
-        """Return the difference to an earlier estimate."""
+        """Return the difference from an earlier estimate."""
         return RequestEstimate(*(getattr(self, name) - getattr(earlier, name) for name in self.__slots__))
 
 
@@ -47,7 +47,7 @@ class DryRunJudge:
         self.estimate = estimate
 
     async def identify(self) -> str:
-        """Return the model's name. A real judge is identified once, not for every exchange."""
+        """Return the model's name. Not counted, because a real judge is identified once, not for every exchange."""
         return self.model
 
     async def ask(
@@ -88,7 +88,7 @@ class DryRunEmbedder:
 
 
 def build_dry_run_scorer(name: str, settings: Settings, *, judge: str, embedder: str) -> tuple[Scorer, RequestEstimate]:
-    """Return a built-in scorer that sends nothing, and the estimate to which its requests are added.
+    """Return a built-in scorer that sends no requests, and the estimate to which their usage is added.
 
     Raises:
         SettingsError: the scorer is unknown, or its options are invalid.
@@ -117,7 +117,7 @@ def minimal_value(schema: Mapping[str, Any], number: int = 1, *, items: int = 1)
             return {name: minimal_value(property_, number, items=items) for name, property_ in properties.items()}
         case "array":
             count = min(max(items, schema.get("minItems", 0)), schema.get("maxItems", 1_000))
-            return [minimal_value(schema["items"], place, items=items) for place in range(1, count + 1)]
+            return [minimal_value(schema["items"], position, items=items) for position in range(1, count + 1)]
         case "integer" | "number":
             return schema.get("minimum", number)
         case "boolean":

@@ -39,13 +39,13 @@ CAPTURE_ONLY = (
     "question_answer_similarity"
 )
 LOCAL_CHECK_TOKENS = 8
-"""Token limit of the check request to the embedded judge, which does not reason, but does not stop by itself either."""
+"""Token limit of the check request to the embedded judge, which neither reasons nor stops on its own."""
 log = logging.getLogger("germane.scorers")
 _logged_conflicts: set[NameConflict] = set()
 
 
 class ScorerFactory:
-    """Creates the scorers of one process, and whatever several of them share."""
+    """Creates the scorers of one process, and the objects that they share."""
 
     def __init__(self, settings: Settings, rate_limiter: RateLimiter | None = None) -> None:
         self.settings = settings
@@ -133,7 +133,7 @@ class ScorerFactory:
 
     @property
     def models_in_use(self) -> tuple[Judge | None, Embedder | None]:
-        """The judge and the embedder, if a scorer needed them so far."""
+        """The judge and the embedder; each is None if no scorer has needed it yet."""
         return self.__dict__.get("judge"), self.__dict__.get("embedder")
 
     def _build_builtin(self, name: str) -> Scorer:
@@ -153,8 +153,8 @@ class ScorerFactory:
         if scorer is None:
             known = dict.fromkeys([*registry.BUILTIN_SCORER_NAMES, *registry.declared_names(), *plugin_names()])
             raise SettingsError(
-                f"setting scorers: unknown scorer {name!r}; known are {', '.join(known)}. To use your own, list the "
-                "module that defines it in the setting imports"
+                f"setting scorers: unknown scorer {name!r}; known scorers: {', '.join(known)}. To use your own, list "
+                "the module that defines it in the setting imports"
             )
         if self.settings.scorer_options.get(name):
             raise SettingsError(f"setting scorer_options.{name}: user-defined scorers take no options")
@@ -225,10 +225,10 @@ def build_scorers(
     calibrations: Calibrations | None = None,
     rate_limiter: RateLimiter | None = None,
 ) -> ScorerSet:
-    """Build the scorers that the settings name, otherwise the default ones.
+    """Build the scorers named in the settings, or the default scorers.
 
     Imports the modules of the setting ``imports``, and logs a warning for each user-defined scorer with the name of a
-    built-in one. Connects and starts nothing before the first score.
+    built-in one. No connection is opened and no process is started before the first score.
 
     Args:
         settings: Settings of this process.
@@ -262,7 +262,7 @@ def build_scorers(
     for name in settings.scorer_options:
         if name not in BUILTIN_SCORER_NAMES:
             known = ", ".join(BUILTIN_SCORER_NAMES)
-            raise SettingsError(f"setting scorer_options: {name!r} is not a built-in scorer; those are {known}")
+            raise SettingsError(f"setting scorer_options: {name!r} is not a built-in scorer; built-in scorers: {known}")
     judge, embedder = factory.models_in_use
     return ScorerSet(
         tuple(with_calibrated_labels(scorer, calibrations) for scorer in resolved.values()),
@@ -275,7 +275,7 @@ def build_scorers(
 
 
 def default_scorer_names(settings: Settings) -> tuple[str, ...]:
-    """Return the scorers that the settings name, otherwise those that the judge or the installed extras allow."""
+    """Return the scorers named in the settings, or the default ones for the judge and the installed extras."""
     if settings.scorers is not None:
         return settings.scorers
     if settings.has_server or settings.judge == LOCAL:

@@ -1,4 +1,4 @@
-"""Connection to a server that speaks the OpenAI protocol, and the meaning of its errors."""
+"""Connections to servers that speak the OpenAI protocol, and classification of their errors."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ PLACEHOLDER_API_KEY = "none"
 """Sent to servers that need no key, because the client requires one."""
 CONNECTIONS_PER_CLIENT = 4
 MAX_CLIENT_PAUSE = 1.0
-"""Seconds. If a server asks for a longer pause, the client does not sleep through it; the caller decides what to do."""
+"""Seconds. If a server requests a longer pause, the client raises the error instead of waiting."""
 MAX_RETRY_AFTER = 86_400.0
-"""Seconds. Longer pauses that a server asks for are shortened to this."""
+"""Seconds. Longer pauses that a server requests are capped at this value."""
 MIN_SECRET_CHARACTERS = 6
-"""Shorter keys are placeholders such as "test", which may be ordinary words of an error message."""
+"""Shorter keys are placeholders such as "test", which may be ordinary words in an error message."""
 _KEY = re.compile(r"\b(sk|key|gsk|hf|api)[-_][\w*.-]{6,}", re.IGNORECASE)
 _REFUSAL_CODES = frozenset(
     {"content_filter", "content_policy_violation", "responsibleaipolicyviolation", "context_length_exceeded"}
@@ -53,7 +53,7 @@ class ModelServer:
     timeout: float = 60.0
     """Seconds for one request, including retries."""
     retries: int = 1
-    """How often the client repeats a request after a connection error, a 5xx or a 429."""
+    """Number of times that the client retries a request after a connection error, a 5xx or a 429."""
 
     def __repr__(self) -> str:
         return f"ModelServer(timeout={self.timeout}, retries={self.retries})"
@@ -71,7 +71,7 @@ class ModelServer:
             url = urlsplit(self.base_url or "")
             return openai.AsyncOpenAI(
                 api_key=self.api_key or (PLACEHOLDER_API_KEY if self.base_url else None),
-                # Without its query: the client would append a request's path to it.
+                # Without the query: the client would append request paths to it.
                 base_url=self.base_url and url._replace(query="", fragment="").geturl(),
                 default_query=dict(parse_qsl(url.query)),
                 max_retries=self.retries,
@@ -106,12 +106,10 @@ class ModelServer:
                 retry_after=parse_retry_after(error.response.headers),
             ) from None
         except (openai.OpenAIError, ValueError, RecursionError) as error:
-            raise ScoringError(
-                UnscoredReason.UNPARSABLE, f"the reply is not readable: {type(error).__name__}"
-            ) from None
+            raise ScoringError(UnscoredReason.UNPARSABLE, f"the reply is unreadable: {type(error).__name__}") from None
 
     def _hide_secrets(self, text: str) -> str:
-        url = urlsplit(self.base_url or "")  # its path may be secret: some gateways issue such URLs
+        url = urlsplit(self.base_url or "")  # the path may be secret: some gateways issue such URLs
         query_values = (value for _, value in parse_qsl(url.query))
         for secret in (self.api_key, url.password, url.path.strip("/"), *query_values):
             if secret and len(secret) >= MIN_SECRET_CHARACTERS:
@@ -122,8 +120,8 @@ class ModelServer:
 class ClientPool:
     """Clients of one server, created on demand.
 
-    Can be used from one event loop after another. Clients of an ended loop are dropped, because they can be neither
-    used nor closed.
+    Can be used from several event loops in succession. Clients of a closed loop are dropped, because they can be
+    neither used nor closed.
     """
 
     def __init__(self, server: ModelServer) -> None:
@@ -132,7 +130,7 @@ class ClientPool:
         self._clients = [server.connect()]
 
     def client_for(self, slot: int) -> openai.AsyncOpenAI:
-        """Return the client of a slot. A client checks all its connections at each request, so each has only a few."""
+        """Return the client for a slot. A client checks all its connections on each request, so each has only a few."""
         loop = asyncio.get_running_loop()
         if self._loop not in (None, loop):
             self._clients = []
@@ -171,8 +169,8 @@ def server_message(error: openai.APIStatusError) -> str:
 
 
 def parse_retry_after(headers: httpx2.Headers) -> float | None:
-    """Return the seconds to wait that a server asks for, at most a day; None if it does not ask."""
-    # In the client's own order: it would sleep for the first one it finds.
+    """Return the delay that a server requests, in seconds, at most a day; None if it requests none."""
+    # In the order of the client, which would sleep for the first value that it finds.
     for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
         with suppress(KeyError, ValueError):
             return min(max(0.0, float(headers[name]) * unit), MAX_RETRY_AFTER)
@@ -188,7 +186,9 @@ def parse_retry_after(headers: httpx2.Headers) -> float | None:
 
 
 async def post_json(client: openai.AsyncOpenAI, path: str, body: Mapping[str, Any]) -> Any:
-    """Return the JSON of a reply, whose objects become attributes. The client handles retries and HTTP errors.
+    """Send a POST request and return the JSON of the reply, with its objects as namespaces.
+
+    The client handles retries and HTTP errors.
 
     Raises:
         ValueError: the reply is not JSON.
@@ -202,7 +202,7 @@ async def post_json(client: openai.AsyncOpenAI, path: str, body: Mapping[str, An
 
 @cache
 def _certificates() -> ssl.SSLContext:
-    """Load the certificates once, because it is slow."""
+    """Load the certificates once, because loading is slow."""
     import httpx2
 
     return httpx2.create_ssl_context()

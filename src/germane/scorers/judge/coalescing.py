@@ -6,15 +6,15 @@ import asyncio
 import json
 from collections.abc import Callable, Coroutine, Hashable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, Protocol, Unpack
 
 from germane.exchange import Message
-from germane.scorers.base.protocols import Judge, Reply
+from germane.scorers.base.protocols import DEFAULT_JUDGE_OPTIONS, Judge, JudgeOptions, Reply
 from germane.scorers.judge.prices import UsageMeter
 
 
 class ClosableJudge(Judge, Protocol):
-    """A judge that holds connections."""
+    """A judge with connections to close."""
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -33,7 +33,7 @@ class CoalescingJudge:
     """Sends equal concurrent requests once, and meters all requests.
 
     One waiter receives the reply with its tokens and cost. The others receive the same texts with 0 tokens and no
-    cost, so that sums over scores equal what was paid. A request is cancelled when nobody waits for it any more.
+    cost, so that sums over scores equal the actual cost. A request is cancelled when no caller waits for it any more.
     """
 
     def __init__(self, judge: ClosableJudge, meter: UsageMeter | None = None) -> None:
@@ -59,8 +59,10 @@ class CoalescingJudge:
         """Close the judge's connections."""
         await self.judge.aclose()
 
-    async def ask(self, messages: Sequence[Message], **options: Any) -> Reply:
-        """Return the reply to this request or to an equal one in flight. Options are those of :meth:`Judge.ask`.
+    async def ask(self, messages: Sequence[Message], **options: Unpack[JudgeOptions]) -> Reply:
+        """Return the reply to this request or to an equal one in flight; see :meth:`Judge.ask` for the options.
+
+        An omitted option equals its default.
 
         Raises:
             ScoringError: raised by the judge.
@@ -72,7 +74,7 @@ class CoalescingJudge:
             self.meter.record_reply(reply)
             return reply
 
-        key = (tuple(messages), json.dumps(options, sort_keys=True))
+        key = (tuple(messages), json.dumps({**DEFAULT_JUDGE_OPTIONS, **options}, sort_keys=True))
         request = self._join(key, send)
         reply: Reply = await self._wait(key, request)
         if not request.is_paid:

@@ -1,4 +1,4 @@
-"""Embedder for servers that speak the OpenAI protocol, and batching of the texts that callers embed at once."""
+"""Embedder for servers that speak the OpenAI protocol, and batching of concurrent calls."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from germane.scorers.judge.client import ClientPool, ModelServer, post_json
 from germane.scorers.judge.prices import UsageMeter
 
 MIN_CALLERS = 16
-"""With fewer callers, a request waits a while for others to join."""
+"""With fewer waiting callers, a request is delayed so that more callers can join it."""
 MAX_GATHER_SECONDS = 0.2
-"""Longest time that they wait after the last reply."""
+"""Maximum length of this delay after the last reply."""
 MAX_WAIT_SECONDS = 2.0
-"""Longest time that callers wait behind a request in flight."""
+"""Maximum time that callers wait behind a request in flight."""
 MAX_REQUEST_BYTES = 800_000
-"""Texts of one request: about 200,000 tokens. Servers accept 300,000 and more."""
+"""Size of the texts in one request: about 200,000 tokens. Servers accept 300,000 or more."""
 Vector = Vectors
 """One vector of length 1."""
 _Call = tuple[Sequence[str], asyncio.Future[dict[str, Vector]]]
 _SINGLE_REQUEST_ERRORS = ("HTTP 400", "HTTP 422")
-"""Prefixes of rejections that concern one request rather than all of them."""
+"""Prefixes of errors that concern a single request rather than all requests."""
 
 
 class EmbeddingBatcher:
@@ -57,7 +57,7 @@ class EmbeddingBatcher:
         Args:
             embedder: Receives the batches. The caller closes it.
             gather_seconds: Time to gather calls.
-            max_texts: Send at once when this many texts are waiting.
+            max_texts: Send immediately when this many texts are waiting.
             cache_size: Number of vectors to cache; see :meth:`embed`.
             max_wait: Seconds behind a request in flight after which waiting texts get their own request.
         """
@@ -177,7 +177,7 @@ class EmbeddingBatcher:
                 future.set_exception(error)
             else:
                 future.set_result(task.result())
-        # A single caller waits for nobody.
+        # With a single caller, the next call does not wait for others.
         loop = task.get_loop()
         now = loop.time()
         self._gather_until = now + (min(2 * (now - started), MAX_GATHER_SECONDS) if len(calls) > 1 else 0.0)
@@ -201,7 +201,7 @@ def _split_batches(texts: Sequence[str], max_texts: int) -> Iterator[list[str]]:
 
 
 class OpenAIEmbedder:
-    """Requests vectors from a server, base64-encoded if the server supports it, because that parses much faster."""
+    """Requests vectors from a server, base64-encoded if the server supports it, because base64 parses much faster."""
 
     def __init__(self, model: str, server: ModelServer, *, meter: UsageMeter | None = None) -> None:
         self.model = model
@@ -242,7 +242,7 @@ class OpenAIEmbedder:
         await self._clients.aclose()
 
     async def _request(self, texts: list[str]) -> Any:
-        """Send a request. If the server rejects the first one, it may not support base64: try again with floats."""
+        """Send a request. If the server rejects the first one, it may not support base64: retry with floats."""
         import openai
 
         try:
@@ -269,14 +269,14 @@ def decode_vector(vector: Any) -> Any:
     try:
         return np.frombuffer(base64.b64decode(vector, validate=True), dtype="<f4")
     except ValueError:
-        raise ScoringError(UnscoredReason.EMBEDDER_ERROR, "the embedder's reply holds an invalid vector") from None
+        raise ScoringError(UnscoredReason.EMBEDDER_ERROR, "the embedder's reply contains an invalid vector") from None
 
 
 def _parse_vectors(reply: Any) -> list[Any]:
     """Return the vectors in the order of the texts. The reply may be any JSON."""
     data = getattr(reply, "data", None)
     if not isinstance(data, list):
-        raise ScoringError(UnscoredReason.EMBEDDER_ERROR, "the embedder's reply holds no vectors")
+        raise ScoringError(UnscoredReason.EMBEDDER_ERROR, "the embedder's reply contains no vectors")
     indexes = [getattr(item, "index", None) for item in data]
     if sorted(index for index in indexes if isinstance(index, int)) == list(range(len(data))):
         data = sorted(data, key=lambda item: item.index)

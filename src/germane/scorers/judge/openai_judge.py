@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     import openai
 
 DEFAULT_CONCURRENCY = 64
-"""Default number of requests in flight."""
+"""Default limit on concurrent requests."""
 
 
 class RequestSlots:
     """A fair limit on concurrent requests.
 
-    Can be used from one event loop after another. Slots that an ended loop occupied are free again.
+    Can be used from several event loops in succession. Slots occupied by a closed loop are free again.
     """
 
     def __init__(self, count: int) -> None:
@@ -40,7 +40,7 @@ class RequestSlots:
 
     @asynccontextmanager
     async def acquire(self) -> AsyncIterator[int]:
-        """Wait for a slot in order of arrival. Yields its number, the lowest that is free, starting at 0."""
+        """Wait for a slot in order of arrival. Yield its number: the lowest free one, starting at 0."""
         loop = asyncio.get_running_loop()
         if loop is not self._loop:
             self._loop, self._semaphore = loop, asyncio.Semaphore(self.count)
@@ -65,7 +65,7 @@ class _ServerPause:
 
 
 class OpenAIJudge:
-    """Sends requests to a chat model with limited concurrency. Options that the server rejects are left out later."""
+    """Sends requests to a chat model with limited concurrency. Later requests omit options that the server rejects."""
 
     def __init__(
         self,
@@ -103,11 +103,11 @@ class OpenAIJudge:
     ) -> Reply:
         """Return up to ``n`` choices, fewer if the server ignores ``n``.
 
-        Time spent waiting for a slot does not count towards the timeout. If the server asks for a pause meanwhile, the
-        request is not sent.
+        Time spent waiting for a slot does not count towards the timeout. If the server requests a pause during this
+        time, the request is not sent.
 
         Raises:
-            ScoringError: ``judge_timeout``, ``judge_rate_limited`` (with ``retry_after`` if the server names it),
+            ScoringError: ``judge_timeout``, ``judge_rate_limited`` (with ``retry_after`` if the server sends it),
                 ``judge_rejected`` (key, quota, model), ``judge_unreachable``, ``judge_refused`` or ``unparsable``;
                 ``budget`` if a budget is exhausted.
         """
@@ -162,7 +162,7 @@ class OpenAIJudge:
             raise
 
     def _raise_if_paused_since(self, called: float) -> None:
-        """Raise the server's error if it asked another request to wait after this one was made."""
+        """Raise the server's error if it requested a pause after this request was made, and the pause is not over."""
         pause = self._server_pause
         if pause is not None and pause.since >= called and (remaining := pause.until - time.monotonic()) > 0:
             raise ScoringError(pause.error.reason, str(pause.error), retry_after=remaining)
@@ -170,14 +170,14 @@ class OpenAIJudge:
     def _estimate_cost(self, input_tokens: float, output_tokens: float) -> float:
         """Estimate a request's cost in US dollars. If the served model has no price, use the configured model's.
 
-        Returns 0 without any price; a budget in US dollars rejects such models at startup.
+        Returns 0 if neither has a price; a budget in US dollars rejects such models at startup.
         """
         price = self._prices.find_price(self.model, self._served_model) or self._prices.find_price(self.model)
         return 0.0 if price is None else (price.input * input_tokens + price.output * output_tokens) / MILLION
 
 
 def exchange_concurrency(slots: int) -> int:
-    """Return how many exchanges to score at once to keep the slots busy.
+    """Return the number of exchanges to score concurrently to keep the slots busy.
 
     About half of the exchanges wait for embeddings or for a slot.
     """

@@ -1,4 +1,4 @@
-"""Requests and replies of the OpenAI protocol, and which options the server supports."""
+"""Requests and replies of the OpenAI protocol, and the options that a server supports."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SUSPECTS = ("response_format", "logprobs", "max_tokens", "temperature", "stop",
 _UNNAMED_SUSPECTS = frozenset({"response_format", "logprobs", "n"})
 """Options that are dropped even if the error does not name them."""
 _MAX_TOKEN_COUNT = 100_000_000
-"""Larger counts are ignored as invalid; they would use up a budget or a limit for good."""
+"""Larger counts are ignored as invalid; they would permanently exhaust a budget or a limit."""
 _MIN_LOGPROB = -10_000.0
 """Servers may send -infinity, or a large negative number, for a probability of 0."""
 
@@ -50,16 +50,16 @@ def build_request_options(
 
 
 class SupportedOptions:
-    """The options that one server supports. An option that it rejects is left out of later requests."""
+    """The options that one server supports. An option that it rejects is omitted from later requests."""
 
     def __init__(self) -> None:
         self._rejected: frozenset[str] = frozenset()
         self._proven: frozenset[str] = frozenset()
 
     async def send(self, options: Mapping[str, Any], post: Callable[[Mapping[str, Any]], Awaitable[Any]]) -> Any:
-        """Call ``post`` with the options, repeating it without any option that the server rejects.
+        """Call ``post`` with the options, and again without any option that the server rejects.
 
-        An option is only remembered as rejected if leaving it out helped, because a request can be invalid for other
+        An option is only remembered as rejected if omitting it helped, because a request can be invalid for other
         reasons.
         """
         import openai
@@ -80,7 +80,7 @@ class SupportedOptions:
                 return reply
 
     def _find_rejected_option(self, error: openai.APIStatusError, sent: Sequence[str]) -> str | None:
-        """Return the option that the error names, otherwise one that the server never accepted so far."""
+        """Return the option that the error names, otherwise one that the server has never accepted."""
         if reason_for_error(error) is not UnscoredReason.JUDGE_REJECTED or error.code == "model_not_found":
             return None
         message = f"{error.param} {server_message(error)}"
@@ -98,14 +98,14 @@ def _without(options: Mapping[str, Any], rejected: frozenset[str]) -> dict[str, 
 
 
 def parse_reply(completion: Any) -> Reply:
-    """Convert a completion to a reply, truncating texts that are longer than any that is requested.
+    """Convert a completion to a reply. Texts longer than any that germane requests are truncated.
 
     Raises:
         ScoringError: the completion is empty (``unparsable``) or a refusal (``judge_refused``).
     """
     choices: Any = getattr(completion, "choices", None)
     if not isinstance(choices, list) or not choices:
-        raise ScoringError(UnscoredReason.UNPARSABLE, "the reply holds no choice")
+        raise ScoringError(UnscoredReason.UNPARSABLE, "the reply contains no choices")
     texts = tuple(_parse_text(choice) for choice in choices)
     if not any(text.strip() for text in texts):
         if any(_is_refusal(choice) for choice in choices):
@@ -118,7 +118,7 @@ def parse_reply(completion: Any) -> Reply:
     usage = getattr(completion, "usage", None)
     output_tokens = _parse_count(usage, "completion_tokens")
     if output_tokens is not None:
-        # With n > 1, some servers count one choice only. A reply has at least as many tokens as words.
+        # With n > 1, some servers count only one choice. A reply has at least as many tokens as words.
         output_tokens = max(output_tokens, sum(len(text.split()) for text in texts))
     tokens = _parse_tokens(choices[0])
     return Reply(

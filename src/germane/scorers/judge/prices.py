@@ -1,4 +1,4 @@
-"""Model prices: the user's own first, then the dated price list in ``prices.toml``. Also counts usage."""
+"""Model prices, from the user's settings or the dated price list in ``prices.toml``, and the count of usage."""
 
 from __future__ import annotations
 
@@ -52,16 +52,16 @@ class PriceList:
 
 @dataclass
 class UsageMeter:
-    """Usage of the judge and the embedder in one process. Counts that a server does not report are left out."""
+    """Usage of the judge and the embedder in one process. Counts that a server does not report are excluded."""
 
     requests: int = 0
     """Judge requests, including failed ones. A coalesced request counts once."""
     input_tokens: int = 0
     output_tokens: int = 0
     cost: float = 0.0
-    """US dollars, as far as prices are known."""
+    """US dollars, for requests with a known price."""
     embedding_requests: int = 0
-    """Embedder requests. One holds the texts of many exchanges."""
+    """Embedder requests. One request can contain the texts of many exchanges."""
     embedding_tokens: int = 0
 
     def record_reply(self, reply: Reply) -> None:
@@ -77,7 +77,7 @@ def price_list_date() -> date:
 
 
 def _find(prices: Mapping[str, Price], model: str) -> Price | None:
-    """Return the price of the longest name that equals the model's name, apart from a version suffix."""
+    """Return the price with the longest name that matches the model's name, ignoring a version suffix."""
     matching = [
         name for name in prices if model.startswith(name) and (model == name or _VERSION.fullmatch(model, len(name)))
     ]

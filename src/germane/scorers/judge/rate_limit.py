@@ -1,4 +1,4 @@
-"""Client side of rate limits and budgets: each judge request waits for its slot and reports what it used."""
+"""Client side of rate limits and budgets: each judge request waits for its slot and reports its usage."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from germane.exchange import Message
 from germane.scorers.base.protocols import Reply
 
 BYTES_PER_TOKEN = 4
-"""UTF-8 bytes per token, typical of English. For other languages, the real count corrects it after each reply."""
+"""UTF-8 bytes per token, typical of English. For other languages, the actual count corrects it after each reply."""
 INITIAL_OUTPUT_TOKENS = 100.0
 """Expected output tokens per choice before the first reply."""
 OUTPUT_SMOOTHING = 0.2
@@ -71,13 +71,13 @@ class RateLimiter(Protocol):
 
 @dataclass(slots=True)
 class RateSlot:
-    """One request that may start."""
+    """A judge request that may be sent."""
 
     rate_limiter: RateLimiter | None = None
     reservation: RequestReservation = RequestReservation()
     """Reservation of the current attempt."""
     attempts: int = 0
-    """How often the request was sent. Clients repeat failed requests and follow redirects."""
+    """Number of times that the request was sent. Clients retry failed requests and follow redirects."""
     reply: Reply | None = None
 
     async def record_attempt(self) -> None:
@@ -103,7 +103,7 @@ class RateLimitGuard:
     def __init__(
         self, rate_limiter: RateLimiter | None, request_cost: Callable[[float, float], float] = lambda *_: 0.0
     ) -> None:
-        """Use a rate limiter, if any. ``request_cost`` gives the US dollars for input and output tokens."""
+        """Use a rate limiter, if any. ``request_cost`` returns the US dollars for input and output tokens."""
         self.rate_limiter = rate_limiter
         self._request_cost = request_cost
         self._expected_output = INITIAL_OUTPUT_TOKENS
@@ -158,7 +158,7 @@ def estimate_tokens(messages: Sequence[Message]) -> float:
 
 
 async def count_request(_request: Any) -> None:
-    """Count a request of the current slot. This is a hook of the HTTP client, which also sees its retries."""
+    """Count a request for the current slot. The HTTP client calls this hook for each request, including retries."""
     slot = _current_slot.get()
     if slot is not None:
         await slot.record_attempt()

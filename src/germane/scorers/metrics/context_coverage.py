@@ -15,7 +15,7 @@ from germane.scorers.base.text import shorten, split_words, strip_control_charac
 
 VERSION = "1"
 MAX_WORDS_SHOWN = 20
-"""Number of missing words that are kept in the details."""
+"""Maximum number of missing words in the details."""
 MAX_INLINE_CHARACTERS = 50_000
 """Longer texts are processed in a thread, so that they do not block the event loop."""
 
@@ -24,10 +24,10 @@ class ContextCoverage:
     """Share of the answer's distinct words that occur in the contexts, from 0 to 1.
 
     It is free, works in every language, and is hard to beat for measuring faithfulness. It does not understand the
-    text: a contradiction in the words of the contexts scores high, a correct paraphrase scores low, and a noncommittal
-    answer is scored like any other.
+    text: a contradiction that uses the words of the contexts scores high, a correct paraphrase scores low, and a
+    noncommittal answer is scored like any other.
 
-    Source: ours.
+    Source: defined by germane.
     """
 
     name = "context_coverage"
@@ -43,7 +43,7 @@ class ContextCoverage:
         return fingerprint(scorer=self.name, version=VERSION, parameters={})
 
     async def score(self, exchange: Exchange) -> Score:
-        """Score an exchange; ``details`` holds the numbers of words, and some missing words.
+        """Score an exchange; ``details`` holds the word counts, and some missing words.
 
         Raises:
             ScoringError: ``missing_input``; the answer has no words.
@@ -75,7 +75,7 @@ def build(_models: ScorerModels, options: Mapping[str, Any]) -> Scorer:
 
 
 def _compare_words(answer: str, contexts: Iterable[str]) -> tuple[int, list[str]]:
-    """Return the number of distinct words in the answer, and those that occur in no context."""
+    """Return the number of distinct words in the answer, and the words that occur in no context."""
     answer_words = dict.fromkeys(split_words(strip_control_characters(answer)))
     context_words = {word for context in contexts for word in split_words(strip_control_characters(context))}
     return len(answer_words), [word for word in answer_words if word not in context_words]

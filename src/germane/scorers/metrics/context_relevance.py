@@ -47,10 +47,10 @@ class ContextRelevance(JudgeScorer):
     the expected value over the digits at its position, which is finer than the digit that the judge writes; a single
     context is then rated with one token. The source of the ratings is part of the fingerprint.
 
-    With an embedder, each rating is multiplied by the cosine of context and question. Such values are lower and have a
-    scale of their own. The answer is neither needed nor used. The score does not see what was not retrieved.
+    With an embedder, each rating is multiplied by the cosine of context and question. Such values are lower and have
+    their own scale. The answer is neither needed nor used. Contexts that were not retrieved do not affect the score.
 
-    Sources: Es et al. 2023, arXiv 2309.15217; the expected value is that of Liu et al. 2023, arXiv 2303.16634.
+    Sources: Es et al. 2023, arXiv 2309.15217; expected values as in Liu et al. 2023, arXiv 2303.16634.
     """
 
     name = "context_relevance"
@@ -70,8 +70,8 @@ class ContextRelevance(JudgeScorer):
         Args:
             judge: Rates the contexts.
             embedder: If given, a context's score is its rating times max(cosine(question, context), 0).
-            aggregate: The mean that is the value: ``position_weighted``, or the unweighted ``mean``. ``details`` holds
-                both.
+            aggregate: The mean to use as the value: ``position_weighted``, or the unweighted ``mean``. ``details``
+                holds both.
             logprobs: Request token probabilities. Without them, all ratings are the digits that the judge writes.
         """
         self._batcher = (
@@ -96,19 +96,19 @@ class ContextRelevance(JudgeScorer):
         }
 
     async def score(self, exchange: Exchange) -> Score:
-        """Score an exchange; ``details`` holds each context's score, both means, and how many are ``relevant``.
+        """Score an exchange; ``details`` holds each context's score, both means, and the number of ``relevant`` ones.
 
         Raises:
-            ScoringError: the judge did not reply or did not rate each context, or the embedder failed.
+            ScoringError: the judge did not reply or did not rate every context, or the embedder failed.
         """
-        exchange, left_out = limit_contexts(dataclasses.replace(exchange, answer=None))
+        exchange, truncations = limit_contexts(dataclasses.replace(exchange, answer=None))
         inputs = build_prompt_inputs(exchange)
         session = JudgeSession(self.judge)
         ratings, source = await self._rate(inputs, session)
         details: dict[str, object] = {
             "ratings": [rating.points for rating in ratings],
             "reading": source,
-            **inputs.details(left_out),
+            **inputs.details(truncations),
         }
         scores = [rating.value for rating in ratings]
         if self._batcher is not None:

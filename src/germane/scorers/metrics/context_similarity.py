@@ -23,17 +23,17 @@ from germane.scorers.prompting.context_blocks import (
 
 VERSION = "1"
 MAX_EMBEDDED_BYTES = 8_000
-"""Limit of one text that is embedded."""
+"""Limit of one embedded text."""
 
 
 class ContextSimilarity:
     """Position-weighted mean of the cosine similarities between the question and each context, from -1 to 1.
 
-    It separates topics and needs no judge. It does not see whether a context on the topic holds the answer, and its
-    thresholds hold for one embedder only. If the retriever uses the same embedder, it is measured by its own
-    criterion. Shares one embedding request.
+    It separates topics and needs no judge. It does not show whether a context on the topic contains the answer, and
+    its thresholds apply to one embedder only. A retriever that uses the same embedder is measured by its own
+    criterion. Scoring takes one shared embedding request.
 
-    Source: ours.
+    Source: defined by germane.
     """
 
     name = "context_similarity"

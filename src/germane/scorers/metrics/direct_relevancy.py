@@ -27,7 +27,7 @@ class DirectRelevancy(JudgeScorer):
     :func:`germane.scorers.find_noncommittal` match, the label is ``noncommittal``. The judge sees earlier messages.
     The score does not say whether the answer is true.
 
-    Source: the weighting by token probabilities is that of G-Eval, Liu et al. 2023, arXiv 2303.16634, section 2.
+    Source: the weighting by token probabilities is from G-Eval, Liu et al. 2023, arXiv 2303.16634, section 2.
     """
 
     name = "direct_relevancy"
@@ -46,7 +46,7 @@ class DirectRelevancy(JudgeScorer):
         self.rater = Rater(judge, PROMPT, logprobs=logprobs)
 
     def prompts(self) -> Sequence[Prompt]:
-        """Return the only prompt."""
+        """Return the scorer's prompt."""
         return (PROMPT,)
 
     def parameters(self) -> Mapping[str, object]:
@@ -61,7 +61,7 @@ class DirectRelevancy(JudgeScorer):
         """Score an exchange; ``details`` holds the rating and its method.
 
         Raises:
-            ScoringError: the judge did not reply, or not with a rating.
+            ScoringError: the judge did not reply, or its reply is not a rating.
         """
         inputs = build_prompt_inputs(exchange, remove_echo=self.remove_question_echo, include_contexts=False)
         if inputs.is_only_question_echo:
@@ -77,7 +77,7 @@ def build(models: ScorerModels, options: Mapping[str, Any]) -> Scorer:
 
 
 async def score_question_echo(scorer: JudgeScorer, rater: Rater, inputs: PromptInputs) -> Score:
-    """Return 0 without a rating, with the fingerprint of a rated score, because trends count both."""
+    """Return 0 without a rating, with the fingerprint of a rated score, so that one trend includes both."""
     method = await rater.rating_method()  # first: it may identify the judge, too
     return await scorer.build_score_without_request(
         0.0,
@@ -92,7 +92,7 @@ def rating_fields(
 ) -> dict[str, Any]:
     """Return the fields of a rated :class:`Score`: fingerprint, label, explanation and details."""
     match = find_noncommittal(inputs.answer)
-    explanation = f"The judge rates how the answer addresses the question: {rating}."
+    explanation = f"The judge rates how well the answer addresses the question: {rating}."
     details = {**rating.details(), **inputs.details()}
     if match:
         explanation += f" The answer is noncommittal: {match.rule}."

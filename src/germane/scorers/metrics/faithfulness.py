@@ -1,7 +1,7 @@
 """Share of the answer's claims that the contexts state: a judge checks each claim and must quote the evidence.
 
-Claims are written by the judge, or by rule: the sentences of the answer, except those that claim nothing. Quotations
-of the judge count only if they occur in the contexts."""
+The claims are the sentences of the answer, except sentences that claim nothing, or are extracted by the judge. The
+judge's quotations count only if they occur in the contexts."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ from germane.scorers.prompting.prompt import (
 from germane.scorers.refusals.rules import COURTESY, OFFER, REFUSAL_RULES_HASH, find_noncommittal
 
 _ELLIPSIS = re.compile(r"\.{3,}|\u2026|\[\s*\]|\(\s*\)")
-"""Marks for words that a quotation leaves out."""
+"""Marks for words that a quotation omits."""
 MIN_QUOTE_PART_WORDS = 3
 """Minimum words between ellipses. Shorter parts could be combined to say anything."""
 SENTENCE_RULES_VERSION = "1"
 SENTENCE_RULES_HASH = hashlib.sha256(f"{SENTENCE_RULES_VERSION} {REFUSAL_RULES_HASH}".encode()).hexdigest()[:12]
-"""Part of fingerprints: changes with every rule."""
+"""Part of fingerprints: changes whenever a rule changes."""
 _END = re.compile(
     r"(?<![.!?\u061f\u06d4\u0964])[.!?\u061f\u06d4\u0964]++[\"'\u201d\u00bb)\]*_]*+(?:\s++|\Z)"
     r"|[\u3002\uff01\uff1f]++[\u300d\u201d]*+\s*+|\n++"
@@ -63,9 +63,9 @@ _ABBREVIATION = re.compile(
 _BULLET = re.compile(r"\A\s*(?:[-*+\u2022>#]+\s+|\(?\d{1,2}[.)]\s+|\d{1,2}[.)]\s*\Z)+")
 _EMPHASIS = re.compile(r"\*\*|__|`")
 MAX_CLAIMS = 20
-"""Number of claims checked per answer, the first ones."""
+"""Maximum number of claims checked per answer. Later claims are ignored."""
 MAX_CLAIM_BYTES = 1_000
-"""Limit of one claim that the judge is shown."""
+"""Limit of one claim shown to the judge."""
 MAX_TEXT_CHARACTERS = 300
 """Length to which claims and evidence are truncated in the details."""
 BASE_TOKENS, TOKENS_PER_CLAIM = 800, 100
@@ -98,7 +98,7 @@ class QuotableTexts:
         self._texts = [_normalize(text) for text in texts]
 
     def contains(self, quotation: str) -> bool:
-        """Return whether one of the texts holds the quotation, or all its parts in order if it has ellipses.
+        """Return whether one of the texts contains the quotation, or all its parts in order if it has ellipses.
 
         A quotation without words is never contained.
         """
@@ -164,7 +164,7 @@ class ClaimVerdict:
 
     @property
     def supported(self) -> bool:
-        """Whether the claim counts as supported: the judge says so, and the contexts contain its evidence."""
+        """Whether the judge considers the claim supported and the contexts contain its evidence."""
         return self.judged_supported and self.is_evidence_found
 
     def details(self) -> dict[str, object]:
@@ -186,7 +186,7 @@ class Faithfulness(JudgeScorer):
     supported counts only if the contexts contain the quotation. An answer without claims, or a noncommittal one, has no
     score. The score does not say whether the contexts are true, or whether the answer addresses the question.
 
-    Source: Es et al. 2023, arXiv 2309.15217; the check of the evidence is ours.
+    Source: Es et al. 2023, arXiv 2309.15217; germane adds the check of the evidence.
     """
 
     name = "faithfulness"
@@ -201,7 +201,7 @@ class Faithfulness(JudgeScorer):
         self.claims: ClaimSource = claims
 
     def prompts(self) -> Sequence[Prompt]:
-        """Return the prompt for verification, and the one for extraction if it is used."""
+        """Return the prompt for verification, and the prompt for extraction if it is used."""
         verify = (load_prompt("verify_claims"),)
         return verify if self.claims == "sentences" else (*verify, load_prompt("extract_claims"))
 
@@ -222,12 +222,12 @@ class Faithfulness(JudgeScorer):
         Raises:
             ScoringError: ``missing_input`` if the answer claims nothing; or the judge failed.
         """
-        exchange, left_out = limit_contexts(exchange)
+        exchange, context_truncation = limit_contexts(exchange)
         inputs = build_prompt_inputs(exchange, remove_echo=False)
         match = find_noncommittal(inputs.answer)
         if match is not None:
             raise ScoringError(
-                UnscoredReason.MISSING_INPUT, f"the answer claims nothing: it is noncommittal: {match.rule}"
+                UnscoredReason.MISSING_INPUT, f"the answer claims nothing, because it is noncommittal: {match.rule}"
             )
         session = JudgeSession(self.judge)
         all_claims = await self._find_claims(inputs, session)
@@ -240,7 +240,7 @@ class Faithfulness(JudgeScorer):
         supported, total = len(verdicts) - len(missed), len(verdicts)
         explanation = f"The contexts support {supported} of {total} claims"
         if missed:
-            explanation += ", not " + "; ".join(
+            explanation += "; not supported: " + ", ".join(
                 f'"{shorten(verdict.claim, 100)}"{f" ({EVIDENCE_NOT_FOUND})" if verdict.judged_supported else ""}'
                 for verdict in missed[:3]
             )
@@ -255,7 +255,7 @@ class Faithfulness(JudgeScorer):
                 "supported": supported,
                 "total": total,
                 "claims": [verdict.details() for verdict in verdicts],
-                **inputs.details(left_out, truncation("claims", len(claims), len(all_claims)), *truncations),
+                **inputs.details(context_truncation, truncation("claims", len(claims), len(all_claims)), *truncations),
             },
             explanation=f"{explanation}.",
         )
@@ -265,7 +265,7 @@ class Faithfulness(JudgeScorer):
             return claim_sentences(inputs.answer)
 
         def parse(reply: Mapping[str, Any]) -> list[str]:
-            # Without duplicates: a judge that does not stop repeats itself.
+            # Without duplicates: a judge that fails to stop repeats itself.
             return list(dict.fromkeys(parse_text(claim) for claim in parse_list(reply.get("claims"))))
 
         return await session.ask_json(

@@ -21,10 +21,10 @@ class GuardedRelevancy(JudgeScorer):
     """The rating of ``direct_relevancy`` times max(cosine(question, answer), 0), from 0 to 1.
 
     Repetitions of the question are removed from the answer first; if nothing is left, the value is 0 without a
-    request. Values are lower than both factors and have a scale of their own. ``details`` holds both factors. The
-    judge request equals that of ``direct_relevancy``; an embedding request is shared.
+    request. Values are lower than both factors and have their own scale. ``details`` holds both factors. The judge
+    request is the same as for ``direct_relevancy``; the embedding request is shared.
 
-    Source: the product is ours; for the rating see ``direct_relevancy``.
+    Source: germane defines the product; for the rating, see ``direct_relevancy``.
     """
 
     name = "guarded_relevancy"
@@ -40,7 +40,7 @@ class GuardedRelevancy(JudgeScorer):
         self.rater = Rater(judge, PROMPT, logprobs=logprobs)
 
     def prompts(self) -> Sequence[Prompt]:
-        """Return the only prompt."""
+        """Return the scorer's prompt."""
         return (PROMPT,)
 
     def parameters(self) -> Mapping[str, object]:
@@ -67,7 +67,7 @@ class GuardedRelevancy(JudgeScorer):
         cosine = float(rows[0] @ rows[1])
         value = rating.value * max(cosine, 0.0)
         fields = rating_fields(self, inputs, session, rating, value)
-        fields["explanation"] += f" Times the cosine of question and answer, {cosine:.2f}."
+        fields["explanation"] += f" The rating is multiplied by the cosine of question and answer, {cosine:.2f}."
         fields["details"] = {"direct": rating.value, "cosine": cosine, **fields["details"]}
         return self.build_score(value, session, **fields)
 

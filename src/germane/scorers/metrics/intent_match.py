@@ -47,7 +47,7 @@ class IntentMatch(SingleRequestScorer[IntentRating]):
     rates from 1 to 5 how well they match. Without the second sentence, small judges rate an answer to another question
     like an answer to this one. Five ratings produce ties. The score does not say whether the answer is true.
 
-    Source: ours.
+    Source: defined by germane.
     """
 
     name = "intent_match"

@@ -16,7 +16,7 @@ from germane.scorers.prompting.prompt import PromptInputs, build_prompt_inputs, 
 from germane.scorers.refusals.rules import REFUSAL_RULES_HASH, NoncommittalMatch, find_noncommittal
 
 COMMITTAL = "committal"
-NO_RULE_MATCHES = "The answer is committal: no rule matches."
+NO_RULE_MATCHES = "No rule for noncommittal answers matches."
 PROMPT = load_prompt("noncommittal")
 _SCHEMA = {
     "type": "object",
@@ -27,15 +27,16 @@ _SCHEMA = {
 
 
 class Noncommittal:
-    """1 for committal answers, 0 for noncommittal ones. As for all scorers, higher is better.
+    """0 for noncommittal answers, 1 for all others. As with all scorers, higher is better.
 
     "I don't know", refusals and counter-questions are noncommittal. Rules find them without a request: phrases in 16
-    languages about what the speaker or the sources do not know, combined with how much else the answer says. With a
-    judge, answers that match no rule are sent to it, one request each; small judges are bad at this.
+    languages about what the speaker or the sources do not know, combined with the length of the rest of the answer.
+    With a judge, answers that match no rule are sent to it, one request each; small judges are unreliable at this.
 
-    Next to a relevancy score, it separates refusals from bad answers. It does not say whether a refusal was right.
+    Combined with a relevancy score, it distinguishes refusals from bad answers. It does not say whether a refusal was
+    justified.
 
-    Source: the rules are ours.
+    Source: germane defines the rules.
     """
 
     name = "noncommittal"
@@ -43,7 +44,7 @@ class Noncommittal:
     range = (0.0, 1.0)
 
     def __init__(self, judge: Judge | None = None, *, remove_question_echo: bool = True) -> None:
-        """Find noncommittal answers by rules, and by ``judge`` (if any) where no rule matches.
+        """Detect noncommittal answers by rules, and by ``judge`` (if given) if no rule matches.
 
         ``remove_question_echo`` removes repetitions of the question from the answer first. An answer without other
         content is noncommittal.
@@ -91,10 +92,11 @@ class Noncommittal:
             lambda reply: parse_choice(parse_text(reply.get("verdict")), {COMMITTAL: True, NONCOMMITTAL: False}),
         )
         label = COMMITTAL if is_committal else NONCOMMITTAL
+        verdict = "does not consider" if is_committal else "considers"
         return self._build_score(
             label,
             session.model,
-            explanation=f"No rule matches; the judge considers the answer {label}.",
+            explanation=f"{NO_RULE_MATCHES} The judge {verdict} the answer noncommittal.",
             details={"decided": "judge", "requests": len(session.replies), **inputs.details()},
             input_tokens=session.tokens("input_tokens"),
             output_tokens=session.tokens("output_tokens"),
@@ -122,7 +124,7 @@ class Noncommittal:
 
 
 def build(models: ScorerModels, options: Mapping[str, Any]) -> Scorer:
-    """Build the scorer from settings. The option ``judge`` asks the judge where no rule matches."""
+    """Build the scorer from settings. With the option ``judge``, the judge decides if no rule matches."""
     arguments = dict(options)
     use_judge = arguments.pop("judge", False)
     if not isinstance(use_judge, bool):

@@ -16,17 +16,17 @@ from germane.scorers.prompting.prompt import remove_question_echo as without_que
 
 VERSION = "1"
 MAX_EMBEDDED_BYTES = 8_000
-"""Limit of one text that is embedded."""
+"""Limit of one embedded text."""
 
 
 class QuestionAnswerSimilarity:
     """Cosine similarity of question and answer, from -1 to 1: are they about the same topic?
 
-    It separates topics well. It does not see refusals in the words of the topic, ignored instructions, or false
-    statements; and an answer that repeats the question scores higher, unless repetitions are removed. It is not answer
-    relevancy, and its thresholds hold for one embedder only. Needs no judge and shares one embedding request.
+    It separates topics well. It does not detect refusals in the words of the topic, ignored instructions, or false
+    statements. An answer that repeats the question scores higher, unless repetitions are removed. It is not answer
+    relevancy, and its thresholds apply to one embedder only. Scoring takes one shared embedding request and no judge.
 
-    Source: none; it is the plain cosine that serves as a baseline.
+    Source: none; plain cosine similarity serves as a baseline.
     """
 
     name = "question_answer_similarity"

@@ -64,7 +64,7 @@ class QuestionCoverage(SingleRequestScorer[list[SubQuestion]]):
     not find.) An answer to one of two parts gets .5, however much it says about it. The score does not say whether the
     answer is true; questions with one part get 0 or 1 only.
 
-    Source: sub-question coverage, Xie et al. 2024, arXiv 2410.15531; the quotations are ours.
+    Source: sub-question coverage, Xie et al. 2024, arXiv 2410.15531; germane adds the quotations.
     """
 
     name = "question_coverage"
@@ -72,7 +72,7 @@ class QuestionCoverage(SingleRequestScorer[list[SubQuestion]]):
     schema = SCHEMA
 
     def parse_reply(self, reply: Mapping[str, Any]) -> list[SubQuestion]:
-        """Parse the sub-questions, without duplicates: a judge that does not stop repeats itself."""
+        """Parse the sub-questions, without duplicates: a judge that fails to stop repeats itself."""
         sub_questions: dict[str, SubQuestion] = {}
         for item in parse_list(reply.get("sub_questions")):
             if not isinstance(item, Mapping):

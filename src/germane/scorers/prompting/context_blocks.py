@@ -1,4 +1,4 @@
-"""Contexts of an exchange in prompts, and means over their ratings."""
+"""Formatting of contexts in prompts, and means of their ratings."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from germane.scorers.base.text import is_blank
 DECAY = 0.9
 """Weight of each position relative to the previous one."""
 MAX_CONTEXTS = 20
-"""Number of contexts scored per exchange, the first ones."""
+"""Maximum number of contexts scored per exchange. Later contexts are ignored."""
 
 ContextAggregate = Literal["position_weighted", "mean"]
 Truncations = Mapping[str, Mapping[str, int]]
-"""Sizes ``shown`` and in total (``of``), by name."""
+"""The size ``shown`` and the total size (``of``), by name."""
 
 
 def position_weighted_mean(values: Sequence[float], *, decay: float = DECAY) -> float:
@@ -51,14 +51,14 @@ def validate_aggregate(aggregate: ContextAggregate) -> ContextAggregate:
 
 
 def limit_contexts(exchange: Exchange) -> tuple[Exchange, Truncations]:
-    """Return the exchange with its first contexts that are not blank, and how many were left out."""
+    """Return the exchange with its first non-blank contexts, and the truncation if there are more."""
     contexts = tuple(context for context in exchange.contexts if not is_blank(context.text))
     first = contexts[:MAX_CONTEXTS]
     return dataclasses.replace(exchange, contexts=first), truncation("contexts", len(first), len(contexts))
 
 
 def truncation(name: str, shown: int, of: int) -> Truncations:
-    """Return the entry of a truncated text or list; empty if everything is shown."""
+    """Return the entry for a truncated text or list; empty if everything is shown."""
     return {name: {"shown": shown, "of": of}} if shown < of else {}
 
 

@@ -1,15 +1,15 @@
-"""Base classes of scorers that use a judge, and the judge requests of one score."""
+"""Base classes for scorers that use a judge, and the sequence of judge requests for one score."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar, Generic, Literal, TypeVar
+from typing import Any, ClassVar, Generic, Literal, TypeVar, Unpack
 
 from germane.exchange import Exchange, Message
 from germane.score import Score, band_of
 from germane.scorers.base.fingerprint import fingerprint
-from germane.scorers.base.protocols import MAX_REPLY_TOKENS, Embedder, Judge, Reply
+from germane.scorers.base.protocols import MAX_REPLY_TOKENS, Embedder, Judge, JudgeOptions, Reply
 from germane.scorers.base.reply_parser import UnreadableReply, parse_json_object
 from germane.scorers.prompting.prompt import MAX_ANSWER_BYTES, Prompt, PromptInputs, build_prompt_inputs, load_prompt
 
@@ -31,8 +31,8 @@ class JudgeSession:
         self.replies: list[Reply] = []
         """All replies in order."""
 
-    async def ask(self, messages: Sequence[Message], **options: Any) -> Reply:
-        """Send a request and record the reply. Options are those of :meth:`Judge.ask`.
+    async def ask(self, messages: Sequence[Message], **options: Unpack[JudgeOptions]) -> Reply:
+        """Send a request and record the reply; see :meth:`Judge.ask` for the options.
 
         Raises:
             ScoringError: the judge did not reply.
@@ -41,7 +41,9 @@ class JudgeSession:
         self.replies.append(reply)
         return reply
 
-    async def ask_again(self, messages: Sequence[Message], reply: Reply, request: Message, **options: Any) -> Reply:
+    async def ask_again(
+        self, messages: Sequence[Message], reply: Reply, request: Message, **options: Unpack[JudgeOptions]
+    ) -> Reply:
         """Send an unreadable reply back with a request to correct it.
 
         Raises:
@@ -61,17 +63,18 @@ class JudgeSession:
         temperature: float = 0.0,
         top_tokens: int = 0,
     ) -> Value:
-        """Return what ``parse`` makes of the JSON object in the reply, retrying once if the reply is unreadable.
+        """Request a JSON object and return the result of ``parse``, retrying once if the reply is unreadable.
 
-        The last of ``replies`` is the one that was parsed. ``top_tokens`` is that of :meth:`Judge.ask`.
+        The last item of ``replies`` is the parsed reply. For ``top_tokens``, see :meth:`Judge.ask`.
 
         Raises:
-            ScoringError: the judge did not reply, or its second reply is unreadable, too (``unparsable`` or
+            ScoringError: the judge did not reply, or its second reply is unreadable as well (``unparsable`` or
                 ``out_of_range``).
         """
         messages = prompt.fill(**values)
-        options: dict[str, Any] = {"schema": schema, "max_tokens": max_tokens, "temperature": temperature}
-        options |= {"top_tokens": top_tokens} if top_tokens else {}
+        options: JudgeOptions = {"schema": schema, "max_tokens": max_tokens, "temperature": temperature}
+        if top_tokens:
+            options["top_tokens"] = top_tokens
         reply = await self.ask(messages, **options)
         try:
             return parse(parse_json_object(reply.texts[0]))
@@ -81,7 +84,7 @@ class JudgeSession:
 
     @property
     def model(self) -> str:
-        """The model name that the server reported last, otherwise the configured one."""
+        """The model name that the server reported last, otherwise the configured name."""
         return next((reply.model for reply in reversed(self.replies) if reply.model), self.judge.model)
 
     @property
@@ -91,7 +94,7 @@ class JudgeSession:
         return sum(costs) if costs else None
 
     def tokens(self, kind: Literal["input_tokens", "output_tokens"]) -> int | None:
-        """Return the tokens of all replies that report them; None if none does."""
+        """Return the total number of tokens in the replies that report it; None if no reply does."""
         counts = [count for reply in self.replies if (count := getattr(reply, kind)) is not None]
         return sum(counts) if counts else None
 
@@ -99,8 +102,8 @@ class JudgeSession:
 class JudgeScorer(ABC):
     """A scorer that uses a judge.
 
-    Its ``fingerprint`` is that of the configuration. Each score has the fingerprint with the model name that the
-    server reported.
+    Its ``fingerprint`` is computed with the configured model name, and the fingerprint of each score with the model
+    name that the server reported.
     """
 
     name: ClassVar[str]
@@ -138,7 +141,7 @@ class JudgeScorer(ABC):
         return self.fingerprint_for(self.judge.model)
 
     def fingerprint_for(self, model: str, **more: object) -> str:
-        """Return the fingerprint with the judge's model as the server reports it, and additional parameters."""
+        """Return the fingerprint for the model name that the server reports, with additional parameters."""
         return fingerprint(
             scorer=self.name,
             version=self.version,
@@ -183,7 +186,7 @@ class SingleRequestScorer(JudgeScorer, Generic[ParsedReply]):
     max_tokens: ClassVar[int] = MAX_REPLY_TOKENS
 
     def __init__(self, judge: Judge, *, remove_question_echo: bool = True) -> None:
-        """Use a judge. ``remove_question_echo`` hides repetitions of the question inside the answer from it."""
+        """Use a judge. ``remove_question_echo`` removes repetitions of the question from the answer first."""
         super().__init__(judge)
         self.remove_question_echo = remove_question_echo
 
@@ -200,7 +203,7 @@ class SingleRequestScorer(JudgeScorer, Generic[ParsedReply]):
         """Return the score of a parsed reply."""
 
     def prompts(self) -> Sequence[Prompt]:
-        """Return the only prompt."""
+        """Return the scorer's prompt."""
         return (load_prompt(self.name),)
 
     def parameters(self) -> Mapping[str, object]:

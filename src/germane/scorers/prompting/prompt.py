@@ -1,7 +1,7 @@
 """Prompts: templates in ``prompts/``, and the texts of an exchange as the judge sees them.
 
-Templates are text files with a version, followed by messages. Texts are cleaned, truncated, and without echoes of the
-question."""
+Templates are text files with a version, followed by messages. Texts are cleaned and truncated, and repetitions of the
+question are removed from the answer."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _SECTION = re.compile(r"\{#(\w+)\}(.*?)\{/\1\}", re.DOTALL)
 _PLACEHOLDER = re.compile(r"\{(\w+)\}")
 _DELIMITER_KEY = secrets.token_bytes(16)
 MAX_ANSWER_BYTES = 16_000
-"""No tokenizer makes more tokens than bytes."""
+"""No tokenizer produces more tokens than bytes."""
 MAX_QUESTION_BYTES = 4_000
 MAX_CONTEXTS_BYTES = 32_000
-"""All contexts together. Each has an equal share; shares that short contexts do not use go to the others."""
+"""Total for all contexts. Each has an equal share; the unused part of a short context's share goes to the others."""
 MAX_MESSAGES = 4
-"""Number of earlier messages shown, the latest ones."""
+"""Number of earlier messages shown; the latest are kept."""
 MAX_MESSAGE_BYTES = 1_000
 MIN_ECHO_WORDS = 3
 """Shorter questions are not removed, because their words may belong to the answer."""
@@ -80,14 +80,14 @@ def delimiter_for(*texts: str) -> str:
 
 @dataclass(frozen=True)
 class PromptInputs:
-    """What the judge may see of one exchange."""
+    """The texts of one exchange that the judge may see."""
 
     question: str
     answer: str
     contexts: tuple[str, ...] = ()
     """The contexts that are not blank, in order."""
     history: str = ""
-    """The latest earlier messages, one line each; empty without any."""
+    """The latest earlier messages, one line each; empty if there are none."""
     truncated: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     """Truncated texts by name, with the number of characters ``shown`` and in total (``of``)."""
     question_echo_removed: bool = False
@@ -104,7 +104,7 @@ class PromptInputs:
         return {**values, "fence": delimiter_for(*values.values())}
 
     def details(self, *truncated: Mapping[str, Mapping[str, int]]) -> dict[str, object]:
-        """Return how the texts were changed, for a score's details; ``truncated`` adds further truncations."""
+        """Return the changes to the texts, for a score's details; ``truncated`` adds further truncations."""
         cut = {name: dict(sizes) for each in (*truncated, self.truncated) for name, sizes in each.items()}
         details: dict[str, object] = {"cut": cut} if cut else {}
         return {**details, "copies_removed": True} if self.question_echo_removed else details
@@ -152,13 +152,13 @@ def build_prompt_inputs(
 def remove_question_echo(answer: str, question: str) -> str:
     """Replace every repetition of the question in the answer, with its closing punctuation, by a space.
 
-    A repetition has all words of the question in order; case and punctuation may differ. Paraphrases stay. The time
-    grows with the sum of the lengths of the texts, not with their product.
+    A repetition has all words of the question in order; case and punctuation may differ. Paraphrases are kept. The
+    running time grows with the sum of the lengths of the texts, not with their product.
     """
     question_words = [match[0].casefold() for match in _WORD.finditer(question)]
     if len(question_words) < MIN_ECHO_WORDS:
         return answer
-    # Usually false, so that most long answers need not be split into words.
+    # A cheap check, after which most long answers need not be split into words.
     folded = answer.casefold()
     if not all(word in folded for word in question_words[:_PREFIX_WORDS]):
         return answer
@@ -175,27 +175,27 @@ def remove_question_echo(answer: str, question: str) -> str:
 def _find_sequence(words: list[str], sequence: list[str]) -> list[int]:
     """Return the indexes at which ``sequence`` occurs in the words, without overlaps.
 
-    Both become lines of text, so that ``str.find`` does the search.
+    Both are joined to text with one word per line, so that ``str.find`` can search it.
     """
-    text, wanted = "".join(f"{word}\n" for word in words), "".join(f"{word}\n" for word in sequence)
+    text, target = "".join(f"{word}\n" for word in words), "".join(f"{word}\n" for word in sequence)
 
     def find(start: int) -> int:
-        """Return the position of ``wanted`` as whole lines, or -1."""
-        if text.startswith(wanted, start):
+        """Return the position of ``target`` as whole lines, or -1."""
+        if text.startswith(target, start):
             return start
-        position = text.find("\n" + wanted, start)
+        position = text.find("\n" + target, start)
         return position + 1 if position >= 0 else -1
 
     index, start, indexes = 0, 0, []
     while (position := find(start)) >= 0:
         index += text.count("\n", start, position)
         indexes.append(index)
-        index, start = index + len(sequence), position + len(wanted)
+        index, start = index + len(sequence), position + len(target)
     return indexes
 
 
 def _truncate_together(texts: list[str], max_bytes: int) -> list[str]:
-    """Truncate the texts to a common limit. Short texts stay whole, and the others share the bytes that they leave."""
+    """Truncate the texts to a common limit. Short texts stay whole, and the others share the remaining bytes."""
     remaining, truncated = max_bytes, [""] * len(texts)
     shortest_first = sorted(range(len(texts)), key=lambda index: len(texts[index]))
     for unassigned, index in zip(range(len(texts), 0, -1), shortest_first, strict=True):

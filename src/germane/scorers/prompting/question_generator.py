@@ -1,4 +1,4 @@
-"""Generation of the questions that an answer would answer: N choices of one request, or one list."""
+"""Generation of the questions that an answer would answer, as N choices of one request or as one list."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from germane.errors import ScoringError
 from germane.score import UnscoredReason
-from germane.scorers.base.protocols import CHECK_MESSAGE, MAX_REPLY_TOKENS, Judge
+from germane.scorers.base.protocols import CHECK_MESSAGE, MAX_REPLY_TOKENS, Judge, JudgeOptions
 from germane.scorers.base.reply_parser import (
     GeneratedQuestion,
     parse_first_question,
@@ -37,7 +37,7 @@ _VOTE_SCHEMA = {
 
 @dataclass(frozen=True)
 class GenerationMethod:
-    """How a kind of judge is asked for questions."""
+    """Prompts and parameters for generating questions with one kind of judge."""
 
     one: Prompt
     many: Prompt | None
@@ -61,7 +61,7 @@ class GenerationMethod:
 
 
 def generation_method(style: PromptStyle, *, votes: bool) -> GenerationMethod:
-    """Return how to ask. With ``votes``, the judge also says whether the answer is noncommittal."""
+    """Return the generation method. With ``votes``, the judge also votes on whether the answer is noncommittal."""
     if style == "few_shot":
         return GenerationMethod(
             load_prompt("few_shot"), None, temperature=0.3, max_tokens=32, stop=("\n",), max_answer_bytes=1_000
@@ -89,11 +89,11 @@ def generation_method(style: PromptStyle, *, votes: bool) -> GenerationMethod:
 
 @dataclass
 class GeneratedQuestions:
-    """The questions that a judge wrote about one answer."""
+    """The questions that a judge generated for one answer."""
 
     request_kind: RequestKind
     questions: list[GeneratedQuestion] = field(default_factory=list)
-    """One per choice. A choice without a question is an empty one."""
+    """One per choice. A choice without a question gives an empty one."""
 
     @property
     def usable(self) -> list[GeneratedQuestion]:
@@ -121,7 +121,7 @@ class QuestionGenerator:
         return (self.method.one, self.method.many) if self.method.many else (self.method.one,)
 
     async def request_kind(self) -> RequestKind:
-        """Return how this judge is asked, sending a minimal request if that is unknown.
+        """Return the kind of request for this judge, sending a minimal request to find out if it is unknown.
 
         Raises:
             ScoringError: the judge did not reply.
@@ -137,7 +137,7 @@ class QuestionGenerator:
         return "list" if self._ignores_n else "choices"
 
     async def generate(self, session: JudgeSession, answer: str) -> GeneratedQuestions:
-        """Generate the questions. Missing ones are requested once more at most.
+        """Generate the questions. Missing questions are requested at most once more.
 
         Raises:
             ScoringError: the judge did not reply.
@@ -163,7 +163,7 @@ class QuestionGenerator:
 
     async def _ask_choices(self, session: JudgeSession, answer: str, generated: GeneratedQuestions, count: int) -> None:
         messages = self.method.one.fill(answer=answer, fence=delimiter_for(answer))
-        reply = await session.ask(messages, n=count, schema=self.method.schema, **self._sampling_options())
+        reply = await session.ask(messages, **self._options(self.method.schema, n=count))
         parse = parse_question_line if self.method.schema is None else parse_first_question
         generated.questions += [parse(text) for text in reply.texts[:count]]
 
@@ -171,9 +171,15 @@ class QuestionGenerator:
         self, session: JudgeSession, prompt: Prompt, answer: str, generated: GeneratedQuestions, count: int
     ) -> None:
         messages = prompt.fill(answer=answer, fence=delimiter_for(answer), count=str(count))
-        reply = await session.ask(messages, schema=self.method.list_schema, **self._sampling_options())
+        reply = await session.ask(messages, **self._options(self.method.list_schema))
         generated.questions += parse_questions(reply.texts[0])[:count]
 
-    def _sampling_options(self) -> dict[str, Any]:
+    def _options(self, schema: Mapping[str, Any] | None, *, n: int = 1) -> JudgeOptions:
         method = self.method
-        return {"temperature": method.temperature, "max_tokens": method.max_tokens, "stop": method.stop}
+        return {
+            "n": n,
+            "temperature": method.temperature,
+            "max_tokens": method.max_tokens,
+            "stop": method.stop,
+            "schema": schema,
+        }

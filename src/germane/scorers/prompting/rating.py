@@ -19,7 +19,7 @@ from germane.scorers.prompting.prompt import Prompt
 MIN_RATING, MAX_RATING = 1, 5
 TOP_TOKENS = 20
 MIN_DIGIT_PROBABILITY = 0.5
-"""If digits have less probability together, the reply is not a rating."""
+"""If the total probability of the digits is lower, the reply is not a rating."""
 RATING_WORDS = {"not at all": 1.0, "barely": 2.0, "partly": 3.0, "mostly": 4.0, "fully": 5.0}
 THINKING_PREFIX = "<"
 """First character of a reply that starts with a reasoning block. No rating starts with it."""
@@ -27,7 +27,7 @@ RATING_RETRY_MESSAGE = Message(
     "user", f"That was not a rating. Reply with one digit from {MIN_RATING} to {MAX_RATING}, nothing else."
 )
 _STILL_THINKING_REASONS = (UnscoredReason.UNPARSABLE, UnscoredReason.JUDGE_REFUSED)
-"""Reasons of the errors that servers send if a judge is still reasoning after one token."""
+"""Reasons for failed scores if a judge is still reasoning after one token."""
 _DIGITS = tuple(str(digit) for digit in range(MIN_RATING, MAX_RATING + 1))
 _OF_FIVE = re.compile(rf"\s*(?:/|\bout of\b|\bof\b)\s*{MAX_RATING}\b")
 _NUMBER = re.compile(r"[-+]?\d+(?:[.,]\d+)?")
@@ -49,8 +49,8 @@ class Rating:
     """Probability of each digit, 0 to 1; empty for parsed ratings."""
 
     def __str__(self) -> str:
-        how = "expected over its digits" if self.method == "expected" else "as it wrote"
-        return f"{self.points:.1f} of {MAX_RATING}, {how}"
+        how = "expected value over digit probabilities" if self.method == "expected" else "as written"
+        return f"{self.points:.1f} of {MAX_RATING} ({how})"
 
     @property
     def value(self) -> float:
@@ -95,13 +95,13 @@ class Rater:
         return "expected" if self._supports_logprobs else "parsed"
 
     async def rate(self, session: JudgeSession, values: Mapping[str, str]) -> Rating:
-        """Return the judge's rating for a prompt that is filled with these values.
+        """Return the judge's rating for the prompt filled with these values.
 
         Sends one request of one token if the server supports logprobs, otherwise one with room for reasoning, and one
         retry if its reply is unreadable.
 
         Raises:
-            ScoringError: the judge did not reply, or not with a rating: ``unparsable`` or ``out_of_range``.
+            ScoringError: the judge did not reply, or its reply is not a rating: ``unparsable`` or ``out_of_range``.
         """
         rating = await self._rate(session, self.prompt.fill(**values))
         self._last_method = rating.method
@@ -122,12 +122,12 @@ class Rater:
                 messages, reply, RATING_RETRY_MESSAGE, temperature=0.0, max_tokens=MAX_REPLY_TOKENS
             )
             points = parse_rating(reply.texts[0])
-        # If a single token was not enough for this judge, do not try that again.
+        # If a single token was not enough for this judge, do not try single-token requests again.
         self._supports_logprobs = bool(self._supports_logprobs)
         return Rating(points, "parsed")
 
     async def _ask_first_token(self, session: JudgeSession, messages: list[Message]) -> Reply | None:
-        """Return a reply of one token; None if a judge without known support has not replied within one token."""
+        """Return a reply of one token; None if support is unknown and the judge did not reply within one token."""
         try:
             reply = await session.ask(messages, temperature=0.0, max_tokens=1, top_tokens=TOP_TOKENS)
         except ScoringError as error:
@@ -143,10 +143,10 @@ class Rater:
 def expected_rating(first_token: Mapping[str, float]) -> Rating:
     """Return the expected value of the digits 1 to 5: sum(d * p(d)) / sum(p(d)).
 
-    Tokens that are the same digit apart from white space are added up.
+    The probabilities of tokens that differ only in white space are added.
 
     Raises:
-        ScoringError: the digits have less than half of the probability; ``unparsable``.
+        ScoringError: the digits have a total probability below .5; ``unparsable``.
     """
     digits: dict[str, float] = {}
     for token, probability in first_token.items():
@@ -157,7 +157,7 @@ def expected_rating(first_token: Mapping[str, float]) -> Rating:
         most_likely = max(first_token, key=lambda token: first_token[token])
         raise ScoringError(
             UnscoredReason.UNPARSABLE,
-            f"digits have {total:.2f} of the probability; the most likely token is {most_likely!r:.40}",
+            f"the digits have a total probability of {total:.2f}; the most likely token is {most_likely!r:.40}",
         )
     points = sum(int(digit) * probability for digit, probability in digits.items()) / total
     return Rating(points, "expected", dict(sorted(digits.items())))
@@ -166,8 +166,8 @@ def expected_rating(first_token: Mapping[str, float]) -> Rating:
 def expected_ratings(tokens: Sequence[Token], written: Sequence[float]) -> list[Rating] | None:
     """Return one expected rating per digit of the list at the end of the tokens; see :func:`expected_rating`.
 
-    Returns None if the tokens do not give them: there are no tokens, their digits differ from the ``written`` ones, or
-    at one position the digits have less than half of the probability.
+    Returns None if the tokens do not determine the ratings: there are no tokens, their digits differ from the
+    ``written`` ones, or at one position the digits have a total probability below .5.
     """
     # The list starts at the last bracket: the judge may have reasoned before it.
     start = max((index for index, token in enumerate(tokens) if "[" in token.text), default=len(tokens))
@@ -188,7 +188,7 @@ def expected_ratings(tokens: Sequence[Token], written: Sequence[float]) -> list[
 
 
 def parse_rating(reply: str) -> float:
-    """Return the rating in a judge's text: a digit, ``4/5``, a word, JSON, or the only number of a sentence.
+    """Return the rating in a judge's text: a digit, ``4/5``, a word, JSON, or the only number in a sentence.
 
     Raises:
         UnreadableReply: there is no rating or more than one (``unparsable``), or it is not from 1 to 5

@@ -18,11 +18,11 @@ from germane.scorers.base.text import shorten
 PHRASES_TEXT = (files("germane.scorers.refusals") / "phrases.txt").read_text(encoding="utf-8")
 VERSION = "1"
 REFUSAL_RULES_HASH = hashlib.sha256(f"{VERSION}\n{PHRASES_TEXT}".encode()).hexdigest()[:12]
-"""Part of fingerprints: changes with every phrase."""
+"""Part of fingerprints: changes whenever a phrase changes."""
 MAX_NONCOMMITTAL_CHARACTERS = 4_000
-"""Longer answers are always committal."""
+"""Longer answers are never noncommittal."""
 MAX_WORDS_AFTER_PHRASE = 30
-"""An answer that starts by not knowing is noncommittal if it has fewer other words."""
+"""An answer that starts with a phrase is noncommittal if it has fewer other words."""
 MAX_WORDS_BEFORE_PHRASE = 10
 """The same limit if the answer says something else first."""
 MAX_WORDS_BEFORE_QUESTION = 20
@@ -84,7 +84,7 @@ APOLOGY = re.compile(
 
 
 OFFER = re.compile(rf"\b(?:{'|'.join(_SECTIONS['offer'])})")
-"""A clause that offers help or refers the reader to somebody. It counts neither for nor against."""
+"""A clause that offers help or refers the reader to someone. Such clauses are ignored."""
 
 
 COURTESY = re.compile(rf"\b(?:{'|'.join(_SECTIONS['courtesy'])})")
@@ -122,7 +122,7 @@ class _Clause:
 
 
 def find_noncommittal(answer: str) -> NoncommittalMatch | None:
-    """Return the rule by which an answer is noncommittal, or None if it is committal."""
+    """Return the rule that makes an answer noncommittal, or None if no rule matches."""
     text = answer[: MAX_NONCOMMITTAL_CHARACTERS + 1].replace("\u2019", "'").strip(_EDGES)
     if len(text) > MAX_NONCOMMITTAL_CHARACTERS:
         return None
@@ -135,7 +135,7 @@ def find_noncommittal(answer: str) -> NoncommittalMatch | None:
         sentence = _split_clauses(match[0].strip()) if match[0].strip(_EDGES) else []
         clauses += sentence
         content_words += sum(clause.words for clause in sentence if clause.kind == "content")
-        if content_words >= MAX_WORDS_BEFORE_MEANING:  # no rule matches any more
+        if content_words >= MAX_WORDS_BEFORE_MEANING:  # no rule can match any more
             return None
 
     phrases = [clause for clause in clauses if clause.kind == "phrase"]

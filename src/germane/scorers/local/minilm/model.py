@@ -24,7 +24,7 @@ VOCABULARY_SHA256 = "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992
 MAX_TOKENS = 256
 """Tokens per text, including the two special tokens. The rest is ignored."""
 MAX_CHARACTERS = 8_000
-"""Characters per text that are tokenized: far more than 256 tokens of any language."""
+"""Characters per text that are tokenized: far more than 256 tokens in any language."""
 MAX_BATCH_TOKENS = MAX_TOKENS
 """Tokens per batch, including padding: a long text forms a batch of its own. The engine never releases the memory of
 its largest batch (1.2 GB for 32 long texts), and on one core larger batches are no faster."""
@@ -35,9 +35,9 @@ _VOCABULARY = Path(__file__).with_name("vocab.txt")
 
 
 class MiniLM:
-    """Mean of the token vectors, normalized to length 1. Runs on one thread of its own, one batch after another.
+    """Mean of the token vectors, normalized to length 1. Runs on its own thread, one batch after another.
 
-    Only the first 256 tokens of a text count.
+    Only the first 256 tokens of a text are used.
 
     Raises:
         ModelError: the extra ``local`` is not installed, or the weights are missing or corrupt.
@@ -46,7 +46,7 @@ class MiniLM:
     model = MINILM_MODEL
 
     def __init__(self, weights: Path | None = None) -> None:
-        """Use another path for the ONNX file, which must have the same content."""
+        """Load the ONNX file from ``weights``, by default from the installed package. Its checksum must match."""
         absent = [name for name in _PACKAGES if importlib.util.find_spec(name) is None]
         if absent:
             raise ModelError(f"the embedded embedder needs {', '.join(absent)}: pip install 'germane[local]'")
@@ -72,7 +72,7 @@ class MiniLM:
         return await self._pool.run(self.embed_now, list(texts))
 
     def embed_now(self, texts: Sequence[str]) -> Vectors:
-        """Return the same array, computed on the calling thread."""
+        """Return the same array as :meth:`embed`, computed on the calling thread."""
         encoded = self._tokenizer.encode_batch([text[:MAX_CHARACTERS] for text in texts])
         rows = np.zeros((len(texts), 384))
         for indexes in _batch_by_length([len(encoding.ids) for encoding in encoded]):
