@@ -130,8 +130,8 @@ class Settings(BaseSettings):
     queue_size: int = Field(default=10_000, ge=1)
     """Maximum number of exchanges queued in memory for the database. A full queue drops new exchanges."""
     max_exchanges_per_minute: int = Field(default=6_000, ge=1)
-    """Approximate maximum number of exchanges that this process keeps per minute. Above it, exchanges are sampled before
-    they enter the queue."""
+    """Approximate maximum number of exchanges that this process keeps per minute. Above it, exchanges are sampled
+    before they enter the queue."""
     max_span_delay: float = Field(default=15.0, ge=0, le=3600)
     """Seconds for which a sampled span waits for its score. Keep it below the decision wait of a tail-sampling
     collector."""
@@ -157,8 +157,8 @@ class Settings(BaseSettings):
     `{span_id}`."""
 
     dashboard_token: Token | None = None
-    """Token required by `germane serve`. Without a token, it listens on this machine only. `germane serve
-    --generate-token` generates one."""
+    """Token required by `germane serve`. Without a token, it listens on this machine only. Generate one with
+    `germane serve --generate-token`."""
     allowed_hosts: AllowedHosts = ()
     """Host names that requests to the dashboard may use, in addition to localhost and IP addresses; `*` for any."""
 

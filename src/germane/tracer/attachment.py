@@ -32,8 +32,8 @@ Attachment = Literal["original", "carrier", "none"]
 def attach_scores(exchange: Exchange, scores: Sequence[Score]) -> Attachment:
     """Attach all scores of an exchange to its span together, and emit an event and metrics for each.
 
-    Store the scores first: the attached ones are copies. Scores without a value release a waiting span at once. No
-    carrier is exported for them alone, nor for a span that was never exported.
+    Store the scores first; the attached scores are copies. Scores without a value release a waiting span immediately.
+    No carrier is exported if no score has a value, or if the span was never exported.
     """
     key = int(exchange.trace_id, 16), int(exchange.span_id, 16)
     connection = current_connection()
@@ -83,7 +83,7 @@ def export_carrier(key: SpanKey, shown: Mapping[str, Any]) -> bool:
 
 
 def score_attributes(scores: Sequence[Score]) -> dict[str, Any]:
-    """Return scores as span attributes: indexed ones for people, and one flat number per scorer for queries."""
+    """Return scores as span attributes: indexed attributes for people, and one flat number per scorer for queries."""
     shown: dict[str, Any] = {}
     for number, score in enumerate(scores):
         prefix = conventions.EVALUATION.format(number)
@@ -116,10 +116,10 @@ def _span_context(key: SpanKey) -> SpanContext:
 @contextmanager
 def suppress_tracing() -> Iterator[None]:
     """Exclude everything inside from the user's traces and from capture, such as the judge's own calls."""
-    here = get_current()
+    context = get_current()
     for name in (_SUPPRESS_INSTRUMENTATION_KEY, "suppress_instrumentation", "suppress_language_model_instrumentation"):
-        here = set_value(name, True, here)  # noqa: FBT003 - the value of a key
-    token = attach_context(here)
+        context = set_value(name, True, context)  # noqa: FBT003 - the value of a key
+    token = attach_context(context)
     try:
         yield
     finally:
