@@ -17,7 +17,7 @@ from germane.exchange import Status
 DAY = 86_400
 """Seconds."""
 MIN_TOKEN_LENGTH = 16
-"""Minimum number of characters that makes brute-force attacks infeasible."""
+"""Minimum number of characters, which makes brute-force attacks infeasible."""
 TRACE_URL_FIELDS = ("trace_id", "span_id")
 _REFERENCE_PREFIXES = ("env:", "file:")
 

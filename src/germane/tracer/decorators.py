@@ -65,7 +65,7 @@ def observe(
 
     The decorator never changes what the handler returns, raises or yields, and keeps its kind and signature. It works
     with functions, coroutine functions, generators, asynchronous generators, methods, and handlers that return a
-    stream: the body of a streaming response is recorded in place, and any other iterator is replaced by a proxy of its
+    stream: a streaming response is returned with a recorded body, and any other iterator is replaced by a proxy of its
     class. If observed handlers are nested, the outermost yields the exchange. Apply the decorator directly above
     ``def``, below the decorators of web frameworks.
 

@@ -92,7 +92,7 @@ class ScoreSpanProcessor(SpanProcessor):
 
     Args:
         processor: The exporting processor. It receives each span once, sampled ones with their scores.
-        max_delay: Maximum delay of a span in seconds. Keep it below a tail-sampling collector's wait.
+        max_delay: Maximum delay of a span in seconds, below the decision wait of a tail-sampling collector.
         max_spans: Maximum number of waiting spans. Beyond it, the oldest is exported without scores.
     """
 

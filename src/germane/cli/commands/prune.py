@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 REMAINING_DATA: Final = """\
 Not deleted: counts, which identify nobody; exported spans, sent alerts and exported files; backups; and, for some time,
-bytes in the database's log, which 'germane db vacuum' empties on SQLite. Exchanges that a process has captured but not
+bytes in the write-ahead log, which 'germane db vacuum' empties on SQLite. Exchanges that a process has captured but not
 yet written arrive within seconds: run this command again then."""
 
 
@@ -31,7 +31,7 @@ yet written arrive within seconds: run this command again then."""
     type=ByteSizeType(),
     help="Then delete the oldest exchanges until the database is smaller than this, such as 5GB.",
 )
-@click.option("--dry-run", is_flag=True, help="Only show what would be removed because of its age.")
+@click.option("--dry-run", is_flag=True, help="Only show what would be removed because of age.")
 @database
 @as_json
 def command(
@@ -76,7 +76,7 @@ def command(
 @click.option("--user", help="User id of the exchanges. Also deletes the labels that this user gave.")
 @click.option("--session", help="Session id of the exchanges.")
 @click.option(
-    "--attribute", type=NameValue(), help="Attribute of the exchanges, such as tenant=acme. Flags are true or false."
+    "--attribute", type=NameValue(), help="Attribute of the exchanges, such as tenant=acme. Booleans are true or false."
 )
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @click.option("--dry-run", is_flag=True, help="Only show what would be deleted.")
