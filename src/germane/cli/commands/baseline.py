@@ -217,8 +217,8 @@ def _choose_fingerprint(store: TrackingStore, service: str, examples: ExampleFil
     if chosen is None and examples.fingerprint != fingerprint:
         theirs = sanitize.line(examples.fingerprint)
         raise UsageError(
-            f"the file's scores have the fingerprint {theirs}, but the current one is {sanitize.line(fingerprint)}. They "
-            f"are not comparable; pass --as {RUNNING} to import them anyway"
+            f"the file's scores have the fingerprint {theirs}, but the current one is {sanitize.line(fingerprint)}. "
+            f"They are not comparable; pass --as {RUNNING} to import them anyway"
         )
     return fingerprint
 

@@ -120,7 +120,7 @@ def _check_report_options(
     report_format = report_format or REPORT_SUFFIXES.get(output.suffix.lower())
     if report_format is None:
         raise click.UsageError(
-            f"cannot tell the format of --output {output}; add --report, or use {', '.join(REPORT_SUFFIXES)}"
+            f"cannot determine the format of --output {output}; add --report, or use {', '.join(REPORT_SUFFIXES)}"
         )
     if not output.parent.is_dir():
         raise click.UsageError(f"--output: the directory {output.parent} does not exist")

@@ -130,7 +130,7 @@ def check_export() -> Iterator[Finding]:
         if os.environ.get(name, "").lower() in values
     ]
     if disabled:
-        yield Finding("export", "warning", f"trace export is disabled: {', '.join(disabled)}", "unset to export spans")
+        yield Finding("export", "warning", f"trace export is disabled: {', '.join(disabled)}", "unset it for export")
         return
     endpoint = os.environ.get("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") or os.environ.get("OTEL_EXPORTER_OTLP_ENDPOINT")
     if endpoint is None:
