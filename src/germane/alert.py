@@ -128,12 +128,12 @@ class Alert:
 
     def as_dict(self) -> dict[str, Any]:
         """Return JSON data: times in ISO 8601, intervals as lists, unknown values as null."""
-        return {one.name: _to_json(getattr(self, one.name)) for one in fields(self)}
+        return {item.name: _to_json(getattr(self, item.name)) for item in fields(self)}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Alert:
         """Return the alert that a result of :meth:`as_dict` describes. Unknown keys are ignored."""
-        values: dict[str, Any] = {one.name: data[one.name] for one in fields(cls) if one.name in data}
+        values: dict[str, Any] = {item.name: data[item.name] for item in fields(cls) if item.name in data}
         for name in _DATETIME_FIELDS:
             if values.get(name) is not None:
                 values[name] = datetime.fromisoformat(values[name])

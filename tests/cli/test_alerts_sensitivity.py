@@ -43,7 +43,7 @@ def test_sensitivity_prints_the_smallest_drop_and_the_tolerance(call: Call) -> N
     assert rate == "  20 scores per day reach the detector."
     assert detected.startswith("  Detected with a probability of at least 0.8: a drop by 0.")
     assert "within a week" in detected
-    assert tolerance.startswith("  Tolerance: a drop of the mean by 0.020 and 2.0% more refusals are ignored")
+    assert tolerance.startswith("  Tolerance: a drop in the mean by 0.020 and 2.0% more refusals are ignored")
     assert "10 runs per drop and a fixed seed" in ended.out
     assert "near 0.8 is 0.13" in ended.out
 

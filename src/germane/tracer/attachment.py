@@ -44,20 +44,20 @@ def attach_scores(exchange: Exchange, scores: Sequence[Score]) -> Attachment:
         text = score.explanation
         explanation = clean(text, SPAN_TEXT_LIMIT) if text is not None and shows_explanation else None
         exported.append(score if explanation == text else dataclasses.replace(score, explanation=explanation))
-    shown = score_attributes([score for score in exported if score.state != "skipped"])
+    attributes = score_attributes([score for score in exported if score.state != "skipped"])
     attachment: Attachment = "none"
-    outcomes = [processor.attach(key, shown) for processor in score_processors()]
+    outcomes = [processor.attach(key, attributes) for processor in score_processors()]
     if any(outcome != "gone" for outcome in outcomes):
-        attachment = "original" if shown else "none"
-    elif exchange.traced and any(score.state == "scored" for score in exported) and export_carrier(key, shown):
+        attachment = "original" if attributes else "none"
+    elif exchange.traced and any(score.state == "scored" for score in exported) and export_carrier(key, attributes):
         attachment = "carrier"
-    here = set_span_in_context(NonRecordingSpan(_span_context(key)), Context())
+    span_context = set_span_in_context(NonRecordingSpan(_span_context(key)), Context())
     for score in exported:
-        emit_score(score, route=exchange.route, context=here)
+        emit_score(score, route=exchange.route, context=span_context)
     return attachment
 
 
-def export_carrier(key: SpanKey, shown: Mapping[str, Any]) -> bool:
+def export_carrier(key: SpanKey, evaluation: Mapping[str, Any]) -> bool:
     """Export a new root span with the scores and one link to their span. Return False if tracing is disabled."""
     carriers = carrier_tracer()
     if carriers is None or not all(key):
@@ -65,7 +65,7 @@ def export_carrier(key: SpanKey, shown: Mapping[str, Any]) -> bool:
     attributes = {
         conventions.SPAN_KIND: conventions.EVALUATOR,
         conventions.OPERATION_NAME: conventions.EVALUATION_OPERATION,
-        **shown,
+        **evaluation,
     }
     links = [Link(_span_context(key))]
     span = carriers.start_span(conventions.EVALUATION_OPERATION, Context(), attributes=attributes, links=links)
@@ -76,7 +76,7 @@ def export_carrier(key: SpanKey, shown: Mapping[str, Any]) -> bool:
         "label": conventions.EVALUATION_SCORE_LABEL,
         "explanation": conventions.EVALUATION_EXPLANATION,
     }
-    event = {ours: shown[prefix + theirs] for theirs, ours in names.items() if prefix + theirs in shown}
+    event = {ours: evaluation[prefix + theirs] for theirs, ours in names.items() if prefix + theirs in evaluation}
     span.add_event(conventions.EVALUATION_EVENT, event)
     span.end()
     return True
@@ -84,7 +84,7 @@ def export_carrier(key: SpanKey, shown: Mapping[str, Any]) -> bool:
 
 def score_attributes(scores: Sequence[Score]) -> dict[str, Any]:
     """Return scores as span attributes: indexed attributes for people, and one flat number per scorer for queries."""
-    shown: dict[str, Any] = {}
+    attributes: dict[str, Any] = {}
     for number, score in enumerate(scores):
         prefix = conventions.EVALUATION.format(number)
         provenance = {
@@ -103,10 +103,10 @@ def score_attributes(scores: Sequence[Score]) -> dict[str, Any]:
             "identifier": f"germane@{version('germane')}",
             "metadata": encode({name: value for name, value in provenance.items() if value is not None}),
         }
-        shown.update({prefix + name: value for name, value in fields.items() if value is not None})
+        attributes.update({prefix + name: value for name, value in fields.items() if value is not None})
         if score.value is not None:
-            shown[conventions.SCORE_ATTRIBUTE + score.scorer] = score.value
-    return shown
+            attributes[conventions.SCORE_ATTRIBUTE + score.scorer] = score.value
+    return attributes
 
 
 def _span_context(key: SpanKey) -> SpanContext:

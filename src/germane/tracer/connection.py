@@ -23,9 +23,9 @@ SPAN_TEXT_LIMIT = 32_768
 
 def _shows(*switches: str) -> bool:
     """Return whether the environment allows text on spans. A switch that hides one form of text hides all forms."""
-    shown = os.environ.get("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT") or "SPAN_ONLY"
+    capture_mode = os.environ.get("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT") or "SPAN_ONLY"
     hidden = any(os.environ.get(f"OPENINFERENCE_HIDE_{switch}", "").lower() in {"true", "1"} for switch in switches)
-    return shown.upper() in {"SPAN_ONLY", "SPAN_AND_EVENT", "TRUE"} and not hidden
+    return capture_mode.upper() in {"SPAN_ONLY", "SPAN_AND_EVENT", "TRUE"} and not hidden
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -149,11 +149,11 @@ def instruments() -> Instruments:
     global _instruments
     ours = _private_provider("metrics", _meter_provider) if _has_no_global_provider() else None
     provider = ours or metrics.get_meter_provider()
-    known = _instruments
-    if known is None or known[0] is not provider:
-        known = provider, Instruments(provider.get_meter(conventions.SCOPE), private=ours is not None)
-        _instruments = known
-    return known[1]
+    cached = _instruments
+    if cached is None or cached[0] is not provider:
+        cached = provider, Instruments(provider.get_meter(conventions.SCOPE), private=ours is not None)
+        _instruments = cached
+    return cached[1]
 
 
 def event_logger() -> Logger | None:
@@ -210,10 +210,10 @@ def emit_score(score: Score, *, route: str, context: Context) -> None:
     if score.value is not None:
         if score.label is not None:
             # Each label creates a permanent series, and custom scorers may use free text.
-            known = _labels.setdefault(score.scorer, set())
-            if len(known) < MAX_METRIC_LABELS:
-                known.add(score.label)
-            if score.label in known:
+            seen_labels = _labels.setdefault(score.scorer, set())
+            if len(seen_labels) < MAX_METRIC_LABELS:
+                seen_labels.add(score.label)
+            if score.label in seen_labels:
                 labels = {**labels, conventions.EVALUATION_SCORE_LABEL: score.label}
         # OpenTelemetry's histograms reject negative amounts with a warning.
         measured.score.record(max(0.0, score.value), labels, context=context)

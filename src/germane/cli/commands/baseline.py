@@ -277,13 +277,13 @@ def _read_rows(path: Path) -> Iterator[Mapping[str, Any]]:
 def _parse_example(path: Path, row: Mapping[str, Any]) -> BaselineExample:
     from germane.alerting import BaselineExample
 
-    given = row.get("value", row.get("score"))
+    raw_value = row.get("value", row.get("score"))
     try:
-        value = float(given)
+        value = float(raw_value)
     except (TypeError, ValueError):
         value = math.nan
     if not math.isfinite(value):
-        raise UsageError(f"{path}: the value {str(given)[:40]!r} is not a number")
+        raise UsageError(f"{path}: the value {str(raw_value)[:40]!r} is not a number")
     at = row.get("at")
     if at is not None:
         try:

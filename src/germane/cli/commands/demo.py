@@ -128,7 +128,7 @@ def _show_progress() -> Iterator[ProgressCallback]:
 
     columns = ("{task.fields[asked]}", "{task.fields[scored]}")
     with Progress(TextColumn("{task.description}"), BarColumn(), *map(TextColumn, columns)) as bar:
-        task, shown = bar.add_task("starting", total=None, asked="", scored=""), set[str]()
+        task, printed_events = bar.add_task("starting", total=None, asked="", scored=""), set[str]()
 
         def update(progress: DemoProgress) -> None:
             bar.update(
@@ -145,8 +145,8 @@ def _show_progress() -> Iterator[ProgressCallback]:
             if progress.broken_at is not None:
                 events.insert(0, f"{progress.broken_at:4.0f} s  the index of '{BROKEN_ROUTE}' broke")
             for event in events:
-                if event not in shown:
-                    shown.add(event)
+                if event not in printed_events:
+                    printed_events.add(event)
                     bar.console.print(event, markup=False, highlight=False)
 
         yield update

@@ -98,13 +98,13 @@ def forget(
     Their scores and labels are deleted too.
     """
     selector: dict[str, Any] = {"user": user, "session": session, "attribute": attribute}
-    given = {name: value for name, value in selector.items() if value is not None}
-    if len(given) != 1 or not all(given.values()):
+    selected = {name: value for name, value in selector.items() if value is not None}
+    if len(selected) != 1 or not all(selected.values()):
         raise click.UsageError("give exactly one of --user, --session and --attribute")
     must_confirm = not (yes or dry_run)
     if must_confirm and (as_json or not sys.stdin.isatty()):
         raise click.UsageError("no terminal to confirm on; pass --yes, or --dry-run to preview")
-    ((kind, value),) = given.items()
+    ((kind, value),) = selected.items()
     who = f"{kind} {sanitize.line(value if isinstance(value, str) else '='.join(value), 80)}"
     with open_store(database) as store:
         if must_confirm and (preview := store.retention.forget(**selector, dry_run=True)):

@@ -52,8 +52,8 @@ def command(
     """
     if once and drain:
         raise click.UsageError("--once and --drain are mutually exclusive")
-    given = {"database": database, "concurrency": concurrency, "imports": modules or None}
-    overrides = {"role": "all"} | {name: value for name, value in given.items() if value is not None}
+    options = {"database": database, "concurrency": concurrency, "imports": modules or None}
+    overrides = {"role": "all"} | {name: value for name, value in options.items() if value is not None}
     with handle_shutdown_signals() as shutdown:
         from germane.cli.worker import Worker
 

@@ -139,11 +139,11 @@ def resend(
     if not (ids or channel or every):
         raise click.UsageError("give ids from 'germane alerts undelivered', --channel NAME or --all")
     with open_store(database) as store:
-        found = store.notifications.search(status="undelivered", channel=channel, limit=MAX_NOTIFICATIONS)
-        known = [each.notification.id for each in found]
+        undelivered_entries = store.notifications.search(status="undelivered", channel=channel, limit=MAX_NOTIFICATIONS)
+        undelivered_ids = [each.notification.id for each in undelivered_entries]
         chosen = []
         for prefix in ids:
-            matches = [full_id for full_id in known if prefix and full_id.startswith(prefix)]
+            matches = [full_id for full_id in undelivered_ids if prefix and full_id.startswith(prefix)]
             if len(matches) != 1:
                 which = f"{'more than one' if matches else 'no'} undelivered notification has"
                 shown = sanitize.line(prefix, 40)

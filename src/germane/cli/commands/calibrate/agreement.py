@@ -53,12 +53,12 @@ def load_feedback_labels(store: TrackingStore) -> list[LabeledAnswer]:
     for labeled in store.labels.list_feedback(limit=MAX_LABELS):
         feedback.setdefault(labeled.exchange.id, []).append(labeled)
     labels = {}
-    for exchange_id, given in feedback.items():
+    for exchange_id, labeled_exchanges in feedback.items():
         latest: dict[str, float] = {}
-        for labeled in given:  # newest first; feedback without a user may be from anyone
+        for labeled in labeled_exchanges:  # newest first; feedback without a user may be from anyone
             latest.setdefault(labeled.feedback.user or f"\0{labeled.feedback.id}", labeled.feedback.score)
         labels[exchange_id] = sum(latest.values()) / len(latest)
-    exchanges = {exchange_id: given[0].exchange for exchange_id, given in feedback.items()}
+    exchanges = {exchange_id: labeled_exchanges[0].exchange for exchange_id, labeled_exchanges in feedback.items()}
     return _add_scores(store, exchanges, labels)
 
 

@@ -61,14 +61,14 @@ def command(
         sum_forecasts,
     )
 
-    given = {
+    options = {
         "scorers": scorers or None,
         "judge": judge,
         "embedder": embedder,
         "sample_rate": sample_rate,
         "database": database,
     }
-    settings = load_settings(**{name: value for name, value in given.items() if value is not None})
+    settings = load_settings(**{name: value for name, value in options.items() if value is not None})
     has_server = settings.has_server or judge is not None
     names, custom = _select_scorers(settings, has_server=has_server)
     basis = load_basis(settings, per_day=per_day, file=file, columns=columns)
