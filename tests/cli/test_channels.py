@@ -143,8 +143,7 @@ def test_superseded_notifications_are_not_resent(call: Call, store: TrackingStor
     store.notifications.record_attempt("n2", "me", DeliveryOutcome(http_status=200))
 
     assert (
-        call("alerts", "resend", "aa1").out
-        == "0 notifications will be resent; 1 superseded by later notifications.\n"
+        call("alerts", "resend", "aa1").out == "0 notifications will be resent; 1 superseded by later notifications.\n"
     )
 
 
