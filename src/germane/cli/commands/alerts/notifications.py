@@ -134,7 +134,7 @@ def resend(
     """Resend undelivered notifications.
 
     A process in which the channel is configured sends them, with their original idempotency keys. Notifications that
-    were superseded by later ones of the same alert are not sent, so nobody is notified of an alert after it resolved.
+    were superseded by later ones of the same alert are not sent, so an alert's start is never reported after its end.
     """
     if not (ids or channel or every):
         raise click.UsageError("give ids from 'germane alerts undelivered', --channel NAME or --all")
