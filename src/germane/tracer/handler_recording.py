@@ -44,7 +44,7 @@ _ASSISTANT_MESSAGE = '[{{"role":"assistant","parts":[{{"type":"text","content":{
 
 
 class HandlerRecording(Recording):
-    """One call of an observed handler. Of nested handlers, the outermost is the ``root`` and yields the exchange."""
+    """One call of an observed handler. If handlers are nested, the outermost (``root``) yields the exchange."""
 
     __slots__ = (
         "_chunk_reader",
