@@ -80,8 +80,8 @@ _LAZY_IMPORTS = {
         "set_question",
     ),
 }
-"""Names whose modules are imported at first use: a process that serves handlers never loads the database, and one that
-serves the dashboard never loads OpenTelemetry."""
+"""Names whose modules are imported at first use: a process that only runs handlers never loads the database, and a
+dashboard process never loads OpenTelemetry."""
 _MODULES = {name: module for module, names in _LAZY_IMPORTS.items() for name in names}
 
 
@@ -92,7 +92,7 @@ def __getattr__(name: str) -> Any:
         value: Any = metadata.version("germane")
     elif name in _MODULES:
         if _MODULES[name] == "germane.tracer":
-            import_module("germane.process")  # registers the hooks for forks and for the end of the interpreter
+            import_module("germane.process")  # registers the fork and exit hooks
         value = getattr(import_module(_MODULES[name]), name)
     else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -6,7 +6,7 @@ that are ranked against each other) and ``units`` (independent samples, such as 
     pairwise_accuracy(labels, scores, groups)            share of pairs within a group that the scores order correctly
     auc(labels, scores, high=.75, low=.25)               the same for all pairs of a good row and a bad row
     spearman(labels, scores)                             rank correlation
-    mean(scores)                                         mean of the available scores, or a rate of zeros and ones
+    mean(scores)                                         mean of the available scores; a rate if they are 0 or 1
     bootstrap_interval(statistic, units, labels=..., scores=...)   a statistic with its 95 % interval
     bootstrap_difference(statistic, units, scores=..., others=..., labels=...)   two scorers on the same rows
     upper_limit(count, of)                               upper confidence limit of a share, even if count is 0
@@ -73,20 +73,20 @@ def pairwise_accuracy(
     absent: float | None = None,
     weights: Floats | None = None,
 ) -> float | Floats:
-    """Return the share of pairs within a group, with different labels, whose scores are in the labels' order; 0..1.
+    """Return the share (0..1) of pairs within a group, with different labels, that the scores order correctly.
 
     Args:
-        absent: Value of a pair with a missing score, such as .5; None leaves such pairs out.
+        absent: Value of a pair with a missing score, such as .5; None excludes such pairs.
         weights: Number of times each row was drawn, shape (resamples, rows).
 
     Raises:
-        ValueError: a group spans several units, so its rows were not drawn together.
+        ValueError: a group spans several units, so its rows are not drawn together.
     """
-    order, found = _floats(labels), _floats(scores)
+    order, values = _floats(labels), _floats(scores)
     _, membership = np.unique(np.asarray(groups), return_inverse=True)
     won, pairs = np.zeros(len(order)), np.zeros(len(order))
     for members in _parts(membership):
-        won[members], pairs[members] = _wins(order[members], found[members], absent)
+        won[members], pairs[members] = _wins(order[members], values[members], absent)
         if weights is not None and (weights[:, members] != weights[:, members[:1]]).any():
             raise ValueError("a group spans several units: its rows would not be drawn together")
     result = _divide(_weights_or_ones(weights, len(order)) @ won, _weights_or_ones(weights, len(order)) @ pairs)
@@ -94,7 +94,7 @@ def pairwise_accuracy(
 
 
 def _wins(labels: Floats, scores: Floats, absent: float | None) -> tuple[Floats, Floats]:
-    """Return, per row, the number of pairs in which it has the better label, and how many of them it wins.
+    """Return per row the number of pairs that it wins, and the number of pairs in which it has the better label.
 
     Sorting keeps this fast for groups with thousands of rows.
     """
@@ -102,9 +102,9 @@ def _wins(labels: Floats, scores: Floats, absent: float | None) -> tuple[Floats,
     for level in np.unique(labels):
         better, worse = labels == level, scores[labels < level]
         mine, known = scores[better], np.sort(worse[~np.isnan(worse)])
-        above = (np.searchsorted(known, mine, "left") + np.searchsorted(known, mine, "right")) / 2  # ties half
-        there = ~np.isnan(mine)
-        won[better], pairs[better] = above * there, len(known) * there
+        above = (np.searchsorted(known, mine, "left") + np.searchsorted(known, mine, "right")) / 2  # ties count half
+        scored = ~np.isnan(mine)
+        won[better], pairs[better] = above * scored, len(known) * scored
         if absent is not None:
             won[better] += absent * (len(worse) - pairs[better])
             pairs[better] = len(worse)
@@ -150,11 +150,11 @@ def auc(
 
     Ties count half. For ``absent`` and ``weights``, see :func:`pairwise_accuracy`.
     """
-    order, found = _floats(labels), _floats(scores)
+    order, values = _floats(labels), _floats(scores)
     drawn = _weights_or_ones(weights, len(order))
-    good, bad, there = order >= high, order <= low, ~np.isnan(found)
-    blocks = _blocks(found[there])
-    wins, losses = blocks.sums(drawn[:, there] * good[there]), blocks.sums(drawn[:, there] * bad[there])
+    good, bad, scored = order >= high, order <= low, ~np.isnan(values)
+    blocks = _blocks(values[scored])
+    wins, losses = blocks.sums(drawn[:, scored] * good[scored]), blocks.sums(drawn[:, scored] * bad[scored])
     won = (wins * (_below(losses) + losses / 2)).sum(axis=1)
     pairs = wins.sum(axis=1) * losses.sum(axis=1)
     if absent is not None:
@@ -170,10 +170,10 @@ def spearman(labels: ArrayLike, scores: ArrayLike, *, weights: None = None) -> f
 def spearman(labels: ArrayLike, scores: ArrayLike, *, weights: Floats) -> Floats: ...
 def spearman(labels: ArrayLike, scores: ArrayLike, *, weights: Floats | None = None) -> float | Floats:
     """Return the rank correlation of the rows that have a score, with average ranks for ties; -1..1."""
-    order, found = _floats(labels), _floats(scores)
-    there = ~np.isnan(found)
-    drawn = _weights_or_ones(weights, len(order))[:, there]
-    first, second = (_center(_ranks(values[there], drawn), drawn) for values in (order, found))
+    order, values = _floats(labels), _floats(scores)
+    scored = ~np.isnan(values)
+    drawn = _weights_or_ones(weights, len(order))[:, scored]
+    first, second = (_center(_ranks(column[scored], drawn), drawn) for column in (order, values))
     spread = np.sqrt((drawn * first**2).sum(axis=1) * (drawn * second**2).sum(axis=1))
     result = _divide((drawn * first * second).sum(axis=1), np.where(spread > 1e-9, spread, 0.0))
     return float(result[0]) if weights is None else result
@@ -185,18 +185,18 @@ def mean(scores: ArrayLike, *, weights: None = None) -> float: ...
 def mean(scores: ArrayLike, *, weights: Floats) -> Floats: ...
 def mean(scores: ArrayLike, *, weights: Floats | None = None) -> float | Floats:
     """Return the mean of the available scores."""
-    found = _floats(scores)
-    there = ~np.isnan(found)
-    drawn = _weights_or_ones(weights, len(found))[:, there]
-    result = _divide(drawn @ found[there], drawn.sum(axis=1))
+    values = _floats(scores)
+    scored = ~np.isnan(values)
+    drawn = _weights_or_ones(weights, len(values))[:, scored]
+    result = _divide(drawn @ values[scored], drawn.sum(axis=1))
     return float(result[0]) if weights is None else result
 
 
 def upper_limit(count: int, of: int, certainty: float = 0.95) -> float:
-    """Return the one-sided upper confidence limit of a share, 0..1, after ``count`` of ``of`` independent events.
+    """Return the one-sided upper confidence limit (0..1) of a share, given ``count`` events in ``of`` trials.
 
-    This is the limit of Clopper and Pearson. Unlike a bootstrap, it is informative without any event: 0 of 60 is at
-    most 4.9 %.
+    This is the Clopper-Pearson limit for independent trials. Unlike a bootstrap, it is informative without any event:
+    for 0 of 60, it is 4.9 %.
     """
     if count >= of:
         return 1.0
@@ -227,7 +227,7 @@ def bootstrap_interval(
 ) -> BootstrapInterval:
     """Return a statistic of the arrays with its percentile bootstrap interval (2.5 % to 97.5 %) over the units.
 
-    Resamples with a statistic of NaN are left out. With a single unit, low and high are NaN.
+    Resamples whose statistic is NaN are excluded. With a single unit, low and high are NaN.
     """
     return _interval(lambda weights: statistic(**_arrays(arrays), weights=weights), units, resamples, seed)
 
@@ -242,7 +242,7 @@ def bootstrap_difference(
     seed: int = 0,
     **arrays: ArrayLike,
 ) -> BootstrapInterval:
-    """Return the statistic of ``scores`` minus that of ``others``, on the same resamples.
+    """Return the difference in the statistic between ``scores`` and ``others``, on the same resamples.
 
     A row without a score in either array counts as missing in both.
     """
@@ -265,12 +265,12 @@ def _interval(statistic: Callable[[Floats], Floats], units: ArrayLike, resamples
         return BootstrapInterval(np.nan, np.nan, np.nan, 0)
     value = float(statistic(np.ones((1, len(membership))))[0])
     source, share = np.random.default_rng(seed), np.full(len(names), 1 / len(names))
-    at_once = max(1, _CELLS // len(membership))
-    sizes = [min(at_once, resamples - done) for done in range(0, resamples, at_once)]
+    batch_size = max(1, _CELLS // len(membership))
+    sizes = [min(batch_size, resamples - done) for done in range(0, resamples, batch_size)]
     drawn = (source.multinomial(len(names), share, size=size)[:, membership].astype(float) for size in sizes)
-    found = np.concatenate([statistic(weights) for weights in drawn])
-    found = found[~np.isnan(found)] if len(names) > 1 else found[:0]
-    low, high = np.percentile(found, [2.5, 97.5]) if len(found) else (np.nan, np.nan)
+    values = np.concatenate([statistic(weights) for weights in drawn])
+    values = values[~np.isnan(values)] if len(names) > 1 else values[:0]
+    low, high = np.percentile(values, [2.5, 97.5]) if len(values) else (np.nan, np.nan)
     return BootstrapInterval(value, float(low), float(high), len(names))
 
 

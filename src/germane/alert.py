@@ -1,4 +1,4 @@
-"""Alerts: their state, what happened to them, notifications about them, and silences."""
+"""Alerts, with their events and notifications, and silences."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ AlertEventType = Literal[
     "pending", "fired", "escalated", "eased", "recovering", "relapsed", "resolved", "repeated", "acknowledged"
 ]
 NotificationType = Literal["firing", "escalated", "repeated", "resolved"]
-"""Most important first: a notification about several alerts has the first type that applies."""
+"""Most important first: a notification about several alerts gets the first type that applies."""
 ResolveReason = Literal["recovered", "passed", "judge_changed", "by_hand", "new_baseline", "rule_removed"]
-"""Why an alert is resolved; ``passed`` if it never fired."""
+"""Why an alert was resolved; ``passed`` if it never fired."""
 Cause = Literal["answers_drifting", "refusals_rising", "retrieval_worse", "judge_broken", "no_data", "budget"]
 Interval = tuple[float, float]
 
@@ -47,7 +47,7 @@ class ScoreLevel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoreShift:
-    """The level of one route, attribute value or scorer before and since an alert began."""
+    """The level of one route, attribute value or scorer before and after an alert began."""
 
     dimension: Literal["route", "attribute", "scorer"]
     name: str
@@ -62,14 +62,14 @@ class Alert:
 
     id: str
     key: str
-    """Identity of rule and labels. At most one alert per key is open."""
+    """Identifies rule and labels. At most one alert per key is open."""
     rule: str
     """Name of the rule."""
     type: str
     """Type of the rule: drop, mean_threshold, low_score_rate, noncommittal_rate, no_data, scorer_error or
     budget_exhausted."""
     labels: Mapping[str, str]
-    """Service, scorer and route, as far as the rule distinguishes them."""
+    """Service, scorer and route, if the rule distinguishes them."""
     state: AlertState
     severity: Severity = "warning"
     cause: Cause | None = None
@@ -86,7 +86,7 @@ class Alert:
     window: float | None = None
     """Length in seconds of the window of ``value``."""
     evidence: float | None = None
-    """How rare a drop is, in false alerts per year."""
+    """Rarity of a drop, in false alerts per year."""
     onset: datetime | None = None
     """Estimated start of the problem, UTC."""
     shifts: tuple[ScoreShift, ...] = ()
@@ -128,12 +128,12 @@ class Alert:
 
     def as_dict(self) -> dict[str, Any]:
         """Return JSON data: times in ISO 8601, intervals as lists, unknown values as null."""
-        return {one.name: _to_json(getattr(self, one.name)) for one in fields(self)}
+        return {item.name: _to_json(getattr(self, item.name)) for item in fields(self)}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Alert:
         """Return the alert that a result of :meth:`as_dict` describes. Unknown keys are ignored."""
-        values: dict[str, Any] = {one.name: data[one.name] for one in fields(cls) if one.name in data}
+        values: dict[str, Any] = {item.name: data[item.name] for item in fields(cls) if item.name in data}
         for name in _DATETIME_FIELDS:
             if values.get(name) is not None:
                 values[name] = datetime.fromisoformat(values[name])
@@ -155,7 +155,7 @@ class Alert:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlertEvent:
-    """An immutable record of something that happened to an alert."""
+    """An immutable entry in the history of an alert."""
 
     id: str
     alert_id: str
@@ -175,7 +175,7 @@ class AlertChange:
 
     alert: Alert
     before: Alert | None = None
-    """The alert as it was read; None for a new one. If it has changed since, nothing is written."""
+    """The alert as it was read; None for a new alert. If the stored alert has changed since, nothing is written."""
     event: AlertEvent | None = None
     """None if only numbers are updated."""
     notify: bool = False
@@ -184,7 +184,7 @@ class AlertChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notification:
-    """A message to one channel about the alerts of one service that changed together, as they were then."""
+    """A message to one channel: a snapshot of the alerts of one service that changed together."""
 
     id: str
     channel: str
@@ -192,11 +192,11 @@ class Notification:
     idempotency_key: str
     """The same for every attempt, so that receivers can ignore duplicates."""
     type: NotificationType
-    """The most important one among its alerts."""
+    """The most important type that applies to its alerts."""
     alerts: tuple[Alert, ...]
     """At least one; the most important first."""
     event_ids: tuple[str, ...]
-    """The events that it reports, in the order of the alerts."""
+    """The reported events, in the order of ``alerts``."""
     created_at: datetime
     """UTC."""
     attempt: int = 0

@@ -8,12 +8,12 @@ from datetime import datetime
 from typing import Any
 
 RECORDED_FINGERPRINT = "recorded"
-"""Fingerprint of all recorded scores, because germane does not know how they were computed."""
+"""Fingerprint shared by all recorded scores, because germane does not know how they were computed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Feedback:
-    """A person's label of an answer."""
+    """A person's label for an answer."""
 
     id: str
     exchange_id: str
@@ -45,7 +45,7 @@ class RecordedScore:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Marker:
-    """A named moment, such as a deploy, a new index or another model, to compare scores before and after it."""
+    """A named point in time, such as a deploy, a new index or a model change, to compare scores before and after it."""
 
     id: str
     name: str

@@ -1,4 +1,4 @@
-"""Baselines: how the scores of one service behave normally."""
+"""Baselines: statistics of the scores of one service in normal operation."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from datetime import datetime
 
 POOLED_ROUTE = "(other)"
-"""Key of the routes that had too few scores for a baseline of their own. A user's route of this name is pooled too."""
+"""Key of the routes that have too few scores for their own baseline. A user's route of this name is pooled too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RouteBaseline:
-    """How the scores of one route behave. Values are clipped to [0, 1]; noncommittal answers count as zero."""
+    """Statistics of the scores of one route. Values are clipped to [0, 1]; noncommittal answers count as zero."""
 
     n: int
     """Number of scores."""
@@ -27,7 +27,7 @@ class RouteBaseline:
     zero_rate: float
     """(zeros + 1/2) / (n + 1)."""
     committed_wander: float
-    """Standard deviation of the committed mean between blocks of 6 hours, beyond sampling error."""
+    """Standard deviation of the mean of nonzero scores between blocks of 6 hours, beyond sampling error."""
     zero_wander: float
     """Standard deviation of the zero rate between blocks of 6 hours, beyond sampling error."""
     scores_per_day: float
@@ -36,7 +36,7 @@ class RouteBaseline:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Baseline:
-    """How the scores of one service, scorer and fingerprint behave, by route. Its numbers never change."""
+    """Statistics of the scores of one service, scorer and fingerprint, by route. Immutable."""
 
     service: str
     scorer: str
@@ -50,11 +50,11 @@ class Baseline:
     mean: float
     deviation: float
     scores_per_day: float
-    """Scores that reach the detector, of routes that it watches."""
+    """Scores that reach the detector, from the routes that it watches."""
     committed_per_day: float
     sampling_rate: float = 1.0
-    """Probability that a score reaches the detector. It is below 1 for more than 1,000 scores a day."""
+    """Probability that a score reaches the detector. It is below 1 if there are more than 1,000 scores a day."""
     routes: Mapping[str, RouteBaseline]
-    """By route; :data:`POOLED_ROUTE` holds the routes that were pooled."""
+    """By route; :data:`POOLED_ROUTE` contains the pooled routes."""
     pooled: frozenset[str] = frozenset()
-    """Routes that count as :data:`POOLED_ROUTE`."""
+    """Names of the pooled routes."""

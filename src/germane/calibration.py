@@ -1,4 +1,4 @@
-"""Calibrations of cosine scores: the value that unrelated texts get."""
+"""Calibrations of cosine scores: the cosine similarity of unrelated texts."""
 
 from __future__ import annotations
 

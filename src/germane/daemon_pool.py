@@ -1,4 +1,4 @@
-"""A thread pool for blocking calls from asyncio, whose threads cannot keep the process alive."""
+"""A thread pool for blocking calls from asyncio, whose threads do not keep the process alive."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Call = tuple[Callable[[], Any], "Future[Any]"]
 
 
 class DaemonThreadPool:
-    """A fixed number of daemon threads. A call that never returns blocks neither the loop nor the exit."""
+    """A fixed number of daemon threads. A call that never returns blocks neither the event loop nor the exit."""
 
     def __init__(self, count: int, *, name: str) -> None:
         self.closed = False
@@ -40,13 +40,13 @@ class DaemonThreadPool:
             raise
 
     def close(self) -> None:
-        """Let the threads end after the calls made so far. No call may be made afterwards."""
+        """Let the threads exit after the calls submitted so far. No call may be submitted afterwards."""
         self.closed = True
         for _ in self._threads:
             self._calls.put(None)
 
     def join(self, seconds: float) -> bool:
-        """Wait up to ``seconds`` in total for the threads to end; return whether they have ended. Blocks."""
+        """Wait up to ``seconds`` in total for the threads to exit; return whether they did. Blocks."""
         deadline = time.monotonic() + seconds
         for thread in self._threads:
             thread.join(max(0.0, deadline - time.monotonic()))
@@ -59,12 +59,12 @@ def _run_calls(calls: SimpleQueue[Call | None]) -> None:
         if future.set_running_or_notify_cancel():
             try:
                 future.set_result(function())
-            except BaseException as error:  # noqa: BLE001 - raised again where the call was made
+            except BaseException as error:  # noqa: BLE001 - raised in the caller
                 future.set_exception(error)
         del call, function, future  # the result must not live until the next call
 
 
 def _close_coroutine(future: Future[Any]) -> None:
-    """Close a coroutine that nothing will await any more, to avoid Python's warning."""
+    """Close a coroutine that will never be awaited, to avoid Python's warning."""
     if not future.cancelled() and future.exception() is None and inspect.iscoroutine(coroutine := future.result()):
         coroutine.close()

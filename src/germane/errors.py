@@ -59,9 +59,9 @@ class ScoringError(GermaneError):
         super().__init__(message)
         self.reason = reason
         self.retry_after = retry_after
-        """The ``Retry-After`` of the server, in seconds."""
+        """The server's ``Retry-After``, in seconds."""
         self.rejected = rejected
-        """Whether the server rejects the key, model or quota although ``reason`` does not say so."""
+        """Whether the server rejected the key, model or quota, whatever ``reason`` is."""
 
 
 def error_location(error: BaseException) -> str:

@@ -46,14 +46,14 @@ class Exchange:
     """
 
     id: str
-    """32 hexadecimal digits. Ids sort by creation time. A trace may have several exchanges."""
+    """32 hexadecimal digits. Ids sort by creation time. A trace may contain several exchanges."""
     trace_id: str
     """32 hexadecimal digits."""
     span_id: str
     """16 hexadecimal digits."""
     service: str
     route: str
-    """Name of the handler, which trends group by."""
+    """Name of the handler. Trends are grouped by it."""
     question: str | None
     answer: str | None
     contexts: tuple[Context, ...] = ()
@@ -77,7 +77,7 @@ class Exchange:
     """In (0, 1]. The exchange is sampled if its key is at most the sample rate; see :func:`sampling_key_for`."""
     capture_probability: float = 1.0
     """In (0, 1]. Probability that the exchange was captured, below 1 if ``max_exchanges_per_minute`` was exceeded. The
-    sampling key does not exceed it."""
+    sampling key is at most this value."""
     traced: bool = True
     """Whether OpenTelemetry sampled the span. This is independent of whether germane scores the exchange."""
 
@@ -125,8 +125,8 @@ def new_exchange_id() -> str:
     try:
         random_digits = _random_digits.pop()
     except IndexError:
-        # Reading os.urandom releases the interpreter lock. If another thread waits for the lock, that takes a third of
-        # the time of a captured call, so each read fetches the digits of many ids.
+        # Reading os.urandom releases the GIL. If another thread is waiting for the GIL, that takes a third of the time
+        # of a captured call, so each read fetches the digits of many ids.
         digits = os.urandom(10 * _ID_BATCH_SIZE).hex()
         random_digits, *rest = (digits[start : start + 20] for start in range(0, len(digits), 20))
         _random_digits.extend(rest)
@@ -134,4 +134,4 @@ def new_exchange_id() -> str:
 
 
 if hasattr(os, "register_at_fork"):  # not on Windows
-    os.register_at_fork(after_in_child=_random_digits.clear)  # otherwise parent and child would create equal ids
+    os.register_at_fork(after_in_child=_random_digits.clear)  # otherwise parent and child would create the same ids

@@ -1,4 +1,4 @@
-"""Filters that keep what other libraries log about germane's own work out of the application's log."""
+"""Filters that keep other libraries' messages about germane's own work out of the application's log."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LOGGERS: Final = (
     "httpx2",
     "openai._base_client",
 )
-"""Loggers with a line per request or migration step. A filter applies to one logger only, not to its children."""
+"""Loggers that write a line per request or migration step. A filter applies to one logger only, not to its children."""
 _is_suppressed: ContextVar[bool] = ContextVar("germane_loggers_suppressed", default=False)
 
 
@@ -34,7 +34,7 @@ _FILTER: Final = _WarningsOnly()
 
 @contextmanager
 def suppressed_loggers() -> Iterator[None]:
-    """Suppress log lines such as one per judge request, which also contain URLs that may be secret."""
+    """Suppress routine log lines, such as one per judge request. Their URLs may contain secrets."""
     for name in _LOGGERS:
         logging.getLogger(name).addFilter(_FILTER)  # adding the same filter again has no effect
     token = _is_suppressed.set(True)

@@ -1,4 +1,4 @@
-"""What runs in one process: capture, storage and background work, with their behavior at fork and exit."""
+"""The runtime of one process: capture, storage and background work, with their behavior at fork and exit."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
     from germane.storage import TrackingStore
 
 STOP_TIMEOUT: Final = 10.0
-"""Seconds that stopping may take."""
+"""Default timeout of stopping, in seconds."""
 MIN_STEP_TIMEOUT: Final = 1.0
-"""Seconds that each step of stopping may take after earlier ones have used up the time."""
+"""Seconds that each step of stopping may take once earlier steps have used up the timeout."""
 
 _logger = logging.getLogger("germane")
-_lock = threading.RLock()  # a signal handler that stops may interrupt a start or a stop
+_lock = threading.RLock()  # reentrant: a signal handler may call stop() during a start or a stop
 _running: Runtime | None = None
 
 
@@ -71,18 +71,18 @@ class Runtime:
             scorers=self._scorer_names,
         )
         self._forked = self._stopped = False
-        """Whether this is a forked child whose background has not started yet; whether :meth:`stop` has ended."""
+        """Whether this is a forked child that has not started background work; whether :meth:`stop` has returned."""
         self._starter: threading.Thread | None = None
         self._lock = threading.Lock()
 
     @property
     def has_scorers(self) -> bool:
-        """Whether this process scores."""
+        """Whether this process runs scorers."""
         return bool(self.scorer_set and self.scorer_set.scorers)
 
     @property
     def scoring_problem(self) -> str | None:
-        """Why this process cannot score, in one sentence; None if it can, or should not."""
+        """The reason why this process cannot score; None if it can, or is not supposed to."""
         return self.scorer_set.unavailable_reason if self.scorer_set else None
 
     def start(self) -> None:
@@ -98,7 +98,7 @@ class Runtime:
             redact=self._redact,
             max_text_length=self.settings.max_text_length,
             sample_rate=self.settings.sample_rate,
-            # A budget decides at the end of an interval, which is later than a span can wait.
+            # A budget selects exchanges at the end of an interval, which is later than a span can wait.
             holds_spans=self.has_scorers and self.settings.budget is None,
             max_span_delay=self.settings.max_span_delay,
             provider=self._tracer_provider,
@@ -114,7 +114,7 @@ class Runtime:
         return self.monitor is None or self.monitor.stop(timeout)
 
     def stop(self, timeout: float, drain_timeout: float) -> bool:
-        """Flush and stop everything, in the order in which exchanges flow; return whether nothing was lost."""
+        """Flush and stop everything, in the order of the data flow; return whether nothing was lost."""
         deadline = time.monotonic() + timeout
 
         def remaining() -> float:
@@ -171,7 +171,7 @@ class Runtime:
         )
 
     def _telemetry_state(self) -> tracer.TelemetryState:
-        """Return the values of gauges from memory, since exporters wait for them."""
+        """Return the values of gauges from memory, because exporters wait for them."""
         snapshot = None if self._forked or self.monitor is None else self.monitor.queue_metrics
         return tracer.TelemetryState(queued=self.writer.depth, waiting=snapshot)
 
@@ -181,7 +181,7 @@ class Runtime:
         self.writer.put(item)
         if not self._forked:
             return
-        # A forked child starts its background work at its first exchange: many children never have one.
+        # A forked child starts its background work at its first exchange: many children never capture one.
         with self._lock:
             if self._forked:
                 self._forked = False
@@ -198,7 +198,7 @@ class Runtime:
             self.monitor.start()
 
     def _is_drained(self) -> bool:
-        """Return whether every exchange has a sampling decision, and this process's scorers have nothing to do."""
+        """Return whether every exchange has a sampling decision, and this process's scorers are idle."""
         try:
             outstanding = self.store.queue.load_outstanding()
         except StorageError as error:
@@ -221,7 +221,7 @@ class Runtime:
         return None
 
     def _declare_routes(self) -> None:
-        """Store which handlers are decorated, so that ``germane doctor`` can name those that are never called."""
+        """Store the routes of decorated handlers, so that ``germane doctor`` can list those never called."""
         try:
             self.store.exchanges.declare_routes(self.settings.service, tracer.observed_routes())
         except StorageError as error:
@@ -277,16 +277,16 @@ def _suppressed_telemetry() -> Iterator[None]:
 def _stop_background_before_exit() -> None:
     """Stop background work once the main thread has ended; everything else stops at interpreter exit.
 
-    From then on asyncio cannot start threads, so that host names cannot be resolved and scorers would fail. Handlers
-    in other threads may continue, and are captured.
+    From then on, asyncio cannot start threads, so host names cannot be resolved and scorers would fail. Handlers in
+    other threads may continue, and are captured.
     """
-    import concurrent.futures.thread  # noqa: F401 - callbacks registered after its own run before it
+    import concurrent.futures.thread  # noqa: F401 - callbacks registered after its own callback run first
 
     def stop_background() -> None:
         if _running is not None:
             _running.stop_background(STOP_TIMEOUT)
 
-    # Private, since Python 3.9. Without it, background work stops with everything else.
+    # Private API, available since Python 3.9. Without it, background work stops with everything else.
     getattr(threading, "_register_atexit", atexit.register)(stop_background)
 
 
@@ -298,13 +298,13 @@ def _stop_with_multiprocessing() -> None:
 
 
 def _wait_for_imports() -> None:
-    """Before a fork, wait for imports in other threads: the lock of a module being imported would never be released.
+    """Before a fork, wait for imports in other threads: otherwise, their locks are never released in the child.
 
-    The background imports many modules in its first second, which is when servers fork their workers.
+    Background work imports many modules in its first second, which is when servers fork their workers.
     """
     deadline = time.monotonic() + STOP_TIMEOUT
     while _running is not None and time.monotonic() < deadline:
-        # Private, since Python 3.3. Without it, a child may hang as it may without germane.
+        # Private API, available since Python 3.3. Without it, a child may hang, as it may without germane.
         module_locks = getattr(sys.modules["_frozen_importlib"], "_module_locks", {})
         locks = [reference() for reference in list(module_locks.values())]
         if all(getattr(lock, "owner", None) in {None, threading.get_ident()} for lock in locks):

@@ -95,7 +95,7 @@ def scorer(
 
     The function itself does not change. It can be named in the setting ``scorers`` and in :func:`germane.evaluate`. It
     returns a number, or a :class:`germane.Score` with more information. Plain functions run in a thread, ``async``
-    ones on the event loop. An exception becomes a failed score with the reason ``scorer_error``.
+    functions on the event loop. An exception becomes a failed score with the reason ``scorer_error``.
 
     If the name is that of a built-in scorer, the built-in one is used; :func:`germane.start` and ``germane doctor``
     report the conflict.
@@ -105,7 +105,7 @@ def scorer(
         requires: Inputs among ``question``, ``answer`` and ``contexts`` without which an exchange is skipped.
         range: Minimum and maximum value, inclusive and within -1 to 1. Any other value becomes a failed score with the
             reason ``out_of_range``. Higher is better.
-        version: Change it when the same exchange may get another value. Scores of different versions are not averaged.
+        version: Change it when an exchange may get a different value. Scores of different versions are not averaged.
 
     Raises:
         UsageError: the function, name, inputs or range are invalid, or another scorer has this name.
@@ -218,5 +218,5 @@ def validate_range(limits: Any) -> tuple[float, float]:
         raise UsageError(f"range must be two numbers, the minimum and the maximum, not {limits!r:.100}")
     minimum, maximum = limits
     if not -1 <= minimum < maximum <= 1:
-        raise UsageError(f"range must increase and lie within -1 to 1, not be {minimum} to {maximum}")
+        raise UsageError(f"range must be increasing and within -1 to 1, not {minimum} to {maximum}")
     return float(minimum), float(maximum)

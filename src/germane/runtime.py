@@ -26,21 +26,21 @@ def start(
 ) -> None:
     """Start capturing, scoring and alerting in this process. A second call replaces the first.
 
-    An unreachable database or judge only logs a warning: exchanges are queued until it is reachable.
+    If the database or the judge is unreachable, a warning is logged and exchanges are queued until it is reachable.
 
     Args:
         settings: Complete settings, in place of ``arguments``, the environment and the files.
-        redact: Called with each text before it is stored or exported. A text for which it fails is dropped.
+        redact: Called with each text before it is stored or exported. A text for which it raises is dropped.
         on_alert: A function or coroutine function that is called in the background with each
-            :class:`~germane.alert.Alert`. Only one process per database evaluates rules: an alert that is raised by a
-            process without such a function goes to the other channels only.
+            :class:`~germane.alert.Alert`. Only one process per database evaluates rules. If that process has no such
+            function, its alerts go to the other channels only.
         tracer_provider: The OpenTelemetry provider for spans, instead of the global one.
         **arguments: Fields of :class:`germane.Settings`. They override environment variables and files.
 
     Raises:
-        SettingsError: A setting is invalid or unknown. What was running continues.
-        UsageError: ``redact`` or ``on_alert`` is not callable, or both settings and arguments are given. What was
-            running continues.
+        SettingsError: A setting is invalid or unknown. If germane is already running, it continues unchanged.
+        UsageError: ``redact`` or ``on_alert`` is not callable, or both settings and arguments are given. If germane is
+            already running, it continues unchanged.
     """
     for name, function in {"redact": redact, "on_alert": on_alert}.items():
         if function is not None and not callable(function):
@@ -48,24 +48,24 @@ def start(
     if settings is None:
         settings = load_settings(**arguments)
     elif not isinstance(settings, Settings):
-        raise UsageError(f"settings={settings!r:.100}: must be a Settings object; pass single settings by keyword")
+        raise UsageError(f"settings={settings!r:.100}: must be a Settings object; pass individual settings by keyword")
     elif arguments:
-        raise UsageError(f"pass a Settings object or single settings, not both: {', '.join(arguments)}")
+        raise UsageError(f"pass a Settings object or individual settings, not both: {', '.join(arguments)}")
     install_runtime(Runtime(settings, redact=redact, on_alert=on_alert, tracer_provider=tracer_provider))
 
 
 def stop(timeout: float = STOP_TIMEOUT, *, drain_timeout: float = 0.0) -> bool:
-    """Write what was captured, stop background work and export spans. Without :func:`start` it does nothing.
+    """Write captured data, stop background work and export spans. Does nothing if germane is not running.
 
-    It also runs at interpreter exit.
+    Also runs at interpreter exit.
 
     Args:
-        timeout: Seconds that stopping may take.
-        drain_timeout: Seconds to wait beforehand until everything captured is scored, for scripts. The rest stays in
-            the database for the next start. Candidates that a budget may select later are not waited for.
+        timeout: Maximum duration of stopping in seconds.
+        drain_timeout: Seconds to wait beforehand for captured exchanges to be scored, for scripts. Unscored exchanges
+            stay in the database for the next start. Does not wait for candidates that a budget may select later.
 
     Returns:
-        Whether everything ended in time and nothing was left in memory.
+        Whether everything stopped in time and no data was left in memory.
     """
     return stop_runtime(timeout, drain_timeout)
 
@@ -80,7 +80,7 @@ async def lifespan(
     tracer_provider: TracerProvider | None = None,
     **arguments: Unpack[SettingsArguments],
 ) -> AsyncIterator[None]:
-    """Run germane for the lifetime of an ASGI application. The arguments are those of :func:`start`.
+    """Run germane for the lifetime of an ASGI application. Takes the arguments of :func:`start`.
 
     ::
 
@@ -97,6 +97,6 @@ async def lifespan(
         await asyncio.to_thread(stop)
 
 
-# Type checkers read Unpack[SettingsArguments]; inspect, and what is built on it, reads __signature__.
+# Type checkers read Unpack[SettingsArguments]; inspect, and tools built on it, read __signature__.
 start.__signature__ = signature_with_settings(start, SettingsArguments)  # type: ignore[attr-defined]
 lifespan.__signature__ = signature_with_settings(lifespan, SettingsArguments)  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""Sanitizing of captured text, which is hostile input, for terminals, Markdown and CSV; and counts with their noun.
+"""Sanitization of captured text, which is untrusted, for terminals, Markdown and CSV; and counts with their noun.
 
 Import the module, not its functions: ``sanitize.line(text)``.
 """
@@ -32,15 +32,15 @@ def text(value: str) -> str:
 
 
 def markdown(text: str | None, width: int = 200) -> str:
-    """Return text as one Markdown line without links, images, tags, mentions and table delimiters."""
+    """Return text as one Markdown line without links, images, tags, mentions or table delimiters."""
     escaped = _MARKDOWN_SYNTAX.sub(r"\\\1", line(text, width)).replace("\\<", "&lt;").replace("\\&", "&amp;")
     return escaped.replace("@", "@\u200b")  # neither a mention nor an email address
 
 
 def csv_cell(value: str) -> str:
-    """Return text for a CSV cell: no control characters, and nothing that a spreadsheet reads as a formula.
+    """Return text for a CSV cell: no control characters, and nothing that a spreadsheet interprets as a formula.
 
-    A leading apostrophe marks the cell as text, also if invisible characters precede the formula.
+    A leading apostrophe marks the cell as text, even if invisible characters precede the formula.
     """
     cell = text(value)
     first = next((character for character in cell if character.isprintable() and not character.isspace()), "")

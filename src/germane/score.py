@@ -27,7 +27,7 @@ _BAND_LABELS = frozenset(label for _, label in BANDS)
 
 
 class UnscoredReason(StrEnum):
-    """Why a score has no value. The list is closed."""
+    """The reason why a score has no value. The list is closed."""
 
     NOT_SAMPLED = "not_sampled"
     FILTERED = "filtered"
@@ -84,7 +84,7 @@ class Score:
     """
 
     scorer: str = ""
-    """Name of the scorer. If a scorer returns a score without name or fingerprint, its own are filled in."""
+    """Name of the scorer. If a scorer returns a score without name or fingerprint, germane fills them in."""
     fingerprint: str = ""
     """Short hash of scorer, prompt, judge, embedder and parameters. Scores with different fingerprints are never
     averaged together."""
@@ -105,7 +105,7 @@ class Score:
     cost: float | None = None
     """US dollars. None if the price of a model is unknown."""
     latency: float | None = None
-    """Seconds that scoring took."""
+    """Duration of scoring in seconds."""
     scored_at: datetime | None = None
     """UTC, timezone-aware."""
 

@@ -38,12 +38,12 @@ def test_sensitivity_prints_the_smallest_drop_and_the_tolerance(call: Call) -> N
     ended = call(*QUICK)
 
     assert ended.code == 0
-    first, rate, noticed, tolerance, *_ = ended.out.splitlines()
+    first, rate, detected, tolerance, *_ = ended.out.splitlines()
     assert first == "answer_relevancy of shop"
     assert rate == "  20 scores per day reach the detector."
-    assert noticed.startswith("  Noticed with a probability of at least 0.8: a drop by 0.")
-    assert "within a week" in noticed
-    assert tolerance.startswith("  Tolerance: a drop of the mean by 0.020 and 2.0% more refusals are ignored")
+    assert detected.startswith("  Detected with a probability of at least 0.8: a drop by 0.")
+    assert "within a week" in detected
+    assert tolerance.startswith("  Tolerance: a drop in the mean by 0.020 and 2.0% more refusals are ignored")
     assert "10 runs per drop and a fixed seed" in ended.out
     assert "near 0.8 is 0.13" in ended.out
 

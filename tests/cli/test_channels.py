@@ -125,8 +125,8 @@ def test_undelivered_notifications_can_be_resent(call: Call, store: TrackingStor
     assert call("alerts", "resend", "a").err.startswith("germane: more than one undelivered notification")
     assert call("alerts", "resend", "x").err.startswith("germane: no undelivered notification")
     assert call("alerts", "resend").code == 2
-    assert call("alerts", "resend", "aa").out == "1 notification will be sent again.\n"
-    assert call("alerts", "resend", "--channel", "mail").out == "1 notification will be sent again.\n"
+    assert call("alerts", "resend", "aa").out == "1 notification will be resent.\n"
+    assert call("alerts", "resend", "--channel", "mail").out == "1 notification will be resent.\n"
     assert call("alerts", "resend", "--all", "--json").content["resent"] == 1
     assert store.notifications.due_channels(["hook", "mail"]) == {"hook", "mail"}
 
@@ -143,8 +143,7 @@ def test_superseded_notifications_are_not_resent(call: Call, store: TrackingStor
     store.notifications.record_attempt("n2", "me", DeliveryOutcome(http_status=200))
 
     assert (
-        call("alerts", "resend", "aa1").out
-        == "0 notifications will be sent again; 1 superseded by later notifications.\n"
+        call("alerts", "resend", "aa1").out == "0 notifications will be resent; 1 superseded by later notifications.\n"
     )
 
 

@@ -269,7 +269,7 @@ def test_invalid_filters_are_reported(call: Call, store: TrackingStore, monkeypa
 
 
 def test_stalled_backlog_is_an_error(call: Call, store: TrackingStore, scored: Scored) -> None:
-    """Old tasks mean that no process scores."""
+    """Old tasks mean that no process is scoring."""
     (scored_one,) = scored(store, [0.5])
     store.exchanges.add([germane.Exchange(**_values(scored_one, 1))])
     assert about(call("doctor", "--offline", "--json"), "scoring")["level"] == "ok"  # it has been waiting for a minute
@@ -278,7 +278,8 @@ def test_stalled_backlog_is_an_error(call: Call, store: TrackingStore, scored: S
 
     finding = about(call("doctor", "--offline", "--json"), "scoring")
 
-    assert (finding["level"], "1 unsampled exchange, but no process scores" in finding["message"]) == ("error", True)
+    assert finding["level"] == "error"
+    assert "1 unsampled exchange, but no process is scoring" in finding["message"]
     assert "germane.start(role='all')" in finding["fix"]
 
 

@@ -57,7 +57,7 @@ def test_tasks_of_the_last_unresponsive_process_wait(call: Call, store: Tracking
 
     [silent] = found(call, "workers")
 
-    assert silent["message"].endswith("; their tasks wait, because no process scores")
+    assert silent["message"].endswith("; their tasks wait, because no process is scoring")
 
 
 def test_tasks_without_a_running_scorer_are_a_warning(

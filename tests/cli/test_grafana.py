@@ -255,6 +255,6 @@ def _said(name: str) -> dict[str, str]:
         "GermaneMeanLow": "the daily mean of s on ask is 0.60",
         "GermaneMeanUnderBaseline": "the 95 % interval of the daily mean of s on ask is below the baseline",
         "GermaneMeanDropped": "the hourly mean of s on ask is 0.60, less than 80 % of the weekly mean",
-        "GermaneNotScraped": "Prometheus scrapes no germane process",
+        "GermaneNotScraped": "Prometheus is not scraping any germane process",
     }
     return {"summary": said[name]}

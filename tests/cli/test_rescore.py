@@ -61,7 +61,7 @@ def test_everything_is_rescored_by_default(call: Call, store: TrackingStore, sco
     second = call("rescore", "--json").content
 
     assert first.code == 0
-    assert "3 to score again:" in first.out
+    assert "3 to rescore:" in first.out
     assert "answer_relevancy: 3 answers, about 3 requests" in first.out
     assert "3 queued for scoring" in first.out
     assert second["outcome"] == NOTHING | {"waiting": 2}
@@ -75,7 +75,7 @@ def test_scores_below_a_value_can_be_rescored(call: Call, store: TrackingStore, 
 
     ended = call("rescore", "--below", "0.5", "--route", "ask", "--scorer", "answer_relevancy")
 
-    assert "1 to score again" in ended.out
+    assert "1 to rescore" in ended.out
     assert "raises the mean slightly" in ended.out
     assert ready(store) == {made[1].id}
 
@@ -133,7 +133,7 @@ def test_erased_texts_are_skipped_and_counted(call: Call, store: TrackingStore, 
 def test_without_a_worker_the_settings_determine_the_scorers(
     call: Call, store: TrackingStore, scored: Scored, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A note says that no process scores."""
+    """A note states that no process is scoring."""
     store.workers.deregister_worker("w")
     monkeypatch.setenv("OPENAI_API_KEY", "sk-none")
     made = scored(store, [0.5], fingerprint="of another judge")
@@ -141,7 +141,7 @@ def test_without_a_worker_the_settings_determine_the_scorers(
     ended = call("rescore", "--scorer", "answer_relevancy")
 
     assert "1 queued for scoring" in ended.out
-    assert "no process scores at the moment; start one with: germane worker" in ended.out
+    assert "no process is scoring at the moment; start one with: germane worker" in ended.out
     sheet = store.answers.load_detail(made[0].id)
     assert sheet is not None
     assert [one.state for one in sheet.tasks] == ["done", "pending"]
@@ -149,7 +149,7 @@ def test_without_a_worker_the_settings_determine_the_scorers(
 
 def test_nothing_to_rescore_is_not_an_error(call: Call, store: TrackingStore) -> None:
     """Invalid combinations of options are an error."""
-    assert call("rescore").out == "Nothing to score again.\n"
+    assert call("rescore").out == "Nothing to rescore.\n"
     assert call("rescore", "--below", "0.5", "--failed").code == 2
     assert call("rescore", "--failed", "bored").code == 2
     unknown = call("rescore", "--scorer", "nobody")
@@ -190,7 +190,7 @@ def test_rescore_asks_on_a_terminal(store: TrackingStore, scored: Scored, enviro
 
     assert code == 130
     assert "about 1 request," in text
-    assert "Score these again?" in text
+    assert "Rescore them?" in text
     assert ready(store) == set()
     code, _ = _spoken("y\n", environment)
     assert code == 0

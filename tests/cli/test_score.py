@@ -177,7 +177,7 @@ def test_report_is_printed_or_written_to_a_file(call: Call, judge: FakeJudge, ki
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--output", "report.pdf"], "cannot tell the format of --output report.pdf"),
+        (["--output", "report.pdf"], "cannot determine the format of --output report.pdf"),
         (["--output", "absent/report.md"], "the directory absent does not exist"),
         (["--output", "rows.jsonl", "--report", "json"], "would overwrite an input file"),
         (["--output", "c.json", "--cache", "c.json"], "would overwrite an input file"),

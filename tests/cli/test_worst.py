@@ -40,7 +40,7 @@ def test_lowest_answers_come_first_with_generated_questions(call: Call, store: T
     assert lines[1:4] == [
         "       question  How do I pay?",
         "       answer    It is blue.",
-        "       reads as  What colour?  (0.05)",
+        "       generated What colour?  (0.05)",
     ]
     assert lines[4].startswith("       scorer    answer_relevancy, exchange ")
     assert lines[6].startswith(" 0.10  irrelevant  ask  ")

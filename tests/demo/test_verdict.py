@@ -63,7 +63,7 @@ def test_without_scores_no_mean_is_shown() -> None:
     words = verdict_text(before=(math.nan, 0), scored=0, rows=0)
 
     assert "mean relevancy unknown (n = 0) before" in words
-    assert "Lowest answers" not in words
+    assert "Lowest-scoring answers" not in words
 
 
 def test_toy_judge_is_named_as_such() -> None:

@@ -192,7 +192,7 @@ def make_scorer(**attributes: Any) -> Any:
         (dict, "dict is a class; pass an instance of it"),
         (
             make_scorer(range=(0, 10)),
-            "is not a scorer: range must increase and lie within -1 to 1, not be 0 to",
+            "is not a scorer: range must be increasing and within -1 to 1, not 0 to",
         ),
         (make_scorer(range=None), "is not a scorer: range must be two numbers"),
         (

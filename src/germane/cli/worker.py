@@ -61,13 +61,13 @@ def include_process_metrics(app: Starlette) -> Iterator[None]:
 
 
 class Worker:
-    """Scores until a shutdown signal arrives, or until the backlog is done.
+    """Scores until a shutdown signal arrives, or until the backlog is empty.
 
     Args:
         overrides: Settings that override all others. Modules in ``imports`` are added to the configured ones.
         shutdown: Reports shutdown signals.
         shutdown_timeout: Seconds that a graceful shutdown may take.
-        metrics_address: Where to serve metrics; None to serve none.
+        metrics_address: Address on which metrics are served; None to serve none.
 
     Raises:
         SettingsError: A setting is invalid, or no scorer is configured.
@@ -140,7 +140,7 @@ class Worker:
             return self._shutdown.exit_code if finished else 1
 
     def _wait_for_database(self, *, retry: bool) -> bool:
-        """Return whether the database is ready; False if a shutdown signal arrives first."""
+        """Wait for the database. Return False if a shutdown signal arrives first."""
         while not self._shutdown.received:
             try:
                 prepare_database(self._runtime.store, self._settings)
@@ -190,7 +190,7 @@ class Worker:
             previous = reason
 
     def _describe_wait(self, backlog: OutstandingWork) -> str:
-        """Describe what the backlog waits for; empty while this process makes progress."""
+        """Describe what the backlog is waiting for; empty while this process makes progress."""
         status, own = self._monitor.status(), backlog.for_scorers(self._fingerprints)
         if status.in_flight or status.unsaved or (sum(tasks.ready for tasks in own) and not status.judge_problem):
             return ""

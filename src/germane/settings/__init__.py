@@ -1,7 +1,7 @@
 """Settings: every option of germane, with its type, default and environment variable.
 
-Arguments of :func:`load_settings` override ``GERMANE_...`` environment variables, those override ``germane.toml``, and
-that overrides ``[tool.germane]`` in ``pyproject.toml``.
+In order of precedence, values come from the arguments of :func:`load_settings`, ``GERMANE_...`` environment variables,
+``germane.toml``, and ``[tool.germane]`` in ``pyproject.toml``.
 """
 
 from __future__ import annotations

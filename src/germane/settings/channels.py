@@ -1,4 +1,4 @@
-"""Notification channels: where alerts are delivered, and where the channels' secrets are read from."""
+"""Notification channels, which deliver alerts, and references to their secrets."""
 
 from __future__ import annotations
 
@@ -76,9 +76,9 @@ class ChannelSettings(BaseModel):
     rules: Names = ()
     """Patterns of rule names. By default, all rules."""
     routes: Names = ()
-    """Patterns of routes. By default, all routes. Alerts that concern no single route are always delivered."""
+    """Patterns of routes. By default, all routes. Alerts that are not about a single route are always delivered."""
     include_text: bool = False
-    """Whether messages quote question and answer of the worst exchanges. By default they carry ids only."""
+    """Whether messages include question and answer of the worst exchanges. By default, they include ids only."""
 
     def matches(self, alert: Alert) -> bool:
         """Return whether the channel delivers an alert."""
@@ -96,7 +96,7 @@ class HTTPChannel(ChannelSettings):
     """Whether the URL may point into private networks. If not, only public addresses at https:// and ports 80 and 443
     are allowed."""
     allowed_networks: Annotated[Names, AfterValidator(_validate_networks)] = ()
-    """Networks, such as `10.0.0.0/8`, that are allowed although `allow_private_networks` is false."""
+    """Networks, such as `10.0.0.0/8`, that are allowed even if `allow_private_networks` is false."""
 
 
 class _Credentials(BaseModel):
@@ -114,9 +114,9 @@ class WebhookSettings(HTTPChannel):
 
     type: Literal["webhook"]
     url: SecretReference
-    """Where to read the URL from: `env:NAME` or `file:/path`."""
+    """The URL, as `env:NAME` or `file:/path`."""
     secret: SecretReference | None = None
-    """Where to read the signing secret from. Messages are then signed with HMAC-SHA256 in the header
+    """The signing secret, as `env:NAME` or `file:/path`. If set, messages carry an HMAC-SHA256 signature in the header
     `Germane-Signature`."""
 
 
@@ -125,7 +125,7 @@ class SlackSettings(HTTPChannel):
 
     type: Literal["slack"]
     url: SecretReference
-    """Where to read the webhook URL from: `env:NAME` or `file:/path`."""
+    """The webhook URL, as `env:NAME` or `file:/path`."""
 
 
 class PagerDutySettings(HTTPChannel):
@@ -133,9 +133,9 @@ class PagerDutySettings(HTTPChannel):
 
     type: Literal["pagerduty"]
     routing_key: SecretReference
-    """Where to read the integration key from: `env:NAME` or `file:/path`."""
+    """The integration key, as `env:NAME` or `file:/path`."""
     url: PublicURL = "https://events.pagerduty.com/v2/enqueue"
-    """In the EU: `https://events.eu.pagerduty.com/v2/enqueue`."""
+    """URL of the Events API. In the EU: `https://events.eu.pagerduty.com/v2/enqueue`."""
 
 
 class AlertmanagerSettings(HTTPChannel, _Credentials):
@@ -143,13 +143,13 @@ class AlertmanagerSettings(HTTPChannel, _Credentials):
 
     type: Literal["alertmanager"]
     url: PublicURLs
-    """Such as `http://alertmanager:9093`. List every member of a cluster."""
+    """URLs such as `http://alertmanager:9093`. List every member of a cluster."""
     user: str | None = None
-    """User of basic authentication, together with `password`."""
+    """User name for basic authentication. Requires `password`."""
     password: SecretReference | None = None
-    """Where to read the password from: `env:NAME` or `file:/path`."""
+    """The password, as `env:NAME` or `file:/path`."""
     token: SecretReference | None = None
-    """Where to read a bearer token from."""
+    """A bearer token, as `env:NAME` or `file:/path`."""
 
 
 class EmailSettings(ChannelSettings, _Credentials):
@@ -159,15 +159,15 @@ class EmailSettings(ChannelSettings, _Credentials):
     host: str = Field(min_length=1)
     """Host name of the SMTP server."""
     port: int | None = Field(default=None, ge=1, le=65_535)
-    """Defaults to 587; with `tls` to 465, with `none` to 25."""
+    """Port of the SMTP server. Defaults to 587, with `tls` to 465, with `none` to 25."""
     security: Literal["starttls", "tls", "none"] = "starttls"
     """Encryption: `starttls`, `tls` from the first byte, or `none`."""
     certificates: Path | None = None
     """PEM file of certificate authorities to trust in addition to the system's."""
     user: str | None = None
-    """User to log in as, together with `password`."""
+    """User name to log in with. Requires `password`."""
     password: SecretReference | None = None
-    """Where to read the password from: `env:NAME` or `file:/path`."""
+    """The password, as `env:NAME` or `file:/path`."""
     sender: Annotated[str, AfterValidator(_validate_mailbox)]
     """The From address."""
     to: Annotated[Names, AfterValidator(_validate_mailboxes)]

@@ -40,13 +40,13 @@ RETIRED_FIELDS = {
         "repeat_every": "repeat_interval",
     },
 }
-"""Fields of settings that have fields of their own, by setting."""
+"""Former and current names of fields, by setting."""
 RETIRED_RULE_TYPES = {"floor": "mean_threshold", "low_rate": "low_score_rate"}
 
 
 def current_name(path: Sequence[str]) -> str | None:
-    """Return the current name of the last part of a setting's path, such as ``("budget", "calls_per_day")``, if the
-    part is a former name."""
+    """Return the current name of a renamed setting or field, given its path, such as ``("budget", "calls_per_day")``;
+    None if it was not renamed."""
     if len(path) == 1:
         return RETIRED_SETTINGS.get(path[0])
     return RETIRED_FIELDS.get(RETIRED_SETTINGS.get(path[0], path[0]), {}).get(path[-1])

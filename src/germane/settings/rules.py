@@ -25,7 +25,7 @@ class Rule(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, populate_by_name=True)
 
     name: Name
-    """The name on its alerts. Defaults to the rule's type."""
+    """Name of the rule in its alerts. Defaults to the rule's type."""
     enabled: bool = True
     """Set to `false` to turn off a rule that is active by default."""
     severity: Severity = "warning"
@@ -37,7 +37,7 @@ class Rule(BaseModel):
     pending: float = Field(default=0, ge=0, le=30 * DAY, validation_alias="for")
     """Seconds for which the condition must hold before the alert fires."""
     repeat_interval: float = Field(default=DAY, ge=60, le=400 * DAY)
-    """Seconds after which the notification of a firing alert that nobody has acknowledged is repeated."""
+    """Seconds after which the notification of a firing, unacknowledged alert is repeated."""
 
     def matches_route(self, route: str) -> bool:
         """Return whether the rule applies to a route."""
@@ -50,14 +50,14 @@ class Drop(Rule):
     type: Literal["drop"] = "drop"
     name: Name = "drop"
     min_drop: float = Field(default=0.05, ge=0.001, lt=1)
-    """The smallest drop of the mean that matters."""
+    """The smallest drop in the mean that matters."""
     false_alerts_per_year: float = Field(default=1.0, gt=0, le=1000)
-    """The accepted number of false alerts per year, service and scorer."""
+    """The accepted number of false alerts per year, for each service and scorer."""
     critical_drop: float | None = Field(default=0.15, gt=0, le=1)
-    """The drop of the mean from which the alert is critical."""
+    """The drop in the mean from which the alert is critical."""
     attributes: dict[str, str] = Field(default_factory=dict)
-    """Patterns of attribute values, by attribute name. Only answers that match all of them count. They have a baseline
-    of their own, learned from the first such answer on."""
+    """Patterns of attribute values, by attribute name. Only answers that match all of them count. They have their own
+    baseline, which is learned starting with the first of them."""
 
 
 class WindowRule(Rule):
@@ -68,8 +68,8 @@ class WindowRule(Rule):
     attributes: dict[str, str] = Field(default_factory=dict)
     """Patterns of attribute values, by attribute name. Only answers that match all of them count."""
     window: float = Field(default=DAY, gt=0, le=400 * DAY)
-    """Length of the window in seconds, ending at the newest scored answer. It is extended until it holds `min_samples`
-    scores."""
+    """Length of the window in seconds, ending at the newest scored answer. It is extended until it contains
+    `min_samples` scores."""
     min_samples: int = Field(default=30, ge=2)
     """With fewer scores than this, the state of the rule does not change."""
     recovery_margin: float = Field(default=0.03, ge=0, le=1)
@@ -111,11 +111,11 @@ class NoData(Rule):
     type: Literal["no_data"] = "no_data"
     name: Name = "no_data"
     pending: float = Field(default=60, ge=0, le=30 * DAY, validation_alias="for")
-    """Seconds for which the condition must hold before the alert fires. They cover a restart or a database outage,
-    after which the backlog is scored."""
+    """Seconds for which the condition must hold before the alert fires. The default covers a restart or a database
+    outage, after which the backlog is scored."""
     at_least: float = Field(default=900, ge=1, le=30 * DAY)
-    """Seconds without a score, although answers were due for scoring, after which the condition holds; or twice the
-    usual gap between scores, if that is longer."""
+    """Seconds without a score, while answers are due for scoring, after which the condition holds. Twice the usual gap
+    between scores is used instead if it is longer."""
 
 
 class ScorerError(Rule):
@@ -177,19 +177,20 @@ def _rule_type(value: Any) -> str:
 
 
 def _validate_distinct_names(rules: tuple[AnyRule, ...]) -> tuple[AnyRule, ...]:
-    """Reject two rules of one name if both can raise an alert about the same scores."""
+    """Reject rules with the same name that can raise alerts about the same scores."""
 
-    def overlap(one: str, other: str) -> bool:
+    def overlap(first_pattern: str, second_pattern: str) -> bool:
+        patterns = (first_pattern, second_pattern)
         # Two patterns that both contain wildcards are assumed to overlap.
-        both_wild = all(any(sign in pattern for sign in "*?[") for pattern in (one, other))
-        return both_wild or fnmatchcase(one, other) or fnmatchcase(other, one)
+        both_wild = all(any(sign in pattern for sign in "*?[") for pattern in patterns)
+        return both_wild or fnmatchcase(first_pattern, second_pattern) or fnmatchcase(second_pattern, first_pattern)
 
     for first, second in combinations(active_rules(rules), 2):
         same_scorer = first.scorer == second.scorer or None in {first.scorer, second.scorer}
-        same_route = True  # only rules over a window raise one alert per route; other rules raise one in all
+        same_route = True  # only window rules raise one alert per route; other rules raise a single alert
         if isinstance(first, WindowRule) and isinstance(second, WindowRule):
             pairs = product(first.routes or ("*",), second.routes or ("*",))
-            same_route = any(overlap(one, other) for one, other in pairs)
+            same_route = any(overlap(*pair) for pair in pairs)
         if first.name == second.name and same_scorer and same_route:
             raise ValueError(f"two rules named {first.name!r} watch the same scores; give them different names")
     return rules

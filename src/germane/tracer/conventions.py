@@ -2,7 +2,7 @@
 
 Two conventions are used in parallel: OpenInference (``openinference.*``, ``input.*``, ``output.*``, ``retrieval.*``,
 ``evaluations.*``) and the GenAI semantic conventions of OpenTelemetry (``gen_ai.*``, status Development). No package
-contains the newest names of both, so they are defined here. Names that begin with ``germane.`` are our own.
+contains the newest names of both, so they are defined here. Names that begin with ``germane.`` are specific to germane.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ EVALUATION_SCORE_VALUE = "gen_ai.evaluation.score.value"
 EVALUATION_SCORE_LABEL = "gen_ai.evaluation.score.label"
 EVALUATION_EXPLANATION = "gen_ai.evaluation.explanation"
 ERROR_TYPE = "error.type"
-TOKEN_TYPE = "gen_ai.token.type"  # noqa: S105 - of a model's tokens
+TOKEN_TYPE = "gen_ai.token.type"  # noqa: S105 - refers to a model's tokens
 
-# Our own
+# Specific to germane
 EXCHANGE_ID = "germane.exchange.id"
 PROMPT_VERSION = "germane.prompt_version"
 CAPTURE_ERROR = "germane.capture.error"

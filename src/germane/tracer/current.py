@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class CurrentExchange:
-    """A handle on the current exchange. Both ids are None if nothing is recorded."""
+    """A handle to the current exchange. Both ids are None if nothing is recorded."""
 
     id: str | None = None
     trace_id: str | None = None
 
 
 def current_exchange() -> CurrentExchange:
-    """Return a handle on the current exchange. Pass its id to your front end, which sends it back with feedback."""
+    """Return a handle to the current exchange. Pass its id to your front end, which sends it back with feedback."""
 
     def handle() -> CurrentExchange | None:
         recording = enclosing_recording()
@@ -50,7 +50,7 @@ def set_question(text: str) -> None:
 def set_attribute(name: str, value: Any) -> None:
     """Set an attribute of the current exchange: text, a number or a Boolean. None removes it.
 
-    ``model``, ``prompt_version``, ``session`` and ``user`` have columns of their own.
+    ``model``, ``prompt_version``, ``session`` and ``user`` have their own columns.
     """
     guarded("an attribute", _change, "set_attribute", lambda recording: recording.set_attribute(name, value))
 
@@ -66,9 +66,9 @@ def add_contexts(
 
     Args:
         contexts: Texts, or objects that contain them, as for :func:`retrieval`.
-        content: Where to find the text of a context.
-        id: Where to find its id.
-        score: Where to find the retriever's score.
+        content: Selector for the text of a context.
+        id: Selector for its id.
+        score: Selector for the retriever's score.
     """
 
     def add(recording: EnclosingRecording) -> None:

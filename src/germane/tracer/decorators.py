@@ -64,28 +64,28 @@ def observe(
     """Open a span around a handler, and capture question, answer and contexts as an exchange.
 
     The decorator never changes what the handler returns, raises or yields, and keeps its kind and signature. It works
-    on functions, coroutine functions, generators, asynchronous generators, methods, and handlers that return a stream:
-    a streaming response keeps its recorded body, and any other iterator is replaced by a proxy of its class. Of nested
-    observed handlers, the outermost yields the exchange. Apply it directly above ``def``, below the decorators of web
-    frameworks.
+    with functions, coroutine functions, generators, asynchronous generators, methods, and handlers that return a
+    stream: a streaming response is returned with a recorded body, and any other iterator is replaced by a proxy of its
+    class. If observed handlers are nested, the outermost yields the exchange. Apply the decorator directly above
+    ``def``, below the decorators of web frameworks.
 
     Args:
         function: The handler, if the decorator is used without parentheses.
-        route: Name that trends group by. Defaults to the function's name.
-        question: Where to find the question: a dotted path that begins with an argument's name, or a callable that
+        route: Name by which trends are grouped. Defaults to the function's name.
+        question: Selector for the question: a dotted path that begins with an argument's name, or a callable that
             takes the :class:`Call` or nothing. By default, the parameter named ``question``, ``query``, ``prompt``,
             ``message``, ``input`` or ``user_input``, otherwise the first str argument.
-        answer: Where to find the answer in the return value: a dotted path or a callable. By default, the whole value.
-        contexts: Where to find the contexts in the return value.
-        history: Where to find earlier messages in the arguments.
+        answer: Selector for the answer in the return value: a dotted path or a callable. By default, the whole value.
+        contexts: Selector for the contexts in the return value.
+        history: Selector for earlier messages in the arguments.
         attributes: Additional values to store with the exchange, by name. ``model``, ``prompt_version``, ``session``
-            and ``user`` have columns of their own.
-        chunk: Where to find the text in a chunk of a stream. A dotted path parses a text chunk as JSON.
+            and ``user`` have their own columns.
+        chunk: Selector for the text in a chunk of a stream. A dotted path parses a text chunk as JSON.
         join: Joins the texts of the chunks into an answer. Defaults to ``"".join``.
         redact: Called with each text before it is recorded. A text for which it raises is dropped. The redaction of
             an enclosing observed handler is applied as well.
-        capture: Where text may be recorded: ``"span+store"``, ``"store"`` or ``"none"``. Of nested observed handlers,
-            the strictest value applies.
+        capture: Where text may be recorded: ``"span+store"``, ``"store"`` or ``"none"``. If observed handlers
+            are nested, the strictest value applies.
 
     Raises:
         UsageError: The decorated object is not a function, or an option is invalid.
@@ -148,13 +148,13 @@ def retrieval(
     Args:
         function: The function, if the decorator is used without parentheses.
         source: Name of the data source. Defaults to the function's name.
-        query: Where to find the query in the arguments. Defaults to the same parameters as the question of
+        query: Selector for the query in the arguments. Defaults to the same parameters as the question of
             :func:`observe`.
-        contexts: Where to find the list of contexts in the return value. By default, the whole value.
-        content: Where to find the text of a context. By default, the context itself, or its ``page_content``,
+        contexts: Selector for the list of contexts in the return value. By default, the whole value.
+        content: Selector for the text of a context. By default, the context itself, or its ``page_content``,
             ``text`` or ``content``.
-        id: Where to find the id of a context.
-        score: Where to find the retriever's score of a context.
+        id: Selector for the id of a context.
+        score: Selector for the retriever's score of a context.
 
     Raises:
         UsageError: The decorated object is not a function, or an option is invalid.

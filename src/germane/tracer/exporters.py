@@ -1,4 +1,4 @@
-"""Where private providers export to: OTLP, by OpenTelemetry's standard environment variables, and Prometheus."""
+"""Export targets of private providers: OTLP, by OpenTelemetry's standard environment variables, and Prometheus."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _registry: CollectorRegistry | None = None
 
 
 def expose_registry(registry: CollectorRegistry | None) -> None:
-    """Expose the instruments of the private meter provider in a registry. None stops that.
+    """Expose the instruments of the private meter provider in a registry. None stops exposing them.
 
     Call it before the first measurement. A meter provider of the application is not affected.
     """

@@ -20,12 +20,12 @@ _strict = 0
 
 
 def guarded(
-    what: str, function: Callable[..., T], /, *args: Any, problems: list[str] | None = None, said: str = NOT_CAPTURED
+    what: str, function: Callable[..., T], /, *args: Any, problems: list[str] | None = None, message: str = NOT_CAPTURED
 ) -> T | None:
-    """Call code of germane, or a callable of the user's, next to the handler. Return None if it raises.
+    """Call code of germane, or a user's callable, alongside the handler. Return None if it raises.
 
-    This is the only broad ``except`` of the tracer. The error is logged once, in the sentence ``said``, and appended to
-    ``problems``. Of foreign errors only the type is shown, because their messages may quote captured text.
+    This is the only broad ``except`` of the tracer. The error is logged once, in ``message``, and appended to
+    ``problems``. Other libraries' errors are logged by type only, because their messages may quote captured text.
     """
     try:
         return function(*args)
@@ -36,8 +36,8 @@ def guarded(
             problem = f"{what}: {error if isinstance(error, GermaneError) else type(error).__name__}"
             if problems is not None and problem not in problems:
                 problems.append(problem)
-            log_once(said.format(problem))
-        except Exception:  # noqa: BLE001 - a logging filter of the application raised, or the stack is exhausted
+            log_once(message.format(problem))
+        except Exception:  # noqa: BLE001 - the application's logging filter raised, or the stack is exhausted
             return None
         return None
 

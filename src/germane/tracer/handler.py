@@ -1,4 +1,4 @@
-"""An observed function, with its compiled options: how to read question, answer and the rest from a call."""
+"""An observed function with its options, compiled to functions that read question, answer and the rest from a call."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 _CONTEXT_READER = ContextReader()
 _KEYWORD_ONLY = sys.maxsize
-"""Position of a parameter that is never passed by position."""
+"""Position of a parameter that is never passed positionally."""
 
 
 class Handler:
-    """An observed function: its route, and how to read question, answer and the rest from a call."""
+    """An observed function: its route, and functions that read question, answer and the rest from a call."""
 
     def __init__(
         self,
@@ -104,7 +104,7 @@ class Handler:
 
 
 class QuestionArgument:
-    """Finds the question among the arguments: a parameter with a customary name, otherwise the first str argument."""
+    """Finds the question in the arguments: a parameter with a conventional name, otherwise the first str argument."""
 
     NAMES = ("question", "query", "prompt", "message", "input", "user_input")
 
@@ -121,7 +121,7 @@ class QuestionArgument:
         )
 
     def __call__(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str | None:
-        # issubclass of the type, because isinstance() would call code of the value, which may fail.
+        # issubclass() on the type, because isinstance() would call the value's own code, which may fail.
         for name, position, default in self._candidates:
             value = args[position] if position < len(args) else kwargs.get(name, default)
             if issubclass(type(value), str):
@@ -149,7 +149,7 @@ def name_of(function: Callable[..., Any]) -> str:
 def read_history(value: Any) -> tuple[Message, ...]:
     """Read earlier messages: pairs of role and text, mappings or objects with ``role`` and ``content``, or texts.
 
-    Messages without text, such as those of an assistant that only calls a tool, are left out.
+    Messages without text, such as those of an assistant that only calls a tool, are omitted.
     """
     messages = []
     for item in items_of(value):

@@ -35,7 +35,7 @@ _COLUMNS = {
     "session": (conventions.SESSION_ID, conventions.CONVERSATION_ID),
     "user": (conventions.USER_ID,),
 }
-"""Attributes with a column of their own, and their names on a span."""
+"""Attributes with their own column, and their names on a span."""
 _MAX_STREAM_OVERHEAD = 32
 """Events and JSON around the text may make a stream this many times longer than the maximum text length. Chunks beyond
 that are not read."""
@@ -44,7 +44,7 @@ _ASSISTANT_MESSAGE = '[{{"role":"assistant","parts":[{{"type":"text","content":{
 
 
 class HandlerRecording(Recording):
-    """One call of an observed handler. Of nested handlers, the outermost is the ``root`` and yields the exchange."""
+    """One call of an observed handler. If handlers are nested, the outermost (``root``) yields the exchange."""
 
     __slots__ = (
         "_chunk_reader",
@@ -146,7 +146,7 @@ class HandlerRecording(Recording):
             attributes[clean(name, NAME_LIMIT)] = converted
 
     def add_contexts(self, contexts: Iterable[Context]) -> list[Context]:
-        """Add contexts to the exchange, and return those that the privacy settings allow, redacted."""
+        """Add contexts to the exchange, and return the contexts that the privacy settings allow, redacted."""
         screened = self.privacy.screen_contexts(contexts, self.problems)
         self.root.contexts.extend(screened)
         return screened
@@ -206,7 +206,7 @@ class HandlerRecording(Recording):
             if self.root is self:
                 attributes[conventions.EXCHANGE_ID] = self.exchange_id
             attributes[conventions.SPAN_KIND] = conventions.CHAIN
-            # Question and answer come last, because a full span drops its oldest attributes.
+            # Question and answer come last, because a span at its attribute limit drops the oldest attributes.
             if question is not None and self.privacy.shows_input:
                 text = question[:SPAN_TEXT_LIMIT]
                 attributes[conventions.INPUT_MESSAGES] = _USER_MESSAGE.format(encode(text))

@@ -18,7 +18,7 @@ def proxy_iterator(recording: Recording, body: Any, source: Any = None) -> Any:
     Args:
         recording: The recording to which items are added.
         body: The original.
-        source: The proxy that returned this body. It is kept alive, because its own end would end the recording.
+        source: The proxy that returned this body. It is kept alive, because its finalizer would end the recording.
     """
     kind = type(body)
     if not (hasattr(kind, "__next__") or hasattr(kind, "__anext__") or hasattr(kind, "__aiter__")):
@@ -56,7 +56,7 @@ class _IteratorProxy:
 
 
 class _Interception:
-    """The methods that a proxy does not forward unchanged. It has those that the original has."""
+    """The methods that a proxy does not forward unchanged. Each is defined only if the original has it."""
 
     def __next__(self: Any) -> Any:
         recording = self._recording
@@ -154,7 +154,7 @@ _NOT_FORWARDED = {
 
 
 def _make_type(kind: type) -> type[_IteratorProxy]:
-    """Create the proxy type of a type, with exactly the special methods that the type has."""
+    """Create the proxy type for a type, with exactly the special methods that the type has."""
 
     def forward(name: str) -> Callable[..., Any]:
         return lambda self, *args, **kwargs: getattr(self._body, name)(*args, **kwargs)

@@ -17,7 +17,7 @@ def connect(**settings: Any) -> None:
 
 
 def disconnect(timeout: float = 10.0) -> bool:
-    """Stop capturing: handlers run as if they were not decorated. Private providers export what they hold.
+    """Stop capturing: handlers run as if they were not decorated. Private providers export their pending data.
 
     Returns:
         False if that took longer than ``timeout`` seconds. It then continues in the background.
@@ -29,7 +29,7 @@ def disconnect(timeout: float = 10.0) -> bool:
 
 
 def flush(timeout: float) -> bool:
-    """Export everything that is waiting. Return False if that took longer than ``timeout`` seconds."""
+    """Export all pending data. Return False if that took longer than ``timeout`` seconds."""
     return _finish_within(timeout, partial(provider.flush, timeout), partial(telemetry.flush, timeout))
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from germane.tracer.connection import Capture, Connection, Redact
 
 REDACTED_ROUTES: set[str] = set()
-"""Routes whose handlers keep text off spans. Explanations of their scores, which may quote it, are kept off as well."""
+"""Routes whose handlers keep text off spans. Explanations of their scores, which may quote it, are also kept off."""
 _STRICTNESS = ("span+store", "store", "none")
 
 
@@ -57,7 +57,7 @@ class Privacy:
         return clean(text, self.connection.max_text_length)
 
     def screen_contexts(self, contexts: Iterable[Context], problems: list[str]) -> list[Context]:
-        """Screen the texts of contexts, and leave out those that must not be stored."""
+        """Screen the texts of contexts, and drop contexts that must not be stored."""
         screened = ((self.screen("contexts", context.text, problems), context) for context in contexts)
         return [
             Context(text, None if context.id is None else clean(context.id, NAME_LIMIT), context.score)
@@ -66,7 +66,7 @@ class Privacy:
         ]
 
     def screen_history(self, history: Sequence[Message], problems: list[str]) -> tuple[Message, ...]:
-        """Screen the texts of earlier messages, and leave out those that must not be stored."""
+        """Screen the texts of earlier messages, and drop messages that must not be stored."""
         if not history:
             return ()
         screened = ((message.role, self.screen("history", message.content, problems)) for message in history)

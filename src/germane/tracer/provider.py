@@ -1,7 +1,7 @@
 """The tracer provider for germane's spans: the application's own, or a private one.
 
-germane never sets the global provider. Which provider to use is looked up at each span, so that an application may set
-its provider late, even after the first span.
+germane never sets the global provider. The provider is looked up for each span, so that an application may set it
+late, even after the first span.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def tracer() -> trace.Tracer | None:
 def carrier_tracer() -> trace.Tracer | None:
     """Return the tracer for carrier spans. It exports through the current provider but bypasses its sampler.
 
-    A carrier is a root span, for which a ratio sampler would decide again, regardless of the span it links to.
+    A carrier is a root span, which a ratio sampler would sample independently of the span that it links to.
     """
     global _carrier_tracer
     sampled, provider = tracer(), _current_provider()
@@ -51,11 +51,11 @@ def carrier_tracer() -> trace.Tracer | None:
     if _carrier_tracer is None or _carrier_tracer[0] is not provider:
         carriers = sampled
         processor = getattr(provider, "_active_span_processor", None)
-        if processor is not None:  # a provider of the SDK
+        if processor is not None:  # an SDK provider
             from opentelemetry.sdk.trace import TracerProvider
             from opentelemetry.sdk.trace.sampling import ALWAYS_ON
 
-            resource = provider.resource  # type: ignore[attr-defined]  # the SDK's providers have one
+            resource = provider.resource  # type: ignore[attr-defined]  # SDK providers have a resource
             unsampled = TracerProvider(ALWAYS_ON, resource, shutdown_on_exit=False, active_span_processor=processor)
             carriers = unsampled.get_tracer(conventions.SCOPE, version("germane"))
         _carrier_tracer = provider, carriers
@@ -83,7 +83,7 @@ def _create_private_provider(connection: Connection) -> trace.TracerProvider:
     with _lock:
         if _private_provider is None:
             exports = bool(otlp_endpoint("traces"))
-            # Without an exporter, a span is needed for its ids only.
+            # Without an exporter, a span is needed only for its ids.
             sampler = None if exports else ALWAYS_OFF
             provider = TracerProvider(resource=resource(), sampler=sampler, shutdown_on_exit=False)
             if exports:
@@ -122,13 +122,13 @@ def flush(timeout: float) -> bool:
 
 
 def release() -> None:
-    """Export all waiting spans without scores, because no more scores will come."""
+    """Export all waiting spans without scores, because no more scores will arrive."""
     for processor in score_processors():
         processor.release()
 
 
 def close() -> None:
-    """Shut the private provider down, if there is one. It exports what it holds."""
+    """Shut down the private provider, if any. It exports its pending spans."""
     global _private_provider, _tracer, _carrier_tracer
     with _lock:
         provider, _private_provider, _tracer, _carrier_tracer = _private_provider, None, None, None

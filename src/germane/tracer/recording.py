@@ -42,7 +42,7 @@ _STATUS_BY_ERROR: dict[type[BaseException], Status] = {
 }
 _STATUS_ATTRIBUTES = {"abandoned": conventions.ABANDONED, "cancelled": conventions.CANCELLED}
 _MAX_STACK_FRAMES = 64
-"""Stack frames shown on the span, nearest to the cause. Formatting them takes the caller's time."""
+"""Maximum number of stack frames on the span, nearest to the cause. Formatting them delays the caller."""
 _process = object()
 """A different object in every forked child."""
 
@@ -130,7 +130,7 @@ class Recording(ABC):
         return attach(self.context)
 
     def leave(self, token: Token[OTelContext]) -> None:
-        """Leave a step. Changes that the body made to the context apply to its next step, and to nothing in between."""
+        """Leave a step. Changes that the body made to the context apply to its next step only."""
         if not self.ended:
             self.context = get_current()
         try:
@@ -160,7 +160,7 @@ class Recording(ABC):
         """Expect a stream of server-sent events."""
 
     def finish(self, status: Status = "ok", error: BaseException | None = None) -> None:
-        """End the span and pass on what was captured."""
+        """End the span and pass on the captured data."""
         if self.active:
             self.ended = True
             self.context = self._outer_context  # its own context refers to it, which would delay garbage collection
@@ -195,7 +195,7 @@ class Recording(ABC):
         return f"{name or 'error'}: {message}" if message else name or "error"
 
     def _record_exception(self, error: BaseException, error_text: str) -> None:
-        """Record an exception event, as OpenTelemetry does. Message and stack trace only where text is allowed."""
+        """Record an exception event, as OpenTelemetry does; message and stack trace only where text is allowed."""
         description, _, message = error_text.partition(": ")
         attributes = {"exception.type": guarded("the type of an error", _qualified_type_name, error) or description}
         if self.privacy.shows_input and self.privacy.shows_output:

@@ -1,7 +1,7 @@
 """Hold-and-merge: sampled spans wait briefly before their export, so that they carry their scores.
 
 Processors register themselves. The tracer announces each sampled span to all of them before the span ends; attachment
-hands the scores to whichever holds the span.
+passes the scores to the processor that holds the span.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ def forget_closed_processors() -> None:
 
 
 def set_orphan_handler(handler: OrphanHandler) -> None:
-    """Set what future processors do with a score whose span never arrives."""
+    """Set the handler that new processors call with a score whose span never arrives."""
     global _orphan_handler
     _orphan_handler = handler
 
 
 @dataclass(slots=True)
 class SpanCounts:
-    """Number of spans and scores of a processor, by what happened to them."""
+    """Number of spans and scores of a processor, by outcome."""
 
     held: int = 0
     scored: int = 0
@@ -82,17 +82,17 @@ class ScoredSpan(ReadableSpan):
 
 
 class ScoreSpanProcessor(SpanProcessor):
-    """A span processor that delays sampled spans until their scores arrive, and then passes them to the exporting one.
+    """A span processor that delays sampled spans until their scores arrive, then passes them to the exporting one.
 
     ::
 
         provider.add_span_processor(germane.ScoreSpanProcessor(BatchSpanProcessor(exporter)))
 
-    Spans of exchanges that are not sampled, and all other spans, pass at once. No span is exported twice.
+    Spans of exchanges that are not sampled, and all other spans, pass immediately. No span is exported twice.
 
     Args:
         processor: The exporting processor. It receives each span once, sampled ones with their scores.
-        max_delay: Maximum delay of a span in seconds. Keep it below the wait of a tail-sampling collector.
+        max_delay: Maximum delay of a span in seconds, below the decision wait of a tail-sampling collector.
         max_spans: Maximum number of waiting spans. Beyond it, the oldest is exported without scores.
     """
 
@@ -104,7 +104,7 @@ class ScoreSpanProcessor(SpanProcessor):
         self.on_orphaned_score: OrphanHandler = _orphan_handler
         """Called with a score that was stashed for a span that never arrived."""
         self.closed = False
-        """Whether the processor was shut down. Spans then pass at once."""
+        """Whether the processor was shut down. If so, spans pass immediately."""
         self._reset()
         if hasattr(os, "register_at_fork"):
             reset = weakref.WeakMethod(self._reset)
@@ -115,7 +115,7 @@ class ScoreSpanProcessor(SpanProcessor):
 
     def _reset(self) -> None:
         """Start empty, also in a forked child: the parent exports the spans that are waiting."""
-        # Reentrant: the garbage collector may end a forgotten stream, and with it a span, while this thread is in here.
+        # Reentrant: the garbage collector may end an abandoned stream and its span while this thread holds the lock.
         self._lock = threading.RLock()
         self._wake = threading.Condition(self._lock)
         self._announced: OrderedDict[SpanKey, None] = OrderedDict()
@@ -235,7 +235,7 @@ class ScoreSpanProcessor(SpanProcessor):
             self.on_orphaned_score(*orphan)
 
     def _export(self, spans: list[ReadableSpan]) -> None:
-        """Pass spans on. A processor that raises for one span does not keep the others back."""
+        """Pass spans on. If the processor raises for one span, the others are still passed on."""
         for span in spans:
             guarded("the export of a span", self.processor.on_end, span)
 

@@ -1,4 +1,4 @@
-"""Selectors: how users name the question, the answer and the rest within arguments and return values."""
+"""Selectors: paths and callables that select the question, the answer and the rest in arguments and return values."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Call:
     args: tuple[Any, ...]
     kwargs: Mapping[str, Any]
     signature: inspect.Signature | None = field(default=None, repr=False)
-    """The function's signature, if it is known already, because inspecting it takes time."""
+    """The function's signature, if it is already known. Inspecting it takes time."""
 
     @cached_property
     def arguments(self) -> Mapping[str, Any]:

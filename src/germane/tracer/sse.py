@@ -34,7 +34,7 @@ class ChunkReader:
         return (chunk,)
 
     def close(self) -> Sequence[RawChunk]:
-        """Return the rest."""
+        """Return the remaining parts."""
         return ()
 
 

@@ -134,7 +134,9 @@ def async_generator_function(
 
 
 def _first_step(body: AsyncGenerator[Any, Any], _nothing: None) -> Awaitable[Any]:
-    """Start an asynchronous generator unknown to the event loop, which closes the recorded one already."""
+    """Start an asynchronous generator without the event loop's hooks.
+
+    The loop already closes the generator that wraps it."""
     hooks = sys.get_asyncgen_hooks()
     sys.set_asyncgen_hooks(None, None)
     try:
@@ -160,7 +162,7 @@ async def record_coroutine(recording: Recording, body: Coroutine[Any, Any, Any])
 
 
 def _named_like(original: Any, recorded: S, recording: Recording) -> S:
-    """Copy the original's name. If the caller drops the stream unread, the call ends as abandoned."""
+    """Copy the original's name. If the caller drops the stream unread, the call is recorded as abandoned."""
     for name in ("__name__", "__qualname__"):
         setattr(recorded, name, getattr(original, name))
     weakref.finalize(recorded, recording.finish, "abandoned").atexit = False
@@ -181,5 +183,5 @@ def _record_response(recording: Recording, response: Any, body: str, media_type:
 
 def _status_after(value: object) -> Status:
     """Return the status of a body that returned after this value was sent or thrown into it."""
-    # issubclass of the type, because isinstance() would call code of the value.
+    # issubclass() on the type, because isinstance() would call the value's own code.
     return "abandoned" if issubclass(type(value), GeneratorExit) else "ok"

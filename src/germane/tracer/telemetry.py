@@ -68,11 +68,11 @@ GAUGES = (
         "Exchanges in the memory of this process that are not stored yet",
         lambda state: [(state.queued, {})],
     ),
-    Gauge(conventions.QUEUE_DEPTH, "{exchange}", "Stored exchanges that wait for a score", _read_backlog),
+    Gauge(conventions.QUEUE_DEPTH, "{exchange}", "Stored exchanges that are waiting for a score", _read_backlog),
     Gauge(
         conventions.LAG,
         "s",
-        "Age of the oldest exchange that waits for a score",
+        "Age of the oldest exchange that is waiting for a score",
         lambda state: [(state.waiting.lag, {})] if state.waiting else [],
     ),
     Gauge(
@@ -84,7 +84,7 @@ GAUGES = (
     Gauge(
         conventions.BUDGET,
         "1",
-        "Used share of the day's budget",
+        "Share of the daily budget that is used",
         lambda state: [
             (share, {conventions.LIMIT: limit})
             for limit, share in (state.waiting.budget if state.waiting else {}).items()
@@ -132,7 +132,7 @@ class Instruments:
 def _observe(gauge: Gauge, private: bool, _options: object) -> Iterable[Observation]:  # noqa: FBT001 - bound by position
     """Read a gauge from memory for its exporter, on the exporter's thread.
 
-    Only the current provider reports values; others have the instrument, too. Without a connection, there are none.
+    Only the current provider reports values, although others have the instrument, too. Without a connection, none does.
     """
     connection = current_connection()
     if connection is None or connection.state is None or private != _has_no_global_provider():
@@ -149,11 +149,11 @@ def instruments() -> Instruments:
     global _instruments
     ours = _private_provider("metrics", _meter_provider) if _has_no_global_provider() else None
     provider = ours or metrics.get_meter_provider()
-    known = _instruments
-    if known is None or known[0] is not provider:
-        known = provider, Instruments(provider.get_meter(conventions.SCOPE), private=ours is not None)
-        _instruments = known
-    return known[1]
+    cached = _instruments
+    if cached is None or cached[0] is not provider:
+        cached = provider, Instruments(provider.get_meter(conventions.SCOPE), private=ours is not None)
+        _instruments = cached
+    return cached[1]
 
 
 def event_logger() -> Logger | None:
@@ -180,7 +180,7 @@ def count_outcomes(outcomes: Mapping[OutcomeKey, int]) -> None:
                 current.captured.add(number, labels)
 
     if current_connection() is not None:
-        guarded("the counters", count, said=_FAILED)
+        guarded("the counters", count, message=_FAILED)
 
 
 def are_gauges_exported() -> bool:
@@ -191,7 +191,7 @@ def are_gauges_exported() -> bool:
         provider = metrics.get_meter_provider()
         return "metrics" in _private if _has_no_global_provider() else not isinstance(provider, NoOpMeterProvider)
 
-    return current_connection() is not None and bool(guarded("the gauges", has_meter_provider, said=_FAILED))
+    return current_connection() is not None and bool(guarded("the gauges", has_meter_provider, message=_FAILED))
 
 
 def emit_score(score: Score, *, route: str, context: Context) -> None:
@@ -203,19 +203,19 @@ def emit_score(score: Score, *, route: str, context: Context) -> None:
             measured.tokens.add(tokens, {**labels, conventions.TOKEN_TYPE: direction}, context=context)
     if score.cost:
         measured.cost.add(score.cost, labels, context=context)
-    if score.state == "skipped":  # its requests count, even if the budget ended before the score
+    if score.state == "skipped":  # its requests count, even if the budget was exhausted before the score
         return
     if score.latency is not None:
         measured.duration.record(score.latency, labels, context=context)
     if score.value is not None:
         if score.label is not None:
             # Each label creates a permanent series, and custom scorers may use free text.
-            known = _labels.setdefault(score.scorer, set())
-            if len(known) < MAX_METRIC_LABELS:
-                known.add(score.label)
-            if score.label in known:
+            seen_labels = _labels.setdefault(score.scorer, set())
+            if len(seen_labels) < MAX_METRIC_LABELS:
+                seen_labels.add(score.label)
+            if score.label in seen_labels:
                 labels = {**labels, conventions.EVALUATION_SCORE_LABEL: score.label}
-        # OpenTelemetry's histograms take no negative amounts, and drop them with a warning.
+        # OpenTelemetry's histograms reject negative amounts with a warning.
         measured.score.record(max(0.0, score.value), labels, context=context)
     logger = event_logger()
     if logger is None:
@@ -234,13 +234,13 @@ def emit_score(score: Score, *, route: str, context: Context) -> None:
 
 
 def flush(timeout: float) -> bool:
-    """Flush the private providers."""
+    """Export the pending data of the private providers."""
     flushed = [provider.force_flush(int(timeout * 1000)) for provider in list(_private.values())]
     return all(flushed)
 
 
 def close() -> None:
-    """Shut the private providers down."""
+    """Shut down the private providers."""
     global _instruments
     with _lock:
         providers, _instruments = list(_private.values()), None

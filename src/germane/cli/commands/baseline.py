@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from germane.storage import BaselineKey, BaselineVersion, TrackingStore
 
 DEFAULT_ROUTE: Final = "evaluation"
-"""Route of imported rows that name none."""
+"""Route of imported rows without a route."""
 RUNNING: Final = "running"
-"""Value of --as for the fingerprint that scores now."""
+"""Value of --as for the current fingerprint."""
 HEADINGS: Final = ("  route", "n", "mean", "mean, non-refusals", "refusals", "day-to-day deviation", "scores/day")
 _TRUE: Final = {"1", "true", "yes"}
 _FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
@@ -80,7 +80,7 @@ def show(
 @click.argument("alert_id", metavar="[ALERT_ID]", required=False)
 @_service
 @_scorer
-@click.option("--since", type=Since(), help="Start of the new normal. Defaults to the onset of the firing drop.")
+@click.option("--since", type=Since(), help="Start of the new baseline. Defaults to the onset of the firing drop.")
 @database
 @as_json
 def accept(
@@ -94,9 +94,9 @@ def accept(
     """Accept the current scores as the new baseline.
 
     The scores since the onset of the drop become the new baseline, and its alert resolves at the next evaluation. With
-    less than three days of scores, a new baseline is learned from there on. ALERT_ID, or the beginning of it, selects
-    the baseline of one drop alert. Without it, all baselines with a firing drop, or with --since all active baselines,
-    are replaced.
+    less than three days of scores, a new baseline is learned, starting at the onset. ALERT_ID, or its beginning,
+    selects the baseline of one drop alert. Without it, all baselines with a firing drop, or with --since all active
+    baselines, are replaced.
     """
     from germane import alerting
 
@@ -120,7 +120,7 @@ def accept(
         starts = [(version, since or alerting.firing_onset(store, version)) for version in active]
         known = [(version, start) for version, start in starts if start is not None]
         if not known:
-            raise UsageError("no drop is firing for these baselines; set the start of the new normal with --since")
+            raise UsageError("no drop is firing for these baselines; set the start of the new baseline with --since")
         now = store.now()
         created = [alerting.accept_baseline(store, version, start, now) for version, start in known]
     _print_created(created, now, as_json=as_json)
@@ -150,10 +150,10 @@ def import_(
     database: str | None,
     as_json: bool,  # noqa: FBT001 - click passes it by name
 ) -> None:
-    """Learn a baseline from FILE, or from stored scores, at once.
+    """Learn a baseline from FILE or stored scores immediately.
 
     FILE is a report of `germane score --report json`, or rows with value and optionally route, label and at (JSONL,
-    JSON, CSV or Parquet). Its scores must have the fingerprint that scores now, unless --as says otherwise.
+    JSON, CSV or Parquet). Its scores must have the current fingerprint, unless you pass --as.
     """
     from germane import alerting
     from germane.storage import BaselineKey
@@ -171,7 +171,7 @@ def import_(
             )
             keys = [key for key in keys if _matches(key, service, scorer)]
             if not keys:
-                raise UsageError("there are no scores since then")
+                raise UsageError("there are no scores since that time")
             created = [alerting.import_baseline_from_history(store, key, since, store.now()) for key in keys]
         elif file is not None and since is None:
             examples = read_examples(file, scorer)
@@ -193,7 +193,7 @@ def _choose_fingerprint(store: TrackingStore, service: str, examples: ExampleFil
     """Return the fingerprint that imported scores belong to.
 
     Raises:
-        UsageError: The file's fingerprint is unknown or not the running one, and none was chosen.
+        UsageError: The file's fingerprint is unknown or not the current one, and none was chosen.
     """
     if chosen not in {None, RUNNING}:
         return str(chosen)
@@ -217,8 +217,8 @@ def _choose_fingerprint(store: TrackingStore, service: str, examples: ExampleFil
     if chosen is None and examples.fingerprint != fingerprint:
         theirs = sanitize.line(examples.fingerprint)
         raise UsageError(
-            f"the file's scores have the fingerprint {theirs}, but {sanitize.line(fingerprint)} scores now. They are "
-            f"not comparable; pass --as {RUNNING} to import them anyway"
+            f"the file's scores have the fingerprint {theirs}, but the current one is {sanitize.line(fingerprint)}. "
+            f"They are not comparable; pass --as {RUNNING} to import them anyway"
         )
     return fingerprint
 
@@ -229,7 +229,7 @@ class ExampleFile:
 
     scorer: str
     fingerprint: str | None
-    """None if the file does not name it."""
+    """None if the file does not contain it."""
     examples: list[BaselineExample]
 
 
@@ -237,7 +237,7 @@ def read_examples(path: Path, scorer: str | None) -> ExampleFile:
     """Read scores from a JSON report, or from rows.
 
     Raises:
-        UsageError: A row has no number, or the scores are of several scorers or fingerprints.
+        UsageError: A row has no number, or the scores have several scorers or fingerprints.
     """
     rows = [row for row in _read_rows(path) if scorer is None or row.get("scorer", scorer) == scorer]
     scorers = {row["scorer"] for row in rows if row.get("scorer")} or ({scorer} if scorer else set())
@@ -277,13 +277,13 @@ def _read_rows(path: Path) -> Iterator[Mapping[str, Any]]:
 def _parse_example(path: Path, row: Mapping[str, Any]) -> BaselineExample:
     from germane.alerting import BaselineExample
 
-    given = row.get("value", row.get("score"))
+    raw_value = row.get("value", row.get("score"))
     try:
-        value = float(given)
+        value = float(raw_value)
     except (TypeError, ValueError):
         value = math.nan
     if not math.isfinite(value):
-        raise UsageError(f"{path}: the value {str(given)[:40]!r} is not a number")
+        raise UsageError(f"{path}: the value {str(raw_value)[:40]!r} is not a number")
     at = row.get("at")
     if at is not None:
         try:

@@ -1,4 +1,4 @@
-"""``germane config``: show the effective settings and where they come from."""
+"""``germane config``: show the effective settings and their origins."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 MASK: Final = "***"
 MAX_VALUE_LENGTH: Final = 400
-"""Characters of a value."""
+"""Maximum number of characters of a value."""
 _URL_USER: Final = re.compile(r"(?<=://)[^/@\s]*@")
 _SECRET_NAME: Final = re.compile(r"key|secret|token|password", re.IGNORECASE)
 _SHOWN_BEFORE: Final = ("name", "type", "enabled")
@@ -37,7 +37,7 @@ def command() -> None:
 
 
 @command.command("show")
-@click.option("--origins", is_flag=True, help="Show where each value comes from.")
+@click.option("--origins", is_flag=True, help="Show the origin of each value.")
 @click.option("--changed", is_flag=True, help="Only settings that differ from their default.")
 @database
 @as_json
@@ -67,7 +67,7 @@ def show(origins: bool, changed: bool, database: str | None, as_json: bool) -> N
     for rule in settings.active_rules:
         defaults = {name: field.default for name, field in Rule.model_fields.items()}
         names = {str(Rule.model_fields[name].validation_alias or name): value for name, value in defaults.items()}
-        # What only this rule type has, and common settings that differ from their default.
+        # Settings of this rule type only, and common settings that differ from their default.
         fields = {
             name: value
             for name, value in _rule_fields(rule).items()
@@ -75,14 +75,14 @@ def show(origins: bool, changed: bool, database: str | None, as_json: bool) -> N
         }
         note = "default rule" if rule not in settings.rules else ""
         _print_fields(rule.name, rule.type, {"severity": rule.severity, **fields}, note)
-    click.echo("\nChannels:" if settings.channels else "\nChannels: only the log, and the callback of your code.")
+    click.echo("\nChannels:" if settings.channels else "\nChannels: only the log and the callback in your code.")
     for name, channel in settings.channels.items():
         _print_fields(name, str(channel.type), _channel_fields(channel), "")
 
 
 def _print_values(settings: Settings, values: Sequence[SettingValue], *, shows_origins: bool) -> None:
     if not values:
-        click.echo("All settings have their default.")
+        click.echo("All settings have their default values.")
         return
     rows = []
     for value in values:

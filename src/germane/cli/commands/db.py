@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from germane.storage import DiskUsage, IntegrityReport
 
 MAX_DIRTY_HOURS: Final = 24
-"""More hours than this without a rollup mean that nothing updates them."""
+"""If more hours than this have no rollup, no process is updating rollups."""
 VACUUM_SPACE_FACTOR: Final = 1.2
 """Free space that a vacuum needs, relative to the file's size."""
 

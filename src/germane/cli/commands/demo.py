@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 INTRODUCTION: Final = f"""\
 For {{duration:.0f}} seconds, visitors ask the documentation of a fictional weather station questions on three routes.
 After {{fault_time:.0f}} seconds, the index of the route '{BROKEN_ROUTE}' breaks: no request fails, but the answers are
-about something else. germane scores a sample of the answers in the background and should alert."""
+about something else. germane scores a sample of the answers in the background and should raise an alert."""
 TOY_JUDGE_NOTE: Final = """\
 The judge {judge} is a toy model with 135 million parameters. It shows how germane works, not how well it judges.
 For a real judge, set OPENAI_API_KEY, or OPENAI_BASE_URL for your own server, and run the demo again."""
@@ -84,7 +84,7 @@ def describe_result(result: DemoResult) -> list[str]:
     )
     lowest = [line for answer in result.worst for line in describe_answer(answer)]
     if lowest:
-        title = f"Lowest answers of '{BROKEN_ROUTE}' since then, with the questions that the judge derived from them:"
+        title = f"Lowest-scoring answers of '{BROKEN_ROUTE}' since then, with the questions that the judge generated:"
         lowest = ["", title, *lowest]
     program = "germane" if shutil.which("germane") else f"{sys.executable} -m germane"
     note = ["", _wrap(TOY_JUDGE_NOTE.format(judge=result.judge))] if result.judge.startswith("local:") else []
@@ -128,7 +128,7 @@ def _show_progress() -> Iterator[ProgressCallback]:
 
     columns = ("{task.fields[asked]}", "{task.fields[scored]}")
     with Progress(TextColumn("{task.description}"), BarColumn(), *map(TextColumn, columns)) as bar:
-        task, shown = bar.add_task("starting", total=None, asked="", scored=""), set[str]()
+        task, printed_events = bar.add_task("starting", total=None, asked="", scored=""), set[str]()
 
         def update(progress: DemoProgress) -> None:
             bar.update(
@@ -145,8 +145,8 @@ def _show_progress() -> Iterator[ProgressCallback]:
             if progress.broken_at is not None:
                 events.insert(0, f"{progress.broken_at:4.0f} s  the index of '{BROKEN_ROUTE}' broke")
             for event in events:
-                if event not in shown:
-                    shown.add(event)
+                if event not in printed_events:
+                    printed_events.add(event)
                     bar.console.print(event, markup=False, highlight=False)
 
         yield update

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 STDOUT: Final = Path("-")
 PAGE_SIZE: Final = 100
-"""Exchanges in memory at once. Each may have several hundred kilobytes."""
+"""Maximum number of exchanges in memory. Each may have several hundred kilobytes."""
 COLUMNS: Final = (
     "exchange_id", "trace_id", "service", "route", "model", "prompt_version", "started_at", "duration", "question",
     "answer", "contexts", "status", "scorer", "fingerprint", "state", "reason", "value", "label", "explanation",
@@ -48,7 +48,7 @@ FlatRow = Mapping[str, Any]
     "--format",
     "format_",
     type=click.Choice(["jsonl", "csv", "parquet"]),
-    help="Defaults to the file's extension.",
+    help="Output format. Defaults to the file's extension.",
 )
 @click.option("--since", type=Since(), help="Answers given since this time.")
 @click.option("--until", type=Since(), help="Answers given before this time.")
@@ -73,7 +73,7 @@ def command(
 
     format_ = format_ or _FORMATS.get(file.suffix.lower()) or ("jsonl" if file == STDOUT else None)
     if format_ is None:
-        raise click.UsageError(f"cannot tell the format of {file}; add --format, or use .jsonl, .csv or .parquet")
+        raise click.UsageError(f"cannot determine the format of {file}; add --format, or use .jsonl, .csv or .parquet")
     selection = ExportSelection(since=since, until=until, route=route, scorer=scorer)
     with open_store(database) as store, _open_output(file) as target:
         exchange_count = row_count = 0
@@ -108,7 +108,7 @@ def _open_output(file: Path) -> Iterator[IO[bytes]]:
     part = file.with_name(f"{file.name}.part") if file != STDOUT and (file.is_file() or not file.exists()) else None
     try:
         if file == STDOUT:
-            # With a buffer of its own: an unbuffered standard output may write less than it is given, unnoticed.
+            # Uses its own buffer, because an unbuffered standard output may silently write less than it is given.
             with open(sys.stdout.fileno(), "wb", closefd=False) as target:
                 yield target
         else:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 STDIN: Final = Path("-")
 MAX_ITEMS_PER_TRANSACTION: Final = 500
 MAX_BYTES_PER_TRANSACTION: Final = 4_000_000
-"""On SQLite, capturing applications wait for the transaction."""
+"""Limited because, on SQLite, capturing applications wait for the transaction."""
 MAX_LINE_BYTES: Final = 64_000_000
 
 

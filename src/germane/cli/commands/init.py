@@ -164,7 +164,7 @@ def _render_judge(detected: DetectedEnvironment) -> str:
         )
         lines += ['# embedder = "local"  # if that server has no embeddings'] if detected.has_embedder else []
     elif detected.key_variable:
-        lines = [f"# The judge is a model of OpenAI, with the key in {detected.key_variable}."]
+        lines = [f"# The judge is an OpenAI model; the key is in {detected.key_variable}."]
         lines.append(f"# judge = {_quote(detected.model or 'gpt-4o-mini')}")
     else:
         fallback = (

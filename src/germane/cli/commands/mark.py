@@ -21,7 +21,7 @@ MAX_NAME_LENGTH: Final = 500
 @click.command("mark")
 @click.argument("name")
 @click.option("--at", type=PastTime(), help="When it happened: a time, or a duration before now. Defaults to now.")
-@click.option("--service", help="Service that it concerns. Defaults to the `service` setting.")
+@click.option("--service", help="Service that the marker applies to. Defaults to the `service` setting.")
 @click.option(
     "--attribute",
     "attributes",

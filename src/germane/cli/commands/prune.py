@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 REMAINING_DATA: Final = """\
 Not deleted: counts, which identify nobody; exported spans, sent alerts and exported files; backups; and, for some time,
-bytes in the database's log, which 'germane db vacuum' empties on SQLite. Exchanges that a process has captured but not
+bytes in the write-ahead log, which 'germane db vacuum' empties on SQLite. Exchanges that a process has captured but not
 yet written arrive within seconds: run this command again then."""
 
 
@@ -31,7 +31,7 @@ yet written arrive within seconds: run this command again then."""
     type=ByteSizeType(),
     help="Then delete the oldest exchanges until the database is smaller than this, such as 5GB.",
 )
-@click.option("--dry-run", is_flag=True, help="Only show what would be removed because of its age.")
+@click.option("--dry-run", is_flag=True, help="Only show what would be removed because of age.")
 @database
 @as_json
 def command(
@@ -76,7 +76,7 @@ def command(
 @click.option("--user", help="User id of the exchanges. Also deletes the labels that this user gave.")
 @click.option("--session", help="Session id of the exchanges.")
 @click.option(
-    "--attribute", type=NameValue(), help="Attribute of the exchanges, such as tenant=acme. Flags are true or false."
+    "--attribute", type=NameValue(), help="Attribute of the exchanges, such as tenant=acme. Booleans are true or false."
 )
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @click.option("--dry-run", is_flag=True, help="Only show what would be deleted.")
@@ -98,13 +98,13 @@ def forget(
     Their scores and labels are deleted too.
     """
     selector: dict[str, Any] = {"user": user, "session": session, "attribute": attribute}
-    given = {name: value for name, value in selector.items() if value is not None}
-    if len(given) != 1 or not all(given.values()):
+    selected = {name: value for name, value in selector.items() if value is not None}
+    if len(selected) != 1 or not all(selected.values()):
         raise click.UsageError("give exactly one of --user, --session and --attribute")
     must_confirm = not (yes or dry_run)
     if must_confirm and (as_json or not sys.stdin.isatty()):
         raise click.UsageError("no terminal to confirm on; pass --yes, or --dry-run to preview")
-    ((kind, value),) = given.items()
+    ((kind, value),) = selected.items()
     who = f"{kind} {sanitize.line(value if isinstance(value, str) else '='.join(value), 80)}"
     with open_store(database) as store:
         if must_confirm and (preview := store.retention.forget(**selector, dry_run=True)):

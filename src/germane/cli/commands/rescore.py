@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 
 ANSWERS_PER_TRANSACTION: Final = 500
 SAMPLE_SIZE: Final = 20
-"""Answers from which requests are estimated."""
+"""Maximum number of answers from which requests are estimated."""
 ANY_REASON: Final = "any"
 FAILURE_REASONS: Final = sorted(reason.value for reason in UnscoredReason if reason.state == "failed")
 _OUTCOMES: Final = {
     "ready": "queued for scoring",
     "waiting": "already queued or in progress",
     "erased": "skipped: the text was erased",
-    "not_sampled": "skipped: not selected by sampling or budget before",
+    "not_sampled": "skipped: previously not selected by sampling or budget",
     "unknown": "skipped: deleted, or their scorer is unknown",
 }
 
@@ -72,7 +72,7 @@ def command(
     database: str | None,
     as_json: bool,  # noqa: FBT001
 ) -> None:
-    """Queue answers to be scored again.
+    """Queue answers to be rescored.
 
     They are scored with the current judge and prompts. A score with the same fingerprint is kept until the new score
     replaces it. Scores with other fingerprints are kept. The workers score queued answers first, within budget and rate
@@ -93,7 +93,7 @@ def command(
             _print_plan(plan, forecasts, is_selected_by_value=below is not None)
             is_terminal = sys.stdin.isatty() and sys.stdout.isatty()
             if plan.pairs and is_terminal and not (dry_run or yes):
-                click.confirm("Score these again?", default=True, abort=True)
+                click.confirm("Rescore them?", default=True, abort=True)
         outcome = None
         if not dry_run:
             outcome = RescoreResult()
@@ -124,21 +124,21 @@ def command(
             if count:
                 click.echo(f"{count:,} {_OUTCOMES[name]}")
         if outcome.ready and not plan.has_workers:
-            click.echo("note: no process scores at the moment; start one with: germane worker")
+            click.echo("note: no process is scoring at the moment; start one with: germane worker")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RescorePlan:
-    """What to score again."""
+    """What to rescore."""
 
     pairs: Sequence[tuple[str, str]]
     """Exchange ids, each with a scorer."""
     fingerprints: Mapping[str, str]
     """Current fingerprints by scorer."""
     has_workers: bool
-    """Whether the fingerprints are those of running processes; otherwise, of the settings."""
+    """Whether the fingerprints come from running processes; otherwise, from the settings."""
     is_limited: bool
-    """Whether there are more than the limit allows."""
+    """Whether more scores match than the limit allows."""
 
     @property
     def counts(self) -> Mapping[str, int]:
@@ -216,9 +216,9 @@ def _forecast(store: TrackingStore, settings: Settings, plan: RescorePlan) -> li
 
 def _print_plan(plan: RescorePlan, forecasts: Sequence[ScorerForecast], *, is_selected_by_value: bool) -> None:
     if not plan.pairs:
-        click.echo("Nothing to score again.")
+        click.echo("Nothing to rescore.")
         return
-    click.echo(f"{'The newest ' if plan.is_limited else ''}{len(plan.pairs):,} to score again:")
+    click.echo(f"{'The newest ' if plan.is_limited else ''}{len(plan.pairs):,} to rescore:")
     by_scorer = {forecast.scorer: forecast for forecast in forecasts}
     for name, count in plan.counts.items():
         usage = ", unknown number of requests"

@@ -32,7 +32,7 @@ _FILE: Final = click.Path(dir_okay=False, path_type=Path)
     "--retry-timeout",
     type=click.FloatRange(0),
     metavar="SECONDS",
-    help="How long to retry an unavailable judge. The default is 60.",
+    help="Seconds for which an unavailable judge is retried. Defaults to 60.",
 )
 @click.option("--limit", type=click.IntRange(1), metavar="N", help="Score only the first N rows.")
 @click.option("--fail-under", type=float, metavar="MEAN", help="Exit with 3 if a scorer's mean is lower.")
@@ -120,7 +120,7 @@ def _check_report_options(
     report_format = report_format or REPORT_SUFFIXES.get(output.suffix.lower())
     if report_format is None:
         raise click.UsageError(
-            f"cannot tell the format of --output {output}; add --report, or use {', '.join(REPORT_SUFFIXES)}"
+            f"cannot determine the format of --output {output}; add --report, or use {', '.join(REPORT_SUFFIXES)}"
         )
     if not output.parent.is_dir():
         raise click.UsageError(f"--output: the directory {output.parent} does not exist")

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from germane.storage import Bucket, TrackingStore
 
 DEFAULT_MAX_BUCKETS: Final = 30
-"""Most buckets if their length is not given."""
+"""Maximum number of buckets if their length is not given."""
 MAX_BUCKETS: Final = 1000
 BUCKET_LENGTHS: Final = tuple(timedelta(hours=hours) for hours in (1, 3, 6, 12, 24, 72, 168))
 _ALERT_FIELDS: Final = ("id", "rule", "service", "route", "state", "onset", "starts_at", "resolved_at", "message")
@@ -33,7 +33,7 @@ _ALERT_FIELDS: Final = ("id", "rule", "service", "route", "state", "onset", "sta
 @click.argument("scorer", required=False)
 @click.option("--since", type=PastTime(), default="7d", show_default=True, help="Answers given since this time.")
 @click.option("--until", type=PastTime(), help="Answers given before this time. Defaults to now.")
-@click.option("--bucket", type=Duration(), help="Duration per line. Defaults to one that fits the screen.")
+@click.option("--bucket", type=Duration(), help="Duration per line. Defaults to a duration that fits the screen.")
 @click.option("--service", help="Only this service.")
 @click.option("--route", help="Only this route.")
 @click.option(
@@ -54,8 +54,8 @@ def command(
 ) -> None:
     """Draw the mean of SCORER over time.
 
-    Each line shows a mean with its 95 % interval. Markers, alerts, changes of the judge and the baseline are drawn in.
-    SCORER defaults to the one that the dashboard's overview shows.
+    Each line shows a mean with its 95 % interval. Markers, alerts, changes of the judge and the baseline are shown.
+    SCORER defaults to the scorer on the dashboard's overview.
     """
     with open_store(database) as store:
         end = until or store.now()
@@ -76,7 +76,7 @@ def command(
 
 @dataclass(frozen=True, slots=True)
 class ScoreTrendQuery:
-    """Which trend to show."""
+    """The query of ``germane trend``."""
 
     scorer: str | None
     since: datetime
@@ -135,7 +135,7 @@ class ScoreTrend:
 
 
 def load_score_trend(store: TrackingStore, query: ScoreTrendQuery) -> ScoreTrend:
-    """Load a trend. Scorer and service default to those of the dashboard's overview."""
+    """Load a trend. Scorer and service default to those on the dashboard's overview."""
     from germane.insights import alert_concerns_route, choose_scorer, choose_service
 
     summaries = store.trends.summary(since=query.since, until=query.until, histograms=False)
@@ -204,7 +204,7 @@ def _format_lines(trend: ScoreTrend) -> Iterator[str]:
     if sum(bucket.has_min_samples for bucket in buckets) * 2 < len(buckets):
         hours = max(1, round(4 * query.bucket / timedelta(hours=1)))
         longer = f"{hours}h" if hours % 24 else f"{hours // 24}d"
-        yield f"Most buckets have fewer than {MIN_SAMPLES} scores. Try longer ones: --bucket {longer}"
+        yield f"Most buckets have fewer than {MIN_SAMPLES} scores. Try longer buckets: --bucket {longer}"
     for line in trend_chart.format_legend(picture, is_grouped=query.by is not None):
         yield terminal.style(line, dim=True)
 

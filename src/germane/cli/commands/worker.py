@@ -46,14 +46,14 @@ def command(
 ) -> None:
     """Score captured exchanges until SIGTERM or SIGINT.
 
-    The worker samples, scores and evaluates alert rules, whatever the `role` setting is. On SIGTERM or SIGINT it stops
-    claiming tasks, finishes or releases the tasks in progress, and exits with 0, or with 130 after SIGINT. A second
-    signal ends it immediately.
+    The worker samples, scores and evaluates alert rules, regardless of the `role` setting. On SIGTERM or SIGINT, it
+    stops claiming tasks, finishes or releases the tasks in progress, and exits with 0, or with 130 after SIGINT. A
+    second signal ends it immediately.
     """
     if once and drain:
         raise click.UsageError("--once and --drain are mutually exclusive")
-    given = {"database": database, "concurrency": concurrency, "imports": modules or None}
-    overrides = {"role": "all"} | {name: value for name, value in given.items() if value is not None}
+    options = {"database": database, "concurrency": concurrency, "imports": modules or None}
+    overrides = {"role": "all"} | {name: value for name, value in options.items() if value is not None}
     with handle_shutdown_signals() as shutdown:
         from germane.cli.worker import Worker
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from germane.storage import ScoredExchange
 
 TEXT_INDENT: Final = 17
-"""Columns before a text."""
+"""Columns to the left of a text."""
 
 
 @click.command("worst")
@@ -67,7 +67,7 @@ def command(
 
 
 def describe_answer(answer: ScoredExchange) -> list[str]:
-    """Return the lines that show an answer, its score and what the score was made from."""
+    """Return the lines that show an answer, its score and the questions generated from it."""
     exchange, score = answer.exchange, answer.score
     calibrated = score.details.get("calibrated")
     calibration = f" (calibrated {calibrated:.2f})" if isinstance(calibrated, float) else ""
@@ -80,7 +80,7 @@ def describe_answer(answer: ScoredExchange) -> list[str]:
     generated = score.details.get("questions")  # scorers other than answer_relevancy may store anything here
     rows = generated if isinstance(generated, list) else []
     lines += [
-        f"       reads as  {_format_text(row.get('text'))}  ({row['similarity']:.2f})"
+        f"       generated {_format_text(row.get('text'))}  ({row['similarity']:.2f})"
         for row in rows
         if isinstance(row, dict) and isinstance(row.get("similarity"), (int, float))
     ]

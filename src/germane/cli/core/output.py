@@ -35,7 +35,7 @@ database = click.option("--database", metavar="URL", help="Database URL. Default
 
 @dataclass(frozen=True, slots=True)
 class Terminal:
-    """How text is displayed."""
+    """The display capabilities of standard output."""
 
     width: int = DEFAULT_WIDTH
     """Columns."""

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 UNIT_SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 MAX_DURATION: Final = timedelta(days=36_525)
-"""A century. Subtracting more from now may leave the range of dates."""
+"""A century. Subtracting more from now may exceed the range of dates."""
 LOCALHOST: Final = "127.0.0.1"
 _MARKER: Final = "mark"
 
@@ -66,7 +66,7 @@ class MarkerName:
 
 
 class SinceMarker(click.ParamType["datetime | MarkerName"]):
-    """A time as :class:`PastTime` accepts it, ``mark`` (the newest marker) or ``mark:NAME``."""
+    """A time in a form that :class:`PastTime` accepts, ``mark`` (the newest marker) or ``mark:NAME``."""
 
     name = "time"
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     )
 
 MIN_BASELINE_SCORES: Final = 30
-"""Scores that a baseline needs."""
+"""Minimum number of scores of a baseline."""
 NO_SCORER: Final = "before any scorer was known"
 """In place of a scorer for exchanges dropped by processes that only capture."""
 COMPARISON_HEADINGS: Final = ("route", "scorer", "before", "after", "difference", "95 % interval", "effect", "result")
@@ -68,7 +68,7 @@ def learning_as_dicts(versions: Sequence[BaselineVersion]) -> list[dict[str, Any
 
 
 def has_data(coverage: Coverage) -> bool:
-    """Return whether anything was seen. Routes that were only declared have no data."""
+    """Return whether any exchange was seen. Routes that were only declared have no data."""
     return bool(coverage.scorer or coverage.seen)
 
 
@@ -151,7 +151,7 @@ def comparison_exit_code(comparisons: Comparisons) -> int:
 
 
 def comparison_title(comparisons: Comparisons, marker: Marker | None) -> str:
-    """Name the two windows."""
+    """Return a title that names the two windows."""
     before, after = (
         f"{window[0]:%Y-%m-%d %H:%M} to {window[1]:%Y-%m-%d %H:%M} UTC"
         for window in (comparisons.before, comparisons.after)
@@ -192,7 +192,7 @@ def comparison_rows(comparisons: Comparisons) -> list[tuple[str, ...]]:
 
 
 def describe_result(comparisons: Comparisons) -> Iterator[str]:
-    """Describe each significant drop, or that there is none."""
+    """Describe the significant drops, or state that there are none."""
     margin = f" by more than {comparisons.min_drop:g}" if comparisons.min_drop else ""
     for drop in comparisons.dropped:
         low, high = drop.interval or (0.0, 0.0)

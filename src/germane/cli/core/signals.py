@@ -16,7 +16,7 @@ SHUTDOWN_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 
 
 class ShutdownSignal:
-    """Whether this process received SIGTERM or SIGINT. A second signal ends it immediately.
+    """Whether this process has received SIGTERM or SIGINT. A second signal ends it immediately.
 
     A signal may reach any thread, but Python runs handlers on the main thread only, and not while that thread waits
     for a lock. Therefore the main thread waits for the byte that Python writes to the wakeup socket instead.

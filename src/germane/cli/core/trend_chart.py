@@ -23,7 +23,7 @@ NUMBERS_WIDTH: Final = 30
 MIN_NAME_WIDTH: Final = 12
 """Columns of a group's name."""
 MAX_GAP_LINES: Final = 2
-"""Up to this many consecutive buckets without scores have one line each. More of them share one line."""
+"""Up to this many consecutive buckets without scores have one line each. Longer gaps share one line."""
 _DAY: Final = timedelta(days=1)
 
 
@@ -163,7 +163,7 @@ def _draw_annotation(layout: ChartLayout, annotation: ChartAnnotation) -> Iterat
 
 
 def draw_groups(layout: ChartLayout, buckets: Sequence[Bucket]) -> Iterator[str]:
-    """Draw one line per group: its means side by side, and the latest mean of enough scores.
+    """Draw one line per group: its means side by side, and the latest mean with enough scores.
 
     Groups are sorted by that mean, lowest first. If the buckets do not fit the width, the newest are shown.
     """

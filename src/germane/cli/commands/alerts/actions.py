@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from germane.alert import Alert, Silence
 
 ID_LENGTH: Final = 8
-"""Characters of an id that are shown, and are enough to identify it."""
+"""Number of characters of an id that are shown, enough to identify it."""
 MAX_MESSAGE_LENGTH: Final = 600
 _by = click.option("--by", metavar="NAME", help="Your name.")
 
@@ -33,7 +33,7 @@ def show(
 ) -> None:
     """Show an alert and its history.
 
-    ID is the alert's id or the beginning of it.
+    ID is the alert's id or its beginning.
     """
     from germane.alerting import find_alert
 
@@ -185,7 +185,7 @@ def silence(
     database: str | None,
     as_json: bool,  # noqa: FBT001 - click passes it by name
 ) -> None:
-    """Suppress notifications of matching alerts for some time.
+    """Suppress notifications of matching alerts for a period.
 
     Without patterns, silences all alerts. Patterns may contain wildcards, such as `docs-*`. Silenced alerts fire and
     resolve as usual. When the silence ends, you are notified of alerts that are still firing.
@@ -213,7 +213,7 @@ def unsilence(
 ) -> None:
     """End a silence now.
 
-    ID is the silence's id or the beginning of it.
+    ID is the silence's id or its beginning.
     """
     from germane import alerting
 

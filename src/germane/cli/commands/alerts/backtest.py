@@ -121,7 +121,7 @@ def _suggest(name: str, known: Sequence[str]) -> str:
 
 
 def _setting_fields(rule_type: type[Rule]) -> dict[str, str]:
-    """Return the field behind the name of each setting that can be changed."""
+    """Return the settings that can be changed, as names of fields by names of settings."""
     fields = {str(field.validation_alias or name): name for name, field in rule_type.model_fields.items()}
     return {name: field for name, field in fields.items() if field not in _IDENTITY_FIELDS}
 
@@ -149,7 +149,7 @@ def _apply_changes(rule: AnyRule | type[Rule], overrides: Mapping[str, Any]) -> 
 
 
 def _print(report: BacktestReport) -> None:
-    each = ", each rule by itself" if len(report.rules) + len(report.skipped) > 1 else ""
+    each = ", each rule on its own" if len(report.rules) + len(report.skipped) > 1 else ""
     window = f"{report.since:%Y-%m-%d %H:%M} to {report.until:%Y-%m-%d %H:%M} UTC"
     click.echo(f"Backtest from {window} over {sanitize.count_noun(report.scores, 'score')}{each}.\n")
     for backtest in report.rules:

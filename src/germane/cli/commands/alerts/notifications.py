@@ -67,7 +67,7 @@ def test(
 
 
 @click.command("undelivered")
-@click.option("--channel", metavar="NAME", help="Only of this channel.")
+@click.option("--channel", metavar="NAME", help="Only notifications of this channel.")
 @database
 @as_json
 def undelivered(
@@ -120,8 +120,8 @@ def undelivered(
 
 @click.command("resend")
 @click.argument("ids", metavar="[ID]...", nargs=-1)
-@click.option("--channel", metavar="NAME", help="All of this channel.")
-@click.option("--all", "every", is_flag=True, help="All of the last week.")
+@click.option("--channel", metavar="NAME", help="Resend all notifications of this channel.")
+@click.option("--all", "every", is_flag=True, help="Resend all notifications of the last week.")
 @database
 @as_json
 def resend(
@@ -133,17 +133,17 @@ def resend(
 ) -> None:
     """Resend undelivered notifications.
 
-    A process that has the channel sends them, with their original idempotency keys. Notifications that were superseded
-    by later ones of the same alert are not sent: nobody is notified of the start after the end.
+    A process in which the channel is configured sends them, with their original idempotency keys. Notifications that
+    were superseded by later ones of the same alert are not sent, so an alert's start is never reported after its end.
     """
     if not (ids or channel or every):
         raise click.UsageError("give ids from 'germane alerts undelivered', --channel NAME or --all")
     with open_store(database) as store:
-        found = store.notifications.search(status="undelivered", channel=channel, limit=MAX_NOTIFICATIONS)
-        known = [each.notification.id for each in found]
+        undelivered_entries = store.notifications.search(status="undelivered", channel=channel, limit=MAX_NOTIFICATIONS)
+        undelivered_ids = [each.notification.id for each in undelivered_entries]
         chosen = []
         for prefix in ids:
-            matches = [full_id for full_id in known if prefix and full_id.startswith(prefix)]
+            matches = [full_id for full_id in undelivered_ids if prefix and full_id.startswith(prefix)]
             if len(matches) != 1:
                 which = f"{'more than one' if matches else 'no'} undelivered notification has"
                 shown = sanitize.line(prefix, 40)
@@ -155,4 +155,4 @@ def resend(
     else:
         superseded = max(0, len(set(chosen)) - count)
         note = f"; {superseded} superseded by later notifications" if superseded else ""
-        click.echo(f"{sanitize.count_noun(count, 'notification')} will be sent again{note}.")
+        click.echo(f"{sanitize.count_noun(count, 'notification')} will be resent{note}.")

@@ -1,4 +1,4 @@
-"""``germane alerts sensitivity``: the size of drop that the detector would notice."""
+"""``germane alerts sensitivity``: the size of drop that the detector would detect."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from germane.alerting import DropSensitivity
 
 TARGET_PROBABILITY: Final = 0.8
-"""Probability of detection from which a drop counts as noticed."""
+"""Probability from which a drop counts as detected."""
 DEFAULT_DAYS: Final = (1.0, 7.0)
 MAX_DAYS: Final = 90
 MAX_RUNS: Final = 2000
@@ -29,7 +29,7 @@ MAX_RUNS: Final = 2000
     "--per-day",
     type=FiniteRange(1),
     metavar="N",
-    help="Scores per day that reach the detector. Defaults to those of the baseline.",
+    help="Scores per day that reach the detector. Defaults to the baseline's rate.",
 )
 @click.option(
     "--days",
@@ -53,9 +53,9 @@ def command(
     database: str | None,
     as_json: bool,  # noqa: FBT001 - click passes it by name
 ) -> None:
-    """Estimate which drops the detector would notice.
+    """Estimate the size of drops that would be detected.
 
-    The detector runs on simulated scores that are distributed like those of the active baseline, and then drop.
+    The detector runs on simulated scores that follow the distribution of the active baseline, and then drop.
     """
     from germane.alerting import list_sensitivities
 
@@ -97,19 +97,19 @@ def command(
             _print_result(result, shows_rule=shows_rule)
         click.echo(
             f"Simulated with the production detector, {runs} runs per drop and a fixed seed. The standard error of a\n"
-            f"probability near {TARGET_PROBABILITY:g} is {standard_error:.2f}. Drops affect all routes at once;\n"
-            "a drop of one route is noticed later."
+            f"probability near {TARGET_PROBABILITY:g} is {standard_error:.2f}. Drops affect all routes together;\n"
+            "a drop of a single route is detected later."
         )
     else:
-        click.echo("No active baseline. See germane doctor for how long learning takes.")
+        click.echo("No active baseline. Run germane doctor to see when learning ends.")
     context.exit(0 if results else EXIT_NOT_ENOUGH_DATA)
 
 
 def _select_drop_rules(active_rules: Sequence[object], name: str | None) -> list[Drop]:
-    """Return the active drop rules, or the one with this name.
+    """Return the active drop rules, or the rule with this name.
 
     Raises:
-        UsageError: There is none.
+        UsageError: There is no such rule.
     """
     rules = [rule for rule in active_rules if isinstance(rule, Drop)]
     if not rules:
@@ -131,9 +131,9 @@ def _print_result(result: DropSensitivity, *, shows_rule: bool) -> None:
         smallest = result.smallest_drop(days, TARGET_PROBABILITY)
         drop = f"a drop by {smallest:.2f}" if smallest else f"no drop up to {result.drops[-1]:.2f}"
         parts.append(f"{drop} {_format_days(days)}")
-    click.echo(f"  Noticed with a probability of at least {TARGET_PROBABILITY:g}: {'; '.join(parts)}.")
+    click.echo(f"  Detected with a probability of at least {TARGET_PROBABILITY:g}: {'; '.join(parts)}.")
     click.echo(
-        f"  Tolerance: a drop of the mean by {result.tolerance:.3f} and {result.zero_tolerance:.1%} more refusals are "
+        f"  Tolerance: a drop in the mean by {result.tolerance:.3f} and {result.zero_tolerance:.1%} more refusals are "
         "ignored, on average over routes.\n"
     )
     rows = [

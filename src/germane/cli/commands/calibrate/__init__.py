@@ -41,10 +41,12 @@ _FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
 @click.command("calibrate")
-@click.option("--file", type=_FILE, help="Rows of question, answer and contexts to score now, with optional label.")
+@click.option(
+    "--file", type=_FILE, help="File to score now, with columns question, answer, contexts and, optionally, label."
+)
 @click.option("--columns", type=ColumnNames(), help="Names of the file's columns, such as question=q,answer=a.")
 @click.option("--scorer", "scorers", multiple=True, metavar="NAME", help="Scorer for --file. Repeatable.")
-@click.option("--labels", type=_FILE, help="Rows of exchange_id and label to use instead of the stored feedback.")
+@click.option("--labels", type=_FILE, help="File with columns exchange_id and label, instead of stored feedback.")
 @click.option(
     "--since",
     type=Since(),
@@ -53,7 +55,7 @@ _FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
     help="Compute floors from answers given since this time.",
 )
 @click.option("--limit", default=400, show_default=True, type=click.IntRange(2, 2000), help="Exchanges to embed.")
-@click.option("--save", is_flag=True, help="Store the floors. Labels use them after the next start of a process.")
+@click.option("--save", is_flag=True, help="Store the floors. Processes use them for labels after a restart.")
 @database
 @as_json
 @click.pass_context
@@ -87,7 +89,7 @@ def command(
             all_exchanges, answers = score_labeled_file(file, scorers, columns)
         else:
             assert store is not None  # noqa: S101 - opened because there is no file
-            # Load more than are embedded: some have no text, or the same question.
+            # Load more exchanges than are embedded, because some have no text or the same question.
             all_exchanges = store.answers.list_exchanges(since=since, limit=4 * limit)
             answers = load_feedback_labels(store) if labels is None else load_file_labels(store, labels)
         exchanges = distinct_exchanges(all_exchanges)
@@ -176,7 +178,7 @@ def _print_calibrations(n: int, calibrations: Sequence[MeasuredCalibration], *, 
     ]
     print_table(CALIBRATION_HEADINGS, rows)
     click.echo(
-        "Saved. Labels use them after the next start of a process."
+        "Saved. Processes use them for labels after a restart."
         if is_saved
         else "Not saved. To store the floors, pass --save."
     )
@@ -206,7 +208,7 @@ def _print_agreements(agreements: Sequence[MetricAgreement]) -> None:
 
 
 def _describe_votes(votes: RefusalVotes) -> str:
-    """Describe whether the judge's refusal votes are reliable, and which setting follows from that."""
+    """Describe whether the judge's refusal votes are reliable, and the recommended setting."""
     if votes.false_rate is None:
         return (
             "Refusals detected by the judge: no votes on good answers. Try a labeled file: "

@@ -21,15 +21,15 @@ if TYPE_CHECKING:
     from germane.storage import LabeledExchange, TrackingStore
 
 MAX_LABELS: Final = 20_000
-"""Newest labels that are read. More would hardly narrow the intervals, and each comes with its texts."""
+"""Number of newest labels that are read. More labels would hardly narrow the intervals, and each has texts to load."""
 MIN_QUESTIONS: Final = 20
-"""Questions with labeled scores that a metric's agreement needs."""
+"""Minimum number of questions with labeled scores for a metric's agreement."""
 MIN_QUESTIONS_PER_CLASS: Final = 5
-"""Questions with good answers, and with bad ones, that an AUC needs."""
+"""Minimum number of questions with good answers, and of questions with bad answers, for an AUC."""
 MIN_GOOD_LABEL: Final = 0.75
 MAX_BAD_LABEL: Final = 0.25
 MAX_FALSE_REFUSAL_RATE: Final = 0.05
-"""Share of good answers that the judge may call refusals."""
+"""Maximum share of good answers that the judge may call refusals."""
 _WORD: Final = re.compile(r"\w+")
 
 
@@ -42,9 +42,9 @@ class LabeledAnswer:
     """0 to 1."""
     scores: tuple[Score, ...] = ()
     group: str = ""
-    """Answers with the same group are ranked against each other: those to one question, unless a file differs."""
+    """Answers with the same group are ranked against each other; by default, answers to the same question."""
     unit: str = ""
-    """Independently sampled unit, which is resampled: the group, unless a file differs."""
+    """Independently sampled unit, which is resampled as a whole; by default, the group."""
 
 
 def load_feedback_labels(store: TrackingStore) -> list[LabeledAnswer]:
@@ -53,12 +53,12 @@ def load_feedback_labels(store: TrackingStore) -> list[LabeledAnswer]:
     for labeled in store.labels.list_feedback(limit=MAX_LABELS):
         feedback.setdefault(labeled.exchange.id, []).append(labeled)
     labels = {}
-    for exchange_id, given in feedback.items():
+    for exchange_id, labeled_exchanges in feedback.items():
         latest: dict[str, float] = {}
-        for labeled in given:  # newest first; feedback without a user may be from anyone
+        for labeled in labeled_exchanges:  # newest first; feedback without a user may be from anyone
             latest.setdefault(labeled.feedback.user or f"\0{labeled.feedback.id}", labeled.feedback.score)
         labels[exchange_id] = sum(latest.values()) / len(latest)
-    exchanges = {exchange_id: given[0].exchange for exchange_id, given in feedback.items()}
+    exchanges = {exchange_id: labeled_exchanges[0].exchange for exchange_id, labeled_exchanges in feedback.items()}
     return _add_scores(store, exchanges, labels)
 
 
@@ -66,7 +66,7 @@ def load_file_labels(store: TrackingStore, path: Path) -> list[LabeledAnswer]:
     """Return exchanges of the database that a file labels in the columns ``exchange_id`` and ``label``.
 
     Raises:
-        UsageError: A row lacks one of them, or its label is invalid.
+        UsageError: A row lacks one of the columns, or its label is invalid.
     """
     from germane.evaluation import iterate_records
 
@@ -189,7 +189,7 @@ def _measure_metric(
         interval = bootstrap_interval(partial(statistic, labels=labels, scores=scores, **arrays), units)
         return None if math.isnan(interval.value) else interval
 
-    # With few questions on either side, an interval would be narrow by accident.
+    # With few questions on either side, an interval would be narrow by chance.
     good = count_units(answer for answer in scored if answer.label >= MIN_GOOD_LABEL)
     bad = count_units(answer for answer in scored if answer.label <= MAX_BAD_LABEL)
     has_classes = min(good, bad) >= MIN_QUESTIONS_PER_CLASS
@@ -228,12 +228,12 @@ _BASELINES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class RefusalVotes:
-    """How often the judge calls an answer a refusal that people consider good."""
+    """The judge's refusal votes on answers that people consider good."""
 
     n: int = 0
     """Good answers that the judge voted on."""
     questions: int = 0
-    """Their units. Answers to one question are not independent."""
+    """Units of these answers. Answers to one question are not independent."""
     false_rate: float | None = None
     """Share of the answers that the votes call refusals; None without answers."""
 
@@ -255,7 +255,7 @@ class RefusalVotes:
 
     @property
     def needed_questions(self) -> int:
-        """Questions after which the votes are reliable, if none of the further votes is false."""
+        """Number of questions after which the votes are reliable, if no further vote is false."""
         from germane.agreement import upper_limit
 
         return next(
@@ -280,7 +280,7 @@ class RefusalVotes:
 
 
 def measure_refusal_votes(answers: Sequence[LabeledAnswer]) -> RefusalVotes:
-    """Return how often the judge's votes call good answers refusals.
+    """Return the judge's refusal votes on good answers.
 
     Only the newest fingerprint counts, because other judges vote differently.
     """

@@ -29,7 +29,7 @@ def check_channels(store: TrackingStore, settings: Settings) -> Iterator[Finding
     for name, channel in build_channels(settings).items():
         subject, queue, problem = f"channel {name}", queues.pop(name, None), channel.config_error
         if problem is not None:
-            fix = f"configure it where alerts are sent from, then run: germane alerts test {name}"
+            fix = f"configure it on the host that sends alerts, then run there: germane alerts test {name}"
             yield Finding(subject, "warning", f"cannot send from here: {problem}", fix)
         elif queue is None or not (queue.waiting or queue.undelivered):
             yield Finding(subject, "ok", f"sends to {channel.destination}; no pending notifications")
@@ -49,7 +49,7 @@ def check_channels(store: TrackingStore, settings: Settings) -> Iterator[Finding
         fix = (
             "start the process that has this channel"
             if name in BUILTIN_CHANNELS
-            else "no setting defines this channel: define a channel with this name again"
+            else "this channel is not configured: configure a channel with this name again"
         )
         yield from _check_queue(queue, fix)
 
@@ -72,7 +72,7 @@ def _check_queue(queue: ChannelQueue, fix: str) -> Iterator[Finding]:
 
 
 def check_learning(store: TrackingStore) -> Iterator[Finding]:
-    """List baselines that are being learned: until then, drops are not detected."""
+    """List baselines that are still being learned. Drops are not detected until learning ends."""
     fix = "wait, or learn it now: germane baseline import FILE, or germane baseline import --since 14d"
     for version in store.baselines.list_learning():
         subject = f"baseline of {version.key.service}"
@@ -80,7 +80,7 @@ def check_learning(store: TrackingStore) -> Iterator[Finding]:
 
 
 def check_rules(store: TrackingStore, settings: Settings) -> Iterator[Finding]:
-    """Find rules that match no recent score. A typing error would keep them from ever firing."""
+    """Find rules that match no recent score. A typo would keep them from ever firing."""
     since = store.now() - RULE_CHECK_WINDOW
     summaries = store.trends.summary(since=since, histograms=False) if settings.rules else []
     scorers = {summary.scorer for summary in summaries}

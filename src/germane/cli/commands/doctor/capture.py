@@ -55,7 +55,10 @@ def _check_handler(
     seen = dropped + max((coverage.seen for coverage in coverages if coverage.scorer), default=0)
     subject = f"handler {route}"
     if not seen and not latest:
-        fix = "put @germane.observe directly above def, below @app.post and the like; or it has not been called yet"
+        fix = (
+            "put @germane.observe directly above def, below decorators such as @app.post; if it is already there, the "
+            "handler has not been called yet"
+        )
         return Finding(subject, "error", "is observed, but has captured nothing", fix)
     answered = [exchange for exchange in latest if exchange.status == "ok"]
     missing = [
@@ -64,7 +67,7 @@ def _check_handler(
         if answered and all(getattr(exchange, part) is None for exchange in answered)
     ]
     if missing and stores_text:
-        fix = 'select them: @germane.observe(question="body.query", answer="text"); the log lists what was found'
+        fix = 'select them: @germane.observe(question="body.query", answer="text"); see the log for details'
         message = f"captured exchanges without {' and '.join(missing)}: the selectors match nothing"
         return Finding(subject, "error", message, fix)
     if not seen:
@@ -75,7 +78,7 @@ def _check_handler(
 
 
 def check_workers(store: TrackingStore, settings: Settings) -> Iterator[Finding]:
-    """List processes that score, unresponsive ones, and tasks that no process can score."""
+    """List scoring processes, unresponsive processes, and tasks that no process can score."""
     timeout = timedelta(seconds=UNRESPONSIVE_AFTER_LEASES * settings.task_lease)
     active = store.workers.list_workers(within=timeout)
     active_ids = {worker.id for worker in active}
@@ -95,7 +98,7 @@ def check_workers(store: TrackingStore, settings: Settings) -> Iterator[Finding]
         for scorer, fingerprint in store.queue.list_orphaned_scorers(after=timeout):
             count = sanitize.count_noun(backlog.get((scorer, fingerprint), 0), "task")
             message = (
-                f"{count} with fingerprint {fingerprint}, which no process runs; they expire after an hour without one"
+                f"{count} with fingerprint {fingerprint}, which no process runs; without one, they expire after an hour"
             )
             fix = "run a worker with that configuration, or ignore it: new exchanges get the current fingerprint"
             yield Finding(f"scorer {scorer}", "warning", message, fix)
@@ -104,7 +107,7 @@ def check_workers(store: TrackingStore, settings: Settings) -> Iterator[Finding]
             [f"{_describe_process(each)}, last seen {each.seen_at:%Y-%m-%d %H:%M} UTC" for each in unresponsive]
         )
         consequence = (
-            "other processes take over their tasks" if active else "their tasks wait, because no process scores"
+            "other processes take over their tasks" if active else "their tasks wait, because no process is scoring"
         )
         message = f"{sanitize.count_noun(len(unresponsive), 'unresponsive process')}: {processes}; {consequence}"
         yield Finding("workers", "warning", message, "find out why they stopped; start a worker if none is left")
@@ -127,7 +130,7 @@ def check_export() -> Iterator[Finding]:
         if os.environ.get(name, "").lower() in values
     ]
     if disabled:
-        yield Finding("export", "warning", f"trace export is disabled: {', '.join(disabled)}", "unset it to get spans")
+        yield Finding("export", "warning", f"trace export is disabled: {', '.join(disabled)}", "unset it for export")
         return
     endpoint = os.environ.get("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") or os.environ.get("OTEL_EXPORTER_OTLP_ENDPOINT")
     if endpoint is None:

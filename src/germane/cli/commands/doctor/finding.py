@@ -31,7 +31,7 @@ class Finding:
 
 
 def print_findings(findings: Sequence[Finding]) -> None:
-    """Print one line per finding, and one for its fix."""
+    """Print one line per finding, followed by its fix."""
     for finding in findings:
         subject, message = sanitize.line(finding.subject), sanitize.line(finding.message, 1000)
         click.echo(f"{_LABELS[finding.level]}  {subject}: {message}")

@@ -25,7 +25,7 @@ RECENT_WAIT: Final = timedelta(minutes=10)
 """A rate limit that delayed a request within this time is a bottleneck."""
 COVERAGE_WINDOW: Final = timedelta(hours=24)
 STALLED_AFTER: Final = timedelta(minutes=10)
-"""If an exchange waits longer than this, no process scores."""
+"""If an exchange waits longer than this, no process is scoring."""
 FIX_JUDGE_URL: Final = "start the judge's server, or correct OPENAI_BASE_URL"
 FIXES: Final[Mapping[str, str]] = {
     "judge_rejected": (
@@ -38,7 +38,7 @@ FIXES: Final[Mapping[str, str]] = {
     "no_usable_question": "use a stronger judge",
     "unparsable": "use a stronger judge or one with less reasoning, or correct OPENAI_BASE_URL",
 }
-"""Fixes by the reason why exchanges have no score."""
+"""Fixes by the reason that exchanges have no score."""
 
 
 def check_scorers(settings: Settings, *, offline: bool) -> Iterator[Finding]:
@@ -64,7 +64,7 @@ def check_scorers(settings: Settings, *, offline: bool) -> Iterator[Finding]:
         yield Finding("sampling filters", "error", str(error), fix)
     names = {scorer.name for scorer in scorer_set.scorers}
     for name in settings.filters.keys() - names:
-        message = f"filters exchanges for a scorer that does not run; running: {', '.join(sorted(names))}"
+        message = f"filters exchanges for a scorer that is not running; running: {', '.join(sorted(names))}"
         yield Finding(f"filters.{name}", "warning", message, "correct the name, or run that scorer")
     yield from _check_calibration(settings, scorer_set)
     if scorer_set.judge is None and settings.scorers is None:  # configured scorers may need no judge on purpose
@@ -133,7 +133,7 @@ async def _check_model(subject: str, model: str, request: Awaitable[Any]) -> Fin
 
 @dataclass(frozen=True, slots=True)
 class RateLimitUse:
-    """A rate limit, and how long the last request was delayed by it."""
+    """A rate limit, and its delay of the last request."""
 
     setting: str
     delay: float | None
@@ -185,7 +185,7 @@ def check_scoring(store: TrackingStore, settings: Settings) -> Iterator[Finding]
         yield Finding("scoring", "warning", message, fix)
     elif waiting and ((is_late and not is_retrying) or is_newest_old):
         fix = "run 'germane worker' with a judge on this database, or an application with germane.start(role='all')"
-        yield Finding("scoring", "error", f"{backlog}, but no process scores", fix)
+        yield Finding("scoring", "error", f"{backlog}, but no process is scoring", fix)
     else:
         more = " or more" if counts.scores == MAX_COUNT else ""
         lines = [f"{counts.scores}{more} scores, {waiting} pending"]

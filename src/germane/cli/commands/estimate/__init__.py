@@ -27,7 +27,7 @@ HEADINGS: Final = ("scorer", "requests", "input tokens", "output tokens", "embed
 @click.option(
     "--file",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Rows to use as a sample instead of stored exchanges.",
+    help="File with rows to use as a sample instead of stored exchanges.",
 )
 @click.option("--columns", type=ColumnNames(), help="Names of the file's columns, such as question=q,answer=a.")
 @click.option("--scorer", "scorers", multiple=True, metavar="NAME", help="Scorer to run. Repeatable.")
@@ -61,14 +61,14 @@ def command(
         sum_forecasts,
     )
 
-    given = {
+    options = {
         "scorers": scorers or None,
         "judge": judge,
         "embedder": embedder,
         "sample_rate": sample_rate,
         "database": database,
     }
-    settings = load_settings(**{name: value for name, value in given.items() if value is not None})
+    settings = load_settings(**{name: value for name, value in options.items() if value is not None})
     has_server = settings.has_server or judge is not None
     names, custom = _select_scorers(settings, has_server=has_server)
     basis = load_basis(settings, per_day=per_day, file=file, columns=columns)
@@ -190,8 +190,8 @@ def _print(estimate: CostEstimate) -> None:
         click.echo(f"Output tokens of {', '.join(measured)}: the mean of {scores:,} scores of the last week.")
     if assumed:
         click.echo(
-            f"Output tokens of {', '.join(assumed)} are assumed: {OUTPUT_TOKEN_FACTOR} times the shortest reply plus "
-            f"{EXTRA_OUTPUT_TOKENS}. Judges that reason write many more."
+            f"Output tokens of {', '.join(assumed)} are estimated as {OUTPUT_TOKEN_FACTOR} times the shortest reply "
+            f"plus {EXTRA_OUTPUT_TOKENS}. Reasoning models generate many more."
         )
     click.echo("Not included: retries after failures, and savings from identical exchanges or requests.")
     for note in estimate.notes:

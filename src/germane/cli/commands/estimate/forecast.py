@@ -86,7 +86,7 @@ class ModelPrices:
 
 
 def find_model_prices(settings: Settings, *, has_server: bool) -> ModelPrices:
-    """Return the configured models; ``has_server`` tells whether there will be a server for the judge."""
+    """Return the configured models; ``has_server`` states whether the judge will have a server."""
     from germane.scorers import PriceList
 
     prices = PriceList(settings.prices)
@@ -112,7 +112,7 @@ async def forecast_usage(
     exchanges_per_day: float,
     usages: Mapping[str, ScorerUsage],
 ) -> list[ScorerForecast]:
-    """Forecast each scorer's daily usage for that many exchanges like those of the sample.
+    """Forecast each scorer's usage for ``exchanges_per_day`` exchanges like those in the sample.
 
     Raises:
         SettingsError: A scorer is not built in, or its options are invalid.
@@ -123,7 +123,7 @@ async def forecast_usage(
     for name in names:
         usage = usages.get(name)
         scorer, estimate = build_dry_run_scorer(name, settings, judge=models.judge, embedder=models.embedder)
-        # Requests that a process sends once, to get to know its judge, are not part of the usage per exchange.
+        # Requests that a process sends once, to probe its judge, are not part of the usage per exchange.
         await run_scorer(scorer, TYPICAL_EXCHANGE)
         initial, judged = replace(estimate), 0
         for exchange in sample:
@@ -149,7 +149,7 @@ async def forecast_usage(
 
 
 def sum_forecasts(forecasts: Sequence[ScorerForecast]) -> ScorerForecast:
-    """Return the total. Its cost is None if that of a scorer is."""
+    """Return the total. Its cost is None if the cost of any scorer is None."""
     costs = [forecast.cost_usd for forecast in forecasts]
     is_measured = all(forecast.output_tokens_source == "measured" for forecast in forecasts)
     return ScorerForecast(
@@ -176,7 +176,7 @@ def describe_exceeded_limits(total: ScorerForecast, settings: Settings) -> list[
             if needed is not None and needed > (available := getattr(limit, name)):
                 notes.append(
                     f"the budget of {format_amount(available)} {unit} per day covers {available / needed:.1%} of the "
-                    f"forecast {format_amount(needed)}; the remaining exchanges are not selected, or skipped"
+                    f"forecast {format_amount(needed)}; the remaining exchanges are not selected or are skipped"
                 )
     for name, needed in (("requests_per_minute", total.requests), ("tokens_per_minute", tokens)):
         limit_per_minute = getattr(settings, name)
@@ -190,11 +190,11 @@ def describe_exceeded_limits(total: ScorerForecast, settings: Settings) -> list[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EstimateBasis:
-    """What an estimate is based on."""
+    """The data that an estimate is based on."""
 
     exchanges_per_day: float
     traffic_source: str
-    """Where that number comes from, as text."""
+    """The source of that number, as text."""
     sample: Sequence[Exchange]
     sample_source: Literal["store", "file", "typical"]
     usages: Mapping[str, ScorerUsage] = field(default_factory=dict)

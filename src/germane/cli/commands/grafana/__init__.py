@@ -32,7 +32,7 @@ DATA_SOURCE: Final = {"type": "prometheus", "uid": "${source}"}
 SCORE_UNIT: Final = {"min": 0, "max": 1, "decimals": 2}
 SHARE_UNIT: Final = {"unit": "percentunit", "min": 0, "max": 1}
 COUNT_UNIT: Final = {"decimals": 0}
-BY_ANSWER_TIME: Final = "By the time of the answer, weighted. Hidden below 20 scores. Judges are not averaged."
+BY_ANSWER_TIME: Final = "Weighted, by time of answer. Hidden below 20 scores. Judges are not averaged together."
 BY_SCORING_TIME: Final = "Counted when a score is computed, unweighted. Not a trend of answers."
 
 ROUTE: Final = 'service="$service", route=~"$route", scorer="$scorer", window="$window"'
@@ -47,7 +47,9 @@ class FileModified(GermaneError):
 
 @click.command("grafana")
 @click.argument("folder", type=click.Path(file_okay=False, path_type=Path), required=False)
-@click.option("--print", "kind", type=click.Choice(list(FILE_NAMES)), help="Print one of the files instead.")
+@click.option(
+    "--print", "kind", type=click.Choice(list(FILE_NAMES)), help="Print one of the files instead of writing all."
+)
 @click.option("--link", metavar="URL", help="URL of germane's dashboard. Panels then link to its routes.")
 @click.option("--force", is_flag=True, help="Overwrite modified files.")
 def command(folder: Path | None, kind: FileKind | None, link: str | None, force: bool) -> None:  # noqa: FBT001 - click passes it by name
@@ -169,9 +171,9 @@ def _place_panels(link: str | None) -> list[Panel]:
     reachable = {"0": {"text": "unreachable"}, "1": {"text": "reachable"}}
     database = {"mappings": [{"type": "value", "options": reachable}], **_thresholds(red=None, green=1)}
     low_description = f"Share of answers in the lowest band. {BY_ANSWER_TIME}"
-    refusal_description = f"Share of answers that do not answer. {BY_ANSWER_TIME}"
+    refusal_description = f"Share of refusals. {BY_ANSWER_TIME}"
     shares = [
-        _time_series("Scores", {"{{route}}": SCORES}, COUNT_UNIT, description="n of each mean."),
+        _time_series("Scores", {"{{route}}": SCORES}, COUNT_UNIT, description="Number of scores of each mean."),
         _time_series("Low answers", {"{{route}}": LOW}, SHARE_UNIT, description=low_description),
         _time_series("Refusals", {"{{route}}": REFUSED}, SHARE_UNIT, description=refusal_description),
     ]
@@ -276,6 +278,6 @@ def _override(name: str, changes: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _thresholds(**colors: float | None) -> dict[str, Any]:
-    """Return color thresholds. None is the color of all lower values."""
+    """Return color thresholds. The color with the value None applies below the lowest threshold."""
     steps = [{"color": color, "value": value} for color, value in colors.items()]
     return {"thresholds": {"mode": "absolute", "steps": steps}, "color": {"mode": "thresholds"}}

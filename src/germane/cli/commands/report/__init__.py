@@ -50,9 +50,9 @@ _DOCUMENT_FORMATS: Final = ("markdown", "html")
 @click.option("--service", help="Only this service and its markers.")
 @click.option("--route", help="Only this route.")
 @click.option("--fail-under", type=float, metavar="MEAN", help="Exit with 3 if a mean is lower.")
-@click.option("--compare", is_flag=True, help="Compare with the window before.")
+@click.option("--compare", is_flag=True, help="Compare with the preceding window.")
 @click.option("--fail-on-drop", is_flag=True, help="Compare, and exit with 3 if a route dropped significantly.")
-@click.option("--before", type=Duration(), help="Length of the window before. Defaults to the length of the window.")
+@click.option("--before", type=Duration(), help="Length of the preceding window. Defaults to the length of the window.")
 @click.option(
     "--min-drop", type=click.FloatRange(0, 2), default=0.0, metavar="DROP", help="Ignore drops up to this size."
 )
@@ -60,7 +60,7 @@ _DOCUMENT_FORMATS: Final = ("markdown", "html")
     "--format",
     "format_",
     type=click.Choice(["text", "markdown", "md", "html", "json"]),
-    help="Output format. HTML is one file with charts.",
+    help="Output format. HTML is a single file with charts.",
 )
 @click.option("--output", "-o", type=click.Path(dir_okay=False, path_type=Path), help="Write to this file.")
 @database

@@ -70,15 +70,15 @@ CORRECTION_NOTE: Final = (
 MAX_WORST_ANSWERS: Final = 10
 MAX_CHARTS: Final = 8
 MAX_EVENTS: Final = 50
-"""Alerts and markers on a chart, each."""
+"""Maximum number of alerts, and of markers, on a chart."""
 MAX_TEXT_LENGTH: Final = 400
-"""Characters of a question or an answer."""
+"""Maximum number of characters of a question or an answer."""
 MIN_CHART_WINDOW: Final = timedelta(hours=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportData:
-    """What a report shows."""
+    """The data of a report."""
 
     service: str | None
     """None for all services."""
@@ -95,7 +95,7 @@ class ReportData:
     backlog: OutstandingWork
     learning: list[BaselineVersion]
     comparisons: Comparisons | None = None
-    """Comparison with the window before, if requested."""
+    """Comparison with the preceding window, if requested."""
     marker: Marker | None = None
     """Marker at which the comparison splits."""
 
@@ -107,7 +107,7 @@ class ReportData:
 
     @property
     def notes(self) -> list[str]:
-        """How to read the means."""
+        """Notes on how to read the means."""
         notes = [CORRECTION_NOTE] if any(summary.correlation is not None for summary in self.summaries) else []
         return notes + [
             f"Labels and low answers of {sanitize.line(calibration.scorer, 40)} are calibrated: {calibration}. "
@@ -173,7 +173,7 @@ class ReportData:
 def load_report(
     store: TrackingStore, since: datetime, until: datetime | None = None, *, service: str | None, route: str | None
 ) -> ReportData:
-    """Load everything but the comparison."""
+    """Load the data of a report, except the comparison."""
 
     def matches(row: Coverage | RouteSummary) -> bool:
         return service in {None, row.service} and route in {None, row.route}
@@ -214,7 +214,7 @@ def create_document(store: TrackingStore, settings: Settings, report: ReportData
     context = InsightContext(store=store, settings=settings, now=lambda: report.until, read_only=True)
     # The overview's default window, so that the report and the page give the same verdict.
     verdict = load_overview(context, replace(view, since=report.until - WINDOWS[DEFAULT_WINDOW])).verdict
-    # Links lead nowhere in a file.
+    # Links to dashboard pages do not work in a file.
     sentence = "".join(piece.text for piece in verdict.pieces if piece.kind != "link").removesuffix(" or ").strip()
     sections = [
         Section(title="Routes", table=DocumentTable(headings=HEADINGS, rows=report.rows), items=report.notes)
@@ -334,6 +334,6 @@ def _worst_sections(
             )
         )
     if rows:
-        headings = ("score", "question", "answer", "reads like, or why", "route", "given (UTC)", "exchange")
+        headings = ("score", "question", "answer", "generated question or reason", "route", "given (UTC)", "exchange")
         table = DocumentTable(headings=headings, rows=rows)
         yield Section(title=f"Worst answers by {sanitize.line(scorer, 60)}", table=table)
