@@ -22,7 +22,7 @@ def test_open_and_resolved_alerts_are_listed_with_notifications(page: TestClient
     text = page.get("/alerts").text
     opened, over = text.split('id="resolved"')[0], text.split('id="resolved"')[1]
 
-    assert "answer_relevancy of service handbook dropped from" in opened
+    assert "answer_relevancy of service handbook has dropped from" in opened
     assert re.search(r"0\.6\d \(95 % interval 0\.\d\d\u20130\.\d\d, n=\d+\)", opened)
     assert "baseline 0.8" in opened
     assert re.search(r"oncall <span[^>]*>undelivered</span>", opened)

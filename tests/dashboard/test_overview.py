@@ -316,7 +316,7 @@ def test_links_keep_the_mount_prefix(open_pages: Open, seeded: TrackingStore) ->
     [
         (
             {"budget": {"requests_per_day": 400}},
-            "picked by expected information, within the budget: 400 requests per day",
+            "selected by expected information, within the budget: 400 requests per day",
         ),
         (
             {"budget": {"usd_per_hour": 0.5, "requests_per_day": 1000}},

@@ -266,7 +266,7 @@ def test_sampling_rules_are_described() -> None:
     description = describe_sampling_settings(
         load_settings(database="sqlite://", budget=budget.model_dump(), always_score=[{"status": ["error"]}])
     )
-    assert description.startswith("Picked by expected information, within the budget: 90 requests per hour,")
+    assert description.startswith("Selected by expected information, within the budget: 90 requests per hour,")
     assert description.endswith("Answers that match always_score are scored regardless.")
     some = [
         SamplingReasonCount(reason="suspicion", n=3, min_probability=0.05, max_probability=0.5),
@@ -274,7 +274,7 @@ def test_sampling_rules_are_described() -> None:
         SamplingReasonCount(reason="", n=1, min_probability=None, max_probability=None),
     ]
     assert describe_sampling_outcomes(SamplingSummary(n=6, since=NOW, reasons=some, without_text=0, erased=0)) == [
-        "3 picked for a low local score (with probability 0.05 to 0.5)",
+        "3 selected for a low local score (with probability 0.05 to 0.5)",
         "2 new one (with probability 0.5)",
         "1 not decided yet",
     ]

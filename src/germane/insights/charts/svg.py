@@ -74,7 +74,7 @@ def tag(name: str, *content: str, **attributes: AttributeValue) -> Markup:
 
 
 def concat(*content: str) -> Markup:
-    """Concatenate content and escape what is not markup."""
+    """Concatenate content, escaping everything except markup."""
     return Markup("").join(part if isinstance(part, Markup) else escape(clean(part)) for part in content)
 
 
@@ -91,7 +91,7 @@ def format_attribute(value: AttributeValue) -> str:
 
 
 def safe_id(name: str) -> str:
-    """Return a name as part of an id."""
+    """Return a name with the characters that are safe in an id."""
     return re.sub(r"[^A-Za-z0-9_-]+", "-", name).strip("-") or "chart"
 
 
@@ -106,7 +106,7 @@ class PlacedLabel:
 
 
 class Tick(NamedTuple):
-    """A moment, its label, and whether that is a date."""
+    """A moment, its label, and whether the label is a date."""
 
     at: datetime
     label: str
@@ -171,7 +171,7 @@ def _overlaps(span: tuple[float, float], others: Sequence[tuple[float, float]]) 
 
 
 def axis_ticks(since: datetime, until: datetime, zone: ZoneInfo | None, limit: int) -> list[Tick]:
-    """Return about ``limit`` ticks at most, on whole hours, days or months of the time zone."""
+    """Return at most about ``limit`` ticks, at whole hours, days or months in the time zone."""
     # Wall-clock times have no time zone, so that steps stay on whole hours when clocks change.
     first, last = (moment.astimezone(zone).replace(tzinfo=None) for moment in (since, until))
     walls, label = _wall_times(first, last, limit)
