@@ -110,7 +110,7 @@ def test_tiles_show_the_loaded_numbers(page: TestClient, seeded: TrackingStore) 
         f"n={second.n}" in text
     )
     assert f"Change \u25bc {format_signed(change.difference)} 95 % interval {format_interval(change.interval)}" in text
-    assert f"Low answers, 24 h {format_percent(current.low_share)} in the lowest band, n={current.n}" in text
+    assert f"Low scores, 24 h {format_percent(current.low_share)} in the lowest band, n={current.n}" in text
     assert f"Scored, 24 h {coverage.scored} of {coverage.seen}" in text
     assert "Worker running" in text
 

@@ -64,7 +64,7 @@ def test_page_without_a_worker_says_what_to_start(store: TrackingStore) -> None:
     with open_dashboard(store) as client:
         text = words(client.get("/worker").text)
 
-    assert "No worker. Answers are scored only while a worker runs: run germane worker" in text
+    assert "No worker. Answers are scored only while a worker is running: run germane worker" in text
     assert "germane worker" in text
     for expected in (
         "No worker is running.",
@@ -157,7 +157,9 @@ def test_backlog_without_a_matching_worker_is_marked(seeded: TrackingStore) -> N
     with open_dashboard(seeded) as client:
         rows = client.get("/worker").text.split('id="queue"')[1].split("</section>")[0].split("<tr>")
 
-    assert [FINGERPRINTS["faithfulness"] in row for row in rows] == ["no running worker has it" in row for row in rows]
+    assert [FINGERPRINTS["faithfulness"] in row for row in rows] == [
+        "no running worker has this scorer" in row for row in rows
+    ]
 
 
 def test_ages_use_the_database_clock(store: TrackingStore) -> None:
@@ -246,7 +248,7 @@ def test_judge_usage_is_shown_by_day(seeded: TrackingStore) -> None:
     assert "Thu 19 Nov 75 % 100 5,000 $1.50" in text
     assert "Budget of this process: 400 requests per day, $2.00 per day." in text.replace("&#39;", "'")
     assert "Requests: the last request waited" in text
-    assert "Set here: 60 requests per minute" in text
+    assert "Limits of this process: 60 requests per minute" in text
 
 
 def test_sampling_panel_names_its_source(seeded: TrackingStore) -> None:

@@ -96,7 +96,7 @@ def accept_alert_baseline(store: TrackingStore, alert_id: str) -> Alert:
 def active_baseline_for(store: TrackingStore, alert: Alert) -> BaselineVersion | None:
     """Return the active baseline that a drop was detected against, or None.
 
-    Rules with attributes have baselines of their own, which are accepted separately.
+    Rules with attributes have separate baselines, which are accepted separately.
     """
     names = (alert.rule, alert.service, alert.scorer)
     states = store.detectors.list_states()

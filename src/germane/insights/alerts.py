@@ -176,7 +176,7 @@ class BaselineSummary:
 
     @property
     def routes(self) -> int:
-        """The number of routes with a level of their own."""
+        """The number of routes with their own level."""
         return 0 if self.version.baseline is None else len(self.version.baseline.routes)
 
 
@@ -221,7 +221,7 @@ class AlertFilter:
 
     @property
     def query(self) -> Mapping[str, str | None]:
-        """The URL parameters in addition to those of the view."""
+        """The URL parameters of the filter, without the parameters of the view."""
         return {"state": self.state, "rule": self.rule, "severity": self.severity}
 
     def __bool__(self) -> bool:

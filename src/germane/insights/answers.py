@@ -372,7 +372,7 @@ def trace_link(template: str | None, exchange: Exchange) -> TraceLink | None:
 
 
 def describe_answer_sampling(detail: AnswerDetail) -> str:
-    """Return why the answer was scored or not, with the probability."""
+    """Return the reason why the answer was sampled or not, with the probability."""
     reason, probability = detail.sampling_reason, detail.sampling_probability
     words = _SAMPLING.get(reason, str(reason).replace("_", " ")[:60])
     if probability is None or words.endswith("."):
@@ -398,7 +398,7 @@ def rescore_answer(context: InsightContext, detail: AnswerDetail, scorer: str | 
         ``ready``, ``no_worker``, ``waiting``, ``erased``, ``not_sampled`` or ``unknown``.
     """
     known = {task.scorer: task.fingerprint for task in detail.tasks if task.fingerprint != RECORDED_FINGERPRINT}
-    # Without a worker, assume that the scorers used before become available again.
+    # Without a worker, assume that the previous scorers will be available again.
     fingerprints = {**known, **available_scorers(context)}
     names = [scorer] if scorer else sorted(known or fingerprints)
     reasons = {task.reason.value if task.reason else "" for task in detail.tasks}

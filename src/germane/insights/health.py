@@ -132,7 +132,10 @@ class HealthSummary:
     def advice(self) -> str | None:
         """The recommended action; None if a worker is scoring."""
         if self.state == "none":
-            return "Answers are scored only while a worker is running: run germane worker, or start germane with role = all."
+            return (
+                "Answers are scored only while a worker is running: run germane worker, "
+                "or start germane with role = all."
+            )
         if self.state == "unresponsive":
             return "The worker stopped without shutting down. Check its logs for the cause and restart it."
         return self.problem

@@ -184,7 +184,7 @@ def find_active_baseline(
 
 
 def baseline_level(baseline: Baseline, route: str | None) -> tuple[float, int] | None:
-    """Return mean and n of a route, or of the whole service; None for a route without a level of its own."""
+    """Return mean and n of a route, or of the whole service; None for a route without its own level."""
     level = baseline if route is None else baseline.routes.get(route)
     return None if level is None or route in baseline.pooled else (level.mean, level.n)
 

@@ -167,7 +167,7 @@ def list_routes(context: InsightContext, limit: int = 100) -> list[str]:
 
 
 def _load_alerts(context: InsightContext, view: ViewParams, service: str | None, route: str) -> list[Alert]:
-    """Return alerts of the route that began in the window or are open, open ones first."""
+    """Return alerts of the route that began in the window or are open, open alerts first."""
     recent = context.store.alerts.search(since=view.since, limit=MAX_ALERTS)
     ids = {alert.id for alert in recent}
     alerts = [*recent, *(alert for alert in context.store.alerts.list_open() if alert.id not in ids)]

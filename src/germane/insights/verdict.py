@@ -59,7 +59,9 @@ _CAUSES: Final[Mapping[str, str]] = {
     UnscoredReason.JUDGE_UNREACHABLE: "the judge is unreachable{since}. Check its URL, and that it is running.",
     UnscoredReason.JUDGE_REJECTED: "the judge's server rejects the key, quota or model{since}. Run germane doctor.",
     UnscoredReason.JUDGE_TIMEOUT: "the judge times out{since}. Raise judge_timeout, or use a faster model.",
-    UnscoredReason.JUDGE_RATE_LIMITED: "the judge's server limits the request rate{since}. Set requests_per_minute to its limit.",
+    UnscoredReason.JUDGE_RATE_LIMITED: (
+        "the judge limits the request rate{since}. Set requests_per_minute to the limit of its server."
+    ),
     UnscoredReason.JUDGE_REFUSED: "the judge refuses to score them{since}. Use another model.",
     UnscoredReason.NO_USABLE_QUESTION: "the judge generates no usable question{since}. Use another model.",
     UnscoredReason.EMBEDDER_ERROR: "the embedder fails{since}. Check its URL and model with germane doctor.",

@@ -207,7 +207,7 @@ def _load_storage(context: InsightContext) -> StorageSummary:
 
 
 def describe_sampling(settings: Settings, coverage: Coverage | None = None) -> str:
-    """Return the sampling in a few words: "all sampled", "80 % sampled", or the selection within a budget.
+    """Describe the sampling in a few words: "all sampled", "80 % sampled", or the selection within a budget.
 
     Args:
         settings: The settings of this process. Workers may have others, so counted outcomes take precedence.
@@ -227,7 +227,7 @@ def describe_sampling(settings: Settings, coverage: Coverage | None = None) -> s
 
 
 def describe_sampling_settings(settings: Settings) -> str:
-    """Return the sampling as a sentence with the settings it comes from."""
+    """Return a sentence about the sampling, with the settings that determine it."""
     rate = "" if settings.budget is not None else f" (sample_rate = {settings.sample_rate:g})"
     always = " Answers that match always_score are scored regardless." if settings.always_score else ""
     rule = describe_sampling(settings)

@@ -30,7 +30,7 @@ class Monitor:
         suppressed: A context in which nothing is traced or captured. Everything except ``attach`` runs in it.
         channels: Alert channels, by name, in addition to the log and the channels of the settings.
         close: Closes the scorers' clients, on their event loop, when the monitor stops.
-        cancel_judge_requests: Cancels judge requests that wait for the rate limiter; called when the monitor begins to stop.
+        cancel_judge_requests: Cancels judge requests that wait for the rate limiter; called when stopping begins.
         budget_exhausted_until: Returns the time until which the budget is exhausted, for :meth:`status`.
         backoff: The delays between attempts of a task, and between probes of a judge.
         retention_schedule: The schedule for deleting old data.

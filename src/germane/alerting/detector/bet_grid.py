@@ -99,7 +99,7 @@ class BetGrid:
         )
 
     def updates_half(self, scores: IndexedScores, half: int) -> BoolArray:
-        """Return a mask of the scores that update a half: committed or all scores, on routes with a null in that half."""
+        """Return a mask of the scores that update a half: committed or all scores, on routes with a null for it."""
         watched: BoolArray = self.watched[half, scores.routes]
         return watched & ~scores.zeros if half == 0 else watched
 

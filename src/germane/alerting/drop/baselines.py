@@ -58,7 +58,7 @@ class BaselineVersions(Protocol):
         until: datetime,
         holder: tuple[str, str] | None = None,
     ) -> BaselineVersion | None:
-        """Start to learn a baseline; the active version stays active meanwhile. Return None if learning is in progress."""
+        """Start to learn a baseline. The active version stays active meanwhile. Return None if learning has started."""
 
     def extend_learning(self, version_id: int, until: datetime, *, holder: tuple[str, str] | None = None) -> bool:
         """Extend learning. Return False if it has already ended."""
@@ -121,7 +121,7 @@ class BaselineLearner:
         self._versions.begin_learning(key, reason, since=since, until=until, holder=self._holder)
 
     def _extend(self, version: BaselineVersion, now: datetime) -> None:
-        """Extend learning by a day, or stop if no score arrived for a whole learning period. The next score restarts it."""
+        """Extend learning by a day, or cancel it if no score arrived for a whole period. The next score restarts it."""
         recent = score_query(version.key, version.until - self._learning_period, version.until)
         if self._store.detectors.count_past_scores(recent):
             # At least a day, and beyond the days on which no process was running.
@@ -153,8 +153,8 @@ class BaselineLearner:
 
     def _activate(self, version: BaselineVersion, baseline: Baseline) -> None:
         release = self._store.detectors.most_common_release(score_query(version.key, version.since, version.until))
-        # Does not require the leader lease: reading two busy weeks may take longer than the lease lasts. If two processes
-        # complete the same baseline, the first one wins.
+        # Does not require the leader lease: reading two busy weeks may take longer than the lease lasts. If two
+        # processes complete the same baseline, the first one wins.
         self._versions.activate_baseline(version.id, baseline, release)
 
 

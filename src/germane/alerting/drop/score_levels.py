@@ -1,4 +1,4 @@
-"""Levels before and since a drop: for the service as a whole, and for the contributors that hold the evidence."""
+"""Levels before and since a drop: for the service as a whole, and for the contributors to it."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ EVALUATIONS: Final[Mapping[str, Callable[[Any, EvaluationContext], RuleEvaluatio
     "scorer_error": ScorerErrorEvaluation,
     "budget_exhausted": BudgetExhaustedEvaluation,
 }
-"""By rule type. The ``drop`` rule has a package of its own."""
+"""By rule type. The ``drop`` rule is evaluated in a separate package."""
 
 
 class RuleSchedule:
@@ -66,14 +66,14 @@ class RuleSchedule:
         return results
 
     def reset(self) -> None:
-        """Evaluate everything again next time: the last results were not written, or another process evaluated."""
+        """Evaluate everything again next time: another process evaluated, or the last results were not written."""
         self._evaluated_at.clear()
         for evaluation in self._evaluations:
             evaluation.reset()
 
 
 def warn_about_missing_scorers(rules: Sequence[AnyRule], scorers: Collection[str]) -> None:
-    """Log a warning for each rule that watches a scorer which does not run in this process."""
+    """Log a warning for each rule that watches a scorer that is not running in this process."""
     for rule in rules:
         if scorers and rule.scorer is not None and rule.scorer not in scorers:
             logger.warning(

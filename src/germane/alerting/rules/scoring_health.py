@@ -72,7 +72,7 @@ def max_wait(rule: NoData, gap: timedelta | None) -> timedelta:
 
 
 def evaluate_no_data(rule: NoData, flow: ScoringFlow, now: datetime, gap: timedelta | None) -> RuleResult:
-    """Return whether a service and scorer stopped scoring answers that were selected for scoring."""
+    """Return whether scoring of the selected answers of a service has stopped for a scorer."""
     limit = max_wait(rule, gap)
     since = flow.waiting_since
     if since is not None and flow.last_score_at is not None:  # with a backlog, answers wait while others are scored

@@ -63,14 +63,14 @@ class Picture:
 
 def tag(name: str, *content: str, **attributes: AttributeValue) -> Markup:
     """Return an element. Underscores in attribute names become hyphens; None omits an attribute."""
-    given = "".join(
+    attribute_text = "".join(
         f' {key.strip("_").replace("_", "-")}="{escape(format_attribute(value))}"'
         for key, value in attributes.items()
         if value is not None
     )
     if name in _VOID_ELEMENTS:
-        return Markup(f"<{name}{given}/>")  # noqa: S704 - every part of it is escaped
-    return Markup(f"<{name}{given}>{concat(*content)}</{name}>")  # noqa: S704 - every part of it is escaped
+        return Markup(f"<{name}{attribute_text}/>")  # noqa: S704 - every part of it is escaped
+    return Markup(f"<{name}{attribute_text}>{concat(*content)}</{name}>")  # noqa: S704 - every part of it is escaped
 
 
 def concat(*content: str) -> Markup:

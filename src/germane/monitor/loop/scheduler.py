@@ -20,7 +20,7 @@ THREAD_NAME: Final = "germane-monitor"
 MAX_CLOCK_CHECK_INTERVAL: Final = 1.0
 """The longest interval between two checks for a clock that was set back, in seconds."""
 MIN_CLOCK_STEP: Final = 0.5
-"""Seconds by which the clock has to go back to count as set back. Smaller steps are ordinary clock slewing."""
+"""Smallest backward step in seconds that counts as setting the clock back. Smaller steps are ordinary slewing."""
 PeriodicJob = Callable[[], Awaitable[object]]
 Seconds = Callable[[], float]
 

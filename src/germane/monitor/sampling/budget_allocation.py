@@ -54,7 +54,7 @@ class DailyTraffic:
     hours: tuple[float, ...] = (1.0,) * HOURS_PER_DAY
 
     def volume_between(self, start: datetime, end: datetime) -> float:
-        """Return the traffic from ``start`` to ``end``; 0 if the end comes first."""
+        """Return the traffic from ``start`` to ``end``; 0 if ``end`` is before ``start``."""
         total, at = 0.0, start.astimezone(UTC)
         while at < end:
             next_hour = min(end, at.replace(minute=0, second=0, microsecond=0) + timedelta(hours=1))

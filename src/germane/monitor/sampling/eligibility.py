@@ -159,7 +159,7 @@ def import_predicate(name: str, setting: str) -> Predicate:
 
 
 def warn_unused_filters(filters: Iterable[str], scorers: Collection[str]) -> None:
-    """Log a warning for each filter of a scorer that does not run in this process."""
+    """Log a warning for each filter of a scorer that is not running in this process."""
     for name in filters:
         if scorers and name not in scorers:
             running = ", ".join(sorted(scorers))

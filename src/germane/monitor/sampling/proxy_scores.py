@@ -65,7 +65,7 @@ class CpuBudget:
 
 
 class ProxyScore(NamedTuple):
-    """The proxy score of one exchange that was eligible for one."""
+    """The proxy score of one eligible exchange."""
 
     value: float | None
     """The cosine similarity of question and answer in [-1, 1]; None outside the sample, and if the model failed."""

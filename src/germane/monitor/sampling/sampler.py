@@ -112,9 +112,9 @@ def decide_sampling(
 
     Exchanges that cannot be scored are not sampled: a missing input or an incomplete answer is always counted. An
     exchange that no scorer can score was therefore certain to be considered if it was captured, as was one that a rule
-    requires. Any other exchange is sampled by its sampling key alone, regardless of its content, so that inverse-probability
-    weighting is unbiased: it is scored if its key is at most the capture probability and at most the sample rate.
-    Without a sample rate there is a budget, and the exchange is a candidate until its interval ends.
+    requires. Any other exchange is sampled by its sampling key alone, regardless of its content, so that
+    inverse-probability weighting is unbiased: it is scored if its key is at most the capture probability and at most
+    the sample rate. Without a sample rate there is a budget, and the exchange is a candidate until its interval ends.
     """
 
     def decision(reason: str, probability: float | None, skip: Mapping[str, UnscoredReason]) -> SamplingDecision:
