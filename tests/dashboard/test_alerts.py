@@ -282,7 +282,7 @@ def test_accepted_drop_cannot_be_accepted_again(page: TestClient, week: Week) ->
 
     assert "Scores since the onset are the new baseline." in page.get(after).text
     assert f'href="{path}/accept"' not in page.get(path).text
-    assert "a new one was accepted" in page.get(path).text
+    assert "a new baseline was accepted" in page.get(path).text
     assert page.get(f"{path}/accept").status_code == 409
     assert post_form(page, f"{path}/accept", path, by="bob").status_code == 409
     acknowledged = [one for one in week.store.alerts.list_events(week.seeded.open_alert) if one.type == "acknowledged"]

@@ -187,7 +187,7 @@ def test_failures_show_reason_error_and_answer(page: TestClient) -> None:
 
     assert "Error code: 429 - requests per minute of larch-judge are used up" in text
     assert text.count(">retrying<") == 3
-    assert "the reply holds no question" in text
+    assert "the reply contains no question" in text
     assert re.search(r'href="/answers\?scorer=\w+&amp;state=failed&amp;reason=judge_timeout"', text)
     assert re.search(r'href="/a/[0-9a-f]+" data-drawer', text)
 
@@ -293,7 +293,7 @@ def test_storage_panel_shows_retention_and_redaction(seeded: TrackingStore) -> N
     assert "erased after scoring" in text
     assert "deleted after 90 days" in text
     assert "text is stored in the database, not on spans" in text
-    assert re.search(r"\d+ of the newest 1,000 answers were captured without text, 0 were erased", text)
+    assert re.search(r"\d+ of the newest 1,000 answers were captured without text; 0 have been erased", text)
     assert "Redaction no redactions found in the newest 20 answers" in text
 
 
