@@ -204,7 +204,7 @@ class BaselineHistory:
         until: datetime,
         holder: tuple[str, str] | None = None,  # noqa: ARG002 - one process
     ) -> BaselineVersion | None:
-        """Start to learn a baseline. Return None if learning has started."""
+        """Start to learn a baseline. Return None if one is being learned."""
         versions = [version for version in self._versions.values() if version.key == key]
         if any(version.status == "learning" for version in versions):
             return None

@@ -1,8 +1,8 @@
 """Notifications: the channels to notify, and of which changes.
 
 Notifications do not affect whether an alert fires. Silences, acknowledgements and drops of the whole service suppress
-notifications but do not change the state. If an alert still fires when its suppression
-ends, the notification is sent then.
+notifications but do not change the state. If an alert still fires when its suppression ends, the notification is sent
+then.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class Notifier:
         return written, notifications
 
     def due_for_repeat(self, alerts: Iterable[Alert], repeat_interval: Callable[[Alert], float]) -> list[Alert]:
-        """Return the alerts that are due for a reminder, or for a first notification after their suppression ended.
+        """Return the alerts that are due for a reminder, or for a notification that was suppressed.
 
         Args:
             alerts: All open alerts.

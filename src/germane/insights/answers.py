@@ -151,7 +151,7 @@ def _is_wanted(wanted: AnswerFilter, fingerprint: str, newest: bool) -> bool:  #
 
 
 class AnswerExport:
-    """Iterates over all matching answers up to a maximum. Afterwards, ``complete`` is whether the maximum sufficed."""
+    """Iterates over all matching answers up to a maximum. Afterwards, ``complete`` states whether that was all."""
 
     def __init__(self, context: InsightContext, search: AnswerSearch) -> None:
         self.search = search

@@ -58,7 +58,7 @@ class BaselineVersions(Protocol):
         until: datetime,
         holder: tuple[str, str] | None = None,
     ) -> BaselineVersion | None:
-        """Start to learn a baseline. The active version stays active meanwhile. Return None if learning has started."""
+        """Start to learn a baseline while the active version stays active; return None if one is being learned."""
 
     def extend_learning(self, version_id: int, until: datetime, *, holder: tuple[str, str] | None = None) -> bool:
         """Extend learning. Return False if it has already ended."""

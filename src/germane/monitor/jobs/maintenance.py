@@ -150,7 +150,7 @@ class RetentionJob:
         expired = 0
         while not self._must_stop() and (batch := self._store.queue.expire_orphaned_tasks()):
             expired += batch
-        # The earlier of the two clocks, so that a clock that is ahead does not make recent data look old.
+        # The earlier of the two clocks, so that recent data does not look old if one clock is ahead.
         now = min(self._clock(), self._store.now())
         removed = self._store.retention.prune(
             texts_before=now - timedelta(days=self._retention.text_days),
