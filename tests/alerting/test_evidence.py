@@ -187,7 +187,7 @@ def test_drop_message_states_size_time_route_and_certainty(store: TrackingStore,
     alert = an_alert(baseline=ScoreLevel(mean=0.82, n=1400), current=current, evidence=0.0213)
     alert = EvidenceCollector(store).add_to(alert)
     assert alert_message(alert) == (
-        "answer_relevancy of service shop dropped from 0.820 (n = 1400) to 0.710 (95 % CI 0.680 to 0.740, "
+        "answer_relevancy of service shop has dropped from 0.820 (n = 1400) to 0.710 (95 % CI 0.680 to 0.740, "
         "n = 212) since about Tue 2026-03-03 12:00 UTC; largest drop on route support 0.800 -> 0.200; "
         "expected false alerts this strong: 0.021 a year."
     )

@@ -17,8 +17,8 @@ JUDGE, EMBEDDER = "larch-judge", "text-embedding-3-small"
 AROUND = {"direct": (0.85, 0.055), "partly": (0.62, 0.06), "aside": (0.3, 0.08)}
 """Mean and standard deviation of the relevancy by kind of answer."""
 FAILURES = {
-    UnscoredReason.JUDGE_TIMEOUT: "the judge did not reply within 60 s",
-    UnscoredReason.UNPARSABLE: "the reply holds no question: 'Sure! Here you go'",
+    UnscoredReason.JUDGE_TIMEOUT: "no reply within 60 s",
+    UnscoredReason.UNPARSABLE: "the reply contains no question: 'Sure! Here you go'",
 }
 
 
@@ -48,7 +48,7 @@ def _relevancy(made: SampleExchange, chance: random.Random, common: Mapping[str,
             **common,
             value=0.0,
             label="noncommittal",
-            explanation=f"The answer does not commit itself: {rule}.",
+            explanation=f"The answer is noncommittal: {rule}.",
             details={"noncommittal": {"rule": rule, "text": made.exchange.answer}},
             judge=JUDGE,
             embedder=EMBEDDER,
@@ -63,8 +63,8 @@ def _relevancy(made: SampleExchange, chance: random.Random, common: Mapping[str,
     nearest = max(questions, key=lambda one: one["similarity"])
     farthest = min(questions, key=lambda one: one["similarity"])
     explanation = (
-        f'{_meaning(value)}. Nearest written question: "{nearest["text"]}" ({nearest["similarity"]:.2f}); '
-        f'farthest: "{farthest["text"]}" ({farthest["similarity"]:.2f}).'
+        f'{_meaning(value)}. Most similar generated question: "{nearest["text"]}" ({nearest["similarity"]:.2f}); '
+        f'least similar: "{farthest["text"]}" ({farthest["similarity"]:.2f}).'
     )
     more = {"requested": 3, "usable": 3, "diversity": 0.61, "asked": "choices", "similarity": "embedding"}
     return Score(
@@ -91,7 +91,7 @@ def _meaning(value: float) -> str:
 
 def _faithfulness(made: SampleExchange, chance: random.Random, common: Mapping[str, Any]) -> Score:
     if made.kind == "refusal":
-        said = "the answer claims nothing: it does not commit itself"
+        said = "the answer claims nothing: it is noncommittal: it says that it does not know, or refuses"
         return Score(**common, reason=UnscoredReason.MISSING_INPUT, explanation=said)
     sentences = [one.strip() for one in (made.exchange.answer or "").split(". ") if one.strip()]
     sure = {"direct": 0.92, "partly": 0.85, "aside": 0.35}[made.kind]
@@ -124,7 +124,7 @@ def _context_relevance(made: SampleExchange, chance: random.Random, common: Mapp
         **common,
         value=weighted,
         label=band_of(weighted),
-        explanation=f"{relevant} of {len(chunks)} chunks have 0.5 or more.",
+        explanation=f"{relevant} of {len(chunks)} contexts score 0.5 or more.",
         details={**details, "ratings": points, "reading": "list parsed", "requests": 1},
         **_judged(chance, 700),
     )

@@ -207,7 +207,7 @@ def test_database_of_another_revision_is_reported(bare: Path) -> None:
         answer = client_for(create_dashboard(newer)).get("/worker", headers=PAGE)
 
     assert answer.status_code == 503
-    assert "germane db upgrade. Tables of a newer version need that version of germane." in answer.text
+    assert "If the tables are newer than this version of germane, upgrade germane instead." in answer.text
 
 
 def test_head_is_answered_like_get(store: TrackingStore) -> None:

@@ -22,7 +22,7 @@ def test_open_and_resolved_alerts_are_listed_with_notifications(page: TestClient
     text = page.get("/alerts").text
     opened, over = text.split('id="resolved"')[0], text.split('id="resolved"')[1]
 
-    assert "answer_relevancy of service handbook dropped from" in opened
+    assert "answer_relevancy of service handbook has dropped from" in opened
     assert re.search(r"0\.6\d \(95 % interval 0\.\d\d\u20130\.\d\d, n=\d+\)", opened)
     assert "baseline 0.8" in opened
     assert re.search(r"oncall <span[^>]*>undelivered</span>", opened)
@@ -282,7 +282,7 @@ def test_accepted_drop_cannot_be_accepted_again(page: TestClient, week: Week) ->
 
     assert "Scores since the onset are the new baseline." in page.get(after).text
     assert f'href="{path}/accept"' not in page.get(path).text
-    assert "a new one was accepted" in page.get(path).text
+    assert "a new baseline was accepted" in page.get(path).text
     assert page.get(f"{path}/accept").status_code == 409
     assert post_form(page, f"{path}/accept", path, by="bob").status_code == 409
     acknowledged = [one for one in week.store.alerts.list_events(week.seeded.open_alert) if one.type == "acknowledged"]

@@ -110,7 +110,7 @@ def test_tiles_show_the_loaded_numbers(page: TestClient, seeded: TrackingStore) 
         f"n={second.n}" in text
     )
     assert f"Change \u25bc {format_signed(change.difference)} 95 % interval {format_interval(change.interval)}" in text
-    assert f"Low answers, 24 h {format_percent(current.low_share)} in the lowest band, n={current.n}" in text
+    assert f"Low scores, 24 h {format_percent(current.low_share)} in the lowest band, n={current.n}" in text
     assert f"Scored, 24 h {coverage.scored} of {coverage.seen}" in text
     assert "Worker running" in text
 
@@ -223,7 +223,7 @@ def test_busiest_service_is_shown_and_others_are_linked(open_pages: Open, seeded
     assert "<h1>mobile</h1>" in other
     assert 'href="/r/docs-search' not in other
     assert "fell on" not in words(other)
-    assert "Also open: answer_relevancy of service handbook dropped" in words(other)
+    assert "Also open: answer_relevancy of service handbook has dropped" in words(other)
     assert "Also open" not in words(first)
 
 
@@ -316,7 +316,7 @@ def test_links_keep_the_mount_prefix(open_pages: Open, seeded: TrackingStore) ->
     [
         (
             {"budget": {"requests_per_day": 400}},
-            "picked by expected information, within the budget: 400 requests per day",
+            "selected by expected information, within the budget: 400 requests per day",
         ),
         (
             {"budget": {"usd_per_hour": 0.5, "requests_per_day": 1000}},

@@ -164,7 +164,7 @@ def test_occupied_address_is_reported(database: str) -> None:
         code, output = failed_start("--port", str(port))
 
     assert code == 1
-    free = "the port is in use. Choose another one, or 0 for any free port"
+    free = "the port is in use. Choose another port, or 0 for any free port"
     assert output.strip() == f"cannot listen on 127.0.0.1 port {port}: {free}"
 
 

@@ -64,7 +64,7 @@ def test_page_without_a_worker_says_what_to_start(store: TrackingStore) -> None:
     with open_dashboard(store) as client:
         text = words(client.get("/worker").text)
 
-    assert "No worker. Answers are scored only while a worker runs: run germane worker" in text
+    assert "No worker. Answers are scored only while a worker is running: run germane worker" in text
     assert "germane worker" in text
     for expected in (
         "No worker is running.",
@@ -157,7 +157,9 @@ def test_backlog_without_a_matching_worker_is_marked(seeded: TrackingStore) -> N
     with open_dashboard(seeded) as client:
         rows = client.get("/worker").text.split('id="queue"')[1].split("</section>")[0].split("<tr>")
 
-    assert [FINGERPRINTS["faithfulness"] in row for row in rows] == ["no running worker has it" in row for row in rows]
+    assert [FINGERPRINTS["faithfulness"] in row for row in rows] == [
+        "no running worker has this scorer" in row for row in rows
+    ]
 
 
 def test_ages_use_the_database_clock(store: TrackingStore) -> None:
@@ -185,7 +187,7 @@ def test_failures_show_reason_error_and_answer(page: TestClient) -> None:
 
     assert "Error code: 429 - requests per minute of larch-judge are used up" in text
     assert text.count(">retrying<") == 3
-    assert "the reply holds no question" in text
+    assert "the reply contains no question" in text
     assert re.search(r'href="/answers\?scorer=\w+&amp;state=failed&amp;reason=judge_timeout"', text)
     assert re.search(r'href="/a/[0-9a-f]+" data-drawer', text)
 
@@ -246,7 +248,7 @@ def test_judge_usage_is_shown_by_day(seeded: TrackingStore) -> None:
     assert "Thu 19 Nov 75 % 100 5,000 $1.50" in text
     assert "Budget of this process: 400 requests per day, $2.00 per day." in text.replace("&#39;", "'")
     assert "Requests: the last request waited" in text
-    assert "Set here: 60 requests per minute" in text
+    assert "Limits of this process: 60 requests per minute" in text
 
 
 def test_sampling_panel_names_its_source(seeded: TrackingStore) -> None:
@@ -266,7 +268,7 @@ def test_sampling_rules_are_described() -> None:
     description = describe_sampling_settings(
         load_settings(database="sqlite://", budget=budget.model_dump(), always_score=[{"status": ["error"]}])
     )
-    assert description.startswith("Picked by expected information, within the budget: 90 requests per hour,")
+    assert description.startswith("Selected by expected information, within the budget: 90 requests per hour,")
     assert description.endswith("Answers that match always_score are scored regardless.")
     some = [
         SamplingReasonCount(reason="suspicion", n=3, min_probability=0.05, max_probability=0.5),
@@ -274,7 +276,7 @@ def test_sampling_rules_are_described() -> None:
         SamplingReasonCount(reason="", n=1, min_probability=None, max_probability=None),
     ]
     assert describe_sampling_outcomes(SamplingSummary(n=6, since=NOW, reasons=some, without_text=0, erased=0)) == [
-        "3 picked for a low local score (with probability 0.05 to 0.5)",
+        "3 selected for a low local score (with probability 0.05 to 0.5)",
         "2 new one (with probability 0.5)",
         "1 not decided yet",
     ]
@@ -291,7 +293,7 @@ def test_storage_panel_shows_retention_and_redaction(seeded: TrackingStore) -> N
     assert "erased after scoring" in text
     assert "deleted after 90 days" in text
     assert "text is stored in the database, not on spans" in text
-    assert re.search(r"\d+ of the newest 1,000 answers were captured without text, 0 were erased", text)
+    assert re.search(r"\d+ of the newest 1,000 answers were captured without text; 0 have been erased", text)
     assert "Redaction no redactions found in the newest 20 answers" in text
 
 

@@ -231,7 +231,7 @@ def _compare_route(
         interval = format_interval(tuple(found["interval"]))
         shown = f"{format_number(found['mean'])} 95 % interval {interval}, n={counted(found['n'])}"
         assert tiles["Answer relevancy"] == shown
-        assert tiles["Low answers"].startswith(format_percent(found["low_share"]))
+        assert tiles["Low scores"].startswith(format_percent(found["low_share"]))
         assert card.startswith(f"{route} {shown.split()[0]}")
         assert shown.split(" ", 1)[1] in card
     else:
@@ -286,7 +286,7 @@ def _compare_service(views: Views, answers: Sequence[Given], gauges: MetricSampl
     mean = f"{format_number(point['mean'])} 95 % interval {format_interval(tuple(point['interval']))}"
     expected = f"{mean}, n={counted(scored)}{corrected}"
     assert tiles["Relevancy, 24 h"] == expected
-    assert tiles["Low answers, 24 h"].startswith(format_percent(point["low_share"]))
+    assert tiles["Low scores, 24 h"].startswith(format_percent(point["low_share"]))
     assert tiles["Scored, 24 h"].startswith(f"{counted(scored)} of {counted(len(answers))}")
 
 

@@ -67,7 +67,7 @@ def test_service_alert_applies_to_the_dropped_routes() -> None:
     [
         (1.0, {}, "all sampled"),
         (1.0, {"not_sampled": 20}, "80 % sampled"),
-        (0.5, {"budget": 3}, "picked by expected information, within a budget"),
+        (0.5, {"budget": 3}, "selected by expected information, within a budget"),
         (1.0, {"filtered": 10}, "all sampled, after filters"),
     ],
 )
@@ -81,7 +81,7 @@ def test_sampling_without_counts_describes_the_settings() -> None:
     """Before the first answer, the settings of this process apply."""
     assert describe_sampling(load_settings(database="sqlite://", sample_rate=0.25)) == "25 % sampled"
     budget = load_settings(database="sqlite://", budget=Budget(requests_per_day=100))
-    assert describe_sampling(budget) == "picked by expected information, within the budget: 100 requests per day"
+    assert describe_sampling(budget) == "selected by expected information, within the budget: 100 requests per day"
 
 
 def test_bad_answer_shows_its_least_similar_question() -> None:

@@ -223,7 +223,7 @@ def test_judges_are_not_compared_with_each_other() -> None:
     found = build_verdict(given)
 
     assert found.text == (
-        "The judge changed, so scores cannot be compared yet. Mean by the new judge in the last 24 h: "
+        "The judge changed, so scores cannot be compared yet. Mean with the new judge in the last 24 h: "
         "0.30 (95 % interval 0.24\u20130.36, n=80)."
     )
     assert (
@@ -267,7 +267,7 @@ def unscored_coverage(seen: int, **more: Any) -> Sequence[Coverage]:
         ({"coverage": unscored_coverage(12, skipped={"budget": 12})}, "the budget is exhausted."),
         (
             {"coverage": unscored_coverage(12, failed={"judge_unreachable": 12}), "scored_at": NOW - 2 * DAY},
-            "the judge is unreachable since 18 Nov 10:30. Check its URL",
+            "the judge is unreachable (no scores since 18 Nov 10:30). Check its URL",
         ),
         (
             {"coverage": unscored_coverage(12, pending=12), "retry_reason": "judge_rejected"},

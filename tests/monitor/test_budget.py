@@ -327,9 +327,9 @@ def test_exhaustion_and_recovery_are_logged_once_each(
     hour, midnight = NOON + timedelta(hours=1), NOON + timedelta(hours=12)
     assert known == [None, hour, hour, None, midnight, None]
     assert [record.getMessage() for record in caplog.records] == [
-        "the budget is spent until 2026-03-01 13:00 UTC: scores that it does not cover are skipped",
+        "the budget is spent until 2026-03-01 13:00 UTC: scores that the budget does not cover are skipped",
         "the budget has room again: judge requests resume",
-        "the budget is spent until 2026-03-02 00:00 UTC: scores that it does not cover are skipped",
+        "the budget is spent until 2026-03-02 00:00 UTC: scores that the budget does not cover are skipped",
         "the budget has room again: judge requests resume",
     ]
 

@@ -1,6 +1,6 @@
 """Actions that people take on alerts: acknowledge, silence, resolve, and accept a level as the new baseline.
 
-The command line and the dashboard use the same functions. Notifications follow as for every other change.
+The command line and the dashboard use the same functions. Notifications are sent as for every other change.
 """
 
 from __future__ import annotations
@@ -39,8 +39,9 @@ def find_alert(store: TrackingStore, alert_id: str) -> Alert:
     alert = store.alerts.get(alert_id)
     if alert is not None:
         return alert
-    alerts = {one.id: one for one in (*store.alerts.list_open(), *store.alerts.search(limit=MAX_RESOLVED_SEARCHED))}
-    matches = [one for id_, one in alerts.items() if alert_id and id_.startswith(alert_id)]
+    candidates = [*store.alerts.list_open(), *store.alerts.search(limit=MAX_RESOLVED_SEARCHED)]
+    by_id = {candidate.id: candidate for candidate in candidates}
+    matches = [candidate for id_, candidate in by_id.items() if alert_id and id_.startswith(alert_id)]
     if len(matches) != 1:
         count = "no alert has" if not matches else "more than one alert has"
         raise UsageError(f"{count} an id that starts with {alert_id!r:.50}; list them with germane alerts --all")
@@ -64,17 +65,20 @@ def resolve_alert(store: TrackingStore, settings: Settings, alert_id: str, by: s
     """
     alert = find_alert(store, alert_id)
     records = store.notifications.search(since=alert.fired_at or alert.starts_at, limit=MAX_NOTIFICATIONS_SEARCHED)
-    notifications = [record.notification for record in records]
-    notified = {one.channel for one in notifications if alert.id in {each.id for each in one.alerts}}
+    notified = {
+        record.notification.channel
+        for record in records
+        if alert.id in {notified_alert.id for notified_alert in record.notification.alerts}
+    }
     channels = channel_filters(settings, notified)
-    return _change_alert(store, alert.id, channels, lambda machine, one: machine.resolve(one, "by_hand", by))
+    return _change_alert(store, alert.id, channels, lambda machine, current: machine.resolve(current, "by_hand", by))
 
 
 def accept_alert_baseline(store: TrackingStore, alert_id: str) -> Alert:
     """Accept the level of a drop as the new baseline. The next evaluation resolves the alert.
 
     Returns:
-        The alert before it resolves.
+        The alert, before it resolves.
 
     Raises:
         UsageError: No such alert, it has no baseline, or it is resolved.
@@ -92,7 +96,7 @@ def accept_alert_baseline(store: TrackingStore, alert_id: str) -> Alert:
 def active_baseline_for(store: TrackingStore, alert: Alert) -> BaselineVersion | None:
     """Return the active baseline that a drop was detected against, or None.
 
-    Rules with attributes have baselines of their own, which are accepted separately.
+    Rules with attributes have separate baselines, which are accepted separately.
     """
     names = (alert.rule, alert.service, alert.scorer)
     states = store.detectors.list_states()
@@ -113,8 +117,8 @@ def silence_alerts(
     """Stop notifications about matching alerts. Alerts still fire and resolve.
 
     Args:
-        store: Where to write the silence.
-        matchers: Patterns such as ``docs-*`` by label, or for ``rule``; without any, all alerts match.
+        store: Store to write the silence to.
+        matchers: Patterns such as ``docs-*`` by label name or ``rule``. An empty mapping matches all alerts.
         until: End of the silence, or its length.
         since: Start of the silence; by default now.
         by: Name of the person.
@@ -146,7 +150,8 @@ def end_silence(store: TrackingStore, silence_id: str) -> Silence:
     Raises:
         UsageError: No current or future silence matches, or more than one does.
     """
-    matches = [one for one in store.alerts.list_silences() if silence_id and one.id.startswith(silence_id)]
+    silences = store.alerts.list_silences()
+    matches = [silence for silence in silences if silence_id and silence.id.startswith(silence_id)]
     if len(matches) != 1:
         count = "no silence has" if not matches else "more than one silence has"
         raise UsageError(

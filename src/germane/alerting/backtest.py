@@ -21,12 +21,12 @@ STEPS_PER_WINDOW: Final = 12
 """Rules over short windows are evaluated more often than hourly."""
 STEPS_PER_WAIT: Final = 3
 """``no_data`` rules are evaluated this many times within ``at_least``."""
-_SCORE_TIME_NOTE: Final = "scores count from the time of their answers, even if they were made later"
+_SCORE_TIME_NOTE: Final = "scores count from the time of their answers, even if they were computed later"
 _NOTES: Final = {
     "no_data": (),
     "scorer_error": ("only final failures count: attempts that succeeded later are not stored",),
     "budget_exhausted": (
-        "a daily budget counts as exhausted from its first unpaid answer on; only the day's total is stored",
+        "a daily budget counts as exhausted from the first answer skipped for it; only the day's total is stored",
     ),
 }
 
@@ -42,7 +42,7 @@ class AlertEpisode:
     events: tuple[AlertEvent, ...]
     """Oldest first."""
     until: datetime
-    """When it resolved, or the end of the backtest; UTC."""
+    """Time when the alert resolved, or the end of the backtest; UTC."""
 
     @property
     def seconds(self) -> float:
@@ -52,7 +52,7 @@ class AlertEpisode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleBacktest:
-    """What one rule would have done."""
+    """Result of one rule: what it would have fired and notified."""
 
     rule: AnyRule
     step: timedelta
@@ -64,7 +64,7 @@ class RuleBacktest:
     notifications: Counter[str]
     """Notifications per channel by type: firing, escalated, repeated, resolved."""
     notes: tuple[str, ...]
-    """Baselines in use, and limits of the backtest."""
+    """Baselines in use, and limitations of the backtest."""
 
     @property
     def resolved(self) -> int:
@@ -82,25 +82,25 @@ class SkippedRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BacktestReport:
-    """What each rule would have done by itself."""
+    """Results of all rules, each run on its own."""
 
     since: datetime
     """UTC."""
     until: datetime
     scores: int
-    """Stored scores within that time."""
+    """Number of stored scores in that period."""
     rules: tuple[RuleBacktest, ...] = ()
     skipped: tuple[SkippedRule, ...] = ()
 
     @property
     def notifications(self) -> int:
-        """Total notifications per channel."""
+        """Notifications that one channel would have received from all rules."""
         return sum(rule.notifications.total() for rule in self.rules)
 
 
 @dataclass(slots=True)
 class _Clock:
-    """A clock that is set."""
+    """A clock that is set by hand."""
 
     now: datetime
 
@@ -117,13 +117,13 @@ def run_backtest(
     until: datetime,
     step: timedelta | None = None,
 ) -> BacktestReport:
-    """Run rules over the stored history, each by itself, without writing anything.
+    """Run rules over the stored history, each on its own, without writing anything.
 
-    The live evaluator runs over the database as it was at one moment after another. What people did at the time is not
-    repeated: no silences, acknowledgements or resolutions by hand.
+    The live evaluator runs over the database as it was at each step. Actions that people took are not replayed: no
+    silences, acknowledgements or resolutions by hand.
 
     Args:
-        store: Where the history is.
+        store: Store of the history.
         settings: Budget and poll interval.
         rules: Rules to run; they need not be configured.
         since: Start, UTC.
@@ -131,7 +131,7 @@ def run_backtest(
         step: Time between two evaluations; see :func:`default_step`.
 
     Raises:
-        ValueError: The time or the step is empty.
+        ValueError: The period or the step is empty.
     """
     if since >= until or (step is not None and step <= timedelta()):
         raise ValueError(f"nothing to backtest from {since} to {until} with a step of {step}")

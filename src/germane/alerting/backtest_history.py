@@ -1,6 +1,6 @@
-"""What a backtest reads and keeps in memory: scores, alerts and baselines as they were at the time.
+"""Scores, alerts and baselines as they were at each time of a backtest, in memory.
 
-These classes replace the parts of the store that an evaluation writes."""
+These classes replace the parts of the store that an evaluation writes to."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from germane.storage import (
 
 DAY: Final = timedelta(days=1)
 MIN_DAYS: Final = 1 / 24
-"""Rates per day are estimated from at least this length of time."""
+"""Minimum length of the period from which rates per day are estimated."""
 OVERSAMPLING: Final = 2.0
 """Scores that are loaded, relative to those that a detector samples: traffic varies between days."""
 Stream = tuple[str, str, str]
@@ -39,7 +39,7 @@ class HistoricalInputs:
     """Past scores in order of arrival, loaded one day at a time, and the states of detectors.
 
     Args:
-        store: Where the scores are.
+        store: Store of the scores.
         streams: Streams to load.
         since: Earlier scores are skipped.
         until: Later scores are skipped.
@@ -74,7 +74,7 @@ class HistoricalInputs:
             self._rates[stream] = max(baseline_rate(stream), rate)
 
     def list_new_scores(self, limit: int, *, attributes: bool = False) -> list[DetectorScore]:  # noqa: ARG002 - fixed at construction
-        """Return up to ``limit`` scores that have arrived and have not been processed."""
+        """Return up to ``limit`` scores that have arrived but have not been processed."""
         now = self._clock()
         while self._loaded_until <= now and self._loaded_until < self._until:
             since, until = self._loaded_until, min(self._loaded_until + DAY, self._until)
@@ -115,7 +115,7 @@ class HistoricalAlerts:
     def __init__(self, inputs: HistoricalInputs) -> None:
         self._inputs = inputs
         self.alerts: dict[str, Alert] = {}
-        """By id, in the order in which they began, in their latest state."""
+        """By id, in order of their start, in their latest state."""
         self.fired: dict[str, Alert] = {}
         """By id, as they were when they fired."""
         self.events: list[AlertEvent] = []
@@ -126,7 +126,7 @@ class HistoricalAlerts:
         return [alert for alert in self.alerts.values() if alert.is_open]
 
     def list_silences(self) -> list[Silence]:
-        """Return no silences: a backtest does not repeat what people did."""
+        """Return no silences: a backtest does not replay what people did."""
         return []
 
     def commit(self, step: AlertTransaction) -> bool:
@@ -143,9 +143,9 @@ class HistoricalAlerts:
 
 
 class BaselineHistory:
-    """Starts with the baselines of the time and follows the changes that people made to them.
+    """Starts with the baselines that were active at ``since`` and replays later changes made by people.
 
-    Baselines of fingerprints that had none, and routes that join, are learned during the backtest.
+    Baselines for fingerprints without one, and for routes that join, are learned during the backtest.
 
     Args:
         versions: All stored versions, including superseded ones.
@@ -184,11 +184,11 @@ class BaselineHistory:
         return [version for version in self.list_all() if version.status != "superseded"]
 
     def list_all(self) -> list[BaselineVersion]:
-        """Return all versions up to now, those of one key together, oldest first."""
+        """Return all versions up to now, grouped by key, oldest first."""
         return sorted(self._versions.values(), key=lambda version: (version.key, version.number))
 
     def max_sampling_rate(self, names: tuple[str, str, str]) -> float:
-        """Return the highest sampling rate of a stream's stored baselines; 0 without any."""
+        """Return the highest sampling rate of a stream's stored baselines; 0 if there is none."""
         versions = [*self._versions.values(), *(version for _, version in self._upcoming)]
         rates = [
             version.baseline.sampling_rate for version in versions if version.baseline and version.key[:3] == names
@@ -204,7 +204,7 @@ class BaselineHistory:
         until: datetime,
         holder: tuple[str, str] | None = None,  # noqa: ARG002 - one process
     ) -> BaselineVersion | None:
-        """Start to learn a baseline; None if one is being learned."""
+        """Start to learn a baseline. Return None if one is being learned."""
         versions = [version for version in self._versions.values() if version.key == key]
         if any(version.status == "learning" for version in versions):
             return None

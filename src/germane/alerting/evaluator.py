@@ -25,7 +25,7 @@ ENRICHED_EVENTS: Final = ("fired", "escalated")
 
 
 class AlertLog(Protocol):
-    """Open alerts and silences, and the transaction that writes an evaluation: a store's, or those of a backtest."""
+    """Open alerts and silences, and the transaction that writes an evaluation; implemented by stores and backtests."""
 
     def list_open(self) -> list[Alert]:
         """Return the open alerts, oldest first."""
@@ -34,24 +34,24 @@ class AlertLog(Protocol):
         """Return current and future silences."""
 
     def commit(self, step: AlertTransaction) -> bool:
-        """Write an evaluation; return False and write nothing if another process or a person was faster."""
+        """Write an evaluation; return False and write nothing if another process or a person changed an alert first."""
 
 
 class AlertEvaluator:
     """Evaluates all rules. Only the process that holds the leader lease evaluates.
 
     Args:
-        store: Where scores and alerts are.
+        store: Store of the scores and alerts.
         settings: Rules, budget, poll interval and breakdowns.
         holder: Name of the leader lease and its owner; None in a backtest.
         scorers: Names of the scorers of this process.
-        channels: By channel name, which alerts it is notified of.
+        channels: Filters by channel name: the alerts that each channel is notified of.
         clock: Current time, UTC.
         new_id: Creates ids.
-        alerts: Alerts and silences; by default those of the store.
-        inputs: New scores and detector states; by default those of the store.
-        versions: Baselines; by default those of the store.
-        as_of: In a backtest, returns the moment whose data is read.
+        alerts: Alerts and silences; by default the store's.
+        inputs: New scores and detector states; by default the store's.
+        versions: Baselines; by default the store's.
+        as_of: Returns the time as of which to read data, in a backtest.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class AlertEvaluator:
         self._evidence = EvidenceCollector(store, settings.breakdowns, as_of=as_of)
 
     def evaluate(self) -> bool:
-        """Evaluate until nothing is new; return whether there are notifications to send. Uses the database."""
+        """Evaluate until no new scores remain; return whether there are notifications to send. Uses the database."""
         notified = False
         while True:
             alerts = self._alerts.list_open()
@@ -95,14 +95,14 @@ class AlertEvaluator:
             finally:
                 if not written:
                     self.reset()
-            if not written:  # another process or a person was faster
+            if not written:  # another process or a person changed an alert first
                 return notified
             notified |= bool(step.notifications)
             if not drops.more:
                 return notified
 
     def reset(self) -> None:
-        """Evaluate everything again next time: another process evaluates now, or the last results were not written."""
+        """Evaluate everything again next time: another process evaluated, or the last results were not written."""
         self._drops.reset()
         self._schedule.reset()
 

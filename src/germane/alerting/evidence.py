@@ -1,4 +1,4 @@
-"""Evidence for an alert about scores: the worst answers, where the shift is, and its likely cause.
+"""Evidence for an alert about scores: the worst answers, the largest shifts, and the likely cause.
 
 It is collected once, when the alert fires, from the means before and since the estimated start.
 """
@@ -19,11 +19,11 @@ from germane.settings import SCORE_RULES
 from germane.storage import DetectorScoreQuery, RouteMean, TrackingStore
 
 MAX_EXCHANGES: Final = 5
-"""Worst exchanges that an alert names."""
+"""Number of worst exchanges in an alert."""
 MAX_CANDIDATES: Final = 500
 """Lowest scores among which the exchanges of a restricted rule are searched."""
 MAX_SHIFTS: Final = 3
-"""Shifts per dimension that an alert names."""
+"""Number of shifts per dimension in an alert."""
 COMPARISON_PERIOD: Final = timedelta(days=7)
 """Minimum length of the period before the start that means are compared with."""
 MIN_SCORES: Final = 5
@@ -31,7 +31,7 @@ MIN_SCORES: Final = 5
 MIN_SHIFT: Final = 0.02
 """Smaller differences are ignored."""
 ONSET_MARGIN: Final = timedelta(minutes=1)
-"""Scores that arrived this close to a drop's onset belong to the answers with which it began."""
+"""Scores that arrived this close to a drop's onset belong to the first affected answers."""
 CONTEXT_SCORER: Final = "context_relevance"
 MIN_CONTEXT_DROP: Final = 0.05
 """If context relevance fell by this much, retrieval is the likely cause."""
@@ -52,7 +52,7 @@ class RuleScope:
     """The answers that a rule watches."""
 
     routes: tuple[str, ...] = ()
-    """Patterns; all routes without any."""
+    """Patterns; empty for all routes."""
     attributes: Mapping[str, str] = field(default_factory=dict)
     """Patterns by name."""
 
@@ -74,9 +74,9 @@ class EvidenceCollector:
     """Adds evidence to alerts.
 
     Args:
-        store: Where scores are.
-        breakdowns: Dimensions in which shifts are searched, in addition to the route.
-        as_of: In a backtest, returns the moment whose data is read.
+        store: Store to read scores from.
+        breakdowns: Dimensions to search for shifts, in addition to the route.
+        as_of: Returns the time as of which to read data, in a backtest.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class EvidenceCollector:
         self._as_of = as_of
 
     def add_to(self, alert: Alert, scope: RuleScope = UNRESTRICTED) -> Alert:
-        """Return an alert with worst exchanges, shifts and cause. Alerts that are not about scores do not change.
+        """Return an alert with worst exchanges, shifts and cause. Other alerts than those about scores are unchanged.
 
         Args:
             alert: The alert.
@@ -154,7 +154,7 @@ class EvidenceCollector:
         return onset if earliest is None else min(onset, earliest[0])
 
     def _mean_pairs(self, alert: Alert, since: datetime, scope: RuleScope) -> list[MeanPair]:
-        """Return the means of all scorers for the alert's routes; for a rule on attributes, of its own scorer only."""
+        """Return the means of all scorers for the alert's routes; for rules with attributes, of one scorer only."""
         trends, before = self._store.trends, since - _comparison_period(alert)
         earlier: Sequence[RouteMean]
         later: Sequence[RouteMean]
@@ -188,7 +188,7 @@ def _comparison_period(alert: Alert) -> timedelta:
 
 
 def _pair(alert: Alert, scope: RuleScope, earlier: Iterable[RouteMean], later: Iterable[RouteMean]) -> list[MeanPair]:
-    """Pair the alert's means with the same names, label and fingerprint: other judges' scores do not compare."""
+    """Pair the alert's means by names, label and fingerprint: scores of different judges are not comparable."""
 
     def by_key(means: Iterable[RouteMean]) -> dict[tuple[str | None, ...], RouteMean]:
         return {
@@ -229,7 +229,7 @@ def _fall(shift: ScoreShift) -> float:
 
 
 def _combined_level(pairs: Sequence[MeanPair], means: Sequence[RouteMean]) -> ScoreLevel:
-    """Return the mean of means, weighted by the scores since: another mix of routes is not a shift.
+    """Return the mean of means, weighted by the number of scores since, so a changed mix of routes is not a shift.
 
     The interval is that of a weighted mean of independent means. Source: G. Zou, A. Donner, Construction of confidence
     limits about effect measures, Statistics in Medicine 27, 2008.
@@ -238,23 +238,23 @@ def _combined_level(pairs: Sequence[MeanPair], means: Sequence[RouteMean]) -> Sc
         return ScoreLevel(mean=means[0].mean, n=means[0].n, interval=means[0].interval)
     total = sum(pair.since.n for pair in pairs)
     weights = [pair.since.n / total for pair in pairs]
-    mean = sum(weight * one.mean for weight, one in zip(weights, means, strict=True))
-    parts = [(weight, one.mean, one.interval) for weight, one in zip(weights, means, strict=True) if one.interval]
+    combined = sum(weight * mean.mean for weight, mean in zip(weights, means, strict=True))
+    parts = [(weight, mean.mean, mean.interval) for weight, mean in zip(weights, means, strict=True) if mean.interval]
     interval: Interval | None = None
     if len(parts) == len(means):
         below = hypot(*(weight * (center - ends[0]) for weight, center, ends in parts))
         above = hypot(*(weight * (center - ends[1]) for weight, center, ends in parts))
-        interval = (mean - below, mean + above)
-    return ScoreLevel(mean=mean, n=sum(one.n for one in means), interval=interval)
+        interval = (combined - below, combined + above)
+    return ScoreLevel(mean=combined, n=sum(mean.n for mean in means), interval=interval)
 
 
 def _weighted_mean(pairs: Sequence[MeanPair], value: Callable[[MeanPair], float]) -> float:
-    """Return the mean of a value over pairs, weighted by the scores since."""
+    """Return the mean of a value over pairs, weighted by the number of scores since."""
     return sum(pair.since.n * value(pair) for pair in pairs) / sum(pair.since.n for pair in pairs)
 
 
 def _level_before(alert: Alert, pairs: Sequence[MeanPair]) -> ScoreLevel | None:
-    """Return the earlier level of the value that the rule evaluates."""
+    """Return the level before, of the value that the rule evaluates."""
     if not pairs:
         return None
     shares = {"low_score_rate": "low_share", "noncommittal_rate": "noncommittal_share"}
@@ -272,7 +272,8 @@ def _likely_cause(
 ) -> Cause | None:
     """Return the likely cause: less relevant contexts, more refusals, or drifting answers.
 
-    Refusals are the cause if they explain at least half of the drop. Each refusal costs the mean of a committed answer.
+    Refusals are the cause if they explain at least half of the drop. Each refusal lowers the sum of scores by
+    the mean of an answer that is not a refusal.
     """
     if any(shift.name == CONTEXT_SCORER and _fall(shift) >= MIN_CONTEXT_DROP for shift in scorer_shifts):
         return "retrieval_worse"

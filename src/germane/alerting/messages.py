@@ -1,4 +1,4 @@
-"""The message of an alert: one sentence that says what happened, since when, where, and how certain it is."""
+"""The message of an alert: one sentence that states what happened, when it began, where, and how certain it is."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ FAILURES: Final[Mapping[str, str]] = {
     "judge_unreachable": "the judge is unreachable",
     "judge_rejected": "the judge rejects the key, quota or model",
     "unparsable": "the judge's replies cannot be parsed",
-    "no_usable_question": "the judge writes no usable question",
+    "no_usable_question": "the judge generates no usable question",
     "embedder_error": "the embedder fails",
     "out_of_range": "values are out of range",
     "scorer_error": "the scorer raises an exception",
@@ -56,7 +56,7 @@ def _drop(alert: Alert) -> str:
     before = "" if alert.baseline is None else f" from {_score(alert.baseline.mean)} (n = {alert.baseline.n})"
     now = "" if alert.current is None else f" to {_level(alert.current, _score)}"
     since = "" if alert.onset is None else f" since about {_moment(alert.onset)}"
-    parts = [f"{subject} dropped{before}{now}{since}", *_shifts(alert)]
+    parts = [f"{subject} has dropped{before}{now}{since}", *_shifts(alert)]
     if alert.evidence is not None:
         parts.append(f"expected false alerts this strong: {alert.evidence:.2g} a year")
     return "; ".join(parts)
@@ -153,13 +153,13 @@ def _before(alert: Alert, form: Callable[[float], str]) -> list[str]:
 
 
 def _shifts(alert: Alert) -> list[str]:
-    """Return the largest shift by route and by attribute, all shifts of other scorers, and the rise of refusals."""
+    """Return the largest shift by route and by attribute, all shifts of other scorers, and the increase in refusals."""
     if not alert.is_open:
         return []
     parts: list[str] = []
     for dimension, label in (("route", "largest drop on route "), ("attribute", "largest drop where "), ("scorer", "")):
         shifts = [shift for shift in alert.shifts if shift.dimension == dimension]
-        selected = shifts[:1] if dimension != "scorer" else [one for one in shifts if one.name != alert.scorer]
+        selected = shifts[:1] if dimension != "scorer" else [shift for shift in shifts if shift.name != alert.scorer]
         for shift in selected:
             name = sanitize.line(shift.name, MAX_NAME_LENGTH)
             parts.append(f"{label}{name} {_score(shift.before.mean)} -> {_score(shift.since.mean)}")

@@ -1,8 +1,8 @@
-"""Notifications: which channels are notified of which changes.
+"""Notifications: the channels to notify, and of which changes.
 
 Notifications do not affect whether an alert fires. Silences, acknowledgements and drops of the whole service suppress
-notifications but do not change the state. An alert that was suppressed and still fires is notified once nothing
-suppresses it any more.
+notifications but do not change the state. If an alert still fires when its suppression ends, the notification is sent
+then.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _TYPE_ORDER: Final[Sequence[NotificationType]] = ("firing", "escalated", "repeat
 
 @dataclass(frozen=True, slots=True)
 class PendingNotification:
-    """An alert that people are notified of, and why."""
+    """An alert that people are notified of, with the type of the notification."""
 
     type: NotificationType
     alert: Alert
@@ -34,8 +34,8 @@ class Notifier:
     """Decides which channels are notified after one evaluation.
 
     Args:
-        channels: By channel name, which alerts it is notified of. For a resolved alert the filter sees the highest
-            severity that the alert had.
+        channels: Filters by channel name: the alerts that each channel is notified of. For a resolved alert, the filter
+            receives the highest severity that the alert had.
         silences: Current and future silences.
         now: Current time, UTC.
         new_id: Creates ids of notifications.
@@ -59,8 +59,8 @@ class Notifier:
             alerts: All alerts that are open afterwards.
         """
         open_alerts = list(alerts)
-        pending = [one for change in changes if (one := self._pending(change, open_alerts)) is not None]
-        by_event = {one.event_id: one.alert for one in pending}
+        pending = [item for change in changes if (item := self._pending(change, open_alerts)) is not None]
+        by_event = {item.event_id: item.alert for item in pending}
         written = [
             replace(change, alert=by_event[change.event.id])
             if change.event is not None and change.event.id in by_event
@@ -68,30 +68,32 @@ class Notifier:
             for change in changes
         ]
         by_service: dict[str, list[PendingNotification]] = {}
-        for one in pending:
-            by_service.setdefault(one.alert.service, []).append(one)
+        for item in pending:
+            by_service.setdefault(item.alert.service, []).append(item)
         # One notification per channel about the alerts of one service.
         notifications = []
         for group in by_service.values():
-            group.sort(key=lambda one: (_TYPE_ORDER.index(one.type), -SEVERITIES.index(one.alert.severity)))
+            group.sort(key=lambda item: (_TYPE_ORDER.index(item.type), -SEVERITIES.index(item.alert.severity)))
             for channel, accepts in self._channels.items():
                 selected = [
-                    one
-                    for one in group
+                    item
+                    for item in group
                     if accepts(
-                        replace(one.alert, severity=peak_severity(one.alert)) if one.type == "resolved" else one.alert
+                        replace(item.alert, severity=peak_severity(item.alert))
+                        if item.type == "resolved"
+                        else item.alert
                     )
                 ]
                 if not selected:
                     continue
-                event_ids = tuple(one.event_id for one in selected)
+                event_ids = tuple(item.event_id for item in selected)
                 notifications.append(
                     Notification(
                         id=self._new_id(),
                         channel=channel,
                         idempotency_key=sha256("\n".join((channel, *sorted(event_ids))).encode()).hexdigest()[:32],
                         type=selected[0].type,
-                        alerts=tuple(one.alert for one in selected),
+                        alerts=tuple(item.alert for item in selected),
                         event_ids=event_ids,
                         created_at=self._now,
                     )
@@ -99,7 +101,7 @@ class Notifier:
         return written, notifications
 
     def due_for_repeat(self, alerts: Iterable[Alert], repeat_interval: Callable[[Alert], float]) -> list[Alert]:
-        """Return the alerts that people are reminded of, or notified of because nothing suppresses them any more.
+        """Return the alerts that are due for a reminder, or for a notification that was suppressed.
 
         Args:
             alerts: All open alerts.
@@ -128,13 +130,13 @@ class Notifier:
         alert, event = change.alert, change.event
         if event is None or not change.notify:
             return None
-        if event.type == "resolved":  # sent to everyone who was notified that it fires, even if silenced since
+        if event.type == "resolved":  # sent to everyone who was notified of the alert, even if it is silenced now
             if alert.notified_at is None:
                 return None
             return PendingNotification("resolved", replace(alert, notified_at=self._now), event.id)
         if self._is_suppressed(alert, alerts):
             return None
-        # What is news depends on what people know, not on when it happened.
+        # The type depends on what people were last notified of, not on the event itself.
         notification_type: NotificationType = "firing"
         if alert.notified_at is not None:
             notification_type = "escalated" if is_worse_than_notified(alert) else "repeated"

@@ -18,7 +18,7 @@ ALERT_FIELDS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleResult:
-    """The state of a rule for one set of labels. ``unclear`` changes nothing: missing data is not news."""
+    """The state of a rule for one set of labels. ``unclear`` leaves the alert as it is."""
 
     rule: str
     """Name of the rule."""
@@ -32,7 +32,7 @@ class RuleResult:
     keep_firing_for: float = 0.0
     """Seconds for which the state must be good before the alert resolves."""
     reason: ResolveReason = "recovered"
-    """Why a good state resolves the alert. Reasons other than ``recovered`` resolve it at once."""
+    """Why a good state resolves the alert. Reasons other than ``recovered`` resolve it immediately."""
     cause: Cause | None = None
     fingerprint: str | None = None
     value: float | None = None

@@ -1,4 +1,4 @@
-"""Sensitivity of the drop rule: which drops a baseline's detector would notice, and how soon.
+"""Sensitivity of the drop rule: the drops that a baseline's detector would detect, and how soon.
 
 The detector runs on simulated scores drawn from the baseline: a Beta distribution with the committed mean and deviation
 of each route, zeros at its rate, and a level that wanders from day to day for all routes together.
@@ -38,7 +38,7 @@ class DropSensitivity:
     service: str
     scorer: str
     scores_per_day: float
-    """Scores that reach the detector."""
+    """Scores per day that the detector processes."""
     days: tuple[float, ...]
     drops: tuple[float, ...]
     """Smallest first."""
@@ -73,17 +73,17 @@ def list_sensitivities(
 ) -> list[DropSensitivity]:
     """Return the sensitivity of each rule for every service and scorer with an active baseline.
 
-    Takes some seconds per baseline.
+    Takes a few seconds per baseline.
 
     Args:
-        store: Where the baselines are.
+        store: Store of the baselines.
         rules: The drop rules.
         days: Times to detection.
-        scores_per_day: Scores that reach the detector; by default as in the baseline.
+        scores_per_day: Scores per day that the detector processes; by default as in the baseline.
         runs: Simulation runs.
     """
     used = {state.baseline_id for state in store.detectors.list_states()}
-    # Of several fingerprints, the one that a detector follows wins, then the newest baseline.
+    # Of several fingerprints, the one that a detector uses takes precedence, then the newest baseline.
     versions = sorted(store.baselines.list_versions(), key=lambda version: (version.id in used, version.created_at))
     sensitivities = []
     for rule in rules:
@@ -112,12 +112,12 @@ def simulate_drops(
     runs: int = RUNS,
     seed: int = SEED,
 ) -> DropSensitivity:
-    """Simulate drops of all routes and return how often the detector fires in time.
+    """Simulate drops on all routes and return the probabilities that the detector fires in time.
 
     Arguments as for :func:`list_sensitivities`; ``drops`` are sorted, smallest first.
     """
     if scores_per_day is not None:
-        # As it would have been learned from another number of scores per day.
+        # As if it had been learned from this number of scores per day.
         scores_per_day = min(scores_per_day, MAX_SCORES_PER_DAY)
         factor = scores_per_day / baseline.scores_per_day
         baseline = replace(
@@ -154,10 +154,10 @@ def simulate_drops(
 def _detection_delays(
     baseline: Baseline, rule: Drop, drops: Sequence[float], days: float, random: np.random.Generator
 ) -> list[float]:
-    """Return for each drop the days until the detector fires, after one normal day; infinite if it does not."""
+    """Return the days until the detector fires, for each drop, after one normal day; infinite if it does not fire."""
     grid = BetGrid(baseline, rule.min_drop)
     names, rates = np.array(grid.routes, dtype=object), grid.column("scores_per_day")
-    # Without any deviation, or with all scores at the ends, no Beta distribution has exactly these moments.
+    # Without any deviation, or with all scores at 0 or 1, no Beta distribution has exactly these moments.
     variance = np.clip(grid.deviation**2, 1e-6, None)
     concentration = np.clip(grid.mean * (1 - grid.mean) / variance - 1, 0.1, 1e6)
 
@@ -167,7 +167,7 @@ def _detection_delays(
         times = (day + np.sort(random.random(len(routes)))) * DAY
         zero_rates = np.clip(grid.rate + wander[1] * grid.rate_wander, 0.0, 1.0)
         zeros = random.random(len(routes)) < zero_rates[routes]
-        # Zeros cannot fall, so the committed scores fall by more than the mean of all.
+        # Zeros cannot fall, so the committed scores fall by more than the mean of all scores.
         means = grid.mean - drop / np.maximum(1 - grid.rate, 0.05) + wander[0] * grid.wander
         means, spread = np.clip(means, 1e-3, 1 - 1e-3)[routes], concentration[routes]
         values = np.where(zeros, 0.0, random.beta(means * spread, (1 - means) * spread))

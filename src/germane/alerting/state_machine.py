@@ -32,9 +32,9 @@ IdFactory = Callable[[], str]
 REFRESH_INTERVAL: Final = timedelta(minutes=1)
 """Maximum age of an open alert's ``evaluated_at`` while its rule is evaluated."""
 PEAK_SEVERITY: Final = "peak"
-"""Key in an alert's details: the highest severity that people were notified of. A rise is notified once."""
+"""Key in an alert's details: the highest severity that people were notified of. A rise is notified only once."""
 RECOVERING_SINCE: Final = "recovering_since"
-"""Key in an alert's details: when it started to recover."""
+"""Key in an alert's details: the time when it started to recover."""
 _STATE_ORDER: Final = ("bad", "unclear", "good")
 
 
@@ -53,7 +53,7 @@ class AlertStateMachine:
     def apply(
         self, alerts: Iterable[Alert], results: Iterable[RuleResult], *, has_rule: Callable[[Alert], bool]
     ) -> list[AlertChange]:
-        """Return all changes. Alerts without news are left out.
+        """Return all changes. Alerts that do not change are omitted.
 
         Args:
             alerts: All open alerts.
@@ -83,7 +83,7 @@ class AlertStateMachine:
         return self._change(alert, after, "acknowledged", {"by": by})
 
     def resolve(self, alert: Alert, reason: ResolveReason, by: str | None = None) -> AlertChange:
-        """Resolve an alert and notify everyone who was notified that it fires."""
+        """Resolve an alert and notify everyone who was notified of it."""
         return self._resolve(alert, alert, reason, {"by": by} if by else {})
 
     def repeat(self, alert: Alert) -> AlertChange:
@@ -147,7 +147,7 @@ class AlertStateMachine:
         return self._change(before, after, "resolved", detail, notify=before.fired_at is not None)
 
     def _updated(self, alert: Alert, result: RuleResult) -> Alert:
-        """Return an alert with current numbers. Onset and cause stay as people were notified of them."""
+        """Return an alert with current numbers. Onset and cause keep the values that people were notified of."""
         values = {name: getattr(result, name) for name in ALERT_FIELDS if getattr(result, name) is not None}
         values |= {name: getattr(alert, name) for name in ("onset", "cause") if getattr(alert, name) is not None}
         return replace(

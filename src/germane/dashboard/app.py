@@ -83,7 +83,7 @@ class SecurityHeadersMiddleware:
 
 
 class Dashboard(Starlette):
-    """Pages over one database."""
+    """The dashboard of one database."""
 
     def build_middleware_stack(self) -> ASGIApp:
         """Return the stack with security headers outermost, so that they are also on the page of a server error."""
@@ -104,18 +104,18 @@ def create_app(
     """Create the dashboard as an ASGI application, to serve it or to mount it in another application.
 
     Without a token, and unless ``trusted`` is set, only requests from this machine to localhost, 127.0.0.1 or ::1 are
-    answered.
+    accepted.
 
     Args:
-        settings: By default the settings of this process.
-        store: The database, which the application then does not close. By default that of the settings.
-        read_only: Whether to refuse every change.
+        settings: Defaults to the settings of this process.
+        store: The database, which the application does not close. Defaults to the database in the settings.
+        read_only: Whether to reject all changes.
         now: The clock; returns a time with a time zone.
-        token: The token that visitors must present, at least 16 characters. By default the setting
+        token: The token that visitors must present, at least 16 characters. Defaults to the setting
             ``dashboard_token``.
         hosts: Host names to accept in addition to the setting ``allowed_hosts`` and IP addresses.
-        trusted: Whether the application that mounts this one controls access itself.
-        refresh: How often an open page reloads its live parts.
+        trusted: Whether the application that mounts the dashboard controls access itself.
+        refresh: Time between reloads of an open page's live parts.
 
     Raises:
         SettingsError: The token or a setting is invalid.
@@ -138,7 +138,7 @@ def create_app(
 def create_metrics_app(settings: Settings) -> Starlette:
     """Create an application with ``/metrics`` only, for a worker process. It has its own database connection.
 
-    Without the setting ``dashboard_token`` only requests from this machine are answered. With it, any host name is
+    Without the setting ``dashboard_token``, only requests from this machine are accepted. With it, any host name is
     accepted.
     """
     from germane.storage import TrackingStore, utc_now

@@ -1,4 +1,4 @@
-"""The web server, run on a thread so that the main thread can handle signals or score."""
+"""The web server, which runs on a thread so that the main thread can handle signals or score."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from starlette.types import ASGIApp
 from germane.errors import GermaneError
 
 SHUTDOWN_TIMEOUT: Final = 3
-"""Seconds that running requests have left when the server stops."""
+"""Seconds that requests in progress have to finish when the server stops."""
 _LOGGER: Final = logging.getLogger("uvicorn.error")
 
 
@@ -32,8 +32,8 @@ class DashboardServer:
 
     Args:
         app: The application.
-        host: A name or address of this machine.
-        port: 0 for any free port.
+        host: A host name or address of this machine.
+        port: The port; 0 for any free port.
 
     Raises:
         ListenError: The address is in use or does not belong to this machine.
@@ -48,7 +48,7 @@ class DashboardServer:
             ws="none",
             log_config=None,
             log_level=logging.WARNING,
-            access_log=False,  # URLs contain what people search for
+            access_log=False,  # URLs contain search terms
             server_header=False,
             timeout_graceful_shutdown=SHUTDOWN_TIMEOUT,
         )
@@ -65,14 +65,14 @@ class DashboardServer:
 
     @property
     def is_serving(self) -> bool:
-        """Whether the server runs."""
+        """Whether the server is running."""
         return self._thread.is_alive()
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Serve until the block ends. The block starts when requests are accepted; stopping takes three seconds."""
+        """Serve until the block ends. The block starts once requests are accepted. Stopping takes up to 3 seconds."""
         _LOGGER.addFilter(_REDACT_EXCEPTIONS)
-        gc.freeze()  # imported modules stay in memory: the garbage collector need not visit them
+        gc.freeze()  # imported modules stay in memory, so the garbage collector can skip them
         self._thread.start()
         try:
             while not self._server.started_event.wait(0.1) and self.is_serving:
@@ -107,12 +107,12 @@ def _listen(host: str, port: int) -> socket.socket:
             code = None if isinstance(error, socket.gaierror) else error.errno
             reason = os.strerror(code) if code else error.strerror or reason
             if error.errno == errno.EADDRINUSE:
-                reason = "the port is in use. Choose another one, or 0 for any free port"
+                reason = "the port is in use. Choose another port, or 0 for any free port"
         raise ListenError(f"cannot listen on {host} port {port}: {reason}") from None
 
 
 class _RedactExceptions(logging.Filter):
-    """Reduces a logged exception to its type and location, because its message may quote what people asked."""
+    """Reduces a logged exception to its type and location, because its message may quote captured text."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         if record.exc_info and record.exc_info[1] is not None:

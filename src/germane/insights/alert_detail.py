@@ -25,18 +25,16 @@ from germane.insights.alerts import (
 )
 from germane.insights.charts import ChartMarker, TrendChart, chart_points, trend_figure
 from germane.insights.context import InsightContext, ViewParams
-from germane.insights.formatting import (
-    humanize,
-)
+from germane.insights.formatting import humanize
 from germane.insights.situation import not_enough_data
 from germane.score import Score
 from germane.storage import MIN_SAMPLES, TrackingStore
 
 MAX_WORST_ANSWERS: Final = 10
 CHART_BEFORE: Final = timedelta(days=3)
-"""The shortest time before an alert that its chart shows."""
+"""Minimum time before an alert that its chart shows."""
 CHART_AFTER: Final = timedelta(hours=12)
-"""The shortest time after its end."""
+"""Minimum time after the end of the alert."""
 MAX_CHART_LENGTH: Final = timedelta(days=90)
 MAX_MARKERS: Final = 12
 _EVENTS: Final[Mapping[str, str]] = {
@@ -52,7 +50,7 @@ _EVENTS: Final[Mapping[str, str]] = {
 }
 _RESOLVE_REASONS: Final[Mapping[str, str]] = {
     "recovered": "it recovered",
-    "passed": "it passed before notifications were sent",
+    "passed": "it ended before it fired",
     "judge_changed": "the judge changed",
     "by_hand": "someone resolved it",
     "new_baseline": "this level was accepted as the new baseline",
@@ -62,8 +60,8 @@ _CAUSES: Final[Mapping[str, str]] = {
     "answers_drifting": "answers drift away from their questions",
     "refusals_rising": "more answers are refusals",
     "retrieval_worse": "retrieval finds fewer relevant texts",
-    "judge_broken": "the judge is broken, which says nothing about the answers",
-    "no_data": "no scores arrive",
+    "judge_broken": "the judge is failing; the quality of the answers is unknown",
+    "no_data": "no scores are arriving",
     "budget": "the budget is exhausted",
 }
 
@@ -75,7 +73,7 @@ class TimelineEntry:
     event: AlertEvent
     words: str
     detail: str
-    """More about it; empty if nothing is known."""
+    """Further information; may be empty."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +93,7 @@ class AlertChart:
     """A trend around an alert."""
 
     subject: str
-    """A route, or all routes of a service."""
+    """The route, or all routes of the service."""
     figure: Markup
 
 
@@ -111,7 +109,7 @@ class AlertDetail:
     worst: Sequence[tuple[Exchange, Score | None]]
     """Worst first."""
     worst_deleted: int
-    """The number of the worst answers that are no longer stored."""
+    """The number of worst answers that are no longer stored."""
     contributors: Sequence[Contributor]
     """Largest first."""
     can_accept: bool
@@ -131,13 +129,13 @@ class AlertDetail:
 
     @property
     def resolve_reason(self) -> str | None:
-        """Why it is resolved, in words."""
+        """Why the alert was resolved, in words."""
         reason = self.alert.resolve_reason
         return None if reason is None else _RESOLVE_REASONS.get(reason, reason)
 
     @property
     def release_changes(self) -> Sequence[tuple[str, str, str]]:
-        """What changed in the application since the baseline was learned: name, before, now."""
+        """Changes in the application since the baseline was learned: name, before, now."""
         changes: Mapping[str, Any] = self.alert.details.get("release") or {}
         return [(name, str(pair[0] or "unknown"), str(pair[1])) for name, pair in changes.items()]
 
@@ -159,7 +157,9 @@ def load_alert_detail(context: InsightContext, alert: Alert, view: ViewParams, r
     return AlertDetail(
         summary=summary,
         notifications=[
-            notification_status(one) for one in posted if alert.id in {each.id for each in one.notification.alerts}
+            notification_status(record)
+            for record in posted
+            if alert.id in {notified.id for notified in record.notification.alerts}
         ],
         timeline=[_timeline_entry(event, alert) for event in store.alerts.list_events(alert.id)],
         worst=worst,
@@ -206,7 +206,7 @@ def _timeline_entry(event: AlertEvent, alert: Alert) -> TimelineEntry:
 
 
 def chart_window(alert: Alert, now: datetime) -> tuple[datetime, datetime]:
-    """Return the window of an alert's charts: as long before its onset as it lasted, and some time after its end."""
+    """Return the window of an alert's charts: the alert, the same length before its onset, and a margin after it."""
     first, last = alert.onset or alert.starts_at, alert.resolved_at or now
     until = min(now, last + max(CHART_AFTER, (last - first) / 4))
     since = first - max(CHART_BEFORE, last - first)

@@ -21,12 +21,12 @@ from germane.settings import SHARE_RULES, AnyRule
 from germane.storage import BaselineVersion, NotificationRecord, TrackingStore
 
 MAX_NOTIFICATIONS: Final = 1_000
-"""Notifications that are searched."""
+"""Maximum number of notifications that are searched."""
 NOTIFIED_WITHIN: Final = timedelta(days=1)
-"""Notifications of an alert are written at most this long after it resolved."""
+"""Notifications of an alert are created at most this long after it resolved."""
 RESOLVED_PER_PAGE: Final = 25
 MAX_OPEN_ALERTS: Final = 100
-"""Newest open alerts that are listed; only the number of older ones is shown."""
+"""Maximum number of open alerts that are listed, newest first; older alerts are only counted."""
 PERCENT_RULES: Final = SHARE_RULES | {"scorer_error"}
 """Types of rules whose value is shown as a percentage."""
 Tone = Literal["bad", "warn", "good", ""]
@@ -51,7 +51,7 @@ class NotificationStatus:
     settled_at: datetime | None
     attempts: int
     problem: str | None
-    """Why it could not be delivered, without secrets."""
+    """Why the delivery failed, without secrets."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,13 +60,13 @@ class AlertSummary:
 
     alert: Alert
     notifications: Sequence[NotificationStatus] = ()
-    """The newest one per channel, by channel name."""
+    """The newest notification per channel, by channel name."""
     silence: Silence | None = None
-    """The silence that suppresses it longest."""
+    """The matching silence that ends last."""
 
     @property
     def tone(self) -> Tone:
-        """``bad`` for critical alerts that fire, ``warn`` for other open ones, ``good`` for resolved ones."""
+        """``bad`` for critical firing alerts, ``warn`` for other open alerts, ``good`` for resolved alerts."""
         if not self.alert.is_open:
             return "good"
         if self.alert.state != "firing":
@@ -94,7 +94,7 @@ class AlertSummary:
 
     @property
     def firing_time(self) -> timedelta | None:
-        """How long it has been firing, or did; None if it never fired."""
+        """Time that the alert has been firing, or fired until it resolved; None if it never fired."""
         alert = self.alert
         return None if alert.fired_at is None else (alert.resolved_at or alert.evaluated_at) - alert.fired_at
 
@@ -120,7 +120,7 @@ def format_level(rule_type: str, level: ScoreLevel) -> str:
 def summarize_alerts(
     store: TrackingStore, alerts: Sequence[Alert], silences: Iterable[Silence], now: datetime
 ) -> list[AlertSummary]:
-    """Return alerts with notifications and silences, in the same order. Notifications take one query."""
+    """Return alerts with notifications and silences, in the same order. Loads all notifications in one query."""
     latest: dict[str, dict[str, NotificationStatus]] = {}
     if alerts:
         since = min(alert.starts_at for alert in alerts)
@@ -170,13 +170,13 @@ class BaselineSummary:
 
     @property
     def scope(self) -> str:
-        """The exchanges it covers; empty for all."""
+        """The attribute patterns of the exchanges that it covers; empty for all exchanges."""
         patterns: dict[str, str] = json.loads(self.version.key.scope) if self.version.key.scope else {}
         return ", ".join(f"{name}={pattern}" for name, pattern in patterns.items())
 
     @property
     def routes(self) -> int:
-        """The number of routes with a level of their own."""
+        """The number of routes with their own level."""
         return 0 if self.version.baseline is None else len(self.version.baseline.routes)
 
 
@@ -185,14 +185,14 @@ class BaselineList:
     """Active and learning baselines."""
 
     active: Sequence[BaselineSummary]
-    """Those that the detector uses, by service and scorer."""
+    """Baselines that a detector uses, by service and scorer."""
     retired: Sequence[BaselineSummary]
-    """Those of judges that no longer score."""
+    """Baselines of judges that no longer score."""
     learning: Sequence[BaselineSummary]
 
 
 def load_baselines(store: TrackingStore) -> BaselineList:
-    """Load active baselines, and those that are being learned from the judges that score now."""
+    """Load active baselines, and baselines that are being learned for current judges."""
     used = {detector.baseline_id for detector in store.detectors.list_states()}
     versions = [version for version in store.baselines.list_versions() if version.status == "active"]
     summaries = [BaselineSummary(version=version, in_use=version.id in used) for version in versions]
@@ -221,7 +221,7 @@ class AlertFilter:
 
     @property
     def query(self) -> Mapping[str, str | None]:
-        """The URL parameters in addition to those of the view."""
+        """The URL parameters of the filter, without the parameters of the view."""
         return {"state": self.state, "rule": self.rule, "severity": self.severity}
 
     def __bool__(self) -> bool:
@@ -242,7 +242,7 @@ class AlertList:
     next_page: str | None
     """The position after the last resolved alert; None on the last page."""
     silences: Sequence[Silence]
-    """Active and scheduled ones."""
+    """Active and scheduled silences."""
     baselines: BaselineList
     rules: Sequence[AnyRule]
     """Active rules of this process's settings."""

@@ -31,7 +31,7 @@ from germane.storage import (
 
 PAGE_SIZE: Final = 50
 MAX_EXPORTED: Final = 10_000
-"""Answers in one exported file."""
+"""Maximum number of answers in an exported file."""
 EXPORT_BATCH: Final = 500
 WEEK: Final = timedelta(days=7)
 RECENTLY_SEEN: Final = timedelta(minutes=2)
@@ -41,11 +41,11 @@ _NOT_SELECTED: Final = frozenset({UnscoredReason.NOT_SAMPLED.value, UnscoredReas
 _SAMPLING: Final[Mapping[str | None, str]] = {
     None: "Not decided yet.",
     "sampled": "Sampled",
-    "uniform": "Picked uniformly within the budget",
-    "route_floor": "Picked within the budget to cover its route",
-    "suspicion": "Picked within the budget for its low local score",
+    "uniform": "Selected uniformly within the budget",
+    "route_floor": "Selected within the budget to cover its route",
+    "suspicion": "Selected within the budget for its low local score",
     "always": "Scored regardless of sampling, because of a rule or a label",
-    "candidate": "Candidate: the budget picks at the end of its interval.",
+    "candidate": "Candidate: the selection follows at the end of its interval.",
     "not_sampled": "Not sampled",
     "budget": "Skipped: the budget was exhausted",
 }
@@ -84,7 +84,7 @@ class AnswerList:
 
     @property
     def total_text(self) -> str:
-        """The number of matching answers, as far as they were counted."""
+        """The number of matching answers, or a lower bound."""
         if not self.total.count and not self.total.is_capped:
             return "no"
         if self.total.is_capped:
@@ -151,7 +151,7 @@ def _is_wanted(wanted: AnswerFilter, fingerprint: str, newest: bool) -> bool:  #
 
 
 class AnswerExport:
-    """Iterates over all matching answers up to a maximum. Afterwards, ``complete`` tells whether these were all."""
+    """Iterates over all matching answers up to a maximum. Afterwards, ``complete`` states whether that was all."""
 
     def __init__(self, context: InsightContext, search: AnswerSearch) -> None:
         self.search = search
@@ -162,13 +162,13 @@ class AnswerExport:
         self._context = context
 
     def __iter__(self) -> Iterator[Answer]:
-        left, after = MAX_EXPORTED, self.search.after
-        while left > 0:
+        remaining, after = MAX_EXPORTED, self.search.after
+        while remaining > 0:
             page = self._context.store.answers.search(
-                self.search.filter, sort=self.search.sort, after=after, limit=min(EXPORT_BATCH, left)
+                self.search.filter, sort=self.search.sort, after=after, limit=min(EXPORT_BATCH, remaining)
             )
             yield from page.answers
-            left -= max(len(page.answers), 1)
+            remaining -= max(len(page.answers), 1)
             after = page.next_cursor
             if after is None:
                 self.complete = page.searched_back_to is None
@@ -183,7 +183,7 @@ class ExplainedScore:
     score: Score
     explanation: Explanation
     task: TaskStatus | None
-    """Its task, if it is being scored again or failed again."""
+    """The task, if the answer is being rescored or rescoring failed."""
 
     @property
     def is_refusal(self) -> bool:
@@ -193,7 +193,7 @@ class ExplainedScore:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rank:
-    """The rank of a score among those of its route and fingerprint, in the week around it."""
+    """The rank of a score among the scores of its route and fingerprint, in the week around it."""
 
     mean: RouteMean
     below: float
@@ -211,7 +211,7 @@ class Rank:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetrievedText:
-    """One retrieved text with what scorers found."""
+    """One retrieved text, with the results of scorers."""
 
     context: Context
     relevance: float | None
@@ -221,7 +221,7 @@ class RetrievedText:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraceLink:
-    """Where the trace can be viewed."""
+    """A link to the trace."""
 
     host: str
     url: str
@@ -243,16 +243,16 @@ class AnswerInsight:
     disagreement: Disagreement | None
     sampling: str
     replaced_labels: frozenset[str]
-    """Ids of labels that a later one by the same person replaces."""
+    """Ids of labels that a later label by the same person replaces."""
 
     @property
     def rescoring(self) -> Sequence[TaskStatus]:
-        """Tasks that score again while the existing score stays."""
+        """Tasks that rescore the answer while the existing score stays."""
         return [task for task in self.detail.tasks if _is_rescoring(self.detail, task)]
 
 
 def load_answer(context: InsightContext, search: AnswerSearch, detail: AnswerDetail) -> AnswerInsight:
-    """Load what a page shows of one exchange."""
+    """Load everything that the page of one answer shows."""
     scores = []
     for score in detail.scores:
         tasks = [task for task in detail.tasks if task.is_rescore or task.error]
@@ -263,13 +263,15 @@ def load_answer(context: InsightContext, search: AnswerSearch, detail: AnswerDet
     wanted = search.with_scorer(main.score.scorer if main else search.view.scorer).filter
     disagreement = None
     if main is not None and main.score.fingerprint != RECORDED_FINGERPRINT:
-        found = context.store.labels.count_disagreements(scorer=main.score.scorer, fingerprint=main.score.fingerprint)
-        disagreement = found[0] if found else None
+        disagreements = context.store.labels.count_disagreements(
+            scorer=main.score.scorer, fingerprint=main.score.fingerprint
+        )
+        disagreement = disagreements[0] if disagreements else None
     latest = {label.user: label.id for label in detail.feedback if label.user}
     return AnswerInsight(
         detail=detail,
         main=main,
-        others=[one for one in scores if one is not main],
+        others=[explained for explained in scores if explained is not main],
         unscored=[
             task
             for task in detail.tasks
@@ -290,27 +292,27 @@ def load_answer(context: InsightContext, search: AnswerSearch, detail: AnswerDet
 def _choose_main_score(
     scores: Sequence[ExplainedScore], tasks: Sequence[TaskStatus], requested: str | None
 ) -> ExplainedScore | None:
-    """Return the requested scorer's score, or that of a default scorer; the newest one of several.
+    """Return the newest score by the requested scorer, or by a default scorer.
 
-    None if that scorer failed or has not finished, because the score of another one would hide it.
+    None if that scorer failed or has not finished, because the score of another scorer would hide this.
     """
     missing = {task.scorer for task in tasks if task.state in {"failed", *OPEN_STATES}}
-    for name in (requested, RELEVANCY, SIMILARITY, *sorted({one.score.scorer for one in scores})):
-        by_scorer = [one for one in scores if one.score.scorer == name]
+    for name in (requested, RELEVANCY, SIMILARITY, *sorted({explained.score.scorer for explained in scores})):
+        by_scorer = [explained for explained in scores if explained.score.scorer == name]
         if by_scorer:
-            return max(by_scorer, key=lambda one: one.score.scored_at or datetime.min.replace(tzinfo=UTC))
+            return max(by_scorer, key=lambda explained: explained.score.scored_at or datetime.min.replace(tzinfo=UTC))
         if name in missing:
             return None
     return None
 
 
 def _is_rescoring(detail: AnswerDetail, task: TaskStatus) -> bool:
-    """Whether a task scores again what its scorer has scored before."""
+    """Whether a task rescores an answer that its scorer has already scored."""
     return task.is_rescore and any(score.scorer == task.scorer for score in detail.scores)
 
 
 def _load_rank(context: InsightContext, exchange: Exchange, score: Score) -> Rank | None:
-    # Rollups answer whole days fastest.
+    # Whole days are fastest, because they can use rollups.
     day = exchange.started_at.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     since = day - WEEK / 2 + timedelta(hours=12)
     means = context.store.trends.means(
@@ -327,7 +329,7 @@ def _retrieved_texts(detail: AnswerDetail) -> list[RetrievedText]:
     for score in detail.scores:
         claims = score.details.get("claims") if score.scorer == "faithfulness" else None
         if isinstance(claims, list):
-            supported = [one for one in claims if isinstance(one, Mapping) and one.get("supported") is True]
+            supported = [claim for claim in claims if isinstance(claim, Mapping) and claim.get("supported") is True]
             evidence = [claim.get("evidence") for claim in supported]
             quotes = [_normalize(quote) for quote in evidence if isinstance(quote, str) and quote]
             break
@@ -370,7 +372,7 @@ def trace_link(template: str | None, exchange: Exchange) -> TraceLink | None:
 
 
 def describe_answer_sampling(detail: AnswerDetail) -> str:
-    """Return why the answer was scored or not, with the probability."""
+    """Return the reason why the answer was sampled or not, with the probability."""
     reason, probability = detail.sampling_reason, detail.sampling_probability
     words = _SAMPLING.get(reason, str(reason).replace("_", " ")[:60])
     if probability is None or words.endswith("."):
@@ -390,13 +392,13 @@ def available_scorers(context: InsightContext) -> Mapping[str, str]:
 
 
 def rescore_answer(context: InsightContext, detail: AnswerDetail, scorer: str | None) -> str:
-    """Queue an answer for one scorer, or for all that have scored it before.
+    """Queue an answer for one scorer, or for all scorers that have already scored it.
 
     Returns:
         ``ready``, ``no_worker``, ``waiting``, ``erased``, ``not_sampled`` or ``unknown``.
     """
     known = {task.scorer: task.fingerprint for task in detail.tasks if task.fingerprint != RECORDED_FINGERPRINT}
-    # Without a worker, assume that the one that scored it will return.
+    # Without a worker, assume that the previous scorers will be available again.
     fingerprints = {**known, **available_scorers(context)}
     names = [scorer] if scorer else sorted(known or fingerprints)
     reasons = {task.reason.value if task.reason else "" for task in detail.tasks}

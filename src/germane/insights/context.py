@@ -23,29 +23,29 @@ WINDOWS: Final[Mapping[str, timedelta]] = {
     "30d": timedelta(days=30),
     "90d": timedelta(days=90),
 }
-"""Windows that a page offers, by their name in URLs."""
+"""Windows that pages offer, by name in the URL."""
 DEFAULT_WINDOW: Final = "7d"
 MAX_CHART_POINTS: Final = 40
 BUCKETS: Final = tuple(timedelta(hours=hours) for hours in (1, 6, 24, 72, 168))
-"""Whole hours, days and weeks, because rollups answer these fastest."""
+"""Whole hours, days and weeks, because these can use rollups."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InsightContext:
-    """The database, the settings, and what a visitor may do."""
+    """The database, the settings, and the permissions of visitors."""
 
     store: TrackingStore
     settings: Settings
     now: Callable[[], datetime]
     read_only: bool = False
-    """Whether pages refuse every change."""
+    """Whether pages reject all changes."""
     refresh_interval: timedelta = timedelta(seconds=30)
-    """How often an open page reloads its live parts."""
+    """Time between reloads of an open page's live parts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ViewParams:
-    """The selection that a page's URL carries. The window is since <= started_at < until."""
+    """The selection in a page's URL. The window is since <= started_at < until."""
 
     window: str
     """A key of WINDOWS; empty for a custom window."""
@@ -56,7 +56,7 @@ class ViewParams:
     zone: ZoneInfo | None = None
     """The visitor's time zone; None for the time zone of this machine."""
     query: Mapping[str, str] = field(default_factory=dict)
-    """The parameters as the URL has them."""
+    """The parameters of the URL."""
 
     @property
     def bucket(self) -> timedelta:
@@ -86,7 +86,7 @@ def choose_scorer(summaries: Iterable[ScoredGroup], requested: str | None = None
     """Return the scorer to show: the requested one, relevancy, similarity, or the one with the most scores.
 
     Returns:
-        The scorer's name, or None if there is no score and none was requested.
+        The scorer's name, or None if there are no scores and no scorer was requested.
     """
     counts = _count((group.scorer, group.n) for group in summaries)
     default = next((name for name in (RELEVANCY, SIMILARITY) if counts[name]), None)
@@ -100,12 +100,12 @@ def choose_second_scorer(summaries: Iterable[ScoredGroup], first: str | None) ->
 
 
 def choose_service(summaries: Iterable[ScoredGroup], requested: str | None = None) -> str | None:
-    """Return the requested service, or the one with the most scores; None if there is no score."""
+    """Return the requested service, or the one with the most scores; None if there are no scores."""
     return requested or _most_common(_count((group.service, group.n) for group in summaries))
 
 
 def existing_or_none(requested: str | None, names: Iterable[str]) -> str | None:
-    """Return the requested name if it exists: a URL may name a scorer or service that does not."""
+    """Return the requested name if it exists. A URL may contain a scorer or service that does not exist."""
     return requested if requested in set(names) else None
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from germane.storage import Estimate
 
 MAX_TEXT_LENGTH: Final = 1_000
-"""Characters shown of a paragraph, list item or cell."""
+"""Characters of a paragraph, list item or cell that are shown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +40,7 @@ class Section:
     items: Sequence[str] = ()
     """A bulleted list."""
     figure: Markup | None = None
-    """HTML. Left out of Markdown, along with a section that contains nothing else."""
+    """HTML. Omitted from Markdown, along with a section that contains nothing else."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +72,7 @@ def mean_cells(estimate: Estimate | None) -> tuple[str, ...]:
 
 
 def to_markdown(document: Document) -> str:
-    """Render a document as Markdown, in which captured text has no markup."""
+    """Render a document as Markdown. Markup in captured text is escaped."""
     blocks = [f"# {document.title}"]
     if document.summary:
         blocks.append(f"**{_escape_markdown(document.summary)}**")
@@ -128,8 +128,8 @@ def to_html(document: Document, *, style: str = "") -> str:
     """Render a document as one HTML file without scripts, links or external resources.
 
     Args:
-        document: What to render.
-        style: CSS to use instead of the default style, such as that of figures.
+        document: The document to render.
+        style: CSS to use instead of the default style, such as the style sheet for figures.
     """
     title = escape(document.title)
     blocks = [f"<h1>{title}</h1>"]

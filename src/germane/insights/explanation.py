@@ -1,6 +1,6 @@
 """Explanations of scores, built from the details that a scorer stored.
 
-Details have any shape, because users write scorers too. Unexpected values are shown as they are or left out.
+Details have any shape, because users write scorers too. Unexpected values are shown unchanged or omitted.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from germane.score import LOW_SCORE, NONCOMMITTAL, Score
 MAX_ROWS: Final = 50
 MAX_FACTS: Final = 20
 MAX_RAW_LENGTH: Final = 4_000
-"""Characters shown of details of unknown shape."""
+"""Characters that are shown of details with an unknown shape."""
 _AGGREGATES: Final = ("weighted", "harmonic", "minimum")
 
 
@@ -44,7 +44,7 @@ class Explanation:
     """How one score was computed. All texts except ``lead`` are untrusted."""
 
     lead: str
-    """How such a score is computed, in our own words."""
+    """How such a score is computed. Trusted text."""
     headings: tuple[str, str] = ("", "")
     rows: Sequence[ExplanationRow] = ()
     total: ExplanationRow | None = None
@@ -56,7 +56,7 @@ class Explanation:
     raw: str = ""
     """Details of unknown shape, as JSON."""
     rows_hidden: int = 0
-    """Rows beyond the maximum."""
+    """Number of rows beyond the maximum."""
 
 
 def explain_score(score: Score) -> Explanation:
@@ -69,10 +69,10 @@ def explain_score(score: Score) -> Explanation:
             cast = [vote for vote in votes if isinstance(vote, bool)]
             facts = [("Votes", f"{sum(cast)} of {len(cast)} for a refusal")] if cast else []
             return Explanation(lead="The judge considers the answer a refusal, so it scores 0.", facts=facts)
-        lead = "The answer does not address the question. A rule found this without the judge."
+        lead = "The answer does not address the question. A rule detected this without the judge."
         if score.scorer == "answer_relevancy":
             lead = (
-                "The answer does not address the question and scores 0. A rule found this before the judge was asked."
+                "The answer does not address the question and scores 0. A rule detected this without a judge request."
             )
         return Explanation(lead=lead, quote=quote or None, facts=[("Rule", rule)])
     explanation = _EXPLAINERS.get(score.scorer, _explain_unknown)(score)
@@ -110,11 +110,11 @@ def _explain_relevancy(score: Score) -> Explanation:
     rows = []
     for question in filter(None, map(_mapping, _list(details, "questions"))):
         similarity = finite_number(question.get("similarity"))
-        vote = "voted a refusal" if question.get(NONCOMMITTAL) is True else ""
+        vote = "rated a refusal" if question.get(NONCOMMITTAL) is True else ""
         verdict = vote if similarity is not None else "no question"
         rows.append(ExplanationRow(text=_text(question.get("text")) or "(erased)", value=similarity, verdict=verdict))
     if not rows:
-        only_echo = "The answer only repeats the question, so the judge was not asked."
+        only_echo = "The answer only repeats the question, so no judge request was sent."
         return Explanation(lead=only_echo if details.get("copies_removed") else "The questions were not stored.")
     measure = "similarity as rated by the judge" if details.get("similarity") == "judge" else "mean cosine similarity"
     lead = (
@@ -138,7 +138,7 @@ def _calibrated(score: Score) -> str:
 
 
 def _explain_similarity(score: Score) -> Explanation:
-    lead = "The cosine similarity of the embeddings of question and answer. No judge was asked."
+    lead = "The cosine similarity of the embeddings of question and answer, without a judge."
     if score.details.get("copies_removed"):
         lead += " Repetitions of the question were removed from the answer first."
     total = ExplanationRow(text="question and answer", value=score.value, verdict=_calibrated(score))
@@ -154,7 +154,7 @@ def _explain_faithfulness(score: Score) -> Explanation:
 
 def _explain_question_coverage(score: Score) -> Explanation:
     rows = _verdict_rows(score, "sub_questions", "question", "addressed", ("addressed", "missed"), "quote")
-    lead = "The share of the question's parts that the answer addresses. The judge quotes where."
+    lead = "The share of the question's parts that the answer addresses. The judge quotes the evidence."
     total = ExplanationRow(text=_ratio(score, "covered", "total", "parts addressed"), value=score.value)
     return Explanation(lead=lead, headings=("Part of the question", "Verdict"), rows=rows, total=total)
 
@@ -245,7 +245,7 @@ def _explain_rating(score: Score) -> Explanation:
 
 def _explain_noncommittal(score: Score) -> Explanation:
     decided_by = "the judge" if score.details.get("decided") == "judge" else "rules"
-    return Explanation(lead=f"1 for an answer, 0 for a refusal. Decided by {decided_by}.")
+    return Explanation(lead=f"0 for a noncommittal answer, 1 for any other. Decided by {decided_by}.")
 
 
 def _explain_unknown(score: Score) -> Explanation:

@@ -23,7 +23,7 @@ _REDACTION: Final = re.compile(
     r"(?i:\[(?:redacted|removed|masked|hidden|erased)[^\]\n]{0,40}\])|\[[A-Z][A-Z0-9_ ]{2,30}\]|<[A-Z][A-Z_]{2,30}>"
     r"|\*{4,}|\u2588{2,}"
 )
-"""Placeholders that redaction functions commonly leave behind."""
+"""Placeholders that redaction functions commonly insert."""
 _DOT_NAMES: Final = frozenset({"", ".", ".."})
 """Route names that a browser would resolve as a folder."""
 
@@ -51,7 +51,7 @@ def format_interval(interval: tuple[float, float] | None, digits: int = 2) -> st
 
 
 def format_percent(share: float | None) -> str:
-    """Return "12 %". Shares below 10 % and above 90 % get one decimal, so that few is not shown as none."""
+    """Return "12 %". Shares below 10 % and above 90 % get one decimal, so that a small share is not shown as 0 %."""
     if share is None:
         return DASH
     return f"{share * 100:.1f} %" if 0 < share < 0.1 or 0.9 < share < 1 else f"{share * 100:.0f} %"
@@ -122,7 +122,7 @@ def format_bytes(size: float) -> str:
 
 @dataclass(frozen=True, slots=True)
 class DateFormatter:
-    """Short dates in one time zone. The year is shown only if it is not the current one."""
+    """Short dates in one time zone. The year is shown only if it is not the current year."""
 
     now: datetime
     zone: ZoneInfo | None
@@ -160,12 +160,12 @@ def shorten(text: str | None, limit: int = 160) -> str:
 
 
 def visible(text: str | None, placeholder: str = "(blank)") -> str:
-    """Return the text, or a placeholder if no character of it can be seen and so not be clicked."""
+    """Return the text, or a placeholder if it has no visible character that could be clicked."""
     return text if text and any(category(character)[0] not in "CZ" for character in text) else placeholder
 
 
 def highlight_redactions(text: str) -> Markup:
-    """Return captured text, escaped, with the placeholders of redaction highlighted."""
+    """Return escaped captured text with redaction placeholders highlighted."""
     parts, end = [], 0
     for match in _REDACTION.finditer(text):
         placeholder = Markup('<mark class="redacted" title="redacted before storage">{}</mark>').format(match[0])

@@ -23,7 +23,7 @@ WorkerState = Literal["running", "degraded", "unresponsive", "none"]
 MAX_COUNTED: Final = 10_000
 """Exchanges are counted up to this number."""
 MAX_HANDLERS: Final = 20
-"""Handlers without calls that are listed."""
+"""Maximum number of handlers without calls that are listed."""
 _NO_JUDGE: Final = (
     "no judge is configured. Set OPENAI_API_KEY, OPENAI_BASE_URL for your own server, or judge = local. "
     "Run germane doctor to see what is missing."
@@ -40,11 +40,11 @@ class HealthSummary:
     unresponsive: tuple[Worker, ...]
     """Workers without a recent heartbeat that did not shut down properly."""
     budget: Budget | None
-    """From the settings of this process; workers may have another one."""
+    """The budget in the settings of this process; workers may have another budget."""
 
     @property
     def now(self) -> datetime:
-        """UTC, by the clock of the database. All ages are relative to it."""
+        """The time by the database's clock; UTC. All ages are relative to it."""
         return self.scoring.now
 
     @property
@@ -61,7 +61,7 @@ class HealthSummary:
 
     @property
     def problem(self) -> str | None:
-        """Why running workers do not score; None if at least one of them does."""
+        """Why running workers are not scoring; None if at least one of them is."""
         problems = [worker.problem for worker in self.running]
         return problems[0] if problems and all(problems) else None
 
@@ -87,7 +87,7 @@ class HealthSummary:
 
     @property
     def lag(self) -> timedelta:
-        """How long the oldest exchange has waited."""
+        """Time that the oldest exchange has waited."""
         return (
             timedelta()
             if self.scoring.oldest_waiting_at is None
@@ -101,7 +101,7 @@ class HealthSummary:
 
     @property
     def failed(self) -> int:
-        """The number of failed scores of the last hour."""
+        """The number of failed scores in the last hour."""
         return sum(self.scoring.failed.values())
 
     @property
@@ -111,13 +111,13 @@ class HealthSummary:
 
     @property
     def is_stale(self) -> bool:
-        """Whether no answer was captured for an hour, or none ever."""
+        """Whether no answer has been captured for an hour, or at all."""
         captured_at = self.scoring.last_captured_at
         return captured_at is None or self.now - captured_at > STALE_AFTER
 
     @property
     def limits(self) -> BudgetLimits | None:
-        """What the budget allows today up to this hour; None without a budget."""
+        """The limits of the budget for today up to this hour; None without a budget."""
         return None if self.budget is None else budget_limits_at(self.budget, self.now)
 
     @property
@@ -130,22 +130,25 @@ class HealthSummary:
 
     @property
     def advice(self) -> str | None:
-        """What to do; None if a worker scores."""
+        """The recommended action; None if a worker is scoring."""
         if self.state == "none":
-            return "Answers are scored only while a worker runs: run germane worker, or start germane with role = all."
+            return (
+                "Answers are scored only while a worker is running: run germane worker, "
+                "or start germane with role = all."
+            )
         if self.state == "unresponsive":
             return "The worker stopped without shutting down. Check its logs for the cause and restart it."
         return self.problem
 
     @property
     def backlog(self) -> str:
-        """Return "no backlog", or the size of the backlog."""
+        """The size of the backlog, or "no backlog"."""
         more = " or more" if self.is_capped else ""
         return f"{self.waiting:,}{more} waiting" if self.waiting else "no backlog"
 
     @property
     def failures(self) -> str:
-        """Return the number of failures of the last hour and their most common reason."""
+        """The number of failures in the last hour and their most common reason."""
         if not self.failed:
             return "no failures in the last hour"
         return (
@@ -196,13 +199,13 @@ class Onboarding:
     exists: bool
     """Whether the database exists."""
     captured: int = 0
-    """At most 10,000 are counted."""
+    """Number of captured exchanges, counted up to 10,000."""
     scored: int = 0
     uncalled: Sequence[Handler] = ()
-    """Observed handlers that were never called."""
+    """Observed handlers that have never been called."""
     has_handlers: bool = False
     obstacle: str | None = None
-    """Why nothing is scored; None if something is, or if there is nothing to score."""
+    """Why nothing has been scored; None if there are scores, or if there is nothing to score."""
 
     @property
     def headline(self) -> str:
@@ -215,7 +218,7 @@ class Onboarding:
 
     @property
     def captured_text(self) -> str:
-        """Return "12 exchanges"."""
+        """The number of captured exchanges, such as "12 exchanges"."""
         more = " or more" if self.captured >= MAX_COUNTED else ""
         return f"{sanitize.count_noun(self.captured, 'exchange')}{more}"
 
@@ -257,7 +260,7 @@ def load_onboarding(context: InsightContext) -> Onboarding:
 
 
 def has_exchanges(context: InsightContext) -> bool:
-    """Whether anything was ever captured.
+    """Whether any exchange has been captured.
 
     Raises:
         StorageError: The database is unreachable or not migrated.

@@ -33,7 +33,7 @@ from germane.storage import (
 WEEK: Final = timedelta(days=7)
 HOUR: Final = timedelta(hours=1)
 MIN_REFERENCE_PERIOD: Final = HOUR
-"""Shorter periods are not compared with."""
+"""Shorter periods are not used as a reference."""
 _ALL_ANSWERS: Final = ""
 """The scope of a baseline of all answers."""
 _Summary = TypeVar("_Summary", RouteSummary, ServiceSummary)
@@ -44,15 +44,15 @@ class LastDay:
     """The last 24 hours."""
 
     service: str | None
-    """None without an exchange."""
+    """None if there are no exchanges."""
     scorer: str | None
-    """None without a score."""
+    """None if there are no scores."""
     summary: WindowSummary
-    """All services and scorers."""
+    """All services and scorers in the last 24 hours."""
     widest: WindowSummary
-    """The same; if nothing was scored in the last day, the window of the view."""
+    """The same summary; if nothing was scored in the last day, for the view's window."""
     reference_period: ComparisonPeriod | None = None
-    """What the day is compared with; None without a score."""
+    """The period that the day is compared with; None if there are no scores."""
     reference_summary: WindowSummary | None = None
     """The service and scorer in that period."""
 
@@ -117,7 +117,7 @@ class LastDay:
 
 
 def load_last_day(context: InsightContext, view: ViewParams, now: datetime) -> LastDay:
-    """Load the last day and its reference period, in two snapshots; three if the last day has no score."""
+    """Load the last day and its reference period, in two snapshots; three if the last day has no scores."""
     summary = widest = context.store.trends.window_summary(since=now - DAY, until=now)
     if not summary.services:
         widest = context.store.trends.window_summary(since=view.since, until=view.until)
@@ -137,11 +137,11 @@ def load_last_day(context: InsightContext, view: ViewParams, now: datetime) -> L
 def _load_reference(
     context: InsightContext, view: ViewParams, current: ServiceSummary, now: datetime
 ) -> tuple[ComparisonPeriod | None, WindowSummary | None]:
-    """Return the period the active baseline was learned from and its levels, otherwise the time before."""
+    """Return the learning period and levels of the active baseline, or the period before without a baseline."""
     version = find_active_baseline(
         context.store.baselines.list_versions(), current.service, current.scorer, current.fingerprint
     )
-    # Rollups answer whole hours much faster than parts of hours.
+    # Queries over whole hours can use rollups, which is much faster.
     until = (now - DAY).replace(minute=0, second=0, microsecond=0)
     since = view.since if view.since <= until - MIN_REFERENCE_PERIOD else now - WEEK
     periods = [ComparisonPeriod(since=_next_hour(since), until=until)]
@@ -155,7 +155,7 @@ def _load_reference(
         )
         if period.baseline is None:
             return period, summary
-        # The scores of an imported baseline are not in this database, and those of an old one may be deleted.
+        # The scores of an imported baseline are not in this database, and the scores of an old one may be deleted.
         groups = [group for group in summary.services if group.fingerprint == current.fingerprint]
         if version is not None and version.baseline is not None and any(group.has_min_samples for group in groups):
             return period, at_baseline_levels(summary, version.baseline)
@@ -184,7 +184,7 @@ def find_active_baseline(
 
 
 def baseline_level(baseline: Baseline, route: str | None) -> tuple[float, int] | None:
-    """Return mean and n of a route, or of the whole service; None for a route without a level of its own."""
+    """Return mean and n of a route, or of the whole service; None for a route without its own level."""
     level = baseline if route is None else baseline.routes.get(route)
     return None if level is None or route in baseline.pooled else (level.mean, level.n)
 
@@ -193,8 +193,8 @@ def at_baseline_levels(summary: WindowSummary, baseline: Baseline) -> WindowSumm
     """Return the summary of a baseline's period with the levels that the baseline stored.
 
     Recomputed levels differ slightly from stored ones: scores arrive late or are recomputed, and the detector samples
-    large numbers of them. Where the two intervals do not overlap, the scores are others and the recomputed level
-    stays: a baseline clips negative values to 0. Routes are weighted by the number of scores of their level.
+    large numbers of them. If the two intervals do not overlap, the scores differ (a baseline clips negative values
+    to 0), and the recomputed level is kept. Routes are weighted by the number of scores in their level.
     """
     zeros = sum(level.n - level.committed for level in baseline.routes.values())
     services = [

@@ -28,9 +28,9 @@ from germane.settings import SCORE_RULES
 from germane.storage import Bucket, Comparison, Coverage, Disagreement, RouteSummary
 
 MAX_CARDS: Final = 12
-"""Routes with a chart. The others are listed."""
+"""Number of routes with a chart. Other routes are only listed."""
 _MAX_MARKERS: Final = 50
-"""Markers on a chart, and alerts on it."""
+"""Maximum number of markers, and of alerts, on a chart."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +47,7 @@ class RouteCard:
 
     @property
     def difference(self) -> float | None:
-        """Now minus before; None if they cannot be compared."""
+        """The mean now minus the mean before; None if they cannot be compared."""
         return None if self.comparison is None else self.comparison.difference
 
     @property
@@ -68,13 +68,13 @@ class Overview:
     alerts_elsewhere: Sequence[Alert]
     """Open alerts of other services."""
     buckets: Sequence[Bucket]
-    """Of the view's window."""
+    """Buckets of the view's window."""
     cards: Sequence[RouteCard]
     """Largest significant drop first."""
     routes_without_card: Sequence[str]
     markers: Sequence[ChartMarker]
     worst: Sequence[WorstAnswer]
-    """Of the last day."""
+    """The worst answers of the last day."""
     disagreement: Disagreement | None
     """Between people and the judge in the view's window; None if no answer has a label."""
     status: StatusBar
@@ -85,9 +85,9 @@ class Overview:
         current = self.last_day.current
         if current is not None:
             return current.coverage
-        counts = [one for one in self.last_day.coverage if one.scorer == self.last_day.scorer]
-        seen, scored = sum(one.seen for one in counts), sum(one.scored for one in counts)
-        return Coverage(service="", route="", scorer="", seen=seen, scored=scored) if counts else None
+        by_route = [counts for counts in self.last_day.coverage if counts.scorer == self.last_day.scorer]
+        seen, scored = sum(counts.seen for counts in by_route), sum(counts.scored for counts in by_route)
+        return Coverage(service="", route="", scorer="", seen=seen, scored=scored) if by_route else None
 
     @property
     def has_refusals(self) -> bool:
@@ -96,7 +96,7 @@ class Overview:
 
     @property
     def reference_name(self) -> str:
-        """What the dashed lines show: "baseline", or "before" for the mean of the time before."""
+        """The name of the dashed lines: "baseline", or "before" for the mean of the period before."""
         period = self.last_day.reference_period
         return "baseline" if period is not None and period.baseline is not None else "before"
 
@@ -126,7 +126,7 @@ def load_overview(context: InsightContext, view: ViewParams) -> Overview:
     """Load the overview in a few snapshots.
 
     Raises:
-        StorageError: The database is unreachable, or its tables are of another version.
+        StorageError: The database is unreachable, or its schema has another version.
     """
     store, now = context.store, context.now()
     last_day = load_last_day(context, view, now)
@@ -210,7 +210,7 @@ def _situation(
 def _cards(
     last_day: LastDay, situation: Situation, verdict: Verdict, by_route: Mapping[str, Sequence[Bucket]]
 ) -> list[RouteCard]:
-    """Return all routes: first those in the verdict, then by difference, then by number of scores."""
+    """Return all routes: first the routes in the verdict, then by difference, then by number of scores."""
     dropped = verdict.routes if verdict.state in {"worse", "recovering"} else ()
     current = {group.route: group for group in last_day.routes if group.newest}
     comparisons = {line.route: line for line in situation.routes}

@@ -26,11 +26,11 @@ from germane.insights.worst_answers import WorstAnswer, load_disagreement, load_
 from germane.storage import BaselineVersion, Coverage, Disagreement, RouteMean, RouteSummary
 
 MAX_CHARTS: Final = 12
-"""Scorers with a chart."""
+"""Number of scorers with a chart."""
 MAX_BREAKDOWN_ROWS: Final = 12
-"""Rows of a table by model or another dimension."""
+"""Number of rows in a table by model or another dimension."""
 MAX_ALERTS: Final = 200
-"""Alerts that are searched for those of the route."""
+"""Number of alerts that are searched for alerts of the route."""
 _NO_CHART: Final = Markup()
 
 
@@ -41,10 +41,10 @@ class RouteBaselineLevel:
     mean: float
     n: int
     since: datetime
-    """UTC; start of the period that the baseline was learned from."""
+    """Start of the period that the baseline was learned from; UTC."""
     until: datetime
     name: str
-    """Such as "baseline 2, 13 Nov to 18 Nov"."""
+    """A name such as "baseline 2, 13 Nov to 18 Nov"."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +75,7 @@ class Breakdown:
     means: Sequence[RouteMean]
     """By the newest fingerprint; most scores first."""
     hidden: int = 0
-    """Rows beyond the maximum."""
+    """Number of rows beyond the maximum."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,7 +114,7 @@ class RouteInsight:
 
 
 def load_route(context: InsightContext, view: ViewParams, route: str, root: str = "") -> RouteInsight | None:
-    """Load everything about a route; None if it was never declared or seen.
+    """Load everything about a route; None if it has never been declared or seen.
 
     Args:
         context: The database and settings.
@@ -133,7 +133,7 @@ def load_route(context: InsightContext, view: ViewParams, route: str, root: str 
     alerts = _load_alerts(context, view, service, route)
     markers = context.store.trends.list_markers(since=view.since, until=view.until, service=service)
     lines = _load_lines(context, view, of_service, scorer, chart_markers(alerts, markers, route=route), root)
-    # The counts of the service, those of the selected scorer first. An empty scorer counts exchanges that were dropped
+    # The counts of the service, starting with the selected scorer. An empty scorer counts exchanges that were dropped
     # before any scorer was known.
     counted = [counts for counts in coverage if service in {None, counts.service} and counts.seen]
     counted = [counts for counts in counted if counts.scorer] or counted
@@ -162,12 +162,12 @@ def load_route(context: InsightContext, view: ViewParams, route: str, root: str 
 
 
 def list_routes(context: InsightContext, limit: int = 100) -> list[str]:
-    """Return the names of all routes that were ever declared or seen."""
+    """Return the names of all routes that have been declared or seen."""
     return sorted({counts.route for counts in context.store.trends.coverage()})[:limit]
 
 
 def _load_alerts(context: InsightContext, view: ViewParams, service: str | None, route: str) -> list[Alert]:
-    """Return alerts of the route that began in the window or are open, open ones first."""
+    """Return alerts of the route that began in the window or are open, open alerts first."""
     recent = context.store.alerts.search(since=view.since, limit=MAX_ALERTS)
     ids = {alert.id for alert in recent}
     alerts = [*recent, *(alert for alert in context.store.alerts.list_open() if alert.id not in ids)]
@@ -268,7 +268,7 @@ def _load_breakdowns(context: InsightContext, view: ViewParams, summary: RouteMe
             by=name,
             histograms=False,
         )
-        groups = sorted((one for one in means if one.fingerprint == summary.fingerprint), key=lambda one: -one.n)
+        groups = sorted((mean for mean in means if mean.fingerprint == summary.fingerprint), key=lambda mean: -mean.n)
         if any(group.label for group in groups):
             hidden = max(0, len(groups) - MAX_BREAKDOWN_ROWS)
             yield Breakdown(name=name, means=groups[:MAX_BREAKDOWN_ROWS], hidden=hidden)

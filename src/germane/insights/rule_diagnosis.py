@@ -1,4 +1,4 @@
-"""Why is this not alerting: what prevents each rule from firing now, and what it would have done in the past."""
+"""Diagnosis of rules: the obstacles that prevent each rule from firing now, and backtests over the past."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     from germane.alerting import BacktestReport
 
 MAX_EVALUATIONS: Final = 56
-"""Evaluations of a backtested rule: every three hours of a week."""
+"""Maximum number of evaluations per backtest: one every three hours of a week."""
 MAX_BACKTEST_LENGTH: Final = timedelta(days=31)
 MAX_BACKTEST_SCORES: Final = 100_000
-"""Scores that a page replays. The command line has no such limit."""
+"""Maximum number of scores for a backtest on a page. The command line has no such limit."""
 _backtest_lock = threading.Lock()
 Statement = tuple[Literal["obstacle", "good", "bad"], str]
-"""A sentence about an obstacle, or about what the rule observes."""
+"""A sentence about an obstacle, or about a value that the rule checks."""
 
 
 class BacktestTooLarge(GermaneError):
@@ -52,7 +52,7 @@ class DiagnosisScope:
     service: str | None = None
     route: str | None = None
     view: ViewParams | None = None
-    """The view whose time zone dates are shown in."""
+    """The view, for the time zone of dates."""
 
     def matches(self, service: str, route: str | None) -> bool:
         """Whether something about a service, or one of its routes, is in scope."""
@@ -61,7 +61,7 @@ class DiagnosisScope:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiagnosisFacts:
-    """What rules look at now."""
+    """The data that rules evaluate now."""
 
     means: Sequence[RouteSummary]
     """Means in scope by the newest fingerprint."""
@@ -78,14 +78,14 @@ class DiagnosisFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleDiagnosis:
-    """One rule, and what prevents it from firing."""
+    """One rule, and the obstacles that prevent it from firing."""
 
     rule: AnyRule
     enabled: bool
     obstacles: Sequence[str]
     """Sentences; empty if nothing prevents it."""
     observations: Sequence[str]
-    """Sentences about the values it checks, as far as they are known without an evaluation."""
+    """Sentences about the values that the rule checks, if they are known without an evaluation."""
     is_violated: bool
     """Whether one of these values is bad enough to fire."""
     alert: Alert | None
@@ -104,7 +104,7 @@ class RuleDiagnosis:
 
 
 def diagnose_rules(context: InsightContext, scope: DiagnosisScope) -> tuple[DiagnosisFacts, list[RuleDiagnosis]]:
-    """Return what rules look at now, and what prevents each of them from firing."""
+    """Return the data that rules evaluate now, and the diagnosis of each rule."""
     store, settings = context.store, context.settings
     summaries = store.trends.summary(since=scope.since, until=scope.until, histograms=False)
     facts = DiagnosisFacts(
@@ -147,7 +147,7 @@ def _statements(
         if rule.type == "budget_exhausted" and context.settings.budget is None:
             yield "obstacle", "The settings have no budget."
         elif rule.type in SCORE_RULES and not means:
-            yield "obstacle", f"There is no score{f' by {rule.scorer}' if rule.scorer else ''} in this window."
+            yield "obstacle", f"There are no scores{f' by {rule.scorer}' if rule.scorer else ''} in this window."
         elif isinstance(rule, Drop):
             yield from (("obstacle", words) for words in _drop_obstacles(rule, means, scope, facts))
         elif isinstance(rule, WindowRule):
@@ -180,7 +180,7 @@ def _drop_obstacles(
 
 
 def _window_statements(context: InsightContext, rule: WindowRule, scope: DiagnosisScope) -> Iterator[Statement]:
-    """Yield what the rule's window contains, for each route."""
+    """Yield the state of the rule's window for each route."""
     window = timedelta(seconds=rule.window)
     if rule.scorer is None or rule.attributes:
         return
@@ -221,7 +221,7 @@ def _check_window(rule: WindowRule, mean: RouteMean, window: timedelta) -> State
 
 
 def _silence_obstacles(rule: AnyRule, scope: DiagnosisScope, facts: DiagnosisFacts) -> Iterator[str]:
-    """Yield silences that would suppress an alert of the rule, judged by the labels that are known."""
+    """Yield silences that would suppress an alert of the rule, based on the known labels."""
     labels = {"service": scope.service, "route": scope.route, "scorer": rule.scorer}
     known = {name: value for name, value in labels.items() if value is not None}
     alert = Alert(
@@ -246,7 +246,7 @@ def _silence_obstacles(rule: AnyRule, scope: DiagnosisScope, facts: DiagnosisFac
 def run_rule_backtest(
     context: InsightContext, rule: AnyRule, scope: DiagnosisScope, max_scores: int = MAX_BACKTEST_SCORES
 ) -> BacktestReport:
-    """Backtest one rule over the window, with fewer evaluations than a worker makes.
+    """Backtest one rule over the window, with fewer evaluations than in a worker.
 
     Raises:
         BacktestTooLarge: The window contains more than ``max_scores`` scores.

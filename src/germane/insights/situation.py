@@ -1,4 +1,4 @@
-"""The facts that a verdict is about, and the building blocks of its sentences."""
+"""The facts that a verdict is based on, and the building blocks of its sentences."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ from germane.storage import (
 DAY: Final = timedelta(hours=24)
 """The length of the current window: "now" means the last 24 hours."""
 DEFAULT_MIN_DROP: Final = 0.05
-"""The smallest change of a mean that counts, unless the drop rule sets another one."""
+"""The smallest change of a mean that counts, unless the drop rule sets another value."""
 NOTIFIED_STATES: Final = frozenset({"firing", "recovering"})
-"""States of alerts that channels were notified of. Pending alerts may pass without a notification."""
+"""States of alerts that channels were notified of. Pending alerts may end without a notification."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +53,7 @@ class ComparisonPeriod:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Situation:
-    """The last 24 hours of one service and scorer, as far as the verdict needs them."""
+    """The data of the last 24 hours of one service and scorer that the verdict is based on."""
 
     scorer: str | None
     """None if nothing has ever been scored."""
@@ -66,7 +66,7 @@ class Situation:
     """The mean of the same service and fingerprint in the reference period."""
     reference_period: ComparisonPeriod | None = None
     comparisons: Comparisons | None = None
-    """Routes by the newest fingerprint, and routes last scored by another one."""
+    """Routes by the newest fingerprint, and routes last scored with another fingerprint."""
     min_drop: float = DEFAULT_MIN_DROP
     """Smaller changes of a mean are ignored."""
     onsets: Mapping[str, datetime] = field(default_factory=dict)
@@ -76,11 +76,11 @@ class Situation:
     alerts: Sequence[Alert] = ()
     """Open alerts of the service that channels were notified of."""
     coverage: Sequence[Coverage] = ()
-    """Outcomes of the service's answers of the last day, for every scorer."""
+    """Outcomes of the service's answers in the last day, for every scorer."""
     answered_at: datetime | None = None
-    """When the newest answer was given; None without an answer."""
+    """Time of the newest answer; None without an answer."""
     scored_at: datetime | None = None
-    """When the newest scored answer was given."""
+    """Time of the newest scored answer."""
     retry_reason: str | None = None
     """Why tasks are waiting for a retry."""
     has_judge: bool = True
@@ -108,7 +108,7 @@ class Situation:
 
 
 def find_rises(comparisons: Comparisons) -> list[Comparison]:
-    """Return significant rises, corrected for the number of comparisons like drops: with the two sides swapped."""
+    """Return significant rises, corrected for the number of comparisons as for drops, with the two sides swapped."""
     swapped = [_swap(line) for line in (*comparisons.services, *comparisons.routes)]
     return [_swap(line) for line in mark_significant_drops(swapped, comparisons.min_drop) if line.finding == "dropped"]
 
@@ -120,7 +120,7 @@ def _swap(line: Comparison) -> Comparison:
 
 
 def estimate_onset(buckets: Iterable[Bucket], fingerprint: str, reference: float | None = None) -> datetime | None:
-    """Return when scores became lower: the split into two levels that fits best; None if no split is a drop.
+    """Return the start of a drop: the split into two levels that fits best; None if no split is a drop.
 
     Source: J. Bai, Least squares estimation of a shift in linear processes, Journal of Time Series Analysis 15, 1994.
 
@@ -130,7 +130,9 @@ def estimate_onset(buckets: Iterable[Bucket], fingerprint: str, reference: float
         reference: The mean of the reference period. If the level before the split is not closer to it than to the
             level after the split, the drop is older than the buckets and the result is None.
     """
-    series = sorted((bucket for bucket in buckets if bucket.fingerprint == fingerprint), key=lambda one: one.start)
+    series = sorted(
+        (bucket for bucket in buckets if bucket.fingerprint == fingerprint), key=lambda bucket: bucket.start
+    )
     gain, split = 0.0, 0
     for index in range(1, len(series)):
         n, m = _total(series[:index]), _total(series[index:])
@@ -152,7 +154,7 @@ def _mean(buckets: Sequence[Bucket]) -> float:
 
 
 def alert_began_at(alert: Alert) -> datetime:
-    """Return the estimated onset of an alert, or the time it was found."""
+    """Return the estimated onset of an alert, or its start."""
     return alert.onset or alert.starts_at
 
 
@@ -172,7 +174,7 @@ def alert_concerns_route(alert: Alert, service: str | None, route: str) -> bool:
 def chart_markers(
     alerts: Iterable[Alert], markers: Iterable[Marker], *, route: str | None = None
 ) -> tuple[ChartMarker, ...]:
-    """Return the markers of a chart, oldest first. The chart of one route leaves out the route's name."""
+    """Return the markers of a chart, oldest first. The chart of a route omits the route's name."""
     flags = []
     for alert in alerts:
         names = [shorten(name, 60) for name in affected_routes(alert)[:1] if name != route]
@@ -203,7 +205,7 @@ def link(text: str, path: str) -> Piece:
 
 
 def route_or_service(route: str | None) -> Piece:
-    """Return a link to a route, or the words for the whole service."""
+    """Return a link to a route, or the phrase for the whole service."""
     return strong("the service as a whole") if route is None else Piece(route, "route", route_path(route))
 
 

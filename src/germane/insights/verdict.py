@@ -1,4 +1,4 @@
-"""The verdict: one sentence that says whether answers got worse, where and since when."""
+"""The verdict: one sentence that states whether answers got worse, on which routes, and when that began."""
 
 from __future__ import annotations
 
@@ -55,22 +55,24 @@ _CAUSES: Final[Mapping[str, str]] = {
     UnscoredReason.QUEUE_FULL: "the queue was full, so they were dropped. Raise queue_size, or check the database.",
     UnscoredReason.EXCHANGE_LIMIT: "the exchange limit was exceeded. Raise max_exchanges_per_minute.",
     UnscoredReason.EXPIRED: "their tasks expired because no worker has their scorer. Run germane worker.",
-    UnscoredReason.JUDGE_UNREACHABLE: "the judge is unreachable{since}. Check its URL, and whether it runs.",
+    UnscoredReason.JUDGE_UNREACHABLE: "the judge is unreachable{since}. Check its URL, and that it is running.",
     UnscoredReason.JUDGE_REJECTED: "the judge's server rejects the key, quota or model{since}. Run germane doctor.",
     UnscoredReason.JUDGE_TIMEOUT: "the judge times out{since}. Raise judge_timeout, or use a faster model.",
-    UnscoredReason.JUDGE_RATE_LIMITED: "the judge limits requests{since}. Set requests_per_minute to its limit.",
+    UnscoredReason.JUDGE_RATE_LIMITED: (
+        "the judge limits the request rate{since}. Set requests_per_minute to the limit of its server."
+    ),
     UnscoredReason.JUDGE_REFUSED: "the judge refuses to score them{since}. Use another model.",
     UnscoredReason.NO_USABLE_QUESTION: "the judge generates no usable question{since}. Use another model.",
     UnscoredReason.EMBEDDER_ERROR: "the embedder fails{since}. Check its URL and model with germane doctor.",
     UnscoredReason.OUT_OF_RANGE: "the scorer returns values outside its range{since}. Fix the scorer.",
-    UnscoredReason.SCORER_ERROR: "the scorer raises an error{since}. The worker page shows its message.",
+    UnscoredReason.SCORER_ERROR: "the scorer raises an error{since}. See the message on the worker page.",
     UnscoredReason.UNPARSABLE: "the judge's replies cannot be parsed{since}. Compare models with germane calibrate.",
 }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """One sentence in pieces, and what it is about."""
+    """One sentence in pieces, with the routes and alerts that it concerns."""
 
     state: VerdictState
     pieces: tuple[Piece, ...]
@@ -79,7 +81,7 @@ class Verdict:
     other_alerts: tuple[Alert, ...] = ()
     """Open alerts that the sentence does not mention."""
     is_low: bool = False
-    """Whether most answers are in the lowest band: no change is not good then."""
+    """Whether most answers are in the lowest band, so that an unchanged mean is not good news."""
 
     @property
     def tone(self) -> str:
@@ -160,7 +162,7 @@ def build_verdict(situation: Situation) -> Verdict:
 
 
 def _find_declines(situation: Situation) -> list[_Decline]:
-    """Return what got worse, largest drop first."""
+    """Return the routes that got worse, or the service as a whole; largest drop first."""
 
     def dropped(line: Comparison) -> bool:
         return line.finding == "dropped" and _is_large_enough(line, situation)
@@ -189,7 +191,7 @@ def _worse(situation: Situation, declines: Sequence[_Decline]) -> Verdict:
     if first.alert is not None:
         subject = _SHARE_SUBJECTS.get(first.alert.type, subject)
     pieces = [strong(subject), Piece(" "), route_or_service(first.route)]
-    # How far it fell, and since when
+    # Size and start of the drop
     if first.alert is not None and first.is_about_share:
         pieces.append(Piece(f": {first.alert.message.rstrip('.')}"))
     else:
@@ -260,7 +262,9 @@ def _without_comparison(situation: Situation, current: Estimate) -> Verdict:
     lines = situation.comparisons.routes if situation.comparisons else ()
     if any(line.finding == "judge_changed" for line in lines):
         mean = describe_mean(current)
-        text = f"Mean by the new judge in the last 24 h: {mean}." if current.has_min_samples else f"New judge: {mean}."
+        text = (
+            f"Mean with the new judge in the last 24 h: {mean}." if current.has_min_samples else f"New judge: {mean}."
+        )
         return _plain(
             "judge_changed",
             situation,
@@ -277,7 +281,7 @@ def _without_comparison(situation: Situation, current: Estimate) -> Verdict:
 
 
 def _unscored(situation: Situation) -> Iterator[Piece]:
-    """Yield how many answers came, why none was scored, and the next step."""
+    """Yield the number of answers, why none was scored, and the next step."""
     by_scorer: dict[str, _Outcomes] = {}
     for coverage in situation.coverage:
         if situation.scorer is None or coverage.scorer in {situation.scorer, ""}:
@@ -286,27 +290,29 @@ def _unscored(situation: Situation) -> Iterator[Piece]:
             outcomes.pending += coverage.pending
             outcomes.reasons.update(coverage.failed)
             outcomes.reasons.update(coverage.skipped)
-    most = max(by_scorer.values(), key=lambda outcomes: outcomes.seen, default=_Outcomes())
-    if most.seen == 1:
+    largest = max(by_scorer.values(), key=lambda outcomes: outcomes.seen, default=_Outcomes())
+    if largest.seen == 1:
         yield strong("One answer arrived in the last 24 h and was not scored:")
     else:
-        answers = f"{most.seen:,} answers" if most.seen else "Answers"  # not counted yet
+        answers = f"{largest.seen:,} answers" if largest.seen else "Answers"  # not counted yet
         yield strong(f"{answers} arrived in the last 24 h and none was scored:")
     yield Piece(" ")
     reason = situation.retry_reason
-    if reason is None and most.reasons and most.pending <= most.reasons.total():
-        reason = min(most.reasons, key=lambda name: (-most.reasons[name], name))
+    if reason is None and largest.reasons and largest.pending <= largest.reasons.total():
+        reason = min(largest.reasons, key=lambda name: (-largest.reasons[name], name))
     if reason is not None:
         since = ""
         if situation.scored_at is not None:
-            since = f" since {DateFormatter(situation.now, situation.zone).date_time(situation.scored_at)}"
+            since = f" (no scores since {DateFormatter(situation.now, situation.zone).date_time(situation.scored_at)})"
         yield Piece(_CAUSES.get(reason, f"{reason.replace('_', ' ')}{{since}}.").format(since=since) + " ")
     elif not situation.has_judge:
         yield Piece(f"{_NO_JUDGE} ")
     elif not situation.has_worker:
         yield Piece("no worker is running. Run germane worker. ")
     else:
-        yield Piece(f"{most.pending:,} are waiting to be scored. " if most.pending else "they are not sampled yet. ")
+        yield Piece(
+            f"{largest.pending:,} are waiting to be scored. " if largest.pending else "they have not been sampled yet. "
+        )
     yield link("See the worker", "/worker")
 
 

@@ -27,24 +27,24 @@ from germane.storage import (
 
 MAX_COVERAGE_ROWS: Final = 80
 MAX_FAILURES: Final = 12
-"""Kinds of failures whose newest error is loaded."""
+"""Number of failure groups whose newest error is loaded."""
 MAX_UNDELIVERED: Final = 20
 USAGE_DAYS: Final = 14
 REDACTION_SAMPLE: Final = 20
 """Newest answers that are searched for redactions."""
 REDACTION_TEXT_LENGTH: Final = 20_000
-"""Characters searched of each."""
+"""Characters that are searched in each answer."""
 BAR_WIDTH: Final = 4
 BAR_HEIGHT: Final = 18
 _REASONS: Final[Mapping[str, str]] = {
     "sampled": "sampled",
     "not_sampled": "not sampled",
     "candidate": "in the candidate pool of the budget",
-    "uniform": "picked uniformly",
-    "route_floor": "picked to cover their route",
-    "suspicion": "picked for a low local score",
+    "uniform": "selected uniformly",
+    "route_floor": "selected to cover their route",
+    "suspicion": "selected for a low local score",
     "always": "required by a rule or a label",
-    "passed_over": "left out by the budget",
+    "passed_over": "not selected within the budget",
     "": "not decided yet",
 }
 
@@ -98,7 +98,7 @@ class FailureGroup:
     error: str | None
     """The newest error message, as the server sent it."""
     exchange_id: str | None
-    """The newest one."""
+    """Of the newest failure."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,7 +112,7 @@ class DailyUsage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StorageSummary:
-    """What the database contains, and for how long."""
+    """The size and contents of the database."""
 
     name: str
     size: int
@@ -149,7 +149,7 @@ class WorkerInsight:
 
 
 def load_worker(context: InsightContext, view: ViewParams, process_id: str | None) -> WorkerInsight:
-    """Load the worker page for a window, with the jobs of one process. By default the most recently seen one."""
+    """Load the worker page for a window, with the jobs of one process: by default, the most recently seen one."""
     store, health = context.store, load_health(context)
     processes = (*health.running, *health.unresponsive)
     process = next((worker for worker in processes if worker.id == process_id), processes[0] if processes else None)
@@ -195,7 +195,7 @@ def load_worker(context: InsightContext, view: ViewParams, process_id: str | Non
 def _load_storage(context: InsightContext) -> StorageSummary:
     store = context.store
     newest = store.answers.list_exchanges(limit=REDACTION_SAMPLE)
-    texts = [" ".join((one.question or "", one.answer or ""))[:REDACTION_TEXT_LENGTH] for one in newest]
+    texts = [" ".join((item.question or "", item.answer or ""))[:REDACTION_TEXT_LENGTH] for item in newest]
     return StorageSummary(
         name=store.name,
         size=store.retention.measure_size(),
@@ -207,16 +207,16 @@ def _load_storage(context: InsightContext) -> StorageSummary:
 
 
 def describe_sampling(settings: Settings, coverage: Coverage | None = None) -> str:
-    """Return the sampling in a few words: "all sampled", "80 % sampled", or how a budget picks.
+    """Describe the sampling in a few words: "all sampled", "80 % sampled", or the selection within a budget.
 
     Args:
-        settings: Those of this process. Workers may have others, so counted outcomes take precedence.
-        coverage: Outcomes of the answers that a mean is about.
+        settings: The settings of this process. Workers may have others, so counted outcomes take precedence.
+        coverage: Outcomes of the answers that a mean covers.
     """
     skipped = {} if coverage is None else coverage.skipped
     if settings.budget is not None or "budget" in skipped:
         limits = "a budget" if settings.budget is None else f"the budget: {', '.join(describe_limits(settings.budget))}"
-        words = f"picked by expected information, within {limits}"
+        words = f"selected by expected information, within {limits}"
     elif "not_sampled" in skipped and coverage is not None:
         words = f"{format_percent(1 - skipped['not_sampled'] / coverage.seen)} sampled"
     elif settings.sample_rate < 1 and not (coverage and coverage.seen):
@@ -227,7 +227,7 @@ def describe_sampling(settings: Settings, coverage: Coverage | None = None) -> s
 
 
 def describe_sampling_settings(settings: Settings) -> str:
-    """Return the sampling as a sentence with the settings it comes from."""
+    """Return a sentence about the sampling, with the settings that determine it."""
     rate = "" if settings.budget is not None else f" (sample_rate = {settings.sample_rate:g})"
     always = " Answers that match always_score are scored regardless." if settings.always_score else ""
     rule = describe_sampling(settings)

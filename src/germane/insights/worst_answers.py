@@ -1,4 +1,4 @@
-"""The worst answers: what each one answers instead of the question asked, and whether people agree with the judge."""
+"""The worst answers: the question that each seems to answer, and whether people agree with the judge."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from germane.storage import Disagreement, RouteMean, ScoredExchange, ServiceSumm
 
 MAX_WORST_ANSWERS: Final = 10
 MAX_REFUSALS: Final = 3
-"""The number of refusals among the worst answers, if there are other answers."""
+"""Maximum number of refusals among the worst answers, if there are other answers."""
 MAX_LABELS: Final = 200
 """The newest labels that are compared with scores; comparing thousands takes too long for a page."""
 
@@ -37,8 +37,8 @@ def load_worst_answers(
     Args:
         store: The database.
         mean: Identifies service, scorer, fingerprint and, for a :class:`RouteMean`, the route.
-        since: Start of the window since <= started_at < until.
-        until: End of the window.
+        since: Start of the window, inclusive.
+        until: End of the window, exclusive.
     """
 
     def load_lowest(label: str | None) -> list[ScoredExchange]:
@@ -65,7 +65,7 @@ def load_worst_answers(
 
 
 def as_worst_answers(answers: Sequence[ScoredExchange]) -> list[WorstAnswer]:
-    """Return scored answers with what they read like, in the same order."""
+    """Return scored answers as worst answers, in the same order."""
     return [
         WorstAnswer(exchange=answer.exchange, score=answer.score, reads_like=reads_like(answer.score))
         for answer in answers
@@ -92,7 +92,7 @@ def reads_like(score: Score) -> str | None:
 def load_disagreement(
     store: TrackingStore, mean: RouteMean | ServiceSummary, since: datetime, until: datetime
 ) -> Disagreement | None:
-    """Return how often people disagree with these scores; None if no answer of the window has a label."""
+    """Return the disagreement between people and these scores; None if no answer in the window has a label."""
     disagreements = store.labels.count_disagreements(
         scorer=mean.scorer,
         service=mean.service,

@@ -24,16 +24,16 @@ class Monitor:
     """Samples, scores and evaluates alert rules in one daemon thread.
 
     Args:
-        store: Where exchanges and scores are stored.
-        scorers: The scorers to run; without any, only rules are evaluated.
+        store: The store of exchanges and scores.
+        scorers: The scorers to run; if empty, only rules are evaluated.
         attach: Called with an exchange and its scores once they are saved.
         suppressed: A context in which nothing is traced or captured. Everything except ``attach`` runs in it.
         channels: Alert channels, by name, in addition to the log and the channels of the settings.
         close: Closes the scorers' clients, on their event loop, when the monitor stops.
-        cancel_judge_requests: Called at the beginning of a stop: cancels judge requests that wait for the rate limiter.
-        budget_exhausted_until: Returns until when the budget is spent, for :meth:`status`.
+        cancel_judge_requests: Cancels judge requests that wait for the rate limiter; called when stopping begins.
+        budget_exhausted_until: Returns the time until which the budget is exhausted, for :meth:`status`.
         backoff: The delays between attempts of a task, and between probes of a judge.
-        retention_schedule: When old data is deleted.
+        retention_schedule: The schedule for deleting old data.
 
     Raises:
         SettingsError: A predicate cannot be imported.
@@ -80,11 +80,11 @@ class Monitor:
         self._scheduler.start()
 
     def stop(self, timeout: float = 10.0) -> bool:
-        """Accept no more work, finish or hand back what is held, close the clients and end the thread.
+        """Accept no more work, finish or release claimed tasks, close the clients and end the thread.
 
         Returns:
-            Whether all of that succeeded within ``timeout`` seconds. Interrupted work is handed back, or its lease
-            expires: another process or a later start scores it.
+            Whether all of that succeeded within ``timeout`` seconds. Interrupted tasks are released, or their
+            lease expires: another process or a later start scores them.
         """
         return self._scheduler.stop(timeout)
 

@@ -45,14 +45,14 @@ SuppressTelemetry = Callable[[], AbstractContextManager[object]]
 
 MAIN_JOBS: Final = ("sample", "score", "save", "evaluate")
 POLLED_JOBS: Final = ("sample", "evaluate", "deliver", "rollup")
-"""Jobs that run at every poll interval; ``score`` and ``save`` run when there is something to do."""
+"""Jobs that run at every poll interval; ``score`` and ``save`` run when they have work."""
 RETENTION_JOB: Final = "retention"
 SAMPLER_LEASE: Final = "sampler"
 EVALUATOR_LEASE: Final = "watcher"
 STORE_THREADS: Final = 4
 """The number of concurrent database calls."""
 MIN_LEASE_TTL: Final = 10.0
-"""The shortest TTL of a leader lease, in seconds: how long a crashed leader delays its successor."""
+"""The shortest TTL of a leader lease, in seconds. A crashed leader delays its successor by this time."""
 HEARTBEAT_STOP_TIMEOUT: Final = 1.0
 """Seconds that stopping waits for a heartbeat in progress."""
 JUDGE_TIMEOUT_SHARE: Final = 0.6
@@ -61,7 +61,7 @@ JUDGE_TIMEOUT_SHARE: Final = 0.6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SupervisorConfig:
-    """What a supervisor is built from; see :class:`germane.monitor.Monitor`."""
+    """Configuration of a supervisor; see :class:`germane.monitor.Monitor`."""
 
     store: TrackingStore
     scorers: Sequence[Scorer]
@@ -94,9 +94,9 @@ class MonitorStatus:
     judge_problem: str | None = None
     """Why a circuit breaker pauses a scorer: a rejected key, an unreachable server."""
     budget_problem: str | None = None
-    """Until when the budget is spent; None while it has room, or without a budget."""
+    """A message with the time until which the budget is exhausted; None while it has room, or without a budget."""
     channel_problems: Mapping[str, str] = field(default_factory=dict)
-    """By channel that does not work, the error of its last attempt, or why it cannot send from this process."""
+    """By failing channel: the error of its last attempt, or why it cannot send from this process."""
     open_alerts: tuple[Alert, ...] = ()
     """The open alerts after the last evaluation by any process."""
 
@@ -196,8 +196,8 @@ class Supervisor:
     def periodic_jobs(self) -> Mapping[str, PeriodicJob]:
         """Return the jobs that run at every poll interval.
 
-        Without a scorer nothing is sampled, because a later start may have one. Rules are evaluated even if there are
-        none: otherwise the scores on their way to the detectors would pile up.
+        Without scorers nothing is sampled, because a later start may have some. Evaluation runs even if there are no
+        rules, because it removes the scores queued for the detectors.
         """
         always: dict[str, PeriodicJob] = {name: self._jobs[name].run for name in ("evaluate", "deliver", "rollup")}
         if not self._config.scorers:
@@ -210,7 +210,7 @@ class Supervisor:
         return self._queue_metrics.snapshot
 
     async def stop(self, deadline: float) -> bool:
-        """Finish or hand back all work by ``deadline``, a time of the event loop; return whether nothing was lost."""
+        """Finish or release all work by ``deadline``, in event loop time; return whether nothing was lost."""
         loop = asyncio.get_running_loop()
         self._sampler.stopping = self._feedback_requeue.stopping = self._scoring.stopping = True
         self._retention.stopping = self._rollups.stopping = True
@@ -259,7 +259,7 @@ class Supervisor:
         releasing_tasks = self._new_job("release tasks", release_tasks)
         releasing_leases = self._new_job("release leases", release_leases)
         closing, draining = self._new_job("close", self._config.close), self._new_job("drain", self._dispatcher.drain)
-        # First what other processes wait for: a predicate that never returns delays only what follows.
+        # First release what other processes wait for: a predicate that never returns delays only later steps.
         await self._jobs["score"].wait_until_idle()
         await self._jobs["save"].run()
         await releasing_tasks.run()
@@ -299,7 +299,7 @@ class Supervisor:
 
     async def _wake_up(self) -> None:
         now = self._config.clock()
-        if now < self._last_wake_up:  # the clock was set back: leases have to be renewed by the new time
+        if now < self._last_wake_up:  # the clock was set back: leases must be renewed for the new time
             self._heartbeat.send_now()
         self._last_wake_up = now
         self._scoring.wake()

@@ -226,7 +226,7 @@ def test_refused_recipients_are_reported(serve: Callable[..., Email], box: Box) 
 
     box.refused = {TO[0]}
     error = refused(serve())
-    assert (error.problem, error.retryable) == ("1 of 2 recipients were refused", False)
+    assert (error.problem, error.retryable) == ("1 of 2 recipients were rejected", False)
     box.refusal = "450 greylisted, come again"
     assert refused(serve()).retryable
     assert box.envelopes == [(SENDER, TO[1:])] * 2

@@ -112,7 +112,7 @@ def test_backtest_finds_the_live_alert(simulation: Any) -> None:
     assert live.fired_at - DAY < one.fired.fired_at <= live.fired_at
     assert (one.last.state, one.last.resolve_reason, found.resolved) == ("resolved", "recovered", 1)
     assert one.seconds == (one.until - one.fired.fired_at).total_seconds()
-    assert "relevancy of service shop dropped from 0.7" in one.fired.message
+    assert "relevancy of service shop has dropped from 0.7" in one.fired.message
     assert found.notifications["firing"] == found.notifications["resolved"] == 1
     assert [event.type for event in one.events if event.type != "repeated"] == ["fired", "resolved"]
 

@@ -32,10 +32,10 @@ _NOT_IN_LABEL_NAME: Final = re.compile(r"[^a-zA-Z0-9_]|^(?=[0-9])")
 
 
 class Alertmanager:
-    """Posts alerts. A firing alert expires a few minutes after it was last sent, so it is sent again until it resolves.
+    """Posts alerts. A firing alert expires a few minutes after it was last sent, so it is resent until it resolves.
 
-    At least one member of a cluster must accept an alert. Members replicate alerts, and all of them receive the next
-    update a minute later.
+    At least one member of a cluster must accept an alert. Members replicate alerts, and the next update is sent to all
+    of them a minute later.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class Alertmanager:
 
     @property
     def config_error(self) -> str | None:
-        """Why it cannot send anything."""
+        """Why the channel cannot send anything; None if it can."""
         return config_error_of(self._credentials)
 
     @property
@@ -102,7 +102,7 @@ class Alertmanager:
 def alertmanager_alerts(message: ChannelMessage, now: datetime, expiry: timedelta) -> Iterator[dict[str, Any]]:
     """Yield the alerts in Alertmanager's format.
 
-    Severity is a label, so that Alertmanager can route by it, and labels are an alert's identity. When the severity
+    Severity is a label, so that Alertmanager can route by it, and labels identify an alert. When the severity
     changes, the alert with the previous severity is resolved.
     """
     for alert in message.alerts:
@@ -115,11 +115,11 @@ def alertmanager_alerts(message: ChannelMessage, now: datetime, expiry: timedelt
 def alertmanager_alert(
     message: ChannelMessage, alert: Alert, severity: Severity, now: datetime, expiry: timedelta
 ) -> dict[str, Any]:
-    """Return one alert. Its labels contain no changing number."""
+    """Return one alert. Numbers that change are annotations, not labels."""
     url = message.url_for(alert)
     starts_at = alert.fired_at or alert.starts_at
     ends_at = now + expiry if alert.resolved_at is None else alert.resolved_at
-    quotes = [f"{quote_line(one.question)} -> {quote_line(one.answer)}" for one in message.quotes_for(alert)]
+    quotes = [f"{quote_line(quote.question)} -> {quote_line(quote.answer)}" for quote in message.quotes_for(alert)]
     optional = {"worst_exchanges": worst_exchange_ids(alert), "worst_answers": "\n".join(quotes)}
     return {
         "labels": {

@@ -52,7 +52,7 @@ class ExchangeQuote:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChannelMessage:
-    """A notification, with the texts and links that its channel may show."""
+    """A notification, with the quotes and links that its channel may show."""
 
     notification: Notification
     quotes: Mapping[str, ExchangeQuote] = field(default_factory=dict)
@@ -88,7 +88,7 @@ class ChannelMessage:
 
 
 def headline(notification: Notification) -> str:
-    """Return what happened and where, on one line."""
+    """Return a subject line: the type of the notification, the rule and the service or route."""
     prefix, first = _TYPES[notification.type], notification.alerts[0]
     if len(notification.alerts) == 1:
         return sanitize.line(f"{prefix}: {alert_title(first)}", 150)
@@ -99,7 +99,7 @@ def headline(notification: Notification) -> str:
 
 
 def alert_title(alert: Alert) -> str:
-    """Return rule and place, such as ``drop in shop, docs``."""
+    """Return rule, service and route, such as ``drop in shop, docs``."""
     return sanitize.line(f"{alert.rule} in {', '.join(filter(None, (alert.service, alert.route)))}", 140)
 
 
@@ -170,7 +170,7 @@ class DeliveryError(GermaneError):
 
 
 class Channel(Protocol):
-    """A destination of notifications. Messages of one channel are sent one after another."""
+    """A destination of notifications. A channel sends its messages one after another."""
 
     @property
     def include_text(self) -> bool:
@@ -182,7 +182,7 @@ class Channel(Protocol):
 
     @property
     def destination(self) -> str:
-        """Where messages go, without secrets, for display."""
+        """The destination of messages for display, without secrets."""
 
     async def send(self, message: ChannelMessage) -> int | None:
         """Send a message once; return the status of the response, if there is one.
@@ -194,7 +194,7 @@ class Channel(Protocol):
 
 @runtime_checkable
 class ResendingChannel(Protocol):
-    """A channel whose receiver resolves an alert by itself unless it is sent again."""
+    """A channel whose receiver resolves an alert by itself unless the alert is resent."""
 
     @property
     def resend_interval(self) -> float:
@@ -213,7 +213,7 @@ class ResendingChannel(Protocol):
 
 
 def config_error_of(read_secrets: Callable[[], object]) -> str | None:
-    """Return why a channel's secrets cannot be read; None if they can. Secrets are named by their location."""
+    """Return the reason why a channel's secrets cannot be read, or None. It names the location of the secret."""
     try:
         read_secrets()
     except SettingsError as error:

@@ -35,14 +35,14 @@ TIMEOUT: Final = 15.0
 MAX_TIMEOUTS: Final = 8
 """Total time for a message, in units of the timeout: a server that sends one byte at a time must not block forever."""
 PERMANENT_STATUS: Final = 500
-"""SMTP statuses from here on are permanent errors."""
+"""SMTP statuses from this value on are permanent errors."""
 _DEFAULT_PORTS: Final = {"starttls": 587, "tls": 465, "none": 25}
 
 
 class Email:
     """Sends each notification as text and as simple HTML.
 
-    The ``Message-ID`` is derived from the idempotency key, so mail programs show a message that arrives twice once.
+    The ``Message-ID`` is derived from the idempotency key, so mail programs show a duplicate only once.
     """
 
     def __init__(self, settings: EmailSettings, *, timeout: float = TIMEOUT) -> None:
@@ -56,7 +56,7 @@ class Email:
 
     @property
     def config_error(self) -> str | None:
-        """Why it cannot send anything."""
+        """Why the channel cannot send anything; None if it can."""
         return config_error_of(self._password)
 
     @property
@@ -81,7 +81,7 @@ class Email:
     def _send(self, email: EmailMessage) -> int:
         try:
             with self._connect() as server:
-                refused = server.send_message(email, self._settings.sender, list(self._settings.to))
+                rejected = server.send_message(email, self._settings.sender, list(self._settings.to))
         except smtplib.SMTPRecipientsRefused as error:
             raise _rejected(min(code for code, _ in error.recipients.values())) from None
         except smtplib.SMTPResponseException as error:
@@ -92,9 +92,9 @@ class Email:
             raise DeliveryError(type(error).__name__) from None
         except UnicodeError as error:  # a name or password that SMTP cannot encode
             raise DeliveryError(type(error).__name__, retryable=False) from None
-        if refused:
-            retryable = min(code for code, _ in refused.values()) < PERMANENT_STATUS
-            problem = f"{len(refused)} of {len(self._settings.to)} recipients were refused"
+        if rejected:
+            retryable = min(code for code, _ in rejected.values()) < PERMANENT_STATUS
+            problem = f"{len(rejected)} of {len(self._settings.to)} recipients were rejected"
             raise DeliveryError(problem, retryable=retryable)
         return 250
 
@@ -151,7 +151,7 @@ def build_email(message: ChannelMessage, sender: str, recipients: tuple[str, ...
 
 
 def _rejected(status: int) -> DeliveryError:
-    """Return the error of an SMTP status: 4xx is temporary, 5xx is permanent."""
+    """Return the error for an SMTP status: 4xx is temporary, 5xx is permanent."""
     return DeliveryError(f"status {status}", status=status, retryable=status < PERMANENT_STATUS)
 
 

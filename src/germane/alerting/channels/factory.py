@@ -30,7 +30,10 @@ TEST_RULE: Final = "test"
 
 def build_channels(settings: Settings) -> dict[str, Channel]:
     """Return the configured channels by name."""
-    return {name: build_channel(one, poll_interval=settings.poll_interval) for name, one in settings.channels.items()}
+    return {
+        name: build_channel(channel, poll_interval=settings.poll_interval)
+        for name, channel in settings.channels.items()
+    }
 
 
 def build_channel(settings: AnyChannel, *, poll_interval: float) -> Channel:
@@ -51,14 +54,14 @@ def build_channel(settings: AnyChannel, *, poll_interval: float) -> Channel:
 
 
 def channel_filters(settings: Settings, names: Iterable[str]) -> dict[str, ChannelFilter]:
-    """Return by channel which alerts it is notified of. Channels that are not configured receive all alerts."""
+    """Return the filters by channel name. Channels that are not configured are notified of all alerts."""
     return {name: settings.channels[name].matches if name in settings.channels else lambda _: True for name in names}
 
 
 def build_test_message(
     channel: str, service: str, now: datetime, *, resolved: bool, alert_url_template: str | None
 ) -> ChannelMessage:
-    """Return a test alert that fires, or its resolution.
+    """Return a message with a firing test alert, or with its resolution.
 
     Args:
         channel: Name of the channel.

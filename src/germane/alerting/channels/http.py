@@ -1,8 +1,8 @@
 """HTTP requests of channels: one attempt, no redirects, and error texts without any part of the URL.
 
 With a guard, requests cannot reach private networks and cloud metadata services (SSRF). A host name is resolved and
-checked right before the connection, and the connection goes to the checked address. A name that resolves differently a
-moment later (DNS rebinding) has no effect."""
+checked right before the connection, and the connection goes to the checked address. DNS rebinding, where a name
+resolves differently a moment later, therefore has no effect."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ METADATA_ADDRESSES: Final[frozenset[Address]] = frozenset(
         ip_address,
         (
             "169.254.169.254",  # most clouds
-            "169.254.170.2",  # tasks of Amazon ECS
-            "169.254.170.23",  # pods of Amazon EKS
+            "169.254.170.2",  # Amazon ECS tasks
+            "169.254.170.23",  # Amazon EKS pods
             "fd00:ec2::254",  # Amazon EC2
-            "fd00:ec2::23",  # pods of Amazon EKS
+            "fd00:ec2::23",  # Amazon EKS pods
             "fd20:ce::254",  # Google Cloud
             "100.100.100.200",  # Alibaba Cloud
             "168.63.129.16",  # Azure
@@ -55,7 +55,7 @@ BLOCKED_NETWORKS: Final[Sequence[Network]] = tuple(
             "172.16.0.0/12",  # private
             "192.0.0.0/24",  # protocol assignments
             "192.0.2.0/24",  # documentation
-            "192.88.99.0/24",  # relays of 6to4
+            "192.88.99.0/24",  # 6to4 relays
             "192.168.0.0/16",  # private
             "198.18.0.0/15",  # benchmarks
             "198.51.100.0/24",  # documentation
@@ -94,10 +94,10 @@ async def resolve(host: str, port: int) -> list[str]:
 
 
 class NetworkGuard:
-    """Allows requests to public addresses over https on ports 80 and 443.
+    """Allows requests to public addresses over HTTPS on ports 80 and 443.
 
     Args:
-        allowed_networks: Private networks that are allowed as well, with any scheme and port.
+        allowed_networks: Private networks that are also allowed, with any scheme and port.
         resolve: Resolves host names.
     """
 
@@ -106,7 +106,7 @@ class NetworkGuard:
         self._resolve = resolve
 
     async def resolve_allowed(self, url: httpx2.URL) -> list[str]:
-        """Return the addresses to connect to, all of them checked.
+        """Return the addresses to connect to, after checking all of them.
 
         Raises:
             DeliveryError: An address is blocked, the host does not resolve, or the scheme or port is not allowed.
@@ -183,7 +183,7 @@ class JsonPoster:
     """Posts JSON.
 
     Args:
-        guard: Restricts the addresses; None if private networks are allowed.
+        guard: Restricts the addresses; None to allow all.
         timeout: Seconds.
     """
 
@@ -227,7 +227,7 @@ class JsonPoster:
 
 
 def build_poster(settings: HTTPChannel, *, timeout: float = TIMEOUT) -> JsonPoster:
-    """Return the HTTP client for a channel's settings."""
+    """Return the poster for a channel's settings."""
     guard = None if settings.allow_private_networks else NetworkGuard(settings.allowed_networks)
     return JsonPoster(guard, timeout=timeout)
 
@@ -241,7 +241,7 @@ def redact_url(url: str) -> str:
 
 
 def redact_reference(reference: str) -> str:
-    """Return the redacted URL that a secret reference points to, or the reference if it cannot be read."""
+    """Return the redacted URL that a secret reference points to, or the reference if the secret cannot be read."""
     try:
         return redact_url(resolve_url(reference))
     except SettingsError:
@@ -249,7 +249,7 @@ def redact_reference(reference: str) -> str:
 
 
 def parse_retry_after(text: str) -> float | None:
-    """Return the seconds of a ``Retry-After`` header, which is a number or a date; None if it is neither."""
+    """Return the seconds to wait given by a ``Retry-After`` header, a number or a date; None if it is neither."""
     if text.isascii() and text.isdecimal():
         return float(text)
     try:

@@ -15,7 +15,7 @@ logger = logging.getLogger("germane.alerting")
 
 
 class Log:
-    """Logs one warning per alert to ``germane.alerting``, on one line whatever the names contain."""
+    """Logs one warning per alert to ``germane.alerting``, on one line even if names contain line breaks."""
 
     include_text = False
     config_error: str | None = None
@@ -33,7 +33,7 @@ class Log:
 
 
 class Callback:
-    """Calls a sync or async function with each alert, once, even if it raises."""
+    """Calls a sync or async function once with each alert. A call that raises is not retried."""
 
     include_text = False
     config_error: str | None = None

@@ -37,7 +37,7 @@ class PagerDuty:
 
     @property
     def config_error(self) -> str | None:
-        """Why it cannot send anything."""
+        """Why the channel cannot send anything; None if it can."""
         return config_error_of(lambda: resolve_secret(self._settings.routing_key))
 
     @property

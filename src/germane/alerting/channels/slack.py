@@ -24,9 +24,9 @@ from germane.settings import SlackSettings, resolve_url
 MAX_BLOCKS: Final = 48
 """Slack accepts 50."""
 MAX_SIZE: Final = 11_000
-"""Characters of all blocks. Slack rejects messages above about 13,000, whatever the limits of their parts."""
+"""Characters of all blocks. Slack rejects messages above about 13,000, even if each block is within its limit."""
 MAX_LINK_LENGTH: Final = 1000
-"""A longer link is left out, because the section would be too long."""
+"""A longer link is omitted, because the section would be too long."""
 
 Block = dict[str, Any]
 
@@ -44,7 +44,7 @@ class Slack:
 
     @property
     def config_error(self) -> str | None:
-        """Why it cannot send anything."""
+        """Why the channel cannot send anything; None if it can."""
         return config_error_of(lambda: resolve_url(self._settings.url))
 
     @property

@@ -18,7 +18,7 @@ PAYLOAD_VERSION: Final = 1
 class Webhook:
     """Posts each notification as JSON.
 
-    With a secret, the header ``Germane-Signature`` holds ``sha256=`` and the HMAC-SHA256 of
+    With a secret, the header ``Germane-Signature`` contains ``sha256=`` and the HMAC-SHA256 of
     ``<Germane-Timestamp>.<body>`` in hexadecimal digits. ``Idempotency-Key`` is the same for every attempt.
     """
 
@@ -32,7 +32,7 @@ class Webhook:
 
     @property
     def config_error(self) -> str | None:
-        """Why it cannot send anything."""
+        """Why the channel cannot send anything; None if it can."""
         return config_error_of(lambda: (resolve_url(self._settings.url), self._secret()))
 
     @property

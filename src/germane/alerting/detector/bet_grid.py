@@ -1,7 +1,7 @@
 """The detector's bet grid: null levels and stakes, fixed before a score is seen.
 
 Each half of a stream (committed mean, rate of zeros) has eight bets. A bet tests one null, a level that is still as
-good as the baseline, with a stake that suits one size of drop. With tol = .4 min_drop, z = 2 for the first four bets
+good as the baseline, with a stake suited to one size of drop. With tol = .4 min_drop, z = 2 for the first four bets
 and 3.5 for the others, wander s, and D the scores (committed, all) per day of the stream in the baseline::
 
     d_i   = a (.4 / a)^(i / 7), a = .6 min_drop          e_i  = b (.5 / b)^(i / 7), b = .8 min_drop
@@ -70,7 +70,7 @@ class BetGrid:
         self.rates: FloatArray = np.minimum(MAX_ZERO_RATE, self.rate[:, None] + margin + standard_error[:, None])
         """Nulls of the zero half, by route and bet."""
 
-        # Where the cap pulls the null to within the tolerance of the baseline or below, every score would look bad.
+        # If the cap pulls the null to within the tolerance of the baseline or below, every score would look bad.
         self.watched: BoolArray = np.stack([self.column("committed") >= 2, self.rate + self.tolerance <= MAX_ZERO_RATE])
         """By half and route: whether there is a null to test."""
 
@@ -99,7 +99,7 @@ class BetGrid:
         )
 
     def updates_half(self, scores: IndexedScores, half: int) -> BoolArray:
-        """Return which scores update a half: committed ones or all, of routes that have a null in that half."""
+        """Return a mask of the scores that update a half: committed or all scores, on routes with a null for it."""
         watched: BoolArray = self.watched[half, scores.routes]
         return watched & ~scores.zeros if half == 0 else watched
 
@@ -126,7 +126,7 @@ def bet_size(shift: FloatArray, variance: FloatArray, worst: FloatArray) -> Floa
 
 
 def tolerance(baseline: Baseline, *, min_drop: float = 0.05) -> tuple[float, float]:
-    """Return how far the committed mean may fall and the zero rate may rise before they count as evidence.
+    """Return the fall of the committed mean and the rise of the zero rate that do not yet count as evidence.
 
     The value is max(.4 min_drop, 2 s) with the wander s of each route, averaged by scores per day. Sampling error is
     tolerated in addition.

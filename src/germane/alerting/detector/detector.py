@@ -1,8 +1,8 @@
 """The drop detector: fires when scores drop and resolves when they recover, at a stated false-alert rate.
 
 The evidence of all streams is averaged, so any number of routes shares one false-alert budget. With N scores a day the
-detector fires above A = 365 N / (false alerts per year). While it fires it only looks for recovery, and it starts over
-once it has resolved.
+detector fires above A = 365 N / (false alerts per year). While it is firing, it only looks for recovery, and it starts
+over once it has resolved.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from germane.alerting.detector.score_batch import ScoreBatch
 from germane.baseline import Baseline
 
 BLOCK: Final = 2048
-"""Scores that are processed at once."""
+"""Scores that are processed in one vectorized step."""
 DAYS_PER_YEAR: Final = 365
 CONTRIBUTOR_RANGE: Final = math.log(10)
 """A stream's half contributes to a drop if its log evidence is within this distance of the strongest."""
@@ -35,7 +35,7 @@ class Detector:
         baseline: Normal behavior. Scores of other routes are skipped.
         min_drop: Smallest drop that matters, within (0, 1).
         false_alerts_per_year: Above 0.
-        state: A result of :meth:`state`, to continue exactly there. Streams that have joined the baseline since then
+        state: A result of :meth:`state`, to continue from exactly. Streams that have joined the baseline since then
             start without evidence. If a stream has left it, or if its numbers or ``min_drop`` differ, everything starts
             over: see :attr:`restarted`.
 
@@ -63,11 +63,11 @@ class Detector:
         self._nominal_threshold = math.log(scores_per_alert) if scores_per_alert > 0 else -math.inf
         self._threshold = self._nominal_threshold
         self.restarted = state is not None and not self._restore(state)
-        """Whether the given state did not fit, so that the detector started over."""
+        """Whether the detector started over because the given state did not match."""
 
     @property
     def firing(self) -> bool:
-        """Whether it has fired and not resolved since."""
+        """Whether the detector is firing."""
         return self._recovery is not None
 
     @property
@@ -77,12 +77,12 @@ class Detector:
 
     @property
     def log_evidence(self) -> float:
-        """Logarithm of the averaged evidence; -inf before the first score, and constant while it fires."""
+        """Logarithm of the averaged evidence; -inf before the first score, constant while the detector is firing."""
         return self._drop_evidence.log_evidence()
 
     @property
     def threshold(self) -> float:
-        """Logarithm of the evidence at which it fires. It never falls until the detector resolves."""
+        """Logarithm of the evidence at which the detector fires. It never falls until the detector resolves."""
         return self._threshold
 
     def process(self, batch: ScoreBatch) -> list[Transition]:
@@ -150,8 +150,8 @@ class Detector:
     def _digest(self, stream: int) -> str:
         """Return a digest of the numbers that a stream's nulls and bets are derived from.
 
-        Those of the whole service follow from the routes, so only its names and ``min_drop`` enter the digest. The
-        whole service therefore keeps its evidence when a route joins.
+        The numbers of the whole service follow from the routes, so only its names and ``min_drop`` enter the digest.
+        The whole service therefore keeps its evidence when a route joins.
         """
         if stream not in self._digests:
             baseline = self._baseline
@@ -164,10 +164,10 @@ class Detector:
         return self._digests[stream]
 
     def _restore(self, state: Mapping[str, Any]) -> bool:
-        """Continue from a state; return False and change nothing if it does not fit."""
+        """Continue from a state; return False and change nothing if it does not match."""
         index: dict[str | None, int] = {None: 0} | {name: at + 1 for at, name in enumerate(self._grid.routes)}
         streams = state["streams"]
-        if any(one["route"] not in index or one["numbers"] != self._digest(index[one["route"]]) for one in streams):
+        if any(item["route"] not in index or item["numbers"] != self._digest(index[item["route"]]) for item in streams):
             return False
         for stream in streams:
             at = index[stream["route"]]

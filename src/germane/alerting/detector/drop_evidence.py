@@ -2,9 +2,9 @@
 
 For a drop: the Shiryaev-Roberts recursion of every bet, in logarithms. Each bet multiplies its capital on every score
 of its stream. While scores are as good as the bet's null, the expected factor is at most 1. The recursion
-R <- (1 + R) factor adds up, over all moments at which a drop may have begun, what the bets since then would have made
-of 1. R minus the number of scores is therefore a supermartingale, and the expected number of scores until a fixed
-average of such R exceeds A is at least A.
+R <- (1 + R) factor is the sum, over all moments at which a drop may have begun, of the capital that a bet placed
+then with 1 would have now. R minus the number of scores is therefore a supermartingale, and the expected number of
+scores until a fixed average of such R exceeds A is at least A.
 
 Sources: A. Shiryaev, On optimum methods in quickest detection problems, Theory of Probability and its Applications 8,
 1963; S. Roberts, A comparison of some control chart procedures, Technometrics 8, 1966; J. Shin, A. Ramdas, A. Rinaldo,
@@ -19,8 +19,8 @@ Each half places three bets, with q in (h / 2, h, 2 h) and with u and w the vari
     zero:       Q <- (1 + Q) (1 + g (r - y)),  r = p + h,   g = min(q / (r (1 - r) + w + q^2), .9 / (1 - r))
 
 The drop is over when the mean of the three exceeds A = max(20, 10 x scores per day of the contributor's stream) for all
-contributors at once. Q is capped at 10 A, so that a long good period does not outweigh a later bad one. No logarithms
-are needed: factors are at least .1, so Q stays between .1 and the cap."""
+contributors simultaneously. Q is capped at 10 A, so that a long good period does not outweigh a later bad one. No
+logarithms are needed: factors are at least .1, so Q stays between .1 and the cap."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ Half = Literal["committed", "zero"]
 HALVES: Final[tuple[Half, ...]] = ("committed", "zero")
 """A stream's two monitored statistics: the mean of committed answers and the rate of zeros."""
 STEPWISE_SCORES_PER_STREAM: Final = 5
-"""Blocks up to this many scores per stream, and up to 60 in all, are faster one score at a time."""
+"""Blocks up to this many scores per stream, and up to 60 in total, are faster one score at a time."""
 _SIZES: Final = np.array([0.5, 1.0, 2.0])
 """Bets of each contributor, in units of h."""
 _CAP: Final = 10.0
-"""Limit of Q, in units of the value that resolves."""
+"""Limit of Q, in units of the threshold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class Contributor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transition:
-    """A detector starts to fire or resolves."""
+    """A change of state: a detector fires or resolves."""
 
     index: int
     """Position in the processed batch of the score that caused the transition."""
@@ -106,7 +106,7 @@ class ShiryaevRoberts:
         self.rises = np.zeros(shape)
         """CUSUM statistic c <- max(c, 0) + log factor."""
         self.starts = np.zeros(shape)
-        """When c last left 0, as a Unix timestamp in seconds."""
+        """Time when c last left 0, as a Unix timestamp in seconds."""
 
     def log_evidence(self) -> float:
         """Return the logarithm of the average over streams and bets."""
@@ -117,7 +117,7 @@ class ShiryaevRoberts:
         return np.asarray(np.logaddexp.reduce(self.logs, axis=2))
 
     def onset(self) -> float:
-        """Return when the largest rise began."""
+        """Return the start of the largest rise, as a Unix timestamp in seconds."""
         return float(self.starts.flat[int(np.argmax(self.rises))])
 
     def advance(self, scores: IndexedScores, threshold: float) -> tuple[int, bool]:
@@ -165,7 +165,7 @@ class ShiryaevRoberts:
         factors[:, 0] = np.log1p(grid.committed_bets[:, route] * (grid.means[route] - scores.values[position]))
         factors[:, 1] = grid.zero_logs[:, route, zero]
         committed, any_score = grid.watched[:, route].tolist()
-        # The whole service and the route, and of both the halves that this score updates.
+        # Selects the whole service and the route, and the halves that this score updates.
         at = slice(0, route + 2, route + 1), slice(0 if committed and not zero else 1, 2 if any_score else 1)
         logs, rises, starts, factors = self.logs[at], self.rises[at], self.starts[at], factors[:, at[1]]
         np.logaddexp(0.0, logs, out=logs)
@@ -187,7 +187,7 @@ class ShiryaevRoberts:
         sums = np.zeros((BETS_PER_HALF, len(positions) + 1))
         np.cumsum(factors.T, axis=1, out=sums[:, 1:])
 
-        # Z <- logaddexp(0, Z) + f, all steps at once: with C the cumulative sums of f,
+        # Z <- logaddexp(0, Z) + f, all steps vectorized: with C the cumulative sums of f,
         # Z_t = C_t + log(exp(Z_0) + exp(-C_0) + ... + exp(-C_(t-1))).
         terms = np.empty_like(sums)
         terms[:, 0] = self.logs[stream, half]

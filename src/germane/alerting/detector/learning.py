@@ -41,8 +41,8 @@ def learn_baseline(
 ) -> Baseline:
     """Learn a baseline from all sampled scores of a window.
 
-    Routes with fewer than 30 scores are pooled. If the pool has fewer than 30 scores too, its routes are not watched. A
-    route that has the pool's own name belongs to the pool.
+    Routes with fewer than 30 scores are pooled. If the pool also has fewer than 30 scores, its routes are not watched.
+    A route with the pool's own name belongs to the pool.
 
     Args:
         batch: Scores that arrived within the window, sampled at ``sampling_rate``.

@@ -15,7 +15,7 @@ BoolArray = NDArray[np.bool_]
 IntArray = NDArray[np.int64]
 
 MAX_SCORES_PER_DAY: Final = 1000
-"""The detector processes about this many scores of a busier service per day."""
+"""The detector samples busier services down to about this number of scores per day."""
 _SAMPLE_HASH: Final = blake2b(digest_size=8, key=b"germane.detector")
 
 
@@ -48,7 +48,7 @@ class ScoreBatch:
         return np.clip(np.asarray(self.values, dtype=np.float64), 0.0, 1.0)
 
     def zero_flags(self) -> BoolArray:
-        """Return which scores are noncommittal or not above 0."""
+        """Return a mask of the scores that are noncommittal or not above 0."""
         return np.asarray(self.zeros, dtype=np.bool_) | (np.asarray(self.values, dtype=np.float64) <= 0)
 
 

@@ -30,18 +30,18 @@ from germane.errors import UsageError
 from germane.storage import BaselineKey, BaselineReason, BaselineVersion, TrackingStore
 
 LEARNING_PERIOD: Final = timedelta(days=14)
-"""Two of each weekday, so that a weekly rhythm does not look like a drop; a route with two scores a day has 28 by then.
-A longer period would leave a new service unwatched during its first problems."""
+"""Two of each weekday, so that a weekly pattern does not look like a drop. A route with two scores a day has 28 then.
+With a longer period, a new service would go unwatched while its first problems occur."""
 MIN_SCORES_TO_JOIN: Final = 30
 """Scores of a new route that are needed to add it to a baseline."""
 MIN_BASELINE_SPAN: Final = timedelta(days=3)
-"""Scores of a shorter time do not show how days differ from each other."""
+"""Scores of a shorter period do not show day-to-day differences."""
 ASSUMED_WANDER: Final = 0.01
 """Day-to-day wander of a steady service, used for scores without timestamps."""
 
 
 class BaselineVersions(Protocol):
-    """Versions of baselines: those of a store, or of a backtest.
+    """Versions of baselines; implemented by stores and backtests.
 
     With a ``holder``, methods write nothing if another process holds the leader lease.
     """
@@ -58,26 +58,26 @@ class BaselineVersions(Protocol):
         until: datetime,
         holder: tuple[str, str] | None = None,
     ) -> BaselineVersion | None:
-        """Start to learn a baseline; the active one stays active meanwhile. Return None if one is being learned."""
+        """Start to learn a baseline while the active version stays active; return None if one is being learned."""
 
     def extend_learning(self, version_id: int, until: datetime, *, holder: tuple[str, str] | None = None) -> bool:
-        """Extend learning; return False if it has ended."""
+        """Extend learning. Return False if it has already ended."""
 
     def cancel_learning(self, version_id: int, *, holder: tuple[str, str] | None = None) -> bool:
-        """Cancel learning, because no scores arrive; return False if it has ended."""
+        """Cancel learning because no scores are arriving. Return False if learning has already ended."""
 
     def activate_baseline(self, version_id: int, found: Baseline, release: tuple[str | None, str | None]) -> bool:
-        """Finish learning and replace the active version; return False if learning has ended."""
+        """Finish learning and replace the active version; return False if learning has already ended."""
 
 
 class BaselineLearner:
     """Starts, extends and completes baselines.
 
     Args:
-        store: Where the scores are.
-        versions: The baselines; by default those of the store.
+        store: Store of the scores.
+        versions: The baselines; by default the store's.
         holder: Name of the leader lease and its owner, required to start or extend a baseline; None in a backtest.
-        learning_period: How long a baseline is learned.
+        learning_period: Length of a baseline's learning period.
     """
 
     def __init__(
@@ -104,7 +104,7 @@ class BaselineLearner:
         versions = self.load_versions()
         due = [version for version in versions if version.status == "learning" and version.until <= now]
         for version in due:
-            active = next((one for one in versions if one.key == version.key and one.status == "active"), None)
+            active = next((other for other in versions if other.key == version.key and other.status == "active"), None)
             if active is not None and active.baseline is not None:
                 self._add_new_routes(version, active.baseline, now)
                 continue
@@ -121,10 +121,10 @@ class BaselineLearner:
         self._versions.begin_learning(key, reason, since=since, until=until, holder=self._holder)
 
     def _extend(self, version: BaselineVersion, now: datetime) -> None:
-        """Learn for another day, or stop if no score came for a whole learning period; the next score restarts it."""
+        """Extend learning by a day, or cancel it if no score arrived for a whole period. The next score restarts it."""
         recent = score_query(version.key, version.until - self._learning_period, version.until)
         if self._store.detectors.count_past_scores(recent):
-            # At least a day, and past all days during which no process was running.
+            # At least a day, and beyond the days on which no process was running.
             until = version.until + max(1, (now - version.until) // DAY) * DAY
             self._versions.extend_learning(version.id, until, holder=self._holder)
         else:
@@ -138,7 +138,7 @@ class BaselineLearner:
         for arrival in arrivals:
             first_seen.setdefault(arrival.route, arrival.arrived_at)
         counts = Counter(arrival.route for arrival in arrivals)
-        # A day's grace: routes of one launch join together although their first scores came at different times.
+        # A grace period of a day: routes launched together join together although their first scores differ in time.
         latest = version.until - self._learning_period + DAY
         ready = {route for route, at in first_seen.items() if at <= latest and counts[route] >= MIN_SCORES_TO_JOIN}
         if not ready:
@@ -153,8 +153,8 @@ class BaselineLearner:
 
     def _activate(self, version: BaselineVersion, baseline: Baseline) -> None:
         release = self._store.detectors.most_common_release(score_query(version.key, version.since, version.until))
-        # Without the leader lease: reading two busy weeks may take longer than the lease lasts. If two processes
-        # complete the same baseline, the first one counts.
+        # Does not require the leader lease: reading two busy weeks may take longer than the lease lasts. If two
+        # processes complete the same baseline, the first one wins.
         self._versions.activate_baseline(version.id, baseline, release)
 
 
@@ -166,7 +166,7 @@ def is_new_route(baseline: Baseline, route: str) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BaselineExample:
-    """A score from elsewhere."""
+    """A score that was computed outside germane."""
 
     route: str
     value: float
@@ -187,10 +187,10 @@ def firing_onset(store: TrackingStore, version: BaselineVersion) -> datetime | N
 def accept_baseline(
     store: TrackingStore, version: BaselineVersion, since: datetime, now: datetime
 ) -> BaselineVersion | None:
-    """Accept the scores since a moment as normal and end the drop that fires.
+    """Accept the scores since a moment as the new baseline and end the firing drop.
 
-    With less than three days of scores, or too few of them, a new baseline is learned from that moment on. No drop is
-    detected until it is complete.
+    With less than three days of scores, or too few of them, a new baseline is learned from that moment on. Until
+    learning is complete, no drop is detected.
 
     Returns:
         The new version, or None if another process changed the baseline first.
@@ -218,7 +218,7 @@ def import_baseline_from_history(
     _require_routes(baseline)
     if now - since < MIN_BASELINE_SPAN:
         raise UsageError(
-            "the scores span less than three days, which does not show how days differ from each other: "
+            "the scores span less than three days, which is too short to measure day-to-day differences: "
             "wait for more scores, or import a file"
         )
     return store.baselines.replace_baseline(
@@ -229,11 +229,11 @@ def import_baseline_from_history(
 def import_baseline_from_examples(
     store: TrackingStore, key: BaselineKey, examples: Sequence[BaselineExample], *, per_day: float | None, now: datetime
 ) -> BaselineVersion | None:
-    """Set a baseline from scores made elsewhere.
+    """Set a baseline from scores that were computed outside germane.
 
     Args:
-        store: Where to write the baseline.
-        key: What the baseline describes.
+        store: Store to write the baseline to.
+        key: Key of the baseline.
         examples: The scores.
         per_day: Scores per day of the service; required if the examples have no timestamps.
         now: Current time, UTC.
@@ -249,7 +249,7 @@ def import_baseline_from_examples(
 def learn_from_examples(
     key: BaselineKey, examples: Sequence[BaselineExample], *, per_day: float | None, now: datetime
 ) -> Baseline:
-    """Learn a baseline from scores made elsewhere.
+    """Learn a baseline from scores that were computed outside germane.
 
     Raises:
         UsageError: Only some examples have timestamps, their timestamps span less than three days, or none has one and

@@ -36,7 +36,7 @@ def matches_scope(scope: str, attributes: Mapping[str, Any]) -> bool:
 
 
 def restrict_to_routes(baseline: Baseline, matches_route: Callable[[str], bool]) -> Baseline:
-    """Return the part of a baseline for some routes. The pool is kept if one of its routes matches."""
+    """Return a baseline restricted to matching routes. The pool is kept if one of its routes matches."""
     pooled = frozenset(filter(matches_route, baseline.pooled))
     routes = {
         name: route
@@ -49,7 +49,7 @@ def restrict_to_routes(baseline: Baseline, matches_route: Callable[[str], bool])
 
 
 def add_routes(baseline: Baseline, newcomers: Baseline) -> Baseline:
-    """Return a baseline extended by the routes of another one. The numbers of its own routes do not change."""
+    """Return a baseline extended by the routes of another one. Its own routes keep their numbers."""
     new = {
         name: route for name, route in newcomers.routes.items() if name != POOLED_ROUTE and name not in baseline.routes
     }
@@ -58,23 +58,23 @@ def add_routes(baseline: Baseline, newcomers: Baseline) -> Baseline:
 
 def _with_routes(baseline: Baseline, routes: Mapping[str, RouteBaseline]) -> Baseline:
     """Return a baseline with these routes and totals that match them."""
-    parts = list(routes.values())
-    n = sum(route.n for route in parts)
-    mean = sum(route.n * route.mean for route in parts) / n if n else 0.0
-    squares = sum((route.n - 1) * route.deviation**2 + route.n * (route.mean - mean) ** 2 for route in parts)
+    route_baselines = list(routes.values())
+    n = sum(route.n for route in route_baselines)
+    mean = sum(route.n * route.mean for route in route_baselines) / n if n else 0.0
+    squares = sum((route.n - 1) * route.deviation**2 + route.n * (route.mean - mean) ** 2 for route in route_baselines)
     return replace(
         baseline,
         n=n,
         mean=mean,
         deviation=math.sqrt(squares / (n - 1)) if n > 1 else 0.0,
-        scores_per_day=sum(route.scores_per_day for route in parts),
-        committed_per_day=sum(route.committed_per_day for route in parts),
+        scores_per_day=sum(route.scores_per_day for route in route_baselines),
+        committed_per_day=sum(route.committed_per_day for route in route_baselines),
         routes=routes,
     )
 
 
 def to_batch(arrivals: Sequence[DetectorScore]) -> ScoreBatch:
-    """Return scores as a detector processes them."""
+    """Convert scores to the batch that a detector processes."""
     return ScoreBatch(
         [arrival.route for arrival in arrivals],
         np.array([arrival.value for arrival in arrivals], dtype=np.float64),
@@ -102,9 +102,9 @@ def load_sampled_scores(
 
 
 def first_arrival(store: TrackingStore, key: BaselineKey, since: datetime, until: datetime) -> datetime:
-    """Return when the first score of a window arrived, or ``since`` if there is none.
+    """Return the arrival time of the first score of a window, or ``since`` if there is none.
 
-    Rates per day are counted from there.
+    Scores per day are counted from this time.
     """
     if key.scope:
         return next((arrival.arrived_at for arrival in load_sampled_scores(store, key, since, until, 1.0)), since)

@@ -1,4 +1,4 @@
-"""Levels before and since a drop: for the service as a whole, and for the contributors that hold the evidence."""
+"""Levels before and since a drop: for the service as a whole, and for the contributors to it."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def score_level(arrivals: Sequence[DetectorScore]) -> ScoreLevel | None:
 def contributor_change(
     contributor: Contributor, baseline: Baseline, arrivals: Sequence[DetectorScore]
 ) -> ContributorChange | None:
-    """Return a contributor's level before and since a drop; None if it has no score since."""
+    """Return a contributor's level before and since a drop; None if it has no scores since."""
     route = contributor.route
     scores = [arrival for arrival in arrivals if route is None or _stream_of(baseline, arrival.route) == route]
     routes = list(baseline.routes.values()) if route is None else [baseline.routes[route]]
@@ -71,14 +71,14 @@ def contributor_change(
     if contributor.half == "zero":
         zeros = [score.is_zero or score.value <= 0 for score in scores]
         since = _share_level(sum(zeros) / len(zeros), len(zeros)) if zeros else None
-        n = sum(one.n for one in routes)
-        before = _share_level(sum(one.zero_rate * (one.n + 1) - 0.5 for one in routes) / n, n)
+        n = sum(part.n for part in routes)
+        before = _share_level(sum(part.zero_rate * (part.n + 1) - 0.5 for part in routes) / n, n)
     else:
         since = score_level([score for score in scores if not score.is_zero and score.value > 0])
-        n = sum(one.committed for one in routes)
-        mean = sum(one.committed * one.committed_mean for one in routes) / n if n else 0.0
+        n = sum(part.committed for part in routes)
+        mean = sum(part.committed * part.committed_mean for part in routes) / n if n else 0.0
         # The interval covers sampling error within routes only.
-        variance = sum(one.committed * one.committed_deviation**2 for one in routes) / n if n else 0.0
+        variance = sum(part.committed * part.committed_deviation**2 for part in routes) / n if n else 0.0
         before = _t_level(mean, math.sqrt(variance), n)
     if since is None:
         return None
@@ -86,9 +86,9 @@ def contributor_change(
 
 
 def trailing_drop(baseline: Baseline, arrivals: Sequence[DetectorScore], now: datetime) -> float | None:
-    """Return how far the mean of the last day is below the baseline; None with fewer than 20 scores.
+    """Return the baseline's mean minus the mean of the last day; None with fewer than 20 scores.
 
-    The comparison is made per route, so another mix of routes is not a drop.
+    Means are compared per route, so a changed mix of routes is not a drop.
     """
     recent = [arrival for arrival in arrivals if arrival.arrived_at > now - TRAILING_WINDOW]
     level = score_level(recent)

@@ -16,8 +16,8 @@ from germane.settings import Drop
 from germane.storage import BaselineKey, BaselineVersion, DetectorScore, DetectorState
 
 SCORES_TO_SWITCH: Final = 20
-"""Consecutive scores of another fingerprint after which the session follows it. A judge that only stands in
-occasionally never takes over."""
+"""Consecutive scores of another fingerprint after which the session follows it. A judge that is only used
+occasionally never becomes active."""
 
 
 class ActiveFingerprint:
@@ -32,7 +32,7 @@ class ActiveFingerprint:
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> ActiveFingerprint:
-        """Return the vote that :meth:`state` describes."""
+        """Restore the vote from a result of :meth:`state`."""
         return cls(state["fingerprint"], state["votes"])
 
     def state(self) -> dict[str, Any]:
@@ -40,10 +40,10 @@ class ActiveFingerprint:
         return {"fingerprint": self.fingerprint, "votes": self._votes}
 
     def count_votes(self, arrivals: Sequence[DetectorScore]) -> int:
-        """Count scores up to and including the one with which another fingerprint takes over.
+        """Count votes up to and including the score that makes another fingerprint active.
 
         Returns:
-            The number of counted scores: all of them if the fingerprint stays.
+            The number of counted scores: all of them if the active fingerprint does not change.
         """
         if all(arrival.fingerprint == self.fingerprint for arrival in arrivals):
             self._votes = min(SCORES_TO_SWITCH, self._votes + len(arrivals))
@@ -60,10 +60,10 @@ class ActiveFingerprint:
 
 
 class FiringDrop(NamedTuple):
-    """A drop as it was when the detector fired."""
+    """A drop, as of the time when the detector fired."""
 
     evidence: float
-    """How rare it is, in false alerts per year."""
+    """How rare the drop is, in false alerts per year."""
     onset: datetime
     contributors: tuple[Contributor, ...]
     """Strongest first."""
@@ -75,7 +75,7 @@ def rule_parameters_hash(rule: Drop) -> str:
         "routes": rule.routes,
         "attributes": rule.attributes,
         "min_drop": rule.min_drop,
-        "false_alarms_per_year": rule.false_alerts_per_year,  # the key that stored hashes were made with
+        "false_alarms_per_year": rule.false_alerts_per_year,  # the key that stored hashes use
     }
     return hashlib.sha256(json.dumps(parameters, sort_keys=True).encode()).hexdigest()[:16]
 
@@ -105,9 +105,9 @@ class DetectorSession:
         self.rule = rule
         self.service, self.scorer = names
         self.ended: ResolveReason | None = None
-        """Why a firing drop is over without having recovered."""
+        """Why a firing drop ended without recovery."""
         self.fired: FiringDrop | None = None
-        """The drop that started to fire with the processed scores."""
+        """The drop that the processed scores made the detector fire on."""
         self.processed = 0
         """Number of scores that the detector processed."""
         self._before = progress
@@ -149,7 +149,7 @@ class DetectorSession:
 
     @property
     def firing(self) -> FiringDrop | None:
-        """The drop that fires now."""
+        """The drop that is firing now."""
         if self._detector is None or not self._detector.firing:
             return None
         firing = self._detector.state()["firing"]
@@ -207,7 +207,7 @@ class DetectorSession:
         return None if progress == before else progress
 
     def _start_detector(self, progress: DetectorState | None) -> None:
-        """Start a detector. It continues from the stored state if baseline and rule settings are still the same."""
+        """Start a detector. It continues from the stored state if neither baseline nor rule settings have changed."""
         state, before = (progress.state["detector"], progress.baseline_id) if progress else (None, 0)
         was_firing = state is not None and bool(state["firing"])
         version, baseline = self.version, self.baseline

@@ -26,7 +26,7 @@ from germane.storage import BaselineKey, BaselineReason, BaselineVersion, Detect
 BATCH: Final = 2000
 """Scores that one evaluation processes, in one transaction."""
 REFRESH_INTERVAL: Final = timedelta(minutes=10)
-"""How often the numbers of a firing alert are updated while scores arrive."""
+"""Time between updates of a firing alert's numbers while scores arrive."""
 _CLOCK_MARGIN: Final = timedelta(seconds=1)
 Names = tuple[str, str]
 """Service and scorer."""
@@ -35,18 +35,18 @@ AlertsByKey = Mapping[str, Alert]
 
 
 class DetectorInputs(Protocol):
-    """New scores and the stored states of detectors: a store's, or those of a backtest."""
+    """New scores and the stored states of detectors; implemented by stores and backtests."""
 
     def list_new_scores(self, limit: int, *, attributes: bool = False) -> list[DetectorScore]:
         """Return up to ``limit`` scores that no detector has processed, in order of arrival."""
 
     def list_states(self, known: Sequence[DetectorState] = ()) -> list[DetectorState]:
-        """Return the states of all detectors; unchanged ones may be taken from ``known``."""
+        """Return the states of all detectors; unchanged states may be taken from ``known``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DropEvaluation:
-    """Results of one evaluation. They count once states and processed scores are written in one transaction."""
+    """Results of one evaluation. They take effect once states and processed scores are written in one transaction."""
 
     results: Sequence[RuleResult] = ()
     detector_states: Sequence[DetectorState] = ()
@@ -57,17 +57,17 @@ class DropEvaluation:
 
 
 class DropWatcher:
-    """Evaluates drop rules. Everything that matters is in the database; memory only holds what can be read again.
+    """Evaluates drop rules. All state is in the database; memory only caches what can be read again.
 
     Args:
-        store: Where the scores are.
+        store: Store of the scores.
         rules: The drop rules.
         holder: Name of the leader lease and its owner; None in a backtest.
         clock: Current time, UTC.
-        learning_period: How long a baseline is learned.
+        learning_period: Length of a baseline's learning period.
         batch: Maximum number of scores per evaluation.
-        inputs: New scores and detector states; by default those of the store.
-        versions: Baselines; by default those of the store.
+        inputs: New scores and detector states; by default the store's.
+        versions: Baselines; by default the store's.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class DropWatcher:
         self._learner = BaselineLearner(store, versions, holder=holder, learning_period=learning_period)
         self._states: list[DetectorState] = []
         self._shown: dict[str, tuple[RuleResult, datetime]] = {}
-        """Firing results by alert key, and when they were computed."""
+        """By alert key: the firing result, and the time when it was computed."""
 
     def reset(self) -> None:
         """Recompute all results at the next evaluation: the last one was not written, or another process evaluated."""
@@ -122,7 +122,7 @@ class DropWatcher:
         """Start to learn new fingerprints and routes; return whether there were any."""
         active = {version.key: version for version in versions if version.status == "active"}
         learning = {version.key for version in versions if version.status == "learning"}
-        # Without the fingerprint: a stream that has a baseline of another judge.
+        # Without the fingerprint, to recognize streams that have a baseline of another judge.
         known_streams = {(version.key.service, version.key.scorer, version.key.scope) for version in versions}
         started = False
         for rule in self._rules:
@@ -225,7 +225,7 @@ class DropWatcher:
         severity: Severity = rule.severity
         if rule.critical_drop is not None:
             drop = trailing_drop(baseline, scores, now)
-            # A critical alert stays critical until it is over, or means near the limit would flap.
+            # A critical alert stays critical until it resolves; otherwise it would flap with means near the limit.
             was_critical = alert is not None and alert.severity == "critical"
             if was_critical or (drop is not None and drop > rule.critical_drop):
                 severity = "critical"

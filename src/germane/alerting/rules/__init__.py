@@ -1,7 +1,7 @@
 """Rules other than ``drop``, and the schedule on which they are evaluated.
 
-To add a rule type, add its settings to :mod:`germane.settings.rules`, its evaluation to a module here, a line to
-:data:`EVALUATIONS` and a sentence to :mod:`germane.alerting.messages`.
+To add a rule type, add its settings to :mod:`germane.settings.rules`, its evaluation to a module here, an entry to
+:data:`EVALUATIONS` and a message to :mod:`germane.alerting.messages`.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ __all__ = ["EVALUATIONS", "EvaluationContext", "RuleSchedule", "warn_about_missi
 logger = logging.getLogger("germane.alerting")
 
 EVALUATIONS: Final[Mapping[str, Callable[[Any, EvaluationContext], RuleEvaluation]]] = {
-    "mean_threshold": partial(WindowRuleEvaluation, judge=evaluate_mean_threshold),
-    "low_score_rate": partial(WindowRuleEvaluation, judge=evaluate_low_score_rate),
-    "noncommittal_rate": partial(WindowRuleEvaluation, judge=evaluate_noncommittal_rate),
+    "mean_threshold": partial(WindowRuleEvaluation, evaluate_mean=evaluate_mean_threshold),
+    "low_score_rate": partial(WindowRuleEvaluation, evaluate_mean=evaluate_low_score_rate),
+    "noncommittal_rate": partial(WindowRuleEvaluation, evaluate_mean=evaluate_noncommittal_rate),
     "no_data": NoDataEvaluation,
     "scorer_error": ScorerErrorEvaluation,
     "budget_exhausted": BudgetExhaustedEvaluation,
 }
-"""By rule type. The ``drop`` rule has a package of its own."""
+"""By rule type. The ``drop`` rule is evaluated in a separate package."""
 
 
 class RuleSchedule:
@@ -43,7 +43,7 @@ class RuleSchedule:
 
     Args:
         rules: All active rules; drop rules are ignored.
-        context: What rules read.
+        context: Store and settings that rules read.
         min_interval: Minimum number of seconds between two evaluations of a rule.
     """
 
@@ -66,18 +66,18 @@ class RuleSchedule:
         return results
 
     def reset(self) -> None:
-        """Evaluate everything again next time: the last results were not written, or another process evaluated."""
+        """Evaluate everything again next time: another process evaluated, or the last results were not written."""
         self._evaluated_at.clear()
         for evaluation in self._evaluations:
             evaluation.reset()
 
 
 def warn_about_missing_scorers(rules: Sequence[AnyRule], scorers: Collection[str]) -> None:
-    """Log a warning for each rule that watches a scorer which does not run in this process."""
+    """Log a warning for each rule that watches a scorer that is not running in this process."""
     for rule in rules:
         if scorers and rule.scorer is not None and rule.scorer not in scorers:
             logger.warning(
-                "rule %r watches scorer %s, which does not run in this process (running: %s); it only sees scores of "
+                "rule %r watches scorer %s, which does not run in this process (running: %s); it only sees scores from "
                 "other processes",
                 rule.name, rule.scorer, ", ".join(sorted(scorers)),
             )  # fmt: skip

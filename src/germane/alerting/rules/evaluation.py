@@ -1,4 +1,4 @@
-"""What the evaluation of every rule type has in common."""
+"""The interface and the context shared by the evaluations of all rule types."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ MAX_INTERVAL: Final = 10.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvaluationContext:
-    """What rules read."""
+    """Store and settings that rules read."""
 
     store: TrackingStore
     budget: Budget | None
     scorers: Collection[str]
-    """Names of the scorers of this process, for window rules that name none."""
+    """Names of the scorers of this process, for window rules without a scorer."""
     as_of: Callable[[], datetime | None] = lambda: None
-    """In a backtest, the moment whose data is read; otherwise None."""
+    """Returns the time as of which to read data in a backtest; otherwise None."""
 
 
 class RuleEvaluation(Protocol):
-    """Evaluates one rule. Every rule type has a class in a module of its own."""
+    """Evaluates one rule."""
 
     @property
     def interval(self) -> float:

@@ -1,7 +1,7 @@
-"""Rules about scoring itself: what it misses, what fails and what it costs.
+"""Rules about scoring itself: missing scores, failing scorers and an exhausted budget.
 
-``no_data``: answers arrive but are not scored. Without traffic there is nothing to alert on. ``scorer_error``: a scorer
-fails, which is a problem of the judge and not of the answers. ``budget_exhausted``: the daily budget is spent long
+``no_data``: answers arrive but are not scored. No traffic is not an alert. ``scorer_error``: a scorer
+fails, which is a problem of the judge, not of the answers. ``budget_exhausted``: the daily budget is exhausted long
 before the day ends."""
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from germane.settings import Budget, BudgetExhausted, NoData, ScorerError
 from germane.storage import BudgetDay, ScoringFlow, describe_usage, exhausted_until
 
 DEFAULT_GAP: Final = timedelta(hours=1)
-"""Assumed typical gap between scores while too little is known."""
+"""Assumed typical gap between scores until it can be estimated."""
 GAP_FACTOR: Final = 2
 """Scores are missing after this many typical gaps."""
 EVALUATIONS_PER_GAP: Final = 60
@@ -27,11 +27,11 @@ GAP_HISTORY: Final = timedelta(days=14)
 """Period from which typical gaps are estimated."""
 GAP_REFRESH_INTERVAL: Final = timedelta(hours=1)
 MIN_LOOKBACK: Final = timedelta(hours=2)
-"""Minimum age up to which unscored answers are found."""
+"""Minimum length of the period that is searched for unscored answers."""
 EVALUATIONS_PER_WINDOW: Final = 360
 """Short windows are evaluated more often than every ten seconds."""
 END_OF_DAY_MARGIN: Final = timedelta(hours=2)
-"""A budget that lasts until this long before midnight is well used and does not alert."""
+"""A budget that is exhausted this close to midnight is well used and does not alert."""
 
 
 class NoDataEvaluation:
@@ -41,7 +41,7 @@ class NoDataEvaluation:
         self._rule = rule
         self._context = context
         self._gaps: dict[tuple[str, str], tuple[datetime, timedelta | None]] = {}
-        """Typical gap by service and scorer, and when it was estimated."""
+        """By service and scorer: time of the estimate, and typical gap."""
 
     @property
     def interval(self) -> float:
@@ -67,15 +67,15 @@ class NoDataEvaluation:
 
 
 def max_wait(rule: NoData, gap: timedelta | None) -> timedelta:
-    """Return how long an answer may wait for the next score: twice the typical gap, at least ``at_least``."""
+    """Return the maximum time that an answer may wait for the next score: twice the typical gap, or ``at_least``."""
     return max(timedelta(seconds=rule.at_least), GAP_FACTOR * (DEFAULT_GAP if gap is None else gap))
 
 
 def evaluate_no_data(rule: NoData, flow: ScoringFlow, now: datetime, gap: timedelta | None) -> RuleResult:
-    """Return whether a service and scorer stopped scoring answers that were selected for scoring."""
+    """Return whether scoring of the selected answers of a service has stopped for a scorer."""
     limit = max_wait(rule, gap)
     since = flow.waiting_since
-    if since is not None and flow.last_score_at is not None:  # with a backlog, answers wait although scores are made
+    if since is not None and flow.last_score_at is not None:  # with a backlog, answers wait while others are scored
         since = max(since, flow.last_score_at)
     waited = None if since is None else now - since
     state: RuleState = "unclear"
@@ -188,15 +188,15 @@ class BudgetExhaustedEvaluation:
         """Do nothing: every evaluation covers everything."""
 
     def evaluate(self, now: datetime) -> Iterator[RuleResult]:
-        """Return whether the budget is spent."""
+        """Return whether the budget is exhausted."""
         store, as_of = self._context.store, self._context.as_of()
         if as_of is None:
             spent = store.quota.load_usage()
         else:
-            # Only the total of a past day is stored. It counts from the day's first unpaid answer on.
+            # Only the total of a past day is stored. It counts from the first answer that was skipped for the budget.
             day = as_of.astimezone(UTC).date()
             coverage = store.trends.coverage(since=datetime.combine(day, time(), UTC), until=as_of)
-            is_spent = any(UnscoredReason.BUDGET.value in one.skipped for one in coverage)
+            is_spent = any(UnscoredReason.BUDGET.value in route.skipped for route in coverage)
             spent = store.quota.load_usage(day) if is_spent else BudgetDay(day=day)
         yield evaluate_budget_exhausted(self._rule, self._context.budget, spent, now)
 
@@ -204,9 +204,9 @@ class BudgetExhaustedEvaluation:
 def evaluate_budget_exhausted(
     rule: BudgetExhausted, budget: Budget | None, spent: BudgetDay, now: datetime
 ) -> RuleResult:
-    """Return whether the budget of this UTC day is spent while much of the day is left.
+    """Return whether the budget of this UTC day is exhausted while much of the day is left.
 
-    A spent hourly share is normal operation.
+    An exhausted hourly share is normal operation.
     """
     until = None if budget is None else exhausted_until(budget, spent, now)
     tomorrow = datetime.combine(now.astimezone(UTC).date() + timedelta(days=1), time(), UTC)

@@ -1,7 +1,7 @@
 """Rules over a window: the mean or a share of every route that has new scores.
 
 ``mean_threshold``: the mean of a route is below a threshold, and not just by chance. ``low_score_rate``: the share of
-low scores is above a threshold. ``noncommittal_rate``: the share of answers that do not answer is above a threshold."""
+low scores is above a threshold. ``noncommittal_rate``: the share of noncommittal answers is above a threshold."""
 
 from __future__ import annotations
 
@@ -30,21 +30,24 @@ WindowRuleT = TypeVar("WindowRuleT", bound=WindowRule)
 class WindowRuleEvaluation(Generic[WindowRuleT]):
     """Evaluates a window rule for every route with new scores.
 
-    Only the newest fingerprint of a route counts. The window ends at the route's newest score, so scores that leave the
-    window during a quiet time change nothing.
+    Only the newest fingerprint of a route counts. The window ends at the route's newest score, so the result does
+    not change while no scores arrive.
 
     Args:
         rule: The rule.
-        context: What rules read.
-        judge: Returns the result for a mean.
+        context: Store and settings that rules read.
+        evaluate_mean: Returns the result for a mean.
     """
 
     def __init__(
-        self, rule: WindowRuleT, context: EvaluationContext, judge: Callable[[WindowRuleT, RouteMean], RuleResult]
+        self,
+        rule: WindowRuleT,
+        context: EvaluationContext,
+        evaluate_mean: Callable[[WindowRuleT, RouteMean], RuleResult],
     ) -> None:
         self._rule = rule
         self._context = context
-        self._judge = judge
+        self._evaluate_mean = evaluate_mean
         self._scorers = [rule.scorer] if rule.scorer else sorted(context.scorers)
         self._evaluated: dict[tuple[str, str, str], datetime] = {}
         """Newest evaluated score by scorer, service and route."""
@@ -67,11 +70,11 @@ class WindowRuleEvaluation(Generic[WindowRuleT]):
                 if self._evaluated.get(stream) == mean.latest:
                     continue
                 route_mean, length = self._extend(scorer, mean, now, window)
-                yield replace(self._judge(self._rule, route_mean), window=length.total_seconds())
+                yield replace(self._evaluate_mean(self._rule, route_mean), window=length.total_seconds())
                 self._evaluated[stream] = mean.latest
 
     def _extend(self, scorer: str, mean: RouteMean, now: datetime, window: timedelta) -> tuple[RouteMean, timedelta]:
-        """Return the mean of the window that ends at the newest score and holds enough scores, and its length."""
+        """Return the mean of the window that ends at the newest score and contains enough scores, and its length."""
 
         def read(length: timedelta) -> RouteMean:
             end = mean.latest + _TICK

@@ -1,7 +1,7 @@
 """Host names that the dashboard accepts, and requests from this machine.
 
-Starlette's TrustedHostMiddleware is not used: it rejects IPv6 addresses, cannot accept all IP addresses, and answers
-without a next step.
+Starlette's TrustedHostMiddleware is not used: it rejects IPv6 addresses, cannot accept all IP addresses, and its error
+responses suggest no fix.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ def is_loopback(host: str) -> bool:
 def is_allowed_host(host: str, allowed: Collection[str], *, local_only: bool) -> bool:
     """Whether pages may be served under a host.
 
-    Names that are not in ``allowed`` are refused, because anyone can point a name at this machine and let a page of
-    that name read ours (DNS rebinding). IP addresses cannot be redirected like this.
+    Names that are not in ``allowed`` are rejected, because anyone can point a name at this machine and let a page
+    under that name read the dashboard (DNS rebinding). IP addresses cannot be redirected like this.
 
     Args:
         host: As returned by :func:`parse_host`.
         allowed: Host names from the settings.
-        local_only: Whether only requests from this machine are answered.
+        local_only: Whether only requests from this machine are accepted.
     """
     if is_loopback(host) or host in allowed:
         return True
@@ -57,15 +57,15 @@ def is_allowed_host(host: str, allowed: Collection[str], *, local_only: bool) ->
 
 
 def is_from_this_machine(client: tuple[str, int] | None, headers: Collection[tuple[bytes, bytes]]) -> bool:
-    """Whether a connection comes from this machine, and not from a proxy that forwards another client's request."""
+    """Whether a connection comes from this machine rather than through a proxy for another client."""
     return client is not None and is_loopback(client[0]) and not any(name in _PROXY_HEADERS for name, _ in headers)
 
 
 def is_cross_site(origin: str | None, fetch_site: str | None, host: str) -> bool:
-    """Whether a browser reports that a page of another site sent a form.
+    """Whether a browser reports that a page on another site sent a form.
 
     Args:
-        origin: The header ``Origin``. ``null`` is not decisive, because our own pages send no referrer.
+        origin: The header ``Origin``. ``null`` is not decisive, because the dashboard's own pages send no referrer.
         fetch_site: The header ``Sec-Fetch-Site``. If present, it decides, because pages cannot forge it.
         host: The header ``Host``.
     """

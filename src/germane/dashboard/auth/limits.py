@@ -1,6 +1,6 @@
-"""Limits of requests: pages that are generated at once, and wrong tokens.
+"""Limits on requests: pages that are generated concurrently, and wrong tokens.
 
-Pages are limited because each of them queries the database that applications use."""
+Pages are limited because they query the database that applications use."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ MAX_WAIT: Final = 2.0
 WINDOW: Final = timedelta(minutes=1)
 MAX_FAILURES_PER_ADDRESS: Final = 10
 MAX_FAILURES: Final = 100
-"""For all addresses together."""
+"""Failures from all addresses together."""
 MAX_ADDRESSES: Final = 1_000
-"""Addresses that are remembered."""
+"""Maximum number of addresses in memory."""
 
 
 class ConcurrencyLimit:
-    """Runs a limited number of requests at once; others wait, and fail with 503 if they wait too long.
+    """Runs a limited number of requests concurrently; others wait, and fail with 503 if they wait too long.
 
     Args:
-        limit: The number of requests.
+        limit: The number of concurrent requests.
         max_wait: Seconds that other requests wait.
     """
 
@@ -42,7 +42,7 @@ class ConcurrencyLimit:
 
     @asynccontextmanager
     async def slot(self, send: Send) -> AsyncIterator[Send]:
-        """Acquire a slot. The returned ``send`` releases it while a message is sent, so slow clients block no one.
+        """Acquire a slot. The returned ``send`` releases it while sending, so that slow clients do not block others.
 
         Raises:
             HTTPException: No slot became free in time.
@@ -87,9 +87,9 @@ class _Slot:
 
 
 class LoginThrottle:
-    """Counts wrong tokens of the last minute. Clients over the limit are rejected even with the correct token.
+    """Counts wrong tokens in the last minute. Clients over the limit are rejected even with the correct token.
 
-    Clients that are signed in are not affected.
+    Signed-in clients are not affected.
 
     Args:
         now: The clock; returns a time with a time zone.
@@ -102,12 +102,12 @@ class LoginThrottle:
         self._all: deque[datetime] = deque(maxlen=MAX_FAILURES)
 
     def seconds_to_wait(self, address: str) -> int:
-        """Return how long an address is rejected; usually 0."""
+        """Return the seconds for which an address is still rejected; usually 0."""
         with self._lock:
             limits = [(self._by_address.get(address, ()), MAX_FAILURES_PER_ADDRESS), (self._all, MAX_FAILURES)]
             ends = [failures[-limit] + WINDOW for failures, limit in limits if len(failures) >= limit]
-        left = max((end - self._now() for end in ends), default=timedelta())
-        return max(0, math.ceil(left.total_seconds()))
+        remaining = max((end - self._now() for end in ends), default=timedelta())
+        return max(0, math.ceil(remaining.total_seconds()))
 
     def record_failure(self, address: str) -> None:
         """Count a wrong token."""

@@ -38,7 +38,7 @@ from germane.dashboard.web.routing import http_error, is_local_path, path_of, ro
 from germane.insights import InsightContext
 
 MAX_QUERY_LENGTH: Final = 4_096
-"""Bytes of a query string."""
+"""Maximum size of a query string in bytes."""
 _SAFE_METHODS: Final = frozenset({"GET", "HEAD"})
 _HEALTH_PATH: Final = "/healthz"
 _LOGIN_PATHS: Final = frozenset({"/login", "/logout"})
@@ -47,19 +47,19 @@ _BEARER: Final = {"WWW-Authenticate": "Bearer"}
 _LOCAL_HOSTS: Final = "Use http://localhost or http://127.0.0.1. Other names need a token and --host-name."
 _ALLOW_HOST: Final = "Add it with germane serve --host-name NAME, or to the setting allowed_hosts."
 _SET_TOKEN: Final = "Set a token: the setting dashboard_token, or create_app(token=...)."  # noqa: S105 - a hint
-_READ_ONLY: Final = "Use a dashboard that runs without --read-only, or the command line."
+_READ_ONLY: Final = "Use a dashboard that was started without --read-only, or the command line."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccessRules:
-    """Who may access the dashboard."""
+    """Rules for access to the dashboard."""
 
     token: SecretStr | None = None
-    """The token that visitors must present; without one, only requests from this machine are answered."""
+    """The token that visitors must present; without one, only requests from this machine are accepted."""
     hosts: Collection[str] = ()
     """Host names in addition to localhost and IP addresses; ``*`` for any."""
     trusted: bool = False
-    """Whether an application that mounts this one controls access."""
+    """Whether the application that mounts the dashboard controls access."""
 
 
 class AccessMiddleware:
@@ -104,13 +104,13 @@ class AccessMiddleware:
 
     async def _handle(self, request: Request, receive: Receive, send: Send) -> None:
         scope, path = request.scope, path_of(request.scope)
-        if path == _HEALTH_PATH:  # probes use any host name, and the answer reveals nothing
+        if path == _HEALTH_PATH:  # probes use any host name, and the response reveals nothing
             await self._app(scope, receive, send)
             return
         self._check_origin(request)
         is_public = path == "/login" or path.startswith("/static/")
         has_token = self._check_token(request, required=not is_public)
-        # The session that forms belong to, and whether the browser does not know it yet
+        # The session that forms belong to, and whether its cookie is new
         cookie, is_new = request.cookies.get(SESSION_COOKIE, ""), False
         if not (self._signer.requires_token and self._signer.is_valid_session(cookie, self._context.now())):
             cookie = request.cookies.get(VISITOR_COOKIE, "")
@@ -134,7 +134,7 @@ class AccessMiddleware:
             await self._app(scope, receive, send_in_slot)
 
     def _check_origin(self, request: Request) -> None:
-        """Refuse unknown host names and, without a token, other machines."""
+        """Reject unknown host names and, without a token, requests from other machines."""
         headers = request.headers.getlist("host")
         host = parse_host(headers[0]) if len(headers) == 1 else None
         if host is None or not is_allowed_host(host, self._hosts, local_only=self._local_only):
@@ -142,12 +142,12 @@ class AccessMiddleware:
             raise http_error(403, "The dashboard is not available under this host name.", step)
         client = None if request.client is None else (request.client.host, request.client.port)
         if self._local_only and not is_from_this_machine(client, request.scope["headers"]):
-            raise http_error(403, "Without a token, the dashboard is available on its own machine only.", _SET_TOKEN)
+            raise http_error(403, "Without a token, the dashboard is available only on its own machine.", _SET_TOKEN)
         if len(request.scope["query_string"]) > MAX_QUERY_LENGTH:
             raise http_error(414, "The URL is too long.", "Use fewer filters.")
 
     def _check_token(self, request: Request, *, required: bool) -> bool:
-        """Return whether the request itself carries the token, which other sites cannot make a browser do.
+        """Return whether the request itself contains the token, which other sites cannot make a browser send.
 
         Raises:
             HTTPException: The token is wrong, or it is required and there is neither a token nor a valid session.
@@ -165,17 +165,17 @@ class AccessMiddleware:
                 raise http_error(401, "The token is wrong.", step, headers=_BEARER)
             return True
         if required:
-            step = "Programs send the header Authorization: Bearer TOKEN. People sign in at /login."
+            step = "In a browser, sign in at /login. In programs, send the header Authorization: Bearer TOKEN."
             raise http_error(401, "The dashboard requires a token.", step, headers=_BEARER)
         return False
 
     async def _check_form(self, request: Request, session: LoginSession, receive: Receive, *, has_token: bool) -> None:
-        """Read a form. Refuse forms that our pages did not send, and changes to a read-only dashboard."""
+        """Read a form. Reject forms from other sites, and changes to a read-only dashboard."""
         if self._context.read_only and path_of(request.scope) not in _LOGIN_PATHS:
             raise http_error(403, "This dashboard is read-only.", _READ_ONLY)
         headers = request.headers
         if is_cross_site(headers.get("origin"), headers.get("sec-fetch-site"), headers.get("host", "")):
-            raise http_error(403, "The form was sent by a page of another site.", "Use the form on the page here.")
+            raise http_error(403, "The form was sent by a page on another site.", "Use the form in the dashboard.")
         session.form = await read_form(request.scope, receive)
         form_token = session.form.pop(CSRF_FIELD, "")
         if not has_token and not self._signer.is_form_token(session.id, form_token):

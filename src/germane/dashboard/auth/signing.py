@@ -1,7 +1,7 @@
 """Signed session cookies and form tokens.
 
 Starlette's SessionMiddleware is not used: it cannot limit cookies to the prefix of a mounted application, set Secure
-per request, or tell time by another clock.
+per request, or use a different clock.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from pydantic import SecretStr
 
 SESSION_LIFETIME: Final = timedelta(days=7)
 SESSION_COOKIE: Final = "germane_session"
-"""Of a visitor who presented the token."""
+"""Session cookie of a visitor who presented the token."""
 VISITOR_COOKIE: Final = "germane_visit"
-"""Ties forms to a browser if no token is required."""
+"""Cookie that ties forms to a browser if no token is required."""
 
 
 class Signer:
     """Signs with a key derived from the token; without a token, with a random key of this process.
 
-    Processes with the same token accept each other's signatures, also after a restart. Signatures do not reveal the
+    Processes with the same token accept each other's signatures, even after a restart. Signatures do not reveal the
     token.
 
     Args:
@@ -42,7 +42,7 @@ class Signer:
         return self._token is not None
 
     def is_token(self, presented: str) -> bool:
-        """Whether this is the token. Compares in constant time."""
+        """Whether a string is the token. Compares in constant time."""
         return self._token is not None and hmac.compare_digest(presented.encode("utf-8", "replace"), self._token)
 
     def create_session(self, now: datetime) -> str:
@@ -51,7 +51,7 @@ class Signer:
         return f"{payload}.{self._sign('admission', payload)}"
 
     def is_valid_session(self, cookie: str, now: datetime) -> bool:
-        """Whether a cookie's value was made by :meth:`create_session` and has not expired."""
+        """Whether a cookie's value was created by :meth:`create_session` and has not expired."""
         payload, _, signature = cookie.rpartition(".")
         if not hmac.compare_digest(signature.encode("utf-8", "replace"), self._sign("admission", payload).encode()):
             return False

@@ -1,4 +1,4 @@
-"""``/metrics``: gauges of the database for Prometheus, by the time of the answer."""
+"""``/metrics``: gauges of the database for Prometheus, by answer time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``/metrics``: gauges of the database, read at most every few seconds however many scrapers there are.
+"""``/metrics``: gauges of the database, which is read at most every few seconds, even with many scrapers.
 
 Other collectors of this process may be registered in addition."""
 
@@ -39,9 +39,9 @@ WINDOWS: Final[Mapping[str, timedelta]] = {
 MAX_AGE: Final = 10.0
 """Seconds until the database is read again."""
 MAX_AGE_WHEN_DOWN: Final = 2.0
-"""Seconds until a database that was unreachable is tried again."""
+"""Seconds until an unreachable database is tried again."""
 MAX_READ_SHARE: Final = 0.05
-"""Share of time spent reading: slow reads are made less often."""
+"""Maximum share of time spent reading: the slower a read, the less often it is repeated."""
 _creation_lock = threading.Lock()
 
 
@@ -49,7 +49,7 @@ def load_snapshot(store: TrackingStore, settings: Settings, now: datetime) -> Me
     """Read the database once.
 
     Raises:
-        StorageError: The database is unreachable, or its tables are of another version.
+        StorageError: The database is unreachable, or its schema has another version.
     """
     from germane.storage import budget_shares
 
@@ -63,7 +63,7 @@ def load_snapshot(store: TrackingStore, settings: Settings, now: datetime) -> Me
         spent=spent,
         shares={} if settings.budget is None else budget_shares(spent.usage, settings.budget),
         alerts=tuple(store.alerts.list_open()),
-        baselines=tuple(one for one in versions if one.status == "active" and not one.key.scope),
+        baselines=tuple(version for version in versions if version.status == "active" and not version.key.scope),
     )
 
 
@@ -72,7 +72,7 @@ class DatabaseCollector(Collector):
 
     Args:
         store: The database.
-        settings: The budget, and the age at which a worker without a heartbeat no longer counts.
+        settings: For the budget, and the age at which a worker without a heartbeat no longer counts.
         now: The clock; returns a time with a time zone.
         timer: A monotonic clock in seconds.
     """
@@ -94,7 +94,7 @@ class DatabaseCollector(Collector):
         self._valid_until = -float("inf")
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        """Yield the gauges. If the database is unreachable, only ``germane_up`` and metadata."""
+        """Yield the gauges. If the database is unreachable, yield only ``germane_up`` and metadata."""
         with self._lock:
             if self._timer() >= self._valid_until:
                 began, at = self._timer(), self._now()
@@ -104,14 +104,14 @@ class DatabaseCollector(Collector):
                 except StorageError:
                     gauges = ()
                 seconds = self._timer() - began
-                help_text = "Unix time at which the database was read."
+                help_text = "Unix time of the last read of the database."
                 info = GaugeMetricFamily("germane_build_info", "Version of germane.", labels=["version"])
                 info.add_metric([version("germane")], 1)
                 self._families = (
                     GaugeMetricFamily("germane_up", "Whether the database is reachable.", int(bool(gauges))),
                     GaugeMetricFamily("germane_reading_timestamp_seconds", help_text, at.timestamp()),
                     GaugeMetricFamily(
-                        "germane_reading_duration_seconds", "Time that reading the database took.", seconds
+                        "germane_reading_duration_seconds", "Duration of the last read of the database.", seconds
                     ),
                     info,
                     *gauges,
@@ -147,7 +147,7 @@ class MetricsExposition:
         ProcessCollector(registry=self.registry)
 
     def encode(self, *, accept: str = "", accept_encoding: str = "") -> EncodedMetrics:
-        """Return text or OpenMetrics, compressed or not, as the client accepts it."""
+        """Return text or OpenMetrics, compressed or not, depending on what the client accepts."""
         encoder, content_type = choose_encoder(accept)
         with self._lock:  # OpenTelemetry's metric reader does not support concurrent reads
             content = encoder(self.registry)
@@ -165,7 +165,7 @@ def metrics(request: Request, context: InsightContext) -> Response:  # noqa: ARG
 
 
 def metrics_exposition(app: Starlette) -> MetricsExposition:
-    """Return what an application serves at ``/metrics``. More collectors may be added to its registry."""
+    """Return the exposition that an application serves at ``/metrics``. Its registry accepts more collectors."""
     with _creation_lock:
         if not hasattr(app.state, "metrics_exposition"):
             context: InsightContext = app.state.context

@@ -26,17 +26,17 @@ if TYPE_CHECKING:
     )
 
 MAX_ROUTES: Final = 200
-"""Of all services together: those with the most exchanges in the longest window."""
+"""Maximum number of routes of all services: the routes with the most exchanges in the longest window."""
 MAX_SCORERS: Final = 20
-"""Those with the most exchanges in the longest window."""
+"""Maximum number of scorers: the scorers with the most exchanges in the longest window."""
 MAX_ROUTE_SCORERS: Final = 600
-"""Pairs of route and scorer, each with about fifty series."""
+"""Maximum number of (route, scorer) pairs, each with about fifty series."""
 MAX_FINGERPRINTS: Final = 2
-"""Per route, scorer and window: the newest, and the one before."""
+"""Fingerprints per route, scorer and window: the newest and the previous one."""
 MAX_NAME_LENGTH: Final = 500
-"""Longer names are dropped, because truncated they could equal another one."""
+"""Longer names are dropped, because truncated names might collide."""
 MAX_ALERT_GROUPS: Final = 200
-"""Groups of open alerts, oldest first."""
+"""Maximum number of groups of open alerts, oldest first."""
 RouteScorer = tuple[str, str, str]
 """Service, route and scorer. The scorer is empty for exchanges dropped before any scorer was known."""
 Sample = tuple[Sequence[str], float]
@@ -81,24 +81,24 @@ _ESTIMATES: Final[Mapping[str, tuple[str, Callable[[Estimate], float | None]]]] 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricsSnapshot:
-    """The database at one moment."""
+    """The state of the database at one moment."""
 
     windows: Mapping[str, WindowSummary]
     """By name, shortest first."""
     backlog: Backlog
     spent: BudgetDay
-    """Of the day in UTC."""
+    """Usage of the current day in UTC."""
     shares: Mapping[str, float]
-    """Shares of the day's budget, by limit; empty without one."""
+    """Shares of the day's budget, by limit; empty without a budget."""
     alerts: tuple[Alert, ...]
-    """Open ones, oldest first."""
+    """Open alerts, oldest first."""
     baselines: tuple[BaselineVersion, ...]
-    """Active ones of whole services."""
+    """Active baselines of whole services."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeriesLimits:
-    """The pairs of route and scorer that have series, and the number of dropped ones."""
+    """The (route, scorer) pairs with series, and the numbers of routes, scorers and pairs without."""
 
     route_scorers: frozenset[RouteScorer] = frozenset()
     dropped: Mapping[str, int] = field(default_factory=dict)
@@ -109,11 +109,11 @@ class SeriesLimits:
         return (group.service, group.route, group.scorer) in self.route_scorers
 
     def routes(self, groups: Iterable[RouteSummary]) -> list[RouteSummary]:
-        """Return the newest fingerprints of each route and scorer with series."""
+        """Return the summaries of the newest fingerprints, for each route and scorer with series."""
         return _newest(filter(self.includes, groups), lambda group: (group.service, group.route, group.scorer))
 
     def services(self, groups: Iterable[ServiceSummary]) -> list[ServiceSummary]:
-        """Return the newest fingerprints of each service and scorer with series."""
+        """Return the summaries of the newest fingerprints, for each service and scorer with series."""
         included = {(service, scorer) for service, _, scorer in self.route_scorers}
         shown = (group for group in groups if (group.service, group.scorer) in included)
         return _newest(shown, lambda group: (group.service, group.scorer))
@@ -123,7 +123,9 @@ def _newest(summaries: Iterable[_Summary], key: Callable[[_Summary], tuple[str, 
     groups: dict[tuple[str, ...], list[_Summary]] = {}
     for summary in summaries:
         groups.setdefault(key(summary), []).append(summary)
-    ordered = (sorted(group, key=lambda one: (one.newest, one.latest), reverse=True) for group in groups.values())
+    ordered = (
+        sorted(group, key=lambda summary: (summary.newest, summary.latest), reverse=True) for group in groups.values()
+    )
     return [summary for group in ordered for summary in islice(group, MAX_FINGERPRINTS)]
 
 
@@ -149,12 +151,12 @@ def choose_series(snapshot: MetricsSnapshot) -> SeriesLimits:
 
 
 def _has_exchanges(coverage: Coverage) -> bool:
-    """Whether there is anything to count: a route that was only declared has no exchange."""
+    """Whether there are exchanges to count: a route that has only been declared has none."""
     return bool(coverage.scorer or coverage.seen)
 
 
 def _busiest(counts: Mapping[_Name, int], limit: int) -> tuple[frozenset[_Name], int]:
-    """Return the names with the highest counts, and the number of the others."""
+    """Return the names with the highest counts, and the number of other names."""
     usable = [name for name in counts if len("".join(name)) <= MAX_NAME_LENGTH]
     shown = sorted(usable, key=lambda name: (-counts[name], name))[:limit]
     return frozenset(shown), len(counts) - len(shown)
@@ -176,7 +178,7 @@ def build_families(snapshot: MetricsSnapshot) -> Iterator[GaugeMetricFamily]:
         for route, level in version.baseline.routes.items()
         if route != POOLED_ROUTE and (version.key.service, route, version.key.scorer) in limits.route_scorers
     ]
-    help_text = "Mean of the active baseline in [0, 1], for routes with a level of their own."
+    help_text = "Mean of the active baseline in [0, 1], for routes with their own level."
     yield _family("germane_baseline_mean", help_text, ("service", "route", "scorer", "fingerprint"), samples)
     groups = Counter(
         (alert.service, alert.route or "", alert.scorer or "", alert.rule, alert.severity, alert.state)
@@ -188,7 +190,7 @@ def build_families(snapshot: MetricsSnapshot) -> Iterator[GaugeMetricFamily]:
     yield from _usage_families(snapshot)
     yield _family(
         "germane_series_dropped",
-        "Routes, scorers and pairs of both without series, because the number of series is limited to the busiest.",
+        "Number of routes, scorers and (route, scorer) pairs without series, because the limit on series was reached.",
         ("what",),
         (((dimension,), number) for dimension, number in limits.dropped.items()),
     )
@@ -216,16 +218,16 @@ def _mean_families(snapshot: MetricsSnapshot, limits: SeriesLimits) -> Iterator[
         ("germane_service_", " over all routes of a service", _SERVICE_LABELS, services),
     ):
         help_text = f"Number of scores behind a mean{scope}, by the time of the answer."
-        yield _family(f"{prefix}scores", help_text, labels, ((values, one.n) for values, one in estimates))
+        yield _family(f"{prefix}scores", help_text, labels, ((values, estimate.n) for values, estimate in estimates))
         for name, (template, value_of) in _ESTIMATES.items():
-            numbers = [(values, value_of(one)) for values, one in estimates if one.has_min_samples]
+            numbers = [(values, value_of(estimate)) for values, estimate in estimates if estimate.has_min_samples]
             samples = [(values, number) for values, number in numbers if number is not None]
             yield _family(prefix + name, template.format(scope=scope), labels, samples)
 
 
 def _count_families(snapshot: MetricsSnapshot, limits: SeriesLimits) -> Iterator[GaugeMetricFamily]:
     def covered(window: WindowSummary) -> Iterator[Coverage]:
-        return (one for one in window.coverage if _has_exchanges(one) and limits.includes(one))
+        return (counts for counts in window.coverage if _has_exchanges(counts) and limits.includes(counts))
 
     outcomes: list[Sample] = []
     seen: list[Sample] = []
@@ -263,7 +265,7 @@ def _queue_families(snapshot: MetricsSnapshot) -> Iterator[GaugeMetricFamily]:
     yield _family("germane_queue_depth", help_text, ("scorer", "state"), counts.items())
     lag = [((), backlog.lag.total_seconds())]
     yield _family("germane_queue_lag_seconds", "Time that the oldest exchange has waited for a score.", (), lag)
-    help_text = "Workers with a heartbeat within the setting task_lease."
+    help_text = "Workers with a heartbeat within the last task_lease seconds."
     yield _family("germane_workers", help_text, (), [((), backlog.workers)])
 
 

@@ -25,7 +25,7 @@ SILENCE_DURATIONS: Final[Mapping[str, tuple[str, timedelta]]] = {
 }
 MATCHERS: Final = ("rule", "service", "route", "scorer")
 MAX_FIELD_LENGTH: Final = 500
-"""Characters of a comment or pattern."""
+"""Maximum length of a comment or pattern in characters."""
 MAX_SILENCE: Final = timedelta(days=366)
 """To silence a rule for longer, disable it in the settings."""
 MESSAGES: Final[Mapping[str, str]] = {
@@ -34,7 +34,7 @@ MESSAGES: Final[Mapping[str, str]] = {
     "silence": "Silenced. Matching alerts still fire and resolve, but no notifications are sent.",
     "accept": "Accepted. Scores since the onset are the new baseline. The alert resolves at the next evaluation.",
 }
-"""Messages after each action, by its name in the URL."""
+"""Messages after an action, by its name in the URL."""
 AlertAction = Callable[[Request, InsightContext, str], object]
 
 
@@ -93,7 +93,7 @@ def add_silence(request: Request, context: InsightContext) -> Response:
     matchers = {name: pattern for name in MATCHERS if (pattern := _field(request, name))}
     if not matchers and form(request).get("all") != "yes":
         step = "Enter a rule, service, route or scorer, or check the box to silence all alerts."
-        raise http_error(400, "The silence matches nothing.", step)
+        raise http_error(400, "The silence has no matchers.", step)
     text = form(request).get("since", "").strip()
     since = _parse_local_time(text, parse_view_params(request, context.now()).zone)
     if text and (since is None or since > context.store.now() + MAX_SILENCE):
@@ -109,7 +109,7 @@ def add_silence(request: Request, context: InsightContext) -> Response:
 
 
 def end_silence(request: Request, context: InsightContext) -> Response:
-    """End a silence now. Silences that have ended are unchanged."""
+    """End a silence now. Silences that have already ended are unchanged."""
     context.store.alerts.end_silence(str(request.path_params["silence_id"]))
     return redirect_after_form(request, "/alerts#silences")
 
@@ -125,7 +125,7 @@ def _usage_errors_as_conflict() -> Iterator[None]:
 
 
 def _parse_end(request: Request, context: InsightContext) -> datetime | timedelta:
-    """Return how long a silence lasts, or when it ends.
+    """Return the duration or the end of a silence.
 
     Raises:
         HTTPException: The end is missing, invalid, in the past, or too far in the future.
@@ -141,7 +141,7 @@ def _parse_end(request: Request, context: InsightContext) -> datetime | timedelt
 
 
 def _parse_local_time(text: str, zone: ZoneInfo | None) -> datetime | None:
-    """Return a time as browsers send it. Without a time zone, it is in the visitor's."""
+    """Parse a time as sent by browsers. Without a time zone, the time is in the visitor's time zone."""
     try:
         moment = datetime.fromisoformat(text)
         return moment if moment.tzinfo else (moment.replace(tzinfo=zone) if zone else moment.astimezone())

@@ -90,8 +90,12 @@ def alerts_json(request: Request, context: InsightContext) -> Response:
                 for silence in alert_list.silences
             ],
             "learning": [
-                {**one.version.key._asdict(), "reason": one.version.reason, "until": one.version.until.isoformat()}
-                for one in alert_list.baselines.learning
+                {
+                    **summary.version.key._asdict(),
+                    "reason": summary.version.reason,
+                    "until": summary.version.until.isoformat(),
+                }
+                for summary in alert_list.baselines.learning
             ],
         }
     )
@@ -100,13 +104,13 @@ def alerts_json(request: Request, context: InsightContext) -> Response:
 def _summary_as_dict(summary: AlertSummary) -> dict[str, Any]:
     notifications = [
         {
-            "channel": one.channel,
-            "type": one.type,
-            "state": one.state,
-            "created_at": one.created_at.isoformat(),
-            "problem": one.problem,
+            "channel": notification.channel,
+            "type": notification.type,
+            "state": notification.state,
+            "created_at": notification.created_at.isoformat(),
+            "problem": notification.problem,
         }
-        for one in summary.notifications
+        for notification in summary.notifications
     ]
     return {**summary.alert.as_dict(), "notifications": notifications, "silenced": summary.silence is not None}
 
@@ -114,7 +118,7 @@ def _summary_as_dict(summary: AlertSummary) -> dict[str, Any]:
 def _find_alert(request: Request, context: InsightContext) -> Alert:
     alert = context.store.alerts.get(request.path_params["alert_id"])
     if alert is None:
-        step = "It may have been deleted by the retention settings. The page Alerts lists all alerts."
+        step = "It may have been deleted by the retention settings. See the list of alerts."
         raise http_error(404, "There is no alert with this id.", step)
     return alert
 
@@ -161,7 +165,7 @@ def confirm_accept(request: Request, context: InsightContext) -> Response:
 
 
 def backtest_page(request: Request, context: InsightContext) -> Response:
-    """Show what prevents rules from firing and, on request, a backtest of one rule."""
+    """Show the diagnosis of all rules and, on request, a backtest of one rule."""
     view = parse_view_params(request, context.now())
     route = request.query_params.get("route") or None
     scope = DiagnosisScope(since=view.since, until=view.until, service=view.service, route=route, view=view)

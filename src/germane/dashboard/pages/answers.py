@@ -59,7 +59,7 @@ STATES: Final[Mapping[AnswerState, str]] = {
 }
 LABELED: Final[Mapping[str, str]] = {"yes": "labeled", "no": "not labeled"}
 MAX_TEXT_LENGTH: Final = 200
-"""Characters of a text search."""
+"""Maximum length of a text search in characters."""
 MAX_COMMENT_LENGTH: Final = 2_000
 SCHEMA_VERSION: Final = 1
 CSV_COLUMNS: Final = (
@@ -68,7 +68,7 @@ CSV_COLUMNS: Final = (
     "judge", "embedder", "input_tokens", "output_tokens", "cost", "scored_at", "labels",
 )  # fmt: skip
 DASHBOARD_USER: Final = "dashboard"
-"""The user of labels given here, because the form does not ask for a name."""
+"""The user of labels from this page, because the form does not ask for a name."""
 _SCORE_FIELDS: Final = (
     "value", "label", "explanation", "judge", "embedder", "input_tokens", "output_tokens", "cost",
 )  # fmt: skip
@@ -78,10 +78,10 @@ _MESSAGES: Final[Mapping[str, str]] = {
     "bad": "Label stored: the answer does not address the question.",
     "ready": "Queued for scoring. The current score stays until the new one replaces it.",
     "no_worker": "Queued for scoring, but no worker is running. Start one with germane worker.",
-    "waiting": "Already queued. It is retried next.",
-    "erased": "Its text has been erased, so it cannot be scored again.",
-    "not_sampled": "Sampling skipped it, so it stays unscored.",
-    "unknown": "No worker has this scorer, so it cannot be scored again.",
+    "waiting": "Already queued. The answer is retried next.",
+    "erased": "The text of this answer has been erased, so it cannot be scored again.",
+    "not_sampled": "Sampling skipped this answer, so it stays unscored.",
+    "unknown": "No worker has this scorer, so the answer cannot be scored again.",
 }
 """Messages after a form."""
 _TEXT_PARAMETERS: Final = ("route", "fingerprint", "label", "model", "prompt_version")
@@ -89,17 +89,17 @@ _PARAMETERS: Final = (
     *_TEXT_PARAMETERS, "text", "below", "at_least", "low", "labeled", "state", "reason", "sort",
 )  # fmt: skip
 _SCORE_PARAMETERS: Final = frozenset({"fingerprint", "label", "below", "at_least", "low", "sort"})
-"""Parameters that apply to scored answers only."""
+"""Parameters that apply only to scored answers."""
 _ADVANCED_PARAMETERS: Final = frozenset({"label", "labeled", "model", "prompt_version", "fingerprint", "reason", "low"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerQuery:
-    """The search that a URL asks for."""
+    """The search in a URL."""
 
     search: AnswerSearch
     parameters: Mapping[str, str]
-    """Valid filter parameters, without those of the view."""
+    """Valid filter parameters, excluding parameters of the view."""
 
     @property
     def filter(self) -> AnswerFilter:
@@ -119,7 +119,7 @@ class AnswerQuery:
 
     @property
     def is_filtered(self) -> bool:
-        """Whether anything but the order is set."""
+        """Whether any parameter other than the order is set."""
         return bool(self.parameters.keys() - {"sort"})
 
     @property
@@ -131,7 +131,7 @@ class AnswerQuery:
 def parse_answer_query(request: Request, view: ViewParams) -> AnswerQuery:
     """Return the search in the URL. Invalid parameters are ignored.
 
-    A reason selects failed or skipped answers, and parameters of scores are dropped for answers without one.
+    A reason selects failed or skipped answers. Parameters of scores are dropped for unscored answers.
     """
     values = {name: request.query_params.get(name, "").strip() for name in _PARAMETERS}
     parameters = {name: value for name, value in values.items() if value and _is_valid(name, value)}
@@ -186,7 +186,7 @@ def _parse(request: Request, context: InsightContext) -> AnswerQuery:
 
 
 def answers(request: Request, context: InsightContext) -> Response:
-    """Show a page of answers, and the form with the filter."""
+    """Show a page of answers, and the filter form."""
     query = _parse(request, context)
     answer_list = load_answer_list(context, query.search)
     content: dict[str, Any] = {
@@ -211,7 +211,7 @@ def answers_csv(request: Request, context: InsightContext) -> Response:
         for answer in export:
             yield _csv_line([_csv_value(value) for value in answer_as_row(answer).values()])
         if not export.complete:
-            yield _csv_line(["There may be more answers: a file contains 10,000 at most. Narrow the filter."])
+            yield _csv_line(["There may be more answers: a file contains at most 10,000. Narrow the filter."])
 
     return _download(lines(), "text/csv; charset=utf-8", "answers.csv")
 
@@ -387,7 +387,7 @@ def score_again(request: Request, context: InsightContext) -> Response:
 
 
 def _redirect_to_answer(request: Request, detail: AnswerDetail, result: str) -> Response:
-    """Redirect to the answer, and keep the filter it was opened with."""
+    """Redirect to the answer, and keep the filter that it was opened with."""
     back = form(request).get("back", "")
     kept = f"{back}&" if back and is_local_path(f"/?{back}") else ""
     path = f"{root_of(request.scope)}/a/{detail.exchange.id}"

@@ -1,4 +1,4 @@
-"""Signing in with the token, and out."""
+"""The pages for signing in with the token and signing out."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from germane.insights import InsightContext
 
 
 def login(request: Request, context: InsightContext) -> Response:
-    """Show the form, or check the token that was sent."""
+    """Show the form, or check the submitted token."""
     signer: Signer = request.app.state.signer
     root = root_of(request.scope)
     if not signer.requires_token:

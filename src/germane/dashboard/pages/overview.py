@@ -1,4 +1,4 @@
-"""The overview, the first steps while nothing has been captured, and the page of one route."""
+"""The overview, the first steps shown until an exchange is captured, and the page of one route."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from germane.insights import (
 
 def overview(request: Request, context: InsightContext) -> Response:
     """Show the verdict, the trend, the routes and the worst answers."""
-    # Once something was captured, the database is not asked again.
+    # Once an exchange has been captured, the database is not queried again.
     is_started = request.app.state.is_started = getattr(request.app.state, "is_started", False) or has_exchanges(
         context
     )

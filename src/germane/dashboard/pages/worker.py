@@ -33,7 +33,7 @@ from germane.storage import BACKLOG_COUNT_LIMIT, AnswerFilter, AnswerState
 
 DEFAULT_WINDOW: Final = "24h"
 MAX_RETRIED: Final = 2_000
-"""Answers that one form queues."""
+"""Maximum number of answers that one form queues."""
 _FAILURE_REASONS: Final = frozenset(reason.value for reason in UnscoredReason if reason.state == "failed")
 _RESULTS: Final[Mapping[str, str]] = {
     "ready": "{:,} answers are queued for scoring.",
@@ -75,7 +75,7 @@ def retry(request: Request, context: InsightContext) -> Response:
     scorer, reason = fields.get("scorer", ""), fields.get("reason", "")
     fingerprints = available_scorers(context)
     if scorer not in fingerprints:
-        raise http_error(409, "No worker has this scorer.", "Start a worker that has it, and try again.")
+        raise http_error(409, "No worker has this scorer.", "Start a worker that has it, then try again.")
     if reason and reason not in _FAILURE_REASONS:
         raise http_error(400, "Unknown reason.", "Go back and use one of the buttons.")
     window = fields.get("window", DEFAULT_WINDOW)
@@ -88,7 +88,7 @@ def retry(request: Request, context: InsightContext) -> Response:
 
 
 def resend(request: Request, context: InsightContext) -> Response:
-    """Queue undelivered notifications again: one, or all of a channel."""
+    """Requeue undelivered notifications: one notification, or all notifications of a channel."""
     notification_id, channel = form(request).get("id", ""), form(request).get("channel", "")
     if not notification_id and not channel:
         raise http_error(400, "No notification selected.", "Go back and use one of the buttons.")

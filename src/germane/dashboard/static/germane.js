@@ -10,13 +10,13 @@ const REFRESH_INTERVAL = 1000 * page.dataset.refresh;
 // --- cookies: time zone and theme ---
 
 function cookie(name) {
-  const found = document.cookie.split("; ").find((one) => one.startsWith(`${name}=`));
-  return found === undefined ? null : found.slice(name.length + 1);
+  const entry = document.cookie.split("; ").find((text) => text.startsWith(`${name}=`));
+  return entry === undefined ? null : entry.slice(name.length + 1);
 }
 
 function storeCookie(name, value) {
   document.cookie = `${name}=${value}; path=${root || "/"}; max-age=31536000; samesite=lax`;
-  return cookie(name) === value; // false where cookies are off
+  return cookie(name) === value; // false if cookies are disabled
 }
 
 // The server formats times in the time zone of a cookie. The first visit sets it and reloads the page, only once per
@@ -29,7 +29,7 @@ function storeZone() {
     if (sessionStorage.getItem("germane_zone") === zone) return;
     sessionStorage.setItem("germane_zone", zone);
   } catch {
-    return; // without session storage, repeated reloads could not be prevented
+    return; // without session storage, repeated reloads cannot be prevented
   }
   location.reload();
 }
@@ -102,39 +102,39 @@ function describePoint([from, to, , , mean, low, high, n, enough]) {
 }
 
 function show(svg, index) {
-  const found = points(svg)[index];
-  if (!found) return "";
+  const point = points(svg)[index];
+  if (!point) return "";
   const box = svg.viewBox.baseVal;
   hideCross(svg);
   svg.chosen = index;
-  for (const [name, ends] of [["x", [found[2], found[2], 0, box.height]], ["y", [0, box.width, found[3], found[3]]]]) {
+  for (const [name, ends] of [["x", [point[2], point[2], 0, box.height]], ["y", [0, box.width, point[3], point[3]]]]) {
     const line = document.createElementNS(SVG, "line");
     line.setAttribute("class", `cross ${name}`);
-    ["x1", "x2", "y1", "y2"].forEach((key, place) => line.setAttribute(key, ends[place]));
+    ["x1", "x2", "y1", "y2"].forEach((key, position) => line.setAttribute(key, ends[position]));
     svg.append(line);
   }
   const figure = svg.closest(".chart");
   const readout = document.createElement("div");
   readout.className = "readout";
-  readout.textContent = describePoint(found);
+  readout.textContent = describePoint(point);
   figure.append(readout);
-  place(readout, svg, figure, found);
+  placeReadout(readout, svg, figure, point);
   return readout.textContent;
 }
 
-function place(readout, svg, figure, found) {
+function placeReadout(readout, svg, figure, point) {
   const [inside, around] = [svg.getBoundingClientRect(), figure.getBoundingClientRect()];
   const scale = inside.width / svg.viewBox.baseVal.width;
-  const x = inside.left - around.left + found[2] * scale;
+  const x = inside.left - around.left + point[2] * scale;
   const left = x + 12 + readout.offsetWidth > around.width ? x - 12 - readout.offsetWidth : x + 12;
-  const y = inside.top - around.top + found[3] * scale + 14; // below the line, where charts of scores are usually empty
+  const y = inside.top - around.top + point[3] * scale + 14; // below the line, where charts of scores are usually empty
   readout.style.left = `${Math.max(0, left)}px`;
   readout.style.top = `${Math.min(y, around.height - readout.offsetHeight)}px`;
 }
 
 function hideCross(svg) {
   svg.querySelectorAll(".cross").forEach((line) => line.remove());
-  svg.closest(".chart")?.querySelectorAll(".readout").forEach((one) => one.remove());
+  svg.closest(".chart")?.querySelectorAll(".readout").forEach((readout) => readout.remove());
   delete svg.chosen;
 }
 
@@ -142,8 +142,8 @@ function nearest(svg, event) {
   const inside = svg.getBoundingClientRect();
   const scale = svg.viewBox.baseVal.width / inside.width;
   const [x, y] = [(event.clientX - inside.left) * scale, (event.clientY - inside.top) * scale];
-  const far = (one) => Math.abs(one[2] - x) * 1000 + Math.abs(one[3] - y); // two fingerprints may share a bucket
-  return points(svg).reduce((best, one, index, all) => (far(one) < far(all[best]) ? index : best), 0);
+  const distance = (point) => Math.abs(point[2] - x) * 1000 + Math.abs(point[3] - y); // two fingerprints may share a bucket
+  return points(svg).reduce((best, point, index, all) => (distance(point) < distance(all[best]) ? index : best), 0);
 }
 
 let pointed = null;
@@ -171,7 +171,7 @@ function stepChart(svg, key) {
 let drawer = null;
 let opener = null;
 const home = location.pathname + location.search;
-const wasDrawer = Boolean(history.state?.depth); // reloaded while the drawer was open: it is a full page now
+const wasDrawer = Boolean(history.state?.depth); // reloaded while the drawer was open, so the answer is now a full page
 
 async function fetchPage(address) {
   const response = await fetch(address, { credentials: "same-origin", headers: { Accept: "text/html" } });
@@ -186,9 +186,9 @@ function drawerUrl(address) {
 }
 
 async function fillDrawer(address) {
-  const found = (await fetchPage(drawerUrl(address))).document;
+  const fetched = (await fetchPage(drawerUrl(address))).document;
   drawer ??= makeDrawer();
-  const content = found.querySelector("main") ?? found.body;
+  const content = fetched.querySelector("main") ?? fetched.body;
   drawer.replaceChildren(closeButton(), ...Array.from(content.childNodes, (node) => document.adoptNode(node)));
   prepareCharts(drawer);
   drawer.scrollTop = 0;
@@ -197,18 +197,18 @@ async function fillDrawer(address) {
 }
 
 function makeDrawer() {
-  const made = document.createElement("dialog");
-  made.className = "drawer";
-  made.setAttribute("aria-label", "Answer");
-  made.addEventListener("cancel", (event) => {
+  const dialog = document.createElement("dialog");
+  dialog.className = "drawer";
+  dialog.setAttribute("aria-label", "Answer");
+  dialog.addEventListener("cancel", (event) => {
     event.preventDefault(); // Escape goes back in history, like the close button
     leaveDrawer();
   });
-  made.addEventListener("click", (event) => {
-    if (event.target === made && event.offsetX < 0) leaveDrawer(); // a click on the backdrop
+  dialog.addEventListener("click", (event) => {
+    if (event.target === dialog && event.offsetX < 0) leaveDrawer(); // a click on the backdrop
   });
-  document.body.append(made);
-  return made;
+  document.body.append(dialog);
+  return dialog;
 }
 
 function closeButton() {
@@ -225,7 +225,7 @@ async function openDrawer(link) {
   if (depth === 1) opener = link;
   try {
     await fillDrawer(link.href);
-    history.pushState({ depth }, "", link.href); // the URL is that of the answer, so it can be shared
+    history.pushState({ depth }, "", link.href); // the URL of the answer, which can be shared
   } catch {
     location.assign(link.href);
   }
@@ -250,7 +250,7 @@ function followHistory(event) {
     return;
   }
   if (drawer?.open) closeDrawer();
-  if (!isHome) location.reload(); // the page below the drawer is not the one in the URL
+  if (!isHome) location.reload(); // the page below the drawer does not match the URL
 }
 
 // --- live reload: parts with data-live are replaced with their current version ---
@@ -278,9 +278,9 @@ async function refresh() {
 
 function replace(part, fresh) {
   if (!fresh || !part.isConnected || isBusy(part)) return;
-  const opened = [...part.querySelectorAll("details")].map((one) => one.open);
+  const opened = [...part.querySelectorAll("details")].map((details) => details.open);
   document.adoptNode(fresh);
-  fresh.querySelectorAll("details").forEach((one, place) => (one.open = opened[place] ?? one.open));
+  fresh.querySelectorAll("details").forEach((details, index) => (details.open = opened[index] ?? details.open));
   part.replaceWith(fresh);
   prepareCharts(fresh);
 }
@@ -302,7 +302,7 @@ const HELP = [
   ["Escape", "close the drawer"],
   ["← →", "values of the focused chart"],
   ["/", "focus the filter"],
-  ["g then o, a, l, w", "go to overview, answers, alerts, worker"],
+  ["g then o, a, l, w", "go to overview, answers, alerts or worker"],
   ["?", "show this help"],
 ];
 let afterG = false;
@@ -314,8 +314,8 @@ function isTyping(target) {
 function handleKey(event) {
   if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return;
   const svg = event.target.closest("svg[data-points]");
-  const taken = (svg && stepChart(svg, event.key)) || goTo(event.key) || act(event.key);
-  if (taken) event.preventDefault();
+  const handled = (svg && stepChart(svg, event.key)) || goTo(event.key) || act(event.key);
+  if (handled) event.preventDefault();
 }
 
 function goTo(key) {
@@ -334,7 +334,7 @@ function act(key) {
 
 function step(by) {
   const within = drawer?.open ? drawer : document.querySelector("main");
-  const links = [...within.querySelectorAll("a[data-drawer]")].filter((one) => one.offsetParent);
+  const links = [...within.querySelectorAll("a[data-drawer]")].filter((link) => link.offsetParent);
   const at = links.indexOf(document.activeElement);
   return focusOn(links[at < 0 ? (by > 0 ? 0 : links.length - 1) : at + by]);
 }

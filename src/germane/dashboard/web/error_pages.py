@@ -30,7 +30,7 @@ _TITLES: Final[Mapping[int, str]] = {
     503: "Temporarily unavailable",
 }
 _NEXT_STEPS: Final[Mapping[int, str]] = {
-    404: "Check the URL. What it referred to may have been deleted by the retention settings.",
+    404: "Check the URL. Its target may have been deleted by the retention settings.",
     405: "Go back and use one of the buttons on the page.",
 }
 _RETRY: Final = {"Retry-After": "5"}
@@ -61,19 +61,19 @@ def _handle(request: Request, error: Exception) -> Response:
     context: InsightContext = request.app.state.context
     if isinstance(error, HTTPException):
         return error_response(request, context, error)
-    # The messages of other exceptions may quote what people asked.
+    # The messages of other exceptions may quote captured text.
     if isinstance(error, DatabaseUnreachable):
         cause = f"The database {context.store.name} cannot be reached."
-        step = "Reload this page once it works. Run germane doctor to find the cause."
+        step = "Run germane doctor to find the cause, then reload this page."
         return error_response(request, context, http_error(503, cause, step, headers=_RETRY))
     if isinstance(error, DatabaseNotMigrated):
-        cause = f"The tables in {context.store.name} are missing or belong to another version of germane."
-        step = "Run germane db upgrade. Tables of a newer version need that version of germane."
+        cause = f"The tables in {context.store.name} are missing or belong to a different version of germane."
+        step = "Run germane db upgrade. If the tables are newer than this version of germane, upgrade germane instead."
         return error_response(request, context, http_error(503, cause, step, headers=_RETRY))
     if isinstance(error, StorageError):
         step = "Go back and try another request. Run germane doctor to find the cause."
         return error_response(request, context, http_error(503, "The database rejected the query.", step))
-    step = "See the log of this process for its location. Other pages still work."
+    step = "See the log of this process for the location of the error. Other pages still work."
     return error_response(request, context, http_error(500, "This page failed because of a bug in germane.", step))
 
 

@@ -22,14 +22,14 @@ _SCOPE_KEY: Final = "germane.session"
 
 @dataclass(slots=True, repr=False)
 class LoginSession:
-    """What ties a request to the browser that sent it. Contains secrets."""
+    """The session that ties a request to a browser. Contains secrets."""
 
     id: str
     """The value of the session cookie or the visitor cookie."""
     form_token: str = ""
     """The CSRF token of this session's forms."""
     form: dict[str, str] = field(default_factory=dict)
-    """The fields that were sent."""
+    """The submitted fields."""
     has_form: bool = False
     """Whether the page contains a form, so that the browser must remember the session."""
 
@@ -40,7 +40,7 @@ def attach_session(scope: Scope, session: LoginSession) -> None:
 
 
 def form(request: Request) -> dict[str, str]:
-    """Return the fields of the form that was sent; empty without one. The last of several equal fields wins."""
+    """Return the fields of the submitted form; empty without a form. The last of repeated fields wins."""
     session: LoginSession = request.scope[_SCOPE_KEY]
     return dict(session.form)
 
@@ -76,7 +76,7 @@ async def read_form(scope: Scope, receive: Receive) -> dict[str, str]:
         more = message.get("more_body", False)
     body = b"".join(parts)
     if body and media_type != _MEDIA_TYPE:
-        raise http_error(415, "Only forms are accepted.", f"Send it as {_MEDIA_TYPE}.")
+        raise http_error(415, "The content type is not supported.", f"Send the form as {_MEDIA_TYPE}.")
     try:
         fields = parse_qsl(body.decode("ascii", "replace"), keep_blank_values=True, max_num_fields=MAX_FIELDS)
     except ValueError:

@@ -1,4 +1,4 @@
-"""What a visitor chose: theme, time zone and display name in cookies, and the view in the URL."""
+"""Preferences of a visitor: theme, time zone and display name in cookies, and the view in the URL."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ _VIEW_PARAMETERS: Final = ("window", "since", "until", "scorer", "service")
 def set_cookie_header(scope: Scope, name: str, value: str, lifetime: timedelta) -> str:
     """Return a ``Set-Cookie`` header for the prefix of this application. An empty value deletes the cookie.
 
-    The cookie is HttpOnly, SameSite=Strict, and Secure for a request over https.
+    The cookie is HttpOnly, SameSite=Strict, and Secure for requests over HTTPS.
 
     Args:
-        scope: The request: its prefix and scheme.
+        scope: The request, for its prefix and scheme.
         name: Letters, digits and ``_``.
         value: Letters, digits and ``_-.``.
-        lifetime: How long the browser keeps it.
+        lifetime: Time for which the browser keeps the cookie.
     """
     root = quote(str(scope.get("root_path", "")).rstrip("/")) or "/"
     secure = "; Secure" if scope.get("scheme") == "https" else ""
@@ -45,7 +45,7 @@ def set_cookie_header(scope: Scope, name: str, value: str, lifetime: timedelta) 
 
 
 def parse_view_params(request: Request, now: datetime, default_window: str = DEFAULT_WINDOW) -> ViewParams:
-    """Return the view that the URL asks for. Invalid parameters are ignored."""
+    """Return the view in the URL. Invalid parameters are ignored."""
     parameters = request.query_params
     query = {
         name: parameters[name] for name in _VIEW_PARAMETERS if parameters.get(name) and "\0" not in parameters[name]
@@ -95,7 +95,7 @@ def choose_theme(request: Request, _: InsightContext) -> Response:
     theme = request.query_params.get("to", "")
     root, back = root_of(request.scope), request.query_params.get("back", "")
     response = RedirectResponse(root + (back if is_local_path(back) else "/"), 303)
-    # Readable by the script, and sent with links from elsewhere, so that these open in the chosen theme.
+    # Readable by the script, and also sent when following links from other sites, so that they use the theme.
     options: dict[str, Any] = {"path": quote(root) or "/", "secure": request.scope["scheme"] == "https"}
     value, seconds = theme if theme in THEMES else "auto", int(COOKIE_LIFETIME.total_seconds())
     response.set_cookie(THEME_COOKIE, value, max_age=seconds, samesite="lax", **options)
@@ -103,7 +103,7 @@ def choose_theme(request: Request, _: InsightContext) -> Response:
 
 
 def stored_name(request: Request) -> str:
-    """Return the display name that the visitor entered before; empty without one."""
+    """Return the display name that the visitor entered earlier; empty if there is none."""
     return unquote(request.cookies.get(NAME_COOKIE, ""), errors="replace")[:MAX_NAME_LENGTH]
 
 

@@ -48,8 +48,8 @@ def http_error(status: int, cause: str, next_step: str, *, headers: Mapping[str,
 
     Args:
         status: The HTTP status.
-        cause: A sentence without anything that the client sent.
-        next_step: A sentence that says what to do.
+        cause: A sentence that contains no input from the client.
+        next_step: A sentence that states what to do.
         headers: Headers of the response.
     """
     return HTTPException(status, f"{cause}\n{next_step}", headers=dict(headers or {}))

@@ -32,7 +32,7 @@ _CACHE_FOLDER: Final = Path(__file__).parent.parent / "__pycache__"
 
 
 def static_path(root: str, name: str) -> str:
-    """Return the URL of a static file, with its version."""
+    """Return the URL of a static file, including its version."""
     return f"{root}/static/{name}?v={_version(name)}"
 
 
@@ -109,8 +109,8 @@ def render(
         view: The selected view; None for pages without one.
         template: A file in ``templates/``.
         status_code: The HTTP status.
-        with_status: Whether to show navigation and the state of scoring: not to visitors without access, and not
-            if the database is unreachable. Pages that have loaded the state pass it as ``status``.
+        with_status: Whether to load the state of scoring and show it with the navigation. False for visitors without
+            access and if the database is unreachable. Pages that have loaded the state pass it as ``status``.
         content: Variables of the template. ``scorers`` and ``services`` are names to choose from.
     """
     root = root_of(request.scope)

@@ -1,4 +1,4 @@
-"""Charts as HTML figures: legend, one picture each for wide and narrow screens, and a table of the values."""
+"""Charts as HTML figures: a legend, pictures for wide and narrow screens, and a table of the values."""
 
 from __future__ import annotations
 

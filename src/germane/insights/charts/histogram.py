@@ -38,7 +38,8 @@ def bar_shares(weights: Sequence[float]) -> list[float]:
     """Return the share of scores in each of 20 bars over [0, 1]. The first bar includes negative scores.
 
     Args:
-        weights: Bins of equal width over [0, 1], a multiple of 20: those of a :class:`germane.storage.Histogram`.
+        weights: Weights of bins of equal width over [0, 1], as in :class:`germane.storage.Histogram`. Their number is a
+            multiple of 20.
     """
     width, whole = len(weights) // BARS, math.fsum(weights)
     if not whole > 0:
@@ -63,7 +64,7 @@ def histogram_svg(
         now: Weights of 100 bins over [0, 1].
         before: Weights of the reference period; empty for none.
         title: The accessible name.
-        description: The text alternative; by default where most scores lie.
+        description: The text alternative; by default the range of most scores.
         width: Width of the view box, which the page scales.
         height: Height of the view box.
         name: Its id, unique on the page.

@@ -72,7 +72,7 @@ class Plot:
         return self.bottom - (self.bottom - self.top) * share
 
     def sides(self, point: Point, bucket: timedelta) -> tuple[float, float]:
-        """Return left and right of a bucket, clipped to the window."""
+        """Return the left and right edge of a bucket, clipped to the window."""
         return self.x(point.start), self.x(point.start + bucket)
 
     def middle(self, point: Point, bucket: timedelta) -> float:
@@ -90,7 +90,7 @@ class Plot:
 
 
 def chart_points(buckets: Iterable[Bucket]) -> tuple[Point, ...]:
-    """Return the result of a trend query as points."""
+    """Convert the result of a trend query to points."""
     points = []
     for bucket in buckets:
         low, high = bucket.interval or (None, None)
@@ -122,7 +122,7 @@ def split_by_fingerprint(points: Iterable[Point]) -> list[list[Point]]:
 
 
 def split_at_gaps(series: Sequence[Point], bucket: timedelta) -> list[list[Point]]:
-    """Return stretches without a gap. A bucket without scores interrupts the line."""
+    """Return the runs without a gap. A bucket without scores interrupts the line."""
     runs: list[list[Point]] = []
     for point in series:
         if runs and point.start - runs[-1][-1].start <= bucket:

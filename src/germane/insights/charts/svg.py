@@ -63,18 +63,18 @@ class Picture:
 
 def tag(name: str, *content: str, **attributes: AttributeValue) -> Markup:
     """Return an element. Underscores in attribute names become hyphens; None omits an attribute."""
-    given = "".join(
+    attribute_text = "".join(
         f' {key.strip("_").replace("_", "-")}="{escape(format_attribute(value))}"'
         for key, value in attributes.items()
         if value is not None
     )
     if name in _VOID_ELEMENTS:
-        return Markup(f"<{name}{given}/>")  # noqa: S704 - every part of it is escaped
-    return Markup(f"<{name}{given}>{concat(*content)}</{name}>")  # noqa: S704 - every part of it is escaped
+        return Markup(f"<{name}{attribute_text}/>")  # noqa: S704 - every part of it is escaped
+    return Markup(f"<{name}{attribute_text}>{concat(*content)}</{name}>")  # noqa: S704 - every part of it is escaped
 
 
 def concat(*content: str) -> Markup:
-    """Concatenate content and escape what is not markup."""
+    """Concatenate content, escaping everything except markup."""
     return Markup("").join(part if isinstance(part, Markup) else escape(clean(part)) for part in content)
 
 
@@ -91,7 +91,7 @@ def format_attribute(value: AttributeValue) -> str:
 
 
 def safe_id(name: str) -> str:
-    """Return a name as part of an id."""
+    """Return a name with the characters that are safe in an id."""
     return re.sub(r"[^A-Za-z0-9_-]+", "-", name).strip("-") or "chart"
 
 
@@ -106,7 +106,7 @@ class PlacedLabel:
 
 
 class Tick(NamedTuple):
-    """A moment, its label, and whether that is a date."""
+    """A moment, its label, and whether the label is a date."""
 
     at: datetime
     label: str
@@ -171,7 +171,7 @@ def _overlaps(span: tuple[float, float], others: Sequence[tuple[float, float]]) 
 
 
 def axis_ticks(since: datetime, until: datetime, zone: ZoneInfo | None, limit: int) -> list[Tick]:
-    """Return about ``limit`` ticks at most, on whole hours, days or months of the time zone."""
+    """Return at most about ``limit`` ticks, at whole hours, days or months in the time zone."""
     # Wall-clock times have no time zone, so that steps stay on whole hours when clocks change.
     first, last = (moment.astimezone(zone).replace(tzinfo=None) for moment in (since, until))
     walls, label = _wall_times(first, last, limit)

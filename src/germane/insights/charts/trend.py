@@ -44,7 +44,7 @@ _LABEL_PRIORITY: Final = {"alert": 0, "judge": 1, "deploy": 2}
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
-    """Space at a width."""
+    """Margins and label sizes for a chart width."""
 
     left: float
     right: float
@@ -81,7 +81,7 @@ def trend_svg(
     """Return a chart of means over time.
 
     Args:
-        points: Means; those outside the window are left out. A bucket without a point is a gap.
+        points: Means; points outside the window are omitted. A bucket without a point is a gap.
         since: Left edge.
         until: Right edge.
         bucket: Width of one point.
@@ -163,9 +163,9 @@ def sparkline_svg(
     name: str = "small",
     floor: float | None = None,
 ) -> Markup:
-    """Return a small chart of means over time; arguments as of :func:`trend_svg`.
+    """Return a small chart of means over time; arguments as for :func:`trend_svg`.
 
-    Charts next to each other share one scale: pass all of them the same ``floor`` if one may have negative means.
+    To give adjacent charts the same scale, pass the same ``floor`` to all of them if one may have negative means.
     """
     edge = Plot(left=26, right=width - 6, top=7, bottom=height - 7, since=since, until=until)
     inside = [point for point in points if edge.shows(point, bucket)]

@@ -22,17 +22,17 @@ from germane.storage import DeliveryOutcome, TrackingStore
 MAX_EXCHANGES_QUOTED: Final = 5
 """The number of exchanges that a message quotes per alert."""
 RENEWALS_PER_LEASE: Final = 3
-"""How often the lease of a notification is renewed within its duration."""
+"""The number of times that the lease of a notification is renewed within its duration."""
 DELIVERY_BACKOFF: Final = Backoff(initial=1.0, maximum=60.0, max_retry_after=3600.0)
 RESOLVED_REMINDER_PERIOD: Final = timedelta(minutes=5)
-"""How long reminders include an alert that has resolved."""
+"""The time for which reminders include a resolved alert."""
 REMINDER_LEASE_FACTOR: Final = timedelta(seconds=2)
 """The TTL of the reminder lease per second of the reminder interval.
 
-A process that takes over from one that is gone sends the next reminder before the receiver lets its alerts expire.
+A process that takes over from a stopped one sends the next reminder before the alerts expire at the receiver.
 """
 RELEASE_TIMEOUT: Final = 1.0
-"""Seconds that handing back notifications may take at the end."""
+"""Seconds that releasing notifications may take during shutdown."""
 
 Result = TypeVar("Result")
 NewJob = Callable[[str, Callable[[], Awaitable[None]]], Job]
@@ -107,7 +107,7 @@ class ChannelWorker:
         self.wake()
 
     async def wait_for_work(self) -> None:
-        """Wait until something may be due."""
+        """Wait until a notification or reminder may be due."""
         await self._wake_up.wait()
         self._wake_up.clear()
 
@@ -160,8 +160,8 @@ class ChannelWorker:
             )
             return DeliveryOutcome(http_status=await self.channel.send(message))
         except DeliveryError as error:
-            again = retry_delay(notification.attempt, retry_after=error.retry_after) if error.retryable else None
-            return DeliveryOutcome(http_status=error.status, error=error.problem, retry_after=again)
+            delay = retry_delay(notification.attempt, retry_after=error.retry_after) if error.retryable else None
+            return DeliveryOutcome(http_status=error.status, error=error.problem, retry_after=delay)
         except SettingsError as error:  # a secret was removed a moment ago
             return DeliveryOutcome(error=str(error), retry_after=retry_delay(notification.attempt))
         except StorageError as error:
@@ -170,7 +170,7 @@ class ChannelWorker:
             return DeliveryOutcome(error=error_location(error))
 
     async def _record_outcome(self) -> None:
-        """Record the outcome of the last attempt. If that fails, retry it later: otherwise it would be sent twice."""
+        """Record the outcome of the last attempt. If that fails, retry later, so that the message is not sent twice."""
         notification, outcome = self.in_progress, self._outcome
         if notification is None or outcome is None:
             return
@@ -194,7 +194,7 @@ class ChannelWorker:
             self._wake_after(outcome.retry_after)
 
     def _log_failure(self, error: str) -> None:
-        """Log the first failure after a success; further ones are only counted."""
+        """Log the first failure after a success; further failures are only counted."""
         if self._error is None:
             logger.warning("channel %s failed to deliver an alert, and may fail for others: %s", self.name, error)
         self._error = error
@@ -214,7 +214,7 @@ class NotificationDispatcher:
     Args:
         context: The store and options of all workers.
         channels: The channels, by name.
-        accepts: By channel, whether it is notified of an alert.
+        accepts: Filters by channel name: the alerts that each channel is notified of.
         new_job: Creates the job of a worker, from its name and work.
         new_lease: Creates the lease for reminders, from its name and TTL.
     """
@@ -256,14 +256,14 @@ class NotificationDispatcher:
         return [reminder.lease for reminder in self._reminders]
 
     async def wake_due_channels(self) -> None:
-        """Wake the workers that have something due, without waiting for them."""
+        """Wake the workers with due notifications or reminders, without waiting for them."""
         for name in await self._due_channels():
             self._workers[name].wake()
         for reminder in self._reminders:
             await reminder.schedule_if_due()
 
     async def drain(self) -> None:
-        """Send what is due, and wait until that has finished."""
+        """Send due notifications, and wait until they have been sent."""
         due = await self._due_channels()
         await asyncio.gather(
             *(
@@ -291,7 +291,7 @@ class NotificationDispatcher:
 
 
 class AlertReminder:
-    """Sends open and recently resolved alerts again to a channel that needs it, from one process at a time."""
+    """Resends open and recently resolved alerts to a channel that requires it, from one process at a time."""
 
     def __init__(
         self, worker: ChannelWorker, channel: ResendingChannel, accepts: Callable[[Alert], bool], lease: LeaderLease
@@ -305,7 +305,7 @@ class AlertReminder:
         """In the event loop's time."""
 
     async def schedule_if_due(self) -> None:
-        """Have the worker send a reminder if one is due and this process holds the lease."""
+        """Schedule a reminder with the worker if one is due and this process holds the lease."""
         now = asyncio.get_running_loop().time()
         if now < self._next_reminder:
             return
@@ -315,7 +315,7 @@ class AlertReminder:
 
     async def _send_reminder(self) -> None:
         def load_alerts() -> list[Alert]:
-            """Return the open alerts that people were notified of, and the resolved ones that the channel was sent."""
+            """Return open alerts that people were notified of, and resolved alerts sent to the channel recently."""
             store = self._context.store
             open_alerts = [
                 alert for alert in store.alerts.list_open() if alert.notified_at is not None and self._accepts(alert)

@@ -21,7 +21,7 @@ MIN_INTERVAL: Final = timedelta(seconds=5)
 MAX_INTERVAL: Final = 60 * MIN_INTERVAL
 """The longest interval between two rounds."""
 CURRENT_HOUR_INTERVAL: Final = timedelta(minutes=1)
-"""The interval between two rounds that include the current hour, which changes all the time."""
+"""The interval between two rounds that include the current hour, which changes constantly."""
 MAX_ROUND_SECONDS: Final = 1.0
 """Seconds after which a round starts no further batch."""
 PAUSE_FACTOR: Final = 10
@@ -35,13 +35,13 @@ logger = logging.getLogger("germane.monitor")
 class RollupJob:
     """Rolls up the hours that changed, in the process that holds the lease.
 
-    Readers compute hours without a rollup from the rows, so a late rollup costs time and never correctness.
+    Readers compute hours without a rollup from the rows, so a late rollup makes queries slower but never incorrect.
 
     Args:
-        store: Where the hours are.
-        breakdowns: The setting of the same name.
+        store: The store of scores and rollups.
+        breakdowns: The setting ``breakdowns``.
         leader: The lease that a process must hold to roll up.
-        thread_pool: Where the database is called.
+        thread_pool: Runs the database calls.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class RollupJob:
             self._next_round = now + max(MIN_INTERVAL, duration * PAUSE_FACTOR)
 
     def _run_round(self, now: datetime) -> timedelta:
-        """Roll up some hours, newest first; return how long that took."""
+        """Roll up some hours, newest first; return the duration."""
         started = time.monotonic()
         with_current_hour = _is_due(now, self._next_current_hour, CURRENT_HOUR_INTERVAL)
         if self.leader.acquire():
@@ -94,7 +94,7 @@ class RetentionSchedule:
     """When the retention job runs."""
 
     initial_delay: timedelta = timedelta(minutes=5)
-    """The delay after the start, when an application is busy with other things."""
+    """The delay after the start, while the application is busy starting up."""
     interval: timedelta = timedelta(hours=1)
 
 
@@ -102,7 +102,7 @@ class RetentionJob:
     """Expires orphaned tasks, erases old text, deletes old exchanges and counts, and enforces the maximum size.
 
     It calls the database from its own thread, so that a long round delays no other job. Once ``stopping`` is true, it
-    ends between two short transactions.
+    stops after the current short transaction.
     """
 
     def __init__(
@@ -140,7 +140,7 @@ class RetentionJob:
             logger.info("retention: %s", removed)
 
     def close(self) -> None:
-        """Let the thread end."""
+        """Close the thread."""
         if self._thread_pool is not None:
             self._thread_pool.close()
 
@@ -150,7 +150,7 @@ class RetentionJob:
         expired = 0
         while not self._must_stop() and (batch := self._store.queue.expire_orphaned_tasks()):
             expired += batch
-        # The earlier of both clocks: one that is ahead must not make recent data look old.
+        # The earlier of the two clocks, so that recent data does not look old if one clock is ahead.
         now = min(self._clock(), self._store.now())
         removed = self._store.retention.prune(
             texts_before=now - timedelta(days=self._retention.text_days),
@@ -174,5 +174,5 @@ class RetentionJob:
         return removed + PruneResult(expired=expired)
 
     def _must_stop(self) -> bool:
-        """Return whether to end the round, and renew the lease if not."""
+        """Return whether to end the round. Renews the lease if not."""
         return self.stopping or not self.leader.acquire()

@@ -1,4 +1,4 @@
-"""Queue metrics: what waits in the database, read for gauges by the process that samples."""
+"""Queue metrics: the backlog in the database, read for gauges by the process that samples."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from germane.storage import TrackingStore, budget_shares
 from germane.tracer import BacklogState, are_gauges_exported
 
 MAX_TIME_SHARE: Final = 0.01
-"""The share of time that reading may take: a long backlog takes long to count, and is counted less often."""
+"""The maximum share of time spent reading: a long backlog takes longer to count, so it is counted less often."""
 
 
 class QueueMetricsJob:
@@ -35,7 +35,7 @@ class QueueMetricsJob:
         is_needed: Callable[[], bool] = are_gauges_exported,
     ) -> None:
         self.snapshot: BacklogState | None = None
-        """The last snapshot, None in a process that is not the leader."""
+        """The last snapshot; None in a process that is not the leader."""
         self._store = store
         self._settings = settings
         self._leader = leader
@@ -65,7 +65,7 @@ class QueueMetricsJob:
 
     def _load_snapshot(self) -> BacklogState:
         backlog = self._store.queue.load_backlog(alive_within=timedelta(seconds=self._settings.task_lease))
-        # Every state is reported, also with a count of 0; the fingerprints of one scorer are added up.
+        # Every state is reported, even with a count of 0; counts are summed over the fingerprints of a scorer.
         exchanges: dict[tuple[str, str], int] = {}
         for tasks in backlog.outstanding.tasks:
             for state, count in (

@@ -18,7 +18,7 @@ logger = logging.getLogger("germane.monitor")
 
 
 class OutageLog:
-    """The log of all jobs of one monitor. An unreachable database is one outage, however many jobs it affects.
+    """The outage log of all jobs of one monitor. An unreachable database is one outage, even if it affects many jobs.
 
     Thread-safe.
     """
@@ -46,7 +46,7 @@ class OutageLog:
             logger.warning("background job %r works again", reporter)
 
     def _remove_job(self, job: str, outage: str) -> str | None:
-        """Remove a job from an outage; if it was the last one, end the outage and return who reported it first."""
+        """Remove a job from an outage. If it was the last job, end the outage and return the job that reported it."""
         reporter, affected = self._outages[outage]
         if job not in affected:
             return None
@@ -62,9 +62,9 @@ class JobStatus:
     """The status of one background job."""
 
     last_run: datetime | None = None
-    """When the job last succeeded; UTC."""
+    """Time of the last success; UTC."""
     problem: str | None = None
-    """The error of the last run, None if it succeeded."""
+    """The error of the last run; None if it succeeded."""
     runs: Sequence[JobRun] = ()
     """The last 50 runs, oldest first."""
 

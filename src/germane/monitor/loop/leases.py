@@ -1,4 +1,4 @@
-"""How processes on one database coordinate: heartbeats that keep their tasks, and leader leases."""
+"""Coordination of processes on one database: heartbeats that renew task leases, and leader leases."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from germane.monitor.loop.job import Job, JobStatus
 from germane.storage import TrackingStore
 
 RENEWALS_PER_TTL: Final = 3
-"""How often the lease is renewed within its TTL."""
+"""The number of times that the lease is renewed within its TTL."""
 THREAD_NAME: Final = "germane-monitor-heartbeat"
 BEATS_PER_LEASE: Final = 4
 MAX_INTERVAL: Final = 15.0
-"""The longest interval between two heartbeats in seconds, however long a lease is.
+"""The longest interval between two heartbeats in seconds, even if the lease is longer.
 
-Heartbeats also show which workers are alive, and make up for a clock that was set back.
+Heartbeats also show which workers are alive, and correct leases after a clock was set back.
 """
 RETRY_INTERVAL: Final = 1.0
 """The longest interval after a failed heartbeat, in seconds."""
 
 
 class LeaderLease:
-    """A named lease that one process holds at a time. It becomes free when the holder releases it or its TTL ends."""
+    """A named lease that one process holds at a time. It becomes free when the holder releases it or it expires."""
 
     def __init__(
         self, store: TrackingStore, name: str, owner: str, *, ttl: timedelta, clock: Callable[[], datetime]
@@ -67,8 +67,8 @@ class Heartbeat:
 
     Args:
         job: Sends one heartbeat.
-        deregister: Runs after the last heartbeat, in the same thread: a heartbeat that was late cannot come after it.
-        lease: How long one heartbeat keeps the tasks that the process holds.
+        deregister: Runs after the last heartbeat, in the same thread, so that no late heartbeat can follow it.
+        lease: The time for which one heartbeat renews the leases of the tasks that the process holds.
     """
 
     def __init__(self, job: Job, *, deregister: Job, lease: timedelta) -> None:

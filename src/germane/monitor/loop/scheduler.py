@@ -14,13 +14,13 @@ from datetime import UTC, datetime
 from typing import Final, Protocol
 
 from apscheduler.executors.asyncio import AsyncIOExecutor  # type: ignore[import-untyped]  # APScheduler 3 has no types
-from apscheduler.schedulers.asyncio import AsyncIOScheduler  # type: ignore[import-untyped]  # the same
+from apscheduler.schedulers.asyncio import AsyncIOScheduler  # type: ignore[import-untyped]  # APScheduler 3 has no types
 
 THREAD_NAME: Final = "germane-monitor"
 MAX_CLOCK_CHECK_INTERVAL: Final = 1.0
-"""The longest interval between two checks whether the clock was set back, in seconds."""
+"""The longest interval between two checks for a clock that was set back, in seconds."""
 MIN_CLOCK_STEP: Final = 0.5
-"""Seconds by which the clock has to go back to count as set back. Smaller steps are ordinary clock slewing."""
+"""Smallest backward step in seconds that counts as setting the clock back. Smaller steps are ordinary slewing."""
 PeriodicJob = Callable[[], Awaitable[object]]
 Seconds = Callable[[], float]
 
@@ -29,14 +29,14 @@ _schedulers: weakref.WeakSet[Scheduler] = weakref.WeakSet()
 
 
 class BackgroundService(Protocol):
-    """What runs in the background thread. It is created, run and stopped on the thread's event loop."""
+    """A service for the background thread. It is created, run and stopped on the thread's event loop."""
 
     def periodic_jobs(self) -> Mapping[str, PeriodicJob]:
         """Return the jobs that run at every poll interval, by name. They must not raise."""
         ...
 
     async def stop(self, deadline: float) -> bool:
-        """Finish or hand back all work by ``deadline``, a time of the event loop; return whether nothing was lost."""
+        """Finish or release all work by ``deadline``, in event loop time; return whether nothing was lost."""
         ...
 
 
@@ -46,8 +46,8 @@ class Scheduler:
     Args:
         make_service: Creates the service, on the thread's event loop.
         poll_interval: Seconds between two runs of a periodic job.
-        wall_clock: The time of day in seconds since 1970, which decides when jobs are due.
-        monotonic_clock: A clock that nobody can set.
+        wall_clock: The Unix timestamp in seconds, which decides when jobs are due.
+        monotonic_clock: A clock that cannot be set.
     """
 
     service: BackgroundService | None
@@ -97,7 +97,7 @@ class Scheduler:
                 loop.call_soon_threadsafe(self._set_stop_deadline)
         if thread is threading.current_thread():
             return False
-        thread.join(timeout + 1.0)  # a little longer than the deadline of the service, which it keeps
+        thread.join(timeout + 1.0)  # a little longer than the deadline that the service keeps
         return self._stopped_cleanly and not thread.is_alive()
 
     def _set_stop_deadline(self) -> None:
@@ -121,7 +121,7 @@ class Scheduler:
         timer.start()
 
         async def check_clock() -> None:
-            """Run all jobs at once when the clock was set back: APScheduler would wait until it has caught up."""
+            """Run all jobs immediately if the clock was set back: APScheduler would wait until it has caught up."""
             while True:
                 await asyncio.sleep(min(self._poll_interval, MAX_CLOCK_CHECK_INTERVAL))
                 if self._clock_steps.was_set_back():
@@ -139,7 +139,7 @@ class Scheduler:
 
     def _reset(self) -> None:
         """Reset to a state without a thread: a forked child inherits no threads, and locks in an arbitrary state."""
-        # Keep what runs in the parent alive: collecting its loop here would close it in the parent too.
+        # Keep references to the parent's objects: collecting its loop here would also close it in the parent.
         self._inherited = dict(vars(self))
         self._lock = threading.Lock()
         self._thread = self._loop = self._stop_deadline = self._stop_timeout = self.service = None

@@ -30,18 +30,18 @@ from germane.storage import RateLimit, TrackingStore
 MAX_EARLY_SECONDS: Final = 0.1
 """Seconds by which a request may be early after an idle period, to make up for the time of a database call."""
 BATCH_WINDOW: Final = 0.005
-"""Seconds in which requests are collected, to be reserved in one transaction."""
+"""Seconds for which requests are collected before they are reserved in one transaction."""
 BATCH_SECONDS: Final = 0.5
-"""Seconds' worth of requests that a process reserves at a time: what others wait for if it is killed."""
+"""Seconds' worth of requests that a process reserves at a time. If it is killed, others wait this long."""
 REFILL_LEAD_SECONDS: Final = 0.25
-"""Seconds before its last reserved request at which a process makes the next reservations."""
+"""Seconds before the start of its last reserved request at which a process makes the next reservations."""
 TYPICAL_REQUEST_TOKENS: Final = 1_000
 MIN_QUEUE_TIMEOUT: Final = 600.0
 """Seconds that an exchange may wait for the rate limiter even under a high limit."""
 MIN_REQUESTS_AWAITED: Final = 20
 """Requests that an exchange may wait for even under a low limit."""
 SETTLE_DELAY: Final = 1.0
-"""Seconds after which settlements are written if no reservation takes them along earlier."""
+"""Seconds after which settlements are written if no reservation has written them earlier."""
 DATABASE_BACKOFF: Final = Backoff(initial=0.5, maximum=10.0)
 """The delays between attempts to reach the database."""
 _TYPICAL_COST: Final = {REQUESTS: 1.0, TOKENS: float(TYPICAL_REQUEST_TOKENS)}
@@ -58,7 +58,7 @@ def rate_limits(settings: Settings) -> list[RateLimit]:
 
 
 def max_concurrency(settings: Settings) -> int:
-    """Return how many exchanges a process works on at a time: no more than start before the first one has timed out.
+    """Return the number of exchanges that a process scores at a time: at most those that start within a judge timeout.
 
     Exchanges that could not start soon stay in the database, where any process can claim them.
     """
@@ -103,17 +103,17 @@ class _ScheduledStart:
 
 
 class SharedRateLimiter:
-    """Lets judge requests start, first come first served. Serves one event loop.
+    """Grants judge requests in order of arrival. Serves one event loop.
 
-    A process reserves for its waiting requests half a second's worth at a time, in one transaction, and makes the next
-    reservations shortly before these are used up. Under load that is a few transactions per second, whatever the
-    number of requests, and processes alternate. With a budget and no rate limit, all waiting requests are reserved at
-    once.
+    A process reserves half a second's worth of its waiting requests at a time, in one transaction, and makes the next
+    reservations shortly before these are used up. Under load that is a few transactions per second, regardless of the
+    number of requests, and processes alternate. With a budget and no rate limit, all waiting requests are reserved in
+    one transaction.
 
     Args:
         limits: Rate limits named ``requests`` and ``tokens``.
         prepare: Called before the first reservation.
-        close: Called at the end.
+        close: Called when the limiter is closed.
     """
 
     def __init__(
@@ -137,19 +137,19 @@ class SharedRateLimiter:
 
     @property
     def problem(self) -> str | None:
-        """Why no request can start, None if it can."""
+        """Why no request can start; None if requests can start."""
         return self._ledger.problem
 
     @property
     def budget_exhausted_until(self) -> datetime | None:
-        """When the budget has room again, in UTC; None while it has room, or without a budget."""
+        """The time when the budget has room again, in UTC; None while it has room, or without a budget."""
         return None if self._ledger.budget_usage is None else self._ledger.budget_usage.exhausted_until
 
     async def acquire(self, tokens: float, usd: float = 0.0) -> RequestReservation:
-        """Wait until a request with this estimated use may start, and return its reservation.
+        """Wait until a request with this estimated usage may start, and return its reservation.
 
         Raises:
-            ScoringError: ``budget``: the budget does not cover it. ``judge_rate_limited``: scoring ended while it
+            ScoringError: ``budget``: the budget does not cover it. ``judge_rate_limited``: scoring stopped while it
                 waited.
         """
         return await self._reserve(self._queue, self._serve_queue, tokens, usd)
@@ -157,7 +157,7 @@ class SharedRateLimiter:
     async def reserve_retry(self, reservation: RequestReservation) -> RequestReservation:
         """Reserve the same amount again for a request that is about to be resent.
 
-        It does not wait, as it already occupies one of the requests in flight: the rate limits count it afterwards.
+        The request does not wait, because it already counts as in flight; the rate limits count it afterwards.
 
         Raises:
             ScoringError: As for :meth:`acquire`.
@@ -171,12 +171,12 @@ class SharedRateLimiter:
     def settle(
         self, reservation: RequestReservation, *, requests: float = 0.0, tokens: float = 0.0, usd: float = 0.0
     ) -> None:
-        """Settle what a request used in excess of its reservation; negative for what it did not use."""
+        """Settle the difference between actual and reserved usage; negative if the request used less."""
         self._ledger.settle(reservation, requests=requests, tokens=tokens, usd=usd)
         self._schedule_settlement()
 
     async def aclose(self) -> None:
-        """Reject all waiting requests, and settle what remains."""
+        """Reject all waiting requests, and write the remaining settlements."""
         self.stop_waiting()
         await asyncio.gather(*self._tasks.values(), return_exceptions=True)
         try:
@@ -218,13 +218,13 @@ class SharedRateLimiter:
             raise
 
     def _run_once(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Start a task for this work unless one is running."""
+        """Start a task for this work unless it is already running."""
         task = self._tasks.get(work)
         if task is None or task.done():
             self._tasks[work] = asyncio.get_running_loop().create_task(work())
 
     def _schedule_settlement(self) -> None:
-        """Have settlements written soon, even if no further request comes."""
+        """Schedule the writing of settlements, even if no further request arrives."""
         if self._settle_timer is None and self._ledger.has_unsettled and not self._ledger.closed:
             loop = asyncio.get_running_loop()
             self._settle_timer = loop.call_later(SETTLE_DELAY, self._run_once, self._serve_queue)
@@ -238,7 +238,7 @@ class SharedRateLimiter:
             if len(waiting) < len(self._queue):
                 self._queue.clear()
                 self._queue.extend(waiting)
-            # The next requests without a reservation: half a second's worth, at least one if there is any.
+            # The next requests without a reservation: half a second's worth, but at least one.
             batch, seconds = [], 0.0
             for request in waiting[len(self._scheduled) :]:
                 batch.append(request)
@@ -262,7 +262,7 @@ class SharedRateLimiter:
             if self._settle_timer is not None:
                 self._settle_timer.cancel()
                 self._settle_timer = None
-            self._schedule_settlement()  # of what was added in the meantime
+            self._schedule_settlement()  # for usage added in the meantime
             refill_in = 0.0 if last_wait is None else last_wait - REFILL_LEAD_SECONDS
             await asyncio.sleep(max(BATCH_WINDOW, refill_in) if batch else 0)
 
@@ -302,4 +302,6 @@ class SharedRateLimiter:
 
 
 def _stopped_error() -> ScoringError:
-    return ScoringError(UnscoredReason.JUDGE_RATE_LIMITED, "scoring ended while the request waited for the rate limit")
+    return ScoringError(
+        UnscoredReason.JUDGE_RATE_LIMITED, "scoring stopped while the request was waiting for the rate limit"
+    )

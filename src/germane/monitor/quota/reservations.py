@@ -42,7 +42,7 @@ def check_judge_price(settings: Settings) -> None:
 
 
 class BudgetUsage:
-    """What is still to be settled with the budget, by day, and whether the budget is exhausted.
+    """Usage that is not yet settled with the budget, by day, and whether the budget is exhausted.
 
     It logs once when the budget is exhausted, and once when it has room again.
     """
@@ -50,42 +50,44 @@ class BudgetUsage:
     def __init__(self, budget: Budget) -> None:
         self.budget = budget
         self.exhausted_until: datetime | None = None
-        """When the budget has room for the last rejected request, in UTC; None while it has room."""
+        """The time when the budget has room for the last rejected request, in UTC; None while it has room."""
         self._unsettled: dict[date, RequestUsage] = {}
         self._exhausted_in: datetime | None = None
         """The last hour in which a request was rejected."""
 
     def add_unsettled(self, day: date, usage: RequestUsage) -> None:
-        """Add what a request of that day used in excess of its reservation; negative for what it did not use."""
+        """Add actual minus reserved usage of a request on that day; negative if it used less."""
         self._unsettled[day] = self._unsettled.get(day, RequestUsage()) + usage
 
     def unsettled(self) -> Mapping[date, RequestUsage]:
-        """Return what is to be settled."""
+        """Return the usage to settle, by day."""
         return {day: usage for day, usage in self._unsettled.items() if usage}
 
     def mark_settled(self, settled: Mapping[date, RequestUsage]) -> None:
-        """Subtract what was settled; what was added in the meantime remains."""
+        """Subtract settled usage; usage added in the meantime remains."""
         remaining = {day: self._unsettled[day] - usage for day, usage in settled.items()}
         self._unsettled = {day: usage for day, usage in (self._unsettled | remaining).items() if usage}
 
     def discard_refunds(self, attempted: Mapping[date, RequestUsage]) -> None:
-        """Drop the refunds of a settlement that failed, since a lost connection hides whether it was committed.
+        """Drop the refunds of a failed settlement: if the connection was lost, it may have been committed.
 
-        A refund that is settled twice would let more be spent than the budget allows.
+        Settling a refund twice would allow spending more than the budget.
         """
         for day, usage in attempted.items():
             self._unsettled[day] = self._unsettled[day] - usage.refund
 
     def record_grant(self, requested: Sequence[RequestUsage], grant: BudgetReservation) -> None:
-        """Update ``exhausted_until`` from what the database granted."""
+        """Update ``exhausted_until`` from the grant of the database."""
         rejected = [usage for usage, granted in zip(requested, grant.granted, strict=True) if not granted]
         hour = grant.at.replace(minute=0, second=0, microsecond=0)
         if rejected:
             self.exhausted_until = next_affordable_at(self.budget, grant.usage, rejected[0], grant.at)
             if self._exhausted_in is None:
-                logger.warning("%s: scores that it does not cover are skipped", exhausted_message(self.exhausted_until))
+                logger.warning(
+                    "%s: scores that the budget does not cover are skipped", exhausted_message(self.exhausted_until)
+                )
             self._exhausted_in = hour
-        elif requested and self._exhausted_in not in {None, hour}:  # in the same hour it was a refund
+        elif requested and self._exhausted_in not in {None, hour}:  # in the same hour, only a refund made room
             self.exhausted_until = self._exhausted_in = None
             logger.warning("the budget has room again: judge requests resume")
 
@@ -96,7 +98,7 @@ class BudgetUsage:
 
 
 def exhausted_message(until: datetime) -> str:
-    """Return a sentence that says until when the budget is spent."""
+    """Return a clause with the time until which the budget is exhausted."""
     return f"the budget is spent until {until.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
 
 
@@ -107,18 +109,18 @@ class PendingRequest:
     tokens: float
     usd: float
     since: float
-    """When it began to wait, in seconds of the monotonic clock."""
+    """Start of the wait, in seconds of the monotonic clock."""
     future: asyncio.Future[RequestReservation]
 
     @property
     def usage(self) -> RequestUsage:
-        """The estimated use of the budget."""
+        """The estimated budget usage."""
         return RequestUsage(1, self.tokens, self.usd)
 
 
 @dataclass(frozen=True, slots=True)
 class GrantedReservation:
-    """A reservation, and when its request may start."""
+    """A reservation, with the wait until its request may start."""
 
     reservation: RequestReservation
     wait: float
@@ -128,7 +130,7 @@ class GrantedReservation:
 class ReservationLedger:
     """Makes reservations, one transaction at a time, and settles earlier ones in the same transaction.
 
-    While the database is unreachable nothing is granted, because the use by other processes is unknown. The ledger
+    While the database is unreachable, nothing is granted, because the usage by other processes is unknown. The ledger
     retries until it is reachable again.
 
     Args:
@@ -146,9 +148,9 @@ class ReservationLedger:
         backoff: Backoff,
     ) -> None:
         self.problem: str | None = None
-        """Why no reservation can be made, None if it can."""
+        """Why no reservation can be made; None if reservations can be made."""
         self.closed = False
-        """Whether no request waits any more."""
+        """Whether all waiting requests have been rejected."""
         self.budget_usage = None if budget is None else BudgetUsage(budget)
         self._store = store
         self._limits = tuple(limits)
@@ -156,48 +158,48 @@ class ReservationLedger:
         self._backoff = backoff
         self._thread_pool: DaemonThreadPool | None = None
         self._unsettled = dict.fromkeys((REQUESTS, TOKENS), 0.0)
-        """By rate limit, the use in excess of reservations."""
+        """By rate limit, actual minus reserved usage."""
         self._transaction = asyncio.Lock()
 
     @property
     def has_unsettled(self) -> bool:
-        """Whether anything is to be settled."""
+        """Whether there is usage to settle."""
         of_budget = self.budget_usage is not None and bool(self.budget_usage.unsettled())
         return of_budget or any(self._unsettled[limit.name] for limit in self._limits)
 
     def settle(
         self, reservation: RequestReservation, *, requests: float = 0.0, tokens: float = 0.0, usd: float = 0.0
     ) -> None:
-        """Settle, with the next transaction, what was used in excess of a reservation; negative for unused parts."""
+        """Settle actual minus reserved usage with the next transaction; negative if less was used."""
         if self.budget_usage is not None and reservation.day is not None:
             self.budget_usage.add_unsettled(reservation.day, RequestUsage(round(requests), tokens, usd))
         self._unsettled[REQUESTS] += requests
         self._unsettled[TOKENS] += tokens
 
     def settle_resend(self) -> None:
-        """Settle, with the next transaction, a request that was sent again. The budget has covered it already."""
+        """Settle a resent request with the next transaction. The budget already covers it."""
         self._unsettled[REQUESTS] += 1.0
 
     def cancel(self, reservation: RequestReservation) -> None:
-        """Refund, with the next transaction, a reservation that was not used."""
+        """Refund an unused reservation with the next transaction."""
         self.settle(reservation, requests=-1.0, tokens=-reservation.tokens, usd=-reservation.usd)
 
     async def reserve(
         self, batch: Sequence[PendingRequest], *, rate_limited: bool = True
     ) -> Sequence[GrantedReservation | None]:
-        """Reserve a batch, first come first served, retrying while the database is unreachable.
+        """Reserve a batch in order of arrival, retrying while the database is unreachable.
 
         Args:
             batch: The requests.
-            rate_limited: Whether they count towards the rate limits too, and not towards the budget alone.
+            rate_limited: Whether the requests count towards the rate limits in addition to the budget.
 
         Returns:
-            By request, its reservation; None if the budget does not cover it.
+            The reservation of each request; None if the budget does not cover it.
         """
         attempts = 0
         while True:
             try:
-                # Shielded against cancellation: what is committed must be used or refunded.
+                # Shielded against cancellation: committed reservations must be used or refunded.
                 granted = await asyncio.shield(asyncio.create_task(self._commit(batch, rate_limited=rate_limited)))
             except StorageError as error:
                 attempts += 1
@@ -212,7 +214,7 @@ class ReservationLedger:
                 return granted
 
     async def aclose(self) -> None:
-        """Settle what remains, after the transaction in progress."""
+        """Write the remaining settlements after the transaction in progress."""
         try:
             await self._commit([])
         except StorageError as error:
@@ -248,7 +250,7 @@ class ReservationLedger:
                 self.budget_usage.mark_settled(of_budget)
         if not self.closed:
             return granted
-        for reservation in filter(None, granted):  # the requests have been rejected already
+        for reservation in filter(None, granted):  # the requests have already been rejected
             self.cancel(reservation.reservation)
         return [None] * len(granted)
 
@@ -287,5 +289,5 @@ class ReservationLedger:
 
 
 def limit_cost(limit: RateLimit, tokens: float) -> float:
-    """Return how much of a rate limit a request of so many tokens uses."""
+    """Return the amount of a rate limit that a request with this number of tokens uses."""
     return tokens if limit.name == TOKENS else 1.0

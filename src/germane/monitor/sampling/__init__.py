@@ -1,1 +1,1 @@
-"""Sampling: which exchanges are scored, and with what probability."""
+"""Sampling: selection of the exchanges to score, and their inclusion probabilities."""

@@ -1,7 +1,7 @@
-"""How many exchanges each interval may select, so that the budget lasts all day and covers every hour.
+"""Allocation of the budget to intervals, so that it lasts all day and covers every hour.
 
 An interval gets the share of the remaining budget that its traffic has in the traffic expected for the rest of the day.
-What it does not use remains for later intervals.
+Unused budget remains for later intervals.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ INTERVAL_LENGTHS: Final = (60, 120, 180, 240, 300, 360, 600, 720, 900, 1200, 180
 PRIOR_EXCHANGES: Final = 20
 """The weight of the default cost, as a number of exchanges."""
 MIN_TRAFFIC_SHARE: Final = 0.01
-"""The assumed traffic of an hour without any so far, as a share of the mean hour."""
+"""The assumed traffic of an hour without traffic so far, as a share of the mean hour."""
 ROUNDING_TOLERANCE: Final = 1e-9
 
 
@@ -39,7 +39,7 @@ class ExchangeCost:
 
 @dataclass(frozen=True, slots=True)
 class IntervalAllocation:
-    """How many exchanges one interval may select."""
+    """The number of exchanges that one interval may select."""
 
     count: float
     """A whole number, or infinity without a limit."""
@@ -54,7 +54,7 @@ class DailyTraffic:
     hours: tuple[float, ...] = (1.0,) * HOURS_PER_DAY
 
     def volume_between(self, start: datetime, end: datetime) -> float:
-        """Return the traffic from ``start`` to ``end``; 0 if the end comes first."""
+        """Return the traffic from ``start`` to ``end``; 0 if ``end`` is before ``start``."""
         total, at = 0.0, start.astimezone(UTC)
         while at < end:
             next_hour = min(end, at.replace(minute=0, second=0, microsecond=0) + timedelta(hours=1))
@@ -64,7 +64,7 @@ class DailyTraffic:
 
 
 def default_cost(judge_scorers: int) -> ExchangeCost:
-    """Return a deliberately high estimate for an exchange that so many scorers send to a judge."""
+    """Return a deliberately high estimate for an exchange that this number of scorers send to a judge."""
     requests = 3.0 * judge_scorers
     return ExchangeCost(requests, tokens=1500 * requests, usd=1500 * requests / 1e6)
 
@@ -72,7 +72,7 @@ def default_cost(judge_scorers: int) -> ExchangeCost:
 def forecast_traffic(counts: Sequence[HourCount]) -> DailyTraffic:
     """Return the mean traffic of each hour of the day; the mean of all hours for an hour without data.
 
-    Counts without traffic are data from the first hour with traffic on.
+    After the first hour with traffic, hours without traffic count as data.
     """
     if not counts:
         return DailyTraffic()
@@ -91,12 +91,12 @@ def forecast_traffic(counts: Sequence[HourCount]) -> DailyTraffic:
 
 
 def estimate_cost(days: Sequence[BudgetDay], in_progress: int, default: ExchangeCost) -> ExchangeCost:
-    """Estimate the cost of an exchange from the use of recent days, smoothed with the default cost.
+    """Estimate the cost of an exchange from the usage of recent days, smoothed with the default cost.
 
     Args:
-        days: The use of the budget by day.
+        days: The budget usage by day.
         in_progress: Selected exchanges that have not cost anything yet.
-        default: The estimate without data.
+        default: The estimate used without data.
     """
     finished = max(0, sum(day.selected for day in days) - in_progress)
     total = sum((day.usage for day in days), RequestUsage())
@@ -122,12 +122,12 @@ def allocate_interval(
     since: datetime,
     end: datetime,
 ) -> IntervalAllocation:
-    """Return how many exchanges the interval that ends at ``end`` may select.
+    """Return the number of exchanges that the interval ending at ``end`` may select.
 
     Args:
         budget: The setting.
-        spent: The use of the budget on the day of ``end``, in UTC.
-        in_progress: Exchanges selected earlier and not scored yet, which come first.
+        spent: The budget usage on the day of ``end``, in UTC.
+        in_progress: Exchanges that were selected earlier but not yet scored. They take precedence.
         cost: The cost of an exchange.
         forecast: The expected traffic.
         since: The start of the interval; earlier if the intervals before it selected nothing.
@@ -157,12 +157,12 @@ def interval_length(budget: Budget, cost: ExchangeCost, forecast: DailyTraffic, 
 
 
 def last_interval_end(at: datetime, length: int) -> datetime:
-    """Return when the last interval of this length ended: a whole multiple of it since 1970."""
+    """Return the end of the last interval of this length: a whole multiple of it since 1970."""
     return datetime.fromtimestamp(at.timestamp() // length * length, UTC)
 
 
 def _affordable(limits: BudgetLimits, spent: RequestUsage, in_progress: int, cost: ExchangeCost) -> float:
-    """Return how many more exchanges the limits allow: a whole number, or infinity without a limit."""
+    """Return the number of further exchanges that the limits allow: a whole number, or infinity without a limit."""
     units = (
         (limits.requests, spent.requests, cost.requests),
         (limits.tokens, spent.tokens, cost.tokens),

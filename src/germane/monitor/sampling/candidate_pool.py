@@ -1,9 +1,9 @@
-"""The candidate pool: under a budget, each interval ends with a selection from the exchanges that came in it.
+"""The candidate pool: under a budget, each interval ends with a selection from the exchanges that arrived in it.
 
-One transaction selects: it makes all selected candidates ready, and stores with the lease what the inclusion
-probabilities were computed from. The remaining candidates are skipped in batches, whose probabilities follow from that
-record. If a process ends in between, the next leader continues with the same selection and the same probabilities; if
-it ends before that transaction, nothing has changed. While such a record is open, no new candidates are added.
+One transaction selects: it makes all selected candidates ready, and stores with the lease a record of the inputs of the
+inclusion probabilities. The remaining candidates are skipped in batches, whose probabilities follow from that record.
+If a process stops in between, the next leader continues with the same selection and the same probabilities; if it
+stops before that transaction, nothing has changed. While such a record is open, no new candidates are added.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from germane.storage import Candidate, SamplerStep, SelectedCandidate, TrackingS
 MAX_SKIPPED_PER_TRANSACTION: Final = 500
 CANDIDATES_PER_PAGE: Final = 10_000
 HISTORY_DAYS: Final = 7
-"""The days whose traffic and cost today's selection is based on."""
+"""The number of days whose traffic and cost today's selection is based on."""
 MIN_UNIFORM: Final = 2.0**-53
 Route = tuple[str, str]
 """Service and route."""
@@ -46,7 +46,7 @@ logger = logging.getLogger("germane.monitor")
 
 @dataclass(frozen=True, slots=True)
 class UnselectedCandidates:
-    """Why candidates were not selected, and what their inclusion probabilities follow from."""
+    """Why candidates were not selected, and the inputs of their inclusion probabilities."""
 
     reason: UnscoredReason
     mixture: Mixture | None = None
@@ -58,7 +58,7 @@ class UnselectedCandidates:
         if self.mixture is None:
             return dict.fromkeys(candidate.id for candidate in candidates)
         indexes = {route: index for index, route in enumerate(self.routes)}
-        # A candidate of an unknown route cannot have been in the pool; it must not block the others.
+        # A candidate with an unknown route cannot have been in the pool; it must not block the others.
         mixture = replace(self.mixture, floors=(*self.mixture.floors, 0.0))
         routes = np.array([indexes.get(_route(candidate), len(indexes)) for candidate in candidates])
         probabilities = mixture.probabilities(routes, _proxies(candidates)) * _capture_probabilities(candidates)
@@ -75,7 +75,7 @@ class PoolCursor:
     """The candidates of that interval that are still to be skipped; None when it is finished."""
 
     def to_json(self) -> str:
-        """Return the stored form."""
+        """Serialize the cursor."""
         rest = self.unselected
         mixture = rest and rest.mixture
         remainder = rest and {
@@ -94,7 +94,7 @@ class PoolCursor:
 
     @classmethod
     def from_json(cls, text: str) -> PoolCursor:
-        """Parse the stored form."""
+        """Parse a serialized cursor."""
         stored = json.loads(text)
         sampled_until, remainder = datetime.fromisoformat(stored["drawn"]), stored["remainder"]
         if remainder is None:
@@ -116,7 +116,7 @@ class CandidatePool:
     Args:
         budget: None without a budget: candidates of an earlier budget are then sampled at ``sample_rate``.
         default_cost: The cost of an exchange before there is data.
-        lease_holder: The lease and this process, which must hold it.
+        lease_holder: The name of the lease, and its owner: this process.
     """
 
     def __init__(
@@ -134,7 +134,7 @@ class CandidatePool:
         self._sample_rate = sample_rate
         self._default_cost = default_cost
         self._skipped_interval: datetime | None = None
-        """The end of the interval that selects nothing and is merged into the next one."""
+        """The end of an interval that selected nothing and is merged into the next one."""
         self._forecast = DailyTraffic()
         self._forecast_date: date | None = None
         self._checked_at: datetime | None = None
@@ -157,7 +157,7 @@ class CandidatePool:
         return len(candidates) if skipped else 0
 
     def _select_if_due(self, cursor: PoolCursor | None, budget: Budget) -> int:
-        # The clock of the budget's reservations: an hour that has not begun there adds nothing to the budget.
+        # The database's clock, as for budget reservations: an hour that has not begun there adds nothing to the budget.
         now = self._store.now().astimezone(UTC)
         minute = last_interval_end(now, INTERVAL_LENGTHS[0])
         if minute == self._checked_at:  # no interval can have ended since
@@ -214,12 +214,12 @@ class CandidatePool:
             unselected = UnselectedCandidates(UnscoredReason.NOT_SAMPLED, sample.mixture, tuple(routes))
         elif self._exhausted_date != end.date():
             self._exhausted_date = end.date()
-            logger.warning("the budget of %s is spent: until midnight UTC no more is scored", end.date())
+            logger.warning("the budget of %s is spent: no more exchanges are scored until midnight UTC", end.date())
         written = self._store.sampling.select_candidates(self._step(PoolCursor(end, unselected)), selected)
         return len(candidates) if written else 0
 
     def _sample_at_rate(self, cursor: PoolCursor | None) -> int:
-        """Sample candidates of a former budget by their sampling key, as if there had never been a budget."""
+        """Sample the candidates of a former budget by sampling key, as if there had never been a budget."""
         candidates = self._store.sampling.list_candidates(MAX_SKIPPED_PER_TRANSACTION)
         if not candidates:
             return 0

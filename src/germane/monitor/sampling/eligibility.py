@@ -1,4 +1,4 @@
-"""Eligibility: which scorers cannot score an exchange, and whether a rule requires it to be scored."""
+"""Eligibility: the scorers that cannot score an exchange, and whether a rule requires it to be scored."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ class Eligibility:
     """The eligibility of an exchange, determined before sampling."""
 
     skip_reasons: Mapping[str, UnscoredReason] = field(default_factory=dict)
-    """The scorers that do not score it, and why."""
+    """The reason by scorer, for the scorers that skip the exchange."""
     always_score: bool = False
-    """Whether a rule of the setting ``always_score`` requires it; rules that wait for feedback do not count."""
+    """Whether a rule of the setting ``always_score`` requires a score; rules that wait for feedback do not count."""
 
 
 class Predicate:
-    """A user's function that accepts or rejects an exchange. It cannot stop the sampler, whatever it raises."""
+    """A user's function that accepts or rejects an exchange. Its exceptions do not stop the sampler."""
 
     def __init__(self, name: str, function: Callable[[Exchange], Any]) -> None:
         self.name = name
@@ -51,7 +51,7 @@ class Predicate:
             if inspect.iscoroutine(result):
                 result.close()
             error: BaseException = TypeError("the predicate returned no value")
-        except (Exception, SystemExit, CancelledError) as raised:  # noqa: BLE001 - user code must not end the loop
+        except (Exception, SystemExit, CancelledError) as raised:  # noqa: BLE001 - user code must not stop the loop
             error = raised
         if not self._has_failed:
             self._has_failed = True
@@ -97,7 +97,7 @@ class ExchangeMatcher:
 
 
 class EligibilityChecker:
-    """Determines which scorers can score an exchange, and whether it must be scored.
+    """Determines the scorers that can score an exchange, and whether it must be scored.
 
     Raises:
         SettingsError: A predicate cannot be imported.
@@ -126,7 +126,7 @@ class EligibilityChecker:
     def check(self, exchange: Exchange) -> Eligibility:
         """Return the eligibility of an exchange. May call user code."""
         rules = [rule for rule in self._always_score if rule.matches(exchange)]
-        # A rule or filter that names a status wants such answers, complete or not.
+        # A rule or filter that names a status selects such answers, complete or not.
         status_required = any(rule.filter.status for rule in rules)
         skip_reasons: dict[str, UnscoredReason] = {}
         for scorer in self._scorers:
@@ -144,7 +144,7 @@ def import_predicate(name: str, setting: str) -> Predicate:
     """Import the function ``module:function`` that a setting names.
 
     Raises:
-        SettingsError: It cannot be imported, or is not a synchronous function.
+        SettingsError: The function cannot be imported or is not synchronous.
     """
     module, _, path = name.partition(":")
     try:
@@ -159,7 +159,7 @@ def import_predicate(name: str, setting: str) -> Predicate:
 
 
 def warn_unused_filters(filters: Iterable[str], scorers: Collection[str]) -> None:
-    """Log a warning for each filter of a scorer that does not run in this process."""
+    """Log a warning for each filter of a scorer that is not running in this process."""
     for name in filters:
         if scorers and name not in scorers:
             running = ", ".join(sorted(scorers))

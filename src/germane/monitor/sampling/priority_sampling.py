@@ -1,11 +1,11 @@
-"""Priority sampling with a defensive mixture: which candidates of an interval are selected, and how probable that was.
+"""Priority sampling with a defensive mixture: selects candidates of an interval and gives inclusion probabilities.
 
 Weights w in an interval with M candidates, K routes and M_r candidates in a route, by the suspicion of an exchange,
 u = 1 - proxy, clipped to [.02, 1]::
 
     w = .5 / M  +  .3 u^2 / sum u^2  +  .2 / (K M_r)
 
-Each candidate has a number h, uniform in (0, 1]. The k largest w / h are selected. With tau the next largest one, a
+Each candidate has a number h, uniform in (0, 1]. The k largest w / h are selected. With tau the next largest value, a
 selected candidate stands for tau / w candidates: its inclusion probability is pi = min(1, w / tau).
 
 Source: N. Duffield, C. Lund, M. Thorup, Priority sampling for estimation of arbitrary subset sums, J. ACM 54(6), 2007.
@@ -73,16 +73,16 @@ class PrioritySample:
     probabilities: FloatArray
     """The inclusion probabilities of the selected candidates, in (0, 1]."""
     components: tuple[MixtureComponent, ...]
-    """The component that selected each candidate. Those not selected by suspicion are a sample of their own, in which
-    all candidates of a route had the same probability."""
+    """The component that selected each candidate. The candidates not selected by suspicion form a sample in
+    which all candidates of a route had the same probability."""
 
 
 def build_mixture(routes: IndexArray, proxies: FloatArray) -> Mixture:
-    """Return the weights of the candidates. Without any proxy score the uniform component replaces the suspicion.
+    """Return the weights of the candidates. Without any proxy score, the uniform component replaces the suspicion.
 
     Args:
-        routes: By candidate, at least one, the index of its route. Each route up to the largest index has a candidate.
-        proxies: By candidate its proxy score, NaN without one.
+        routes: The index of the route of each candidate; not empty. Each index up to the largest has a candidate.
+        proxies: The proxy score of each candidate; NaN without one.
     """
     candidates, per_route = len(routes), np.bincount(routes)
     floors = tuple((ROUTE_SHARE / (len(per_route) * per_route)).tolist())
@@ -101,10 +101,10 @@ def draw_priority_sample(
     """Select exactly ``count`` candidates, or all if there are fewer.
 
     Args:
-        routes: By candidate, the index of its route.
-        proxies: By candidate, its proxy score; NaN without one.
-        uniforms: By candidate, a uniform number in (0, 1] that is independent of everything else.
-        ids: By candidate, its exchange id, which breaks ties.
+        routes: The index of the route of each candidate.
+        proxies: The proxy score of each candidate; NaN without one.
+        uniforms: A uniform number in (0, 1] for each candidate, independent of everything else.
+        ids: The exchange id of each candidate, which breaks ties.
         count: At least 1.
     """
     mixture = build_mixture(routes, proxies)

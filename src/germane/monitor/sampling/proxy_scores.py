@@ -28,10 +28,10 @@ logger = logging.getLogger("germane.monitor")
 
 
 class CpuBudget:
-    """CPU time that accrues steadily. Each call spends half of it, so that the next one always finds some.
+    """CPU time that accrues steadily. Each call spends half of it, so that some is always left for the next call.
 
-    The inclusion probability depends on earlier measurements and on the number of exchanges, never on which exchanges
-    they are, so inverse-probability weighting is unbiased. It is never 0.
+    The inclusion probability depends on earlier measurements and on the number of exchanges, never on their content,
+    so inverse-probability weighting is unbiased. It is never 0.
 
     Args:
         share: The share of one core, above 0.
@@ -65,7 +65,7 @@ class CpuBudget:
 
 
 class ProxyScore(NamedTuple):
-    """The proxy score of one exchange that was eligible for one."""
+    """The proxy score of one eligible exchange."""
 
     value: float | None
     """The cosine similarity of question and answer in [-1, 1]; None outside the sample, and if the model failed."""
@@ -105,7 +105,7 @@ class ProxyScorer:
     def score_sample(self, exchanges: Sequence[Exchange]) -> Mapping[str, ProxyScore]:
         """Return the proxy scores of all exchanges with a question and a complete answer, by id. Blocks.
 
-        It never raises: if the model fails, that is logged once, and there are no more proxy scores.
+        Never raises: if the model fails, the failure is logged once and proxy scores are disabled.
         """
         eligible = [exchange for exchange in exchanges if exchange.status == "ok" and self._model.supports(exchange)]
         if self._disabled or not eligible:
@@ -117,7 +117,7 @@ class ProxyScorer:
             started = self._cpu_clock()
             try:
                 scores = self._model.compute(sample)
-            except Exception as error:  # noqa: BLE001 - sampling must go on without the model
+            except Exception as error:  # noqa: BLE001 - sampling must continue without the model
                 self._disabled = True
                 logger.warning("proxy scores are disabled: %s", describe_error(error))
             else:
@@ -136,7 +136,7 @@ def proxy_uniform(exchange_id: str) -> float:
 def build_proxy_scorer(
     settings: Settings, scorers: Sequence[Scorer], *, installed: Callable[[], bool] = is_local_installed
 ) -> ProxyScorer | None:
-    """Return the proxy scorer of this process; None if it is turned off, or no scorer uses a judge.
+    """Return the proxy scorer of this process; None if it is disabled or not installed, or no scorer uses a judge.
 
     A missing extra is logged.
     """

@@ -1,6 +1,6 @@
-"""The sampler, which decides which exchanges are scored, and requeueing by feedback.
+"""The sampler, which selects the exchanges to score, and requeueing by feedback.
 
-Exchanges with a low label are scored even if sampling had skipped them."""
+Exchanges with a low label are scored even if sampling skipped them."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ LABELS_PER_TRANSACTION: Final = 100
 
 
 class Sampler:
-    """Decides on every exchange once, in one process of all that share the database.
+    """Decides once on every exchange, in one of the processes that share the database.
 
     Args:
-        sample_rate: None under a budget, when candidates wait in the pool.
+        sample_rate: None under a budget, where candidates wait in the pool.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class Sampler:
     async def run(self) -> int:
         """Select from the pool if an interval has ended, then decide on all new exchanges; return their number."""
         total = 0
-        # The pool first, to its end: exchanges that enter it in between would be skipped with the rest.
+        # Process the whole pool first: exchanges that enter it in between would be skipped with the rest.
         while not self.stopping and (count := await self._thread_pool.run(self._as_leader, self._pool.run_step)):
             total += count
         while not self.stopping:
@@ -80,7 +80,7 @@ class Sampler:
         for exchange in exchanges:
             if self.stopping:
                 break
-            self._leader.acquire()  # renewed on the way: with slow predicates, another process would take over
+            self._leader.acquire()  # renew the lease: with slow predicates, it would expire
             decision = decide_sampling(
                 exchange,
                 sample_rate=self._sample_rate,
@@ -108,13 +108,13 @@ class Sampler:
 def decide_sampling(
     exchange: Exchange, *, sample_rate: float | None, eligibility: Eligibility, scorers: Sequence[str]
 ) -> SamplingDecision:
-    """Decide which scorers skip an exchange, and with what probability it was considered for scoring.
+    """Decide which scorers skip an exchange, and the probability that it was considered for scoring.
 
     Exchanges that cannot be scored are not sampled: a missing input or an incomplete answer is always counted. An
     exchange that no scorer can score was therefore certain to be considered if it was captured, as was one that a rule
-    requires. Any other exchange is sampled by its sampling key alone, whatever it contains, so that inverse-probability
-    weighting is unbiased: it is scored if its key is at most the capture probability and at most the sample rate.
-    Without a sample rate there is a budget, and the exchange is a candidate until its interval ends.
+    requires. Any other exchange is sampled by its sampling key alone, regardless of its content, so that
+    inverse-probability weighting is unbiased: it is scored if its key is at most the capture probability and at most
+    the sample rate. Without a sample rate there is a budget, and the exchange is a candidate until its interval ends.
     """
 
     def decision(reason: str, probability: float | None, skip: Mapping[str, UnscoredReason]) -> SamplingDecision:

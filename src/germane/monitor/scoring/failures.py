@@ -1,4 +1,4 @@
-"""Failures of judges: a circuit breaker per scorer, and how long a task is retried."""
+"""Failures of judges: a circuit breaker per scorer, and the retry policy of tasks."""
 
 from __future__ import annotations
 
@@ -14,31 +14,31 @@ from germane.scorers import is_rejected, is_retryable
 
 Admission = Literal["allow", "probe", "reject"]
 MAX_REJECTIONS: Final = 2
-"""The rejections in a row that open the circuit. A single one may be caused by the exchange."""
+"""The consecutive rejections that open the circuit. A single rejection may be caused by the exchange."""
 MAX_OUTAGES: Final = 5
-"""The same for a judge that is unreachable, slow or rate-limited."""
+"""The consecutive failures of an unreachable, slow or rate-limited judge that open the circuit."""
 _UNRELATED_TO_JUDGE: Final = frozenset(
     {UnscoredReason.MISSING_INPUT, UnscoredReason.SCORER_ERROR, UnscoredReason.BUDGET}
 )
 logger = logging.getLogger("germane.monitor")
 MIN_CLEANUP_SIZE: Final = 10_000
-"""The number of remembered tasks above which old ones are dropped."""
+"""The number of tasks in memory above which old ones are dropped."""
 
 
 class CircuitBreaker:
     """Decides whether a scorer may call its judge now.
 
-    Failures in a row open the circuit for a time that doubles with each failed probe. After that time one exchange is
-    scored as a probe. Any reply of the judge closes the circuit.
+    Consecutive failures open the circuit for a time that doubles with each failed probe. After that time, one exchange
+    is scored as a probe. Any reply of the judge closes the circuit.
     """
 
     def __init__(self, scorer: str, *, backoff: Backoff, clock: Callable[[], datetime]) -> None:
         self.scorer = scorer
         self.reason: UnscoredReason | None = None
         self.problem: str | None = None
-        """Why the circuit is open, None while it is closed."""
+        """Why the circuit is open; None while it is closed."""
         self.open_until: datetime | None = None
-        """When the next probe is allowed, None while the circuit is closed."""
+        """The time from which the next probe is allowed; None while the circuit is closed."""
         self._backoff = backoff
         self._clock = clock
         self._failures = 0
@@ -50,12 +50,12 @@ class CircuitBreaker:
         """Whether :meth:`admit` would reject an exchange now."""
         if self.open_until is None:
             return False
-        # More than the longest delay remaining means that the clock was set back.
+        # If more than the longest delay remains, the clock was set back.
         remaining = self.open_until - self._clock()
         return self._probing or timedelta() < remaining <= timedelta(seconds=self._backoff.longest_delay)
 
     def admit(self) -> Admission:
-        """Return whether an exchange may be scored now, and whether as the probe."""
+        """Return whether an exchange may be scored now, and whether it is the probe."""
         if self.open_until is None:
             return "allow"
         if self.is_rejecting:
@@ -64,13 +64,13 @@ class CircuitBreaker:
         return "probe"
 
     def retry_delay(self) -> timedelta:
-        """Return when to try again: the remaining time, or the shortest delay while a probe is in progress."""
+        """Return the delay before the next attempt: the remaining time, or the shortest delay during a probe."""
         if self.open_until is None:
             return timedelta()
         return max(self.open_until - self._clock(), timedelta(seconds=self._backoff.initial))
 
     def cancel_admission(self, admission: Admission) -> None:
-        """Take back an admission whose exchange was not scored."""
+        """Revoke an admission whose exchange was not scored."""
         if admission == "probe":
             self._probing = False
 
@@ -98,13 +98,13 @@ class CircuitBreaker:
 
 
 def retry_after(score: Score) -> float | None:
-    """Return the ``Retry-After`` of the judge's server in seconds, None if it sent none."""
+    """Return the ``Retry-After`` of the judge's server in seconds; None if it sent none."""
     seconds = score.details.get("retry_after")
     return float(seconds) if isinstance(seconds, (int, float)) else None
 
 
 def _log_level(reason: UnscoredReason | None) -> int:
-    """Return the level for a pause: a rate limit is normal operation and no reason for a warning."""
+    """Return the log level for a pause. A rate limit is normal operation and does not need a warning."""
     return logging.INFO if reason is UnscoredReason.JUDGE_RATE_LIMITED else logging.WARNING
 
 
@@ -119,8 +119,8 @@ class RetryState:
 class RetryPolicy:
     """Decides when a task with a transient failure is retried, until ``retry_timeout`` after its first failure.
 
-    The time counts from the first failure and not from the question: an exchange that waited overnight for this
-    process has as much time as any other. First failures are kept in memory, so a restart starts the time again. The
+    The time counts from the first failure rather than from the question: an exchange that waited overnight for this
+    process has as much time as any other. First failures are kept in memory, so a restart resets the time. The
     number of attempts, which determines the delay, is stored with the task and survives a restart.
     """
 
@@ -132,7 +132,7 @@ class RetryPolicy:
         self._cleanup_size = MIN_CLEANUP_SIZE
 
     def next_retry_at(self, task_id: object, *, attempts: int = 0, retry_after: float | None = None) -> datetime | None:
-        """Record a failed attempt and return when to retry; None if the task has failed for too long.
+        """Record a failed attempt and return the time of the next one; None if the task has failed for too long.
 
         Args:
             task_id: The task.

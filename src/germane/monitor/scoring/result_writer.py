@@ -19,9 +19,9 @@ from germane.storage import ScoringTask, TrackingStore
 
 UNAVAILABLE_ERRORS: Final = (DatabaseUnreachable, DatabaseNotMigrated)
 REJECTED_ERRORS: Final = (StorageError, TypeError, ValueError, AttributeError, ArithmeticError)
-"""What the database, or the code on the way there, raises for a score that cannot be stored."""
+"""Errors that the database, or the code in between, raises for a score that cannot be stored."""
 FAILURES_BEFORE_WARNING: Final = 5
-"""The failures in a row after which a scorer is reported."""
+"""The number of consecutive failures after which a scorer is reported."""
 CIRCUIT_BREAKER_REASONS: Final = frozenset(
     {UnscoredReason.JUDGE_REJECTED, *(reason for reason in UnscoredReason if reason.is_transient)}
 )
@@ -88,15 +88,15 @@ class ResultWriter:
         self._wake_up.set()
 
     async def wait_for_results(self) -> None:
-        """Wait until there may be something to save."""
+        """Wait until there may be results to save."""
         await self._wake_up.wait()
         self._wake_up.clear()
 
     async def save(self) -> None:
         """Save all results, then attach the scores of the tasks that this process completed.
 
-        A task that was lost to another process is completed there. If the database is unreachable, all results are
-        kept for the next call.
+        A task that another process has claimed in the meantime is completed there. If the database is unreachable, all
+        results are kept for the next call.
 
         Raises:
             StorageError: The database is unreachable.
@@ -145,7 +145,7 @@ class ResultWriter:
         # Retries first: after a failure in between, repeated completions would return nothing to attach.
         groups: dict[tuple[UnscoredReason, int], list[ScheduledRetry]] = {}
         for result in batch:
-            for retry in result.retries:  # same reason, same second: one statement
+            for retry in result.retries:  # one statement per reason and second
                 groups.setdefault((retry.reason, int(retry.until.timestamp())), []).append(retry)
         for group in groups.values():
             latest = max(group, key=lambda retry: retry.until)
@@ -161,7 +161,7 @@ class ResultWriter:
 
 
 class FailureLog:
-    """Logs which scorers fail repeatedly, from all scores that were saved."""
+    """Logs the scorers that fail repeatedly, based on all saved scores."""
 
     def __init__(self) -> None:
         self._failures_in_a_row: dict[str, int] = {}

@@ -22,7 +22,7 @@ from germane.scorers import Scorer, exchange_concurrency, is_rejected, is_retrya
 from germane.storage import ScoringTask, TaskClaim, TrackingStore
 
 JUDGE_TIMEOUTS_PER_SCORER: Final = 4
-"""The judge timeouts that one scorer may take for one exchange: it may send more than one request."""
+"""The number of judge timeouts that one scorer may take for one exchange: it may send more than one request."""
 TaskOutcome = Score | ScheduledRetry | None
 
 
@@ -32,16 +32,16 @@ class ScoringCrashed(GermaneError):
 
 @dataclass(frozen=True, slots=True)
 class ScoringLimits:
-    """How many exchanges are scored at a time, and for how long."""
+    """Limits on the concurrency and duration of scoring."""
 
     concurrency: int
-    """The number of judge requests in flight, and of scorers running without a judge of ours."""
+    """Maximum number of judge requests in flight, and of running scorers that do not use germane's judge."""
     judge_timeout: float
     """Seconds."""
     max_queue_wait: float = 0.0
     """Additional seconds for waiting under a rate limit."""
     lease: timedelta = timedelta(seconds=60)
-    """How long a claimed task is kept after the last heartbeat."""
+    """The time for which a claimed task is kept after the last heartbeat."""
 
     @property
     def scorer_timeout(self) -> float:
@@ -52,8 +52,8 @@ class ScoringLimits:
 class ScoringWorker:
     """Claims tasks, scores them concurrently, and passes the outcomes to a :class:`ResultWriter`.
 
-    A free slot is filled at once, so a slow exchange does not delay others. The worker claims no more than it can start
-    within about a second.
+    A free slot is filled immediately, so a slow exchange does not delay others. The worker claims only as many tasks as
+    it can start within about a second.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class ScoringWorker:
         self._judge_slots = asyncio.Semaphore(exchange_concurrency(limits.concurrency))
         self._held_tasks = 0
         self._deadlines: dict[int, float] = {}
-        """By id of a held task, when its scorer times out, in seconds of the monotonic clock."""
+        """By id of a held task, the time when its scorer times out, in seconds of the monotonic clock."""
         self._seconds_per_score = math.inf
         """The exponential moving average; infinite before the first score."""
         self._rounds: set[asyncio.Task[None]] = set()
@@ -99,7 +99,7 @@ class ScoringWorker:
 
     @property
     def problem(self) -> str | None:
-        """Why a circuit breaker pauses a scorer; None if none does."""
+        """Why a circuit breaker pauses a scorer; None if no scorer is paused."""
         return next((breaker.problem for breaker in self._circuit_breakers.values() if breaker.problem), None)
 
     def wake(self) -> None:
@@ -107,7 +107,7 @@ class ScoringWorker:
         self._wake_up.set()
 
     async def wait_for_tasks(self) -> None:
-        """Wait until there may be something to claim."""
+        """Wait until there may be tasks to claim."""
         await self._wake_up.wait()
         self._wake_up.clear()
 
@@ -141,7 +141,7 @@ class ScoringWorker:
     def held_task_ids(self) -> set[int]:
         """Return the ids of the tasks that are being scored. Thread-safe.
 
-        A task that is a whole lease past its deadline is left out: a scorer that never returns must not keep it.
+        A task that is a whole lease past its deadline is excluded: a scorer that never returns must not keep it.
         """
         now = time.monotonic() - self._limits.lease.total_seconds()
         return {task_id for task_id, deadline in self._deadlines.copy().items() if now < deadline}
@@ -169,7 +169,7 @@ class ScoringWorker:
             return 0
         if all(breaker.open_until for breaker in breakers):  # one exchange, as the probe
             return 0 if self._held_tasks else 1
-        # All slots, and the work of one second behind them. A few free ones are not worth a transaction.
+        # All slots, plus about one second of queued work. A few free slots are not worth a transaction.
         concurrency = self._limits.concurrency
         slots = exchange_concurrency(concurrency) if self._uses_judge else concurrency
         free = slots + min(slots, math.ceil(slots / self._seconds_per_score)) - self._held_tasks
@@ -197,7 +197,7 @@ class ScoringWorker:
             self._results.add_result(ExchangeResult(claim.exchange, scores, retries))
 
     async def _score_task(self, exchange: Exchange, task: ScoringTask, deadline: float) -> TaskOutcome:
-        """Return a score, a scheduled retry, or None to hand the task back."""
+        """Return a score, a scheduled retry, or None to release the task."""
         key = (task.scorer, task.fingerprint)
         scorer, breaker = self._scorers[key], self._circuit_breakers[key]
         async with self._judge_slots if uses_coalescing_judge(scorer) else self._slots:
@@ -214,9 +214,9 @@ class ScoringWorker:
                 return self._retry_or_fail(task, score, retry_after=breaker.retry_delay().total_seconds())
             try:
                 score = await self._run_scorer(scorer, exchange, deadline)
-                # The task's name, whatever the scorer says; the fingerprint stays that of what was really run.
+                # Use the task's scorer name; keep the fingerprint of the scorer that actually ran.
                 score = replace(score, scorer=task.scorer)
-                if self.stopping and is_retryable(score):  # it may not have been sent yet: left to the next start
+                if self.stopping and is_retryable(score):  # it may not have been sent yet: the next start retries it
                     return None
                 breaker.record_score(score, admission)
             finally:
