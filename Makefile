@@ -8,13 +8,16 @@ READY := $(VENV)/.ready
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test chaos check coverage docs pictures bench build lock clean
+.PHONY: help demo test test-slow chaos check coverage docs pictures bench build lock clean
 
 demo: $(READY)  ## Watch a small RAG application go wrong, and germane detect it
 	$(BIN)/germane demo $(ARGS)
 
 test: $(READY)  ## Run the tests, two files at a time
 	$(BIN)/pytest -n 2 --dist loadfile $(ARGS)
+
+test-slow: $(READY)  ## Run the slow tests: browsers, servers and many processes
+	$(BIN)/pytest -n 2 --dist loadfile -m slow $(ARGS)
 
 chaos: $(READY)  ## Kill a fleet's processes 200 times on each database and count losses
 	$(BIN)/python tests/chaos/run.py $(ARGS)
@@ -27,7 +30,7 @@ check: $(READY)  ## Run ruff, mypy, the import contracts and the prose check
 	$(BIN)/python .ci/prose.py
 
 coverage: $(READY)  ## Run the tests and print uncovered branches
-	-$(BIN)/coverage run $(BIN)/pytest $(ARGS)
+	-$(BIN)/coverage run $(BIN)/pytest -m '' $(ARGS)
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 
@@ -51,7 +54,7 @@ clean:  ## Remove .venv, build/ and dist/
 	rm -rf $(VENV) build dist
 
 help:  ## Print this help
-	@sed -n 's/^\([a-z]*\):.*## /make \1\t/p' Makefile | expand -t 16
+	@sed -n 's/^\([a-z-]*\):.*## /make \1\t/p' Makefile | expand -t 16
 
 # The first Python that is new enough, unless PYTHON is set.
 NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))

@@ -27,8 +27,20 @@ settings.register_profile(
 )
 settings.load_profile("unhurried")
 
+SLOW_DIRECTORIES = {"browser", "chaos", "demo", "end_to_end", "examples"}
 MIGRATED = "germane_migrated"
 TABLES = tuple(metadata.tables)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark tests as slow: whole directories, and the PostgreSQL variants outside tests/storage.
+
+    tests/storage covers the differences between the databases in every run.
+    """
+    for item in items:
+        directory = item.path.relative_to(Path(__file__).parent).parts[0]
+        if directory in SLOW_DIRECTORIES or (directory != "storage" and "postgresql" in item.name.partition("[")[2]):
+            item.add_marker("slow")
 
 
 class PostgreSQL:

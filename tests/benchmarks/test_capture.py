@@ -7,6 +7,8 @@ from pathlib import Path
 import capture
 import pytest
 
+pytestmark = pytest.mark.slow
+
 
 def test_stored_rows_and_requests_do_not_grow_with_traffic(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """At 1.5 and 5 times the limit for one minute, no exchange is lost and no additional row is stored."""

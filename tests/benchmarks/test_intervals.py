@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from intervals import LEAST, SERVICES, Line, lines
 
+pytestmark = pytest.mark.slow
+
 REPETITIONS = 250
 
 

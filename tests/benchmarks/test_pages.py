@@ -8,6 +8,8 @@ import sys
 import pytest
 from pages import KB, PAGES, SIZE_GOAL, WINDOWS, main
 
+pytestmark = pytest.mark.slow
+
 
 def test_every_page_is_requested_and_measured(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -11,6 +11,8 @@ from queries import QUERIES, made, run_all
 
 from germane.storage import TrackingStore
 
+pytestmark = pytest.mark.slow
+
 HISTORY = History(20_000, 1, last_hour())
 
 

@@ -5,8 +5,11 @@ from __future__ import annotations
 from datetime import timedelta
 from pathlib import Path
 
+import pytest
 import soak
 from streams.recipe import Change
+
+pytestmark = pytest.mark.slow
 
 STEP = timedelta(hours=12)
 

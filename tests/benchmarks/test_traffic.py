@@ -7,6 +7,8 @@ from collections import Counter
 import pytest
 from traffic import LOADS, Load, Outcome, replay
 
+pytestmark = pytest.mark.slow
+
 MINUTES = 2
 
 

@@ -198,6 +198,7 @@ def vote(
         label(store, exchange, 0.75)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("count", "false", "questions", "verdict"),
     [(59, 0, 59, True), (93, 1, 93, True), (60, 4, 60, False), (58, 0, 58, None), (60, 3, 60, None), (200, 0, 30, None),

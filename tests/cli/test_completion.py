@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 Call = Callable[..., Any]
 COMPLETED = """
 source {script}

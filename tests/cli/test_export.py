@@ -143,6 +143,7 @@ def test_counts_are_consistent_after_an_import(
         assert one.seen == one.scored + sum(one.skipped.values()) + sum(one.failed.values()) + one.pending
 
 
+@pytest.mark.slow
 def test_export_and_import_work_in_a_pipe(full: TrackingStore, url: str, database_url: str) -> None:
     """Export writes to standard output by default, and import reads from standard input with a dash."""
     germane = [sys.executable, "-m", "germane"]
@@ -520,6 +521,7 @@ def test_named_pipe_is_not_replaced(database: str, store: TrackingStore, tmp_pat
     assert pipe.is_fifo()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
 def test_flat_export_works_in_a_pipe(kind: str, database: str, store: TrackingStore) -> None:
     """No format needs a seekable file."""

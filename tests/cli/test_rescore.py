@@ -182,6 +182,7 @@ def _read(near: int) -> Iterator[str]:
         yield part.decode()
 
 
+@pytest.mark.slow
 def test_rescore_asks_on_a_terminal(store: TrackingStore, scored: Scored, environment: dict[str, str]) -> None:
     """It first shows the estimate."""
     made = scored(store, [0.5])

@@ -228,6 +228,7 @@ def all_of(leader: int) -> str:
     return output.decode()
 
 
+@pytest.mark.slow
 def test_progress_is_shown_only_on_a_terminal(bare: Path, judge: FakeJudge, environment: dict[str, str]) -> None:
     """On standard error."""
     leader, follower = pty.openpty()
@@ -247,6 +248,7 @@ def test_progress_is_shown_only_on_a_terminal(bare: Path, judge: FakeJudge, envi
     assert "rows/s" in output
 
 
+@pytest.mark.slow
 def test_interrupt_says_what_was_stored(bare: Path, judge: FakeJudge, environment: dict[str, str]) -> None:
     """Ctrl-C exits with 130 and no traceback."""
     judge.outage = Fault("hang")

@@ -228,6 +228,7 @@ def test_captured_names_are_sanitized(call: Call, store: TrackingStore) -> None:
         assert len(ended.out) < 6_000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("variables", "fancy"),
     [({}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False), ({"PYTHONIOENCODING": "latin-1"}, False)],

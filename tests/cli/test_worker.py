@@ -19,6 +19,8 @@ from germane.cli.worker import strip_counts
 from germane.storage import SamplingDecision, TrackingStore
 from germane.testing import FakeJudge, OTLPReceiver
 
+pytestmark = pytest.mark.slow
+
 Call = Callable[..., Any]
 Process = subprocess.Popen[str]
 

@@ -22,6 +22,8 @@ from tests.dashboard.scrape import MetricSamples, parse_metrics
 from germane.storage import TrackingStore
 from germane.testing import FakeJudge
 
+pytestmark = pytest.mark.slow
+
 Call = Callable[..., Any]
 Process = subprocess.Popen[str]
 TOKEN = "correct-horse-battery"

@@ -23,6 +23,8 @@ from germane.dashboard import create_app
 from germane.dashboard.server import DashboardServer
 from germane.settings import load_settings
 
+pytestmark = pytest.mark.slow
+
 LISTENS = re.compile(r'msg="Listening on" address=(127\.0\.0\.1:[1-9]\d*)')
 RELEVANCY = "answer_relevancy"
 

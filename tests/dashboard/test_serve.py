@@ -26,6 +26,8 @@ from germane.errors import GermaneError
 from germane.storage import TrackingStore
 from germane.testing import FakeJudge
 
+pytestmark = pytest.mark.slow
+
 LONG = 60
 """Seconds for what takes one or two on a machine that has nothing else to do."""
 

@@ -72,7 +72,7 @@ def test_germane_commands_are_valid(block: Block, words: list[str], bare: Path) 
     for file in files:
         (bare / file).touch()
     command: click.Command = group
-    context, rest = click.Context(group, info_name="germane"), words[1:]
+    context, rest = click.Context(group, info_name="germane", **group.context_settings), words[1:]
     while isinstance(command, click.Group) and rest and (found := command.get_command(context, rest[0])):
         context, command = click.Context(found, info_name=rest[0], parent=context), found
         rest = rest[1:]
@@ -82,7 +82,7 @@ def test_germane_commands_are_valid(block: Block, words: list[str], bare: Path) 
 
 def test_other_commands_are_known() -> None:
     """They are targets of the Makefile, existing scripts, or listed with a reason."""
-    targets = set(re.findall(r"(?m)^([a-z]+):", (ROOT / "Makefile").read_text(encoding="utf-8")))
+    targets = set(re.findall(r"(?m)^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8")))
     unknown = []
     for block in SHELL:
         for words in commands(block):

@@ -54,6 +54,7 @@ def test_there_are_blocks() -> None:
     assert any("README" in str(block.id) for block in BLOCKS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("code", BLOCKS)
 @pytest.mark.usefixtures("judged")
 def test_the_code_in_a_document_runs(code: str, bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:

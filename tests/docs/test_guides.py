@@ -22,6 +22,8 @@ import germane
 from germane.scorers import ModelServer
 from germane.settings import Settings, load_settings
 
+pytestmark = pytest.mark.slow
+
 ADDRESSES = {
     "gpt-4o-mini": "https://api.openai.com/v1/",
     "my-gpt-deployment": "https://my-resource.openai.azure.com/openai/v1/",

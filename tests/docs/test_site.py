@@ -14,6 +14,8 @@ import pytest
 import germane
 import germane.testing
 
+pytestmark = pytest.mark.slow
+
 DOCS = Path(__file__).parents[2] / "docs"
 LOADED = {"script": "src", "img": "src", "source": "srcset", "iframe": "src", "link": "href"}
 

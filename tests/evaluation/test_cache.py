@@ -71,6 +71,7 @@ def test_second_run_sends_no_request(judge: FakeJudge) -> None:
     assert (second.tokens, second.cost) == (None, None)
 
 
+@pytest.mark.slow
 def test_killed_run_resumes(judge: FakeJudge, until: Callable[..., None]) -> None:
     """After SIGKILL, no answered request is repeated, and the result equals that of one run."""
     hanging = 3

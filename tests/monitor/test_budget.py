@@ -169,6 +169,7 @@ def settings_for(judge: FakeJudge, url: str, **budget: float) -> dict[str, Any]:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("url", ["sqlite", "postgresql"], indirect=True)
 def test_processes_send_exactly_the_request_budget(
     store: TrackingStore, url: str, judge: FakeJudge, work: Any, assigned: Any, until: Callable[..., None]
@@ -188,6 +189,7 @@ def test_processes_send_exactly_the_request_budget(
     assert 0 < scored < calls
 
 
+@pytest.mark.slow
 def test_reservations_of_a_killed_process_are_not_refunded(
     store: TrackingStore, url: str, judge: FakeJudge, work: Any, assigned: Any, until: Callable[..., None]
 ) -> None:

@@ -96,6 +96,7 @@ async def wait_for_reservations(limiter: SharedRateLimiter, count: int) -> None:
     await wait_until_true(lambda: len(limiter._scheduled) >= count)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("url", ["sqlite", "postgresql"], indirect=True)
 def test_processes_share_one_rate_limit(url: str, until: Callable[..., None]) -> None:
     """Three busy processes together never exceed the limit of one, and each gets a fair share."""

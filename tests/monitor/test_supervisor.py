@@ -347,6 +347,7 @@ time.sleep(60)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("url", ["sqlite", "postgresql"], indirect=True)
 def test_a_killed_worker_loses_no_task(
     store: TrackingStore, url: str, start: Start, settings: Callable[..., Settings], new_exchange: Any, until: Until

@@ -47,6 +47,7 @@ def test_stop_writes_annotations(database: str, query: Query) -> None:
     store.close()
 
 
+@pytest.mark.slow
 def test_feedback_may_come_from_another_process(run: Run, query: Query) -> None:
     """The exchange is found by its id."""
     start = "germane.start(role='capture')\n"
@@ -60,6 +61,7 @@ def test_feedback_may_come_from_another_process(run: Run, query: Query) -> None:
     assert sorted(query("SELECT scorer FROM score")) == ["length", "x"]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
 def test_a_forked_worker_writes_its_own_annotations(run: Run, query: Query) -> None:
     """Annotations from before and after the fork are written exactly once."""

@@ -14,6 +14,8 @@ from tests.runtime.test_processes import HANDLER, start_and_drain
 from germane.storage import TrackingStore
 from germane.testing import FakeJudge
 
+pytestmark = pytest.mark.slow
+
 Start = Callable[..., "subprocess.Popen[str]"]
 Run = Callable[..., tuple[str, str]]
 Until = Callable[..., None]

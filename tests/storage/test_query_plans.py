@@ -305,6 +305,7 @@ def test_every_query_uses_an_index(store: TrackingStore, make: Make, clock: Any)
     assert {shape: steps for shape, steps in scans.items() if steps} == {}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("erases", [False, True])
 def test_tally_is_updated_last_in_every_transaction(migrated_url: str, make: Make, clock: Any, erases: bool) -> None:
     """A transaction that holds the shared tally rows waits for no other rows, which prevents deadlocks."""

@@ -403,6 +403,7 @@ for claim in store.queue.claim_tasks(sys.argv[2], {"relevancy": "f1"}, limit=9, 
 """
 
 
+@pytest.mark.slow
 def test_exchange_that_crashes_its_scorer_fails_after_five_claims(
     store: TrackingStore, sampled: Sampled, make: Make, migrated_url: str
 ) -> None:

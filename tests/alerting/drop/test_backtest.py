@@ -90,6 +90,7 @@ def months(simulation: Any, watcher: Any) -> list[str]:
     return events
 
 
+@pytest.mark.slow
 def test_backtest_finds_the_live_alert(simulation: Any) -> None:
     """With the same evidence, onset and contributors; nothing is written."""
     assert months(simulation, simulation.new_watcher(CALM)) == ["fired", "resolved"]
