@@ -17,16 +17,16 @@ from germane.storage.db.tables import exchange, feedback, score, scoring_task
 OPEN_STATES = frozenset({"pending", "running"})
 """States of open tasks."""
 _NAME = re.compile(r"[A-Za-z_][\w.-]{0,40}( \d{1,4})?", re.ASCII)
-"""Keys of details to keep, such as ``claims`` or ``claim 3``. Entries with other text as a key are removed."""
+"""Keys of details to keep, such as ``claims`` or ``claim 3``. Entries with other keys are removed."""
 
 
-def without_text(found: Score) -> Score:
-    """Return a score without explanation and with only the numbers and flags of its details."""
-    return replace(found, explanation=None, details=keep_numbers(found.details))
+def without_text(score: Score) -> Score:
+    """Return a score without its explanation, and with only the numbers and booleans of its details."""
+    return replace(score, explanation=None, details=keep_numbers(score.details))
 
 
 def keep_numbers(details: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the numbers and flags of details, at any depth."""
+    """Return only the numeric and boolean values of ``details``, at any depth."""
     kept = {key: _keep_number(value) for key, value in details.items() if _NAME.fullmatch(str(key))}
     return {key: value for key, value in kept.items() if value is not None}
 
@@ -45,7 +45,7 @@ def erase_exchanges(connection: Connection, ids: Sequence[str], now: datetime) -
     blank |= {"contexts": [], "history": [], "erased_at": now}
     for some in batched(ids):
         if connection.dialect.name == "sqlite":
-            # Rewritten after the last row: SQLite does not reuse the space of a row that only becomes shorter.
+            # Rewrite the row after the last one: SQLite does not reuse the space of a row that only becomes shorter.
             columns = [
                 literal(blank[column.name], column.type) if column.name in blank else column
                 for column in exchange.columns
@@ -69,7 +69,7 @@ def erase_exchanges(connection: Connection, ids: Sequence[str], now: datetime) -
 def erase_closed_exchanges(connection: Connection, ids: Sequence[str], now: datetime) -> int:
     """Erase the exchanges that have a sampling decision and only closed tasks; return their number.
 
-    Exchanges are locked first: if two processes close the last two tasks at once, the later one sees both closed.
+    Exchanges are locked first: if two processes close the last two tasks concurrently, the later one sees both closed.
     """
     erased = 0
     for some in batched(sorted(set(ids))):
@@ -88,7 +88,7 @@ _DECIDED = (exchange.c.erased_at.is_(None), exchange.c.sampling_reason.is_not(No
 
 
 def lock_tasks(connection: Connection, ids: Sequence[str]) -> tuple[list[RowMapping], set[str]]:
-    """Lock the tasks of exchanges; return them, and the exchanges with a task locked by another process."""
+    """Lock the tasks of exchanges; return the locked tasks, and the exchanges with a task locked by another process."""
     query = select(*(scoring_task.c[name] for name in _TASK)).order_by(scoring_task.c.id)
     free: list[RowMapping] = []
     everything: list[RowMapping] = []

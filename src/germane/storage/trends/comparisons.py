@@ -39,18 +39,18 @@ def compare_summaries(
         after: Summary of the later window.
         windows: Both windows.
         min_drop: Only report drops that are significantly larger than this.
-        whole: Whether to compare services as a whole, too.
+        whole: Whether to also compare services as a whole.
     """
     old = list(before)
     lines = routes(old, after)
-    of_services = services(lines, old) if whole else []
-    found = mark_significant_drops([*of_services, *lines], min_drop)
+    service_lines = services(lines, old) if whole else []
+    marked = mark_significant_drops([*service_lines, *lines], min_drop)
     return Comparisons(
         before=windows[0],
         after=windows[1],
         min_drop=min_drop,
-        services=found[: len(of_services)],
-        routes=found[len(of_services) :],
+        services=marked[: len(service_lines)],
+        routes=marked[len(service_lines) :],
     )
 
 
@@ -83,16 +83,16 @@ def _measured(line: Comparison) -> Comparison:
     """Add the difference to a comparison if both windows have enough scores."""
     if line.before is None or line.after is None or not (pair := EstimatePair(line.before, line.after)).has_min_samples:
         return line
-    apart, interval = mean_difference(pair)
+    difference, interval = mean_difference(pair)
     return replace(
-        line, finding=classify_interval(interval), difference=apart, interval=interval, effect=effect_size(pair)
+        line, finding=classify_interval(interval), difference=difference, interval=interval, effect=effect_size(pair)
     )
 
 
 def services(lines: Sequence[Comparison], before: Sequence[RouteSummary]) -> list[Comparison]:
     """Return one comparison per service, scorer and fingerprint with at least two routes in both windows.
 
-    A route needs two scores per window, so that routes with little traffic are included with their weight.
+    Two scores per window are enough for a route, so that routes with little traffic are included with their weight.
     """
     seen = {(summary.service, summary.route, summary.scorer): summary.coverage.seen or summary.n for summary in before}
     groups: dict[Whole, list[tuple[int, EstimatePair]]] = {}
@@ -110,7 +110,7 @@ def services(lines: Sequence[Comparison], before: Sequence[RouteSummary]) -> lis
             continue
         traffic = sum(count for count, _ in parts)
         shares = [count / traffic for count, _ in parts]
-        everything = sum(count for (of, _, by), count in seen.items() if (of, by) == (service, scorer))
+        everything = sum(count for (name, _, by), count in seen.items() if (name, by) == (service, scorer))
         comparison = Comparison(
             service=service,
             route=None,

@@ -1,6 +1,6 @@
-"""Sums over a window by bucket and group, from current rollups and from rows for the rest.
+"""Sums over a window by bucket and group, from current rollups, and from rows for the rest.
 
-The results always equal those from rows alone.
+The results are always the same as from rows alone.
 """
 
 from __future__ import annotations
@@ -99,13 +99,13 @@ class TrendQuery:
 
     def scores(self, names: Sequence[str], *, histograms: bool = True) -> dict[Key, Group]:
         """Return sums over scores by bucket, the named columns, and the label if there is a dimension."""
-        # The histograms of rollups that are read unsummed come with the sums.
+        # Rollups that are read without summing include their histograms.
         none = null().label("histogram")
         columns = [*labeled(SCORES), func.max(score.c.started_at).label("latest"), none]
         added = [*labeled(ROLLED_SCORES), func.max(rollup.c.latest).label("latest"), none]
         as_is = [*(rollup.c[name] for name in SCORES), rollup.c.latest, rollup.c.histogram if histograms else none]
         source, label = self._rows()
-        start = -len(SCORES) - 2  # of the sums in a row: after the key, before the latest time and the histogram
+        start = -len(SCORES) - 2  # index of the sums in a row: after the key, before the latest time and the histogram
         found: dict[Key, Group] = {}
         for query in self._parts(
             self._label_parts, names, (source, score.c.started_at, columns, None), (rollup, added, as_is), label
@@ -118,7 +118,7 @@ class TrendQuery:
                 else:
                     found[key] = Group(sums, latest, [] if histograms else None)
                 if blob is not None:
-                    found[key].packed_histograms.append(blob)  # type: ignore[union-attr]  # it was asked for
+                    found[key].packed_histograms.append(blob)  # type: ignore[union-attr]  # histograms are requested
         if histograms:
             self._add_histograms(names, found)
         return found
@@ -133,18 +133,18 @@ class TrendQuery:
         ):  # fmt: skip
             for row in map(tuple, self._connection.execute(query)):
                 key, sums = row[: -len(PROXIES)], dict(zip(PROXIES, row[-len(PROXIES) :], strict=True))
-                there = found.setdefault(key, sums)
-                if there is not sums:
+                total = found.setdefault(key, sums)
+                if total is not sums:
                     for name, value in sums.items():
-                        there[name] += value
+                        total[name] += value
         return found
 
     def counts(self, names: Sequence[str]) -> dict[Key, Outcomes]:
-        """Return outcomes of exchanges by bucket and the named columns, from the full minute of ``since``."""
+        """Return outcomes of exchanges by bucket and the named columns, from the start of the minute of ``since``."""
         found: dict[Key, Outcomes] = {}
         minute = self._asked.since.replace(second=0, microsecond=0)
         parts = split_window(minute, self._asked.until, self._due, self._asked.bucket)
-        known: dict[tuple[str, str], tuple[str, str]] = {}  # a few distinct values in thousands of rows
+        known: dict[tuple[str, str], tuple[str, str]] = {}  # shared, as thousands of rows have few distinct values
         for query in self._parts(
             parts, (*names, "outcome", "reason"),
             (tally, tally.c.minute, [func.sum(tally.c.count).label("total")], None),
@@ -152,8 +152,8 @@ class TrendQuery:
         ):  # fmt: skip
             for row in map(tuple, self._connection.execute(query)):
                 outcomes = found.setdefault(row[:-3], {})
-                what = known.setdefault(row[-3:-1], row[-3:-1])
-                outcomes[what] = outcomes.get(what, 0) + int(row[-1])
+                outcome = known.setdefault(row[-3:-1], row[-3:-1])
+                outcomes[outcome] = outcomes.get(outcome, 0) + int(row[-1])
         return found
 
     @cached_property
@@ -166,7 +166,7 @@ class TrendQuery:
 
     @cached_property
     def _label_parts(self) -> WindowParts:
-        """The parts of the window; without rollups of the dimension, all from rows."""
+        """The parts of the window. Without rollups of the dimension, everything is read from rows."""
         dimension = self._asked.dimension
         if not dimension or dimension in dimensions.rolled_dimensions(self._connection):
             return self._window_parts
@@ -211,7 +211,7 @@ class TrendQuery:
     ) -> Iterable[Select[Any]]:
         """Return one query per part of the window, all with the same columns.
 
-        Rollups that equal buckets are read unsummed: there is hardly anything to add up.
+        Rollups that equal buckets are read without summing, because there is hardly anything to add up.
         """
         source, moment, columns, condition = raw
         table = moment.table
@@ -232,19 +232,19 @@ class TrendQuery:
                 yield select(*keys, *added).where(*where).group_by(*_plain(keys))
 
     def _is_bucket(self, span: int) -> bool:
-        """Whether rollups of this unit equal the buckets. Rollups by label are per route and therefore only parts."""
+        """Whether rollups of this unit equal the buckets. Rollups by label are per route, so they are only parts."""
         are_parts = bool(self._asked.dimension) and ROUTE not in self._asked.equal
         return span == self._asked.bucket and not are_parts
 
     def _start(self, moment: Any) -> list[ColumnElement[int]]:
         if self._asked.bucket is None:
             return []
-        # A literal, because PostgreSQL treats equal expressions with two bound parameters as different.
+        # A literal: PostgreSQL treats two equal expressions as different if they contain bound parameters.
         length = literal_column(str(self._asked.bucket), Integer)
         return [(EpochSeconds(moment) // length * length).label("bucket")]
 
     def _equal(self, table: Any) -> list[Any]:
-        # For exchanges by time only: SQLite would use the index by route, which does not cover proxy scores.
+        # For exchanges, force the index by time: SQLite would use the index by route, which lacks proxy scores.
         column = Unindexed if table is exchange else lambda name: name
         return [column(table.c[name]) == value for name, value in self._asked.equal.items() if name in table.c]
 
