@@ -4,7 +4,7 @@ Three strategies, each fast in one situation:
 
 - The window has few scores: read all of them through the index by time.
 - The route has few exchanges in the window: read their scores.
-- There are so many scores that enough of the lowest are in the window: read the index by value upwards. A value that
+- The window has enough of the lowest scores, as there are many: read the index by value upwards. A value that
   many scores share, such as 0 for refusals, is searched for in the window.
 
 Each strategy gives up if it would be slow. The last resort is to read the whole window.

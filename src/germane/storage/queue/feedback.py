@@ -58,10 +58,10 @@ def list_pending_feedback(connection: Connection, limit: int) -> list[LabeledExc
 def force_sampling(connection: Connection, exchange_ids: Sequence[str], *, drawn: bool) -> None:
     """Mark exchanges as always scored, regardless of the draw. Exchanges with erased text are not changed.
 
-    Without ``drawn``, only candidates are marked. This is needed if text is erased after scoring: exchanges that were not
-    selected may have lost their text, and then marking only the selected ones as always scored would bias the means.
+    Without ``drawn``, only candidates are marked. This is needed if text is erased after scoring: exchanges that were
+    not selected may have lost their text, and marking only the selected exchanges would bias the means.
 
-    Commit this before calling :func:`queue_skipped_tasks`. A score that is written concurrently then either gets the new
+    Commit this before calling :func:`queue_skipped_tasks`. A score that is written concurrently either gets the new
     probability, or exists when :func:`queue_skipped_tasks` corrects it.
     """
     for batch in batched(sorted(set(exchange_ids))):

@@ -71,7 +71,7 @@ class SamplingStore(StoreComponent):
         Args:
             decisions: One per exchange.
             scorers: Fingerprints by scorer name.
-            holder: Under a budget, the lease and its required owner. If it is given, exchanges that a rule selects count as
+            holder: Under a budget, the lease and its required owner. If given, exchanges that a rule selects count as
                 selected.
 
         Returns:
@@ -150,10 +150,10 @@ class SamplingStore(StoreComponent):
             scored: Exchanges to score regardless of the sampling decision. Erased exchanges are skipped. With
                 ``erase_after_scoring``, exchanges with a final decision are skipped too: their text may be erased.
             scorers: Fingerprints by scorer name. Tasks of other fingerprints are not changed.
-            holder: Under a budget, the lease and its required owner. If it is given, newly ready tasks count as selected.
+            holder: Under a budget, the lease and its required owner. If given, newly ready tasks count as selected.
 
         Returns:
-            The number of tasks that became ready; None, and nothing is processed, if another process holds the lease.
+            The number of newly ready tasks; None, and nothing is processed, if another process holds the lease.
         """
         with self._database.write() as connection:
             if holder is not None and not lock_lease(connection, *holder):
@@ -199,8 +199,8 @@ def _assign_tasks(
     names = ("id", "service", "route", "started_at", "sampling_reason")
     locked = select(*(exchange.c[name] for name in names)).where(exchange.c.id.in_(list(by_id)))
     rows = connection.execute(locked.order_by(exchange.c.id).with_for_update()).mappings().all()
-    # Skip exchanges for which another process has written a different decision in the meantime: the new tasks would wait
-    # for the end of an interval that has already passed, that is, forever.
+    # Skip exchanges for which another process has written a different decision in the meantime: the new tasks would
+    # wait for the end of an interval that has already passed, that is, forever.
     exchanges = [row for row in rows if row["sampling_reason"] in {None, by_id[row["id"]].sampling_reason}]
     new = [by_id[row["id"]] for row in exchanges if row["sampling_reason"] is None]
     values = [

@@ -74,7 +74,7 @@ def schedule(
         arrivals: Theoretical arrival of each limit, in seconds on the scale of ``now``.
         amounts: For each request, the amount it consumes from each limit.
         now: Current time in seconds.
-        within: Maximum wait in seconds. The first request that would wait longer gets no slot, nor do later requests.
+        within: Maximum wait in seconds. The first request that would wait longer and all later requests get no slot.
     """
     starts: list[float] = []
     arrivals = list(arrivals)

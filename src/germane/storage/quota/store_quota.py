@@ -66,7 +66,7 @@ class QuotaStore(StoreComponent):
             amounts: For each request, in order of priority, the amount it consumes from each limit.
             settled: For each limit, actual minus reserved amount of earlier requests.
             waited: Seconds that the first request has already waited.
-            within: Maximum wait in seconds. The first request that would wait longer gets no slot, nor do later requests.
+            within: Maximum wait in seconds. The first request that would wait longer and all later ones get no slot.
 
         Returns:
             The wait in seconds for each request that got a slot.
