@@ -242,7 +242,10 @@ def test_invalid_line_is_reported_with_its_number(
         ({"score": {"sampling_probability": 0}}, "score.sampling_probability = 0.0 must be from 1e-12 to 1"),
         ({"score": {"value": 7}}, "score.value = 7.0 must be from -1 to 1"),
         ({"score": {"input_tokens": 2**62}}, "score.input_tokens = .* is not an integer from 0"),
-        ({"feedback": [{"id": "l1", "score": 2, "created_at": "2026-01-01T00:00:00Z"}]}, "feedback.score = 2.0 is not"),
+        (
+            {"feedback": [{"id": "l1", "score": 2, "created_at": "2026-01-01T00:00:00Z"}]},
+            "feedback.score = 2.0 must be from 0 to 1",
+        ),
     ],
 )
 def test_unsupported_content_is_rejected(change: dict[str, Any], why: str, store: TrackingStore) -> None:

@@ -4,7 +4,7 @@ Three strategies, each fast in one situation:
 
 - The window has few scores: read all of them through the index by time.
 - The route has few exchanges in the window: read their scores.
-- The window has enough of the lowest scores, as there are many: read the index by value upwards. A value that
+- The window has many scores, and so enough of the lowest of all scores: read the index by value upwards. A value that
   many scores share, such as 0 for refusals, is searched for in the window.
 
 Each strategy gives up if it would be slow. The last resort is to read the whole window.
@@ -36,7 +36,7 @@ MIN_MATCH_RATIO = 100
 ScorePosition = tuple[float, datetime, int]
 """Value, time and id of a score."""
 Rows = list[RowMapping]
-_VALUE: ColumnElement[Any] = score.c.value + 0.0  # so that no database uses the index by value
+_VALUE: ColumnElement[Any] = score.c.value + 0.0  # prevents databases from using the index by value
 _NEWEST = (score.c.started_at.desc(), score.c.id.desc())
 _IS_LOW = or_(
     score.c.label == LOWEST_BAND,
@@ -84,7 +84,7 @@ class ScoreFilter(ScoreCriteria):
         return conditions
 
     def value_range(self) -> list[ColumnElement[bool]]:
-        """Return the range of the index by value that has to be read."""
+        """Return the conditions on the range of the index by value to read."""
         return [*self._range(score.c.value), *([] if self.after is None else [score.c.value >= self.after[0]])]
 
     def window(self, moment: ColumnElement[Any]) -> list[ColumnElement[bool]]:

@@ -55,7 +55,7 @@ _SORT_KEYS: Final[Mapping[AnswerSort, Callable[[Row], float]]] = {
     "slowest": lambda row: -row["duration"],
 }
 _SORT_COLUMNS: Final[Mapping[AnswerSort, ColumnElement[Any]]] = {
-    "lowest": score.c.value + 0.0,  # so that no database uses the index by value
+    "lowest": score.c.value + 0.0,  # prevents databases from using the index by value
     "highest": -score.c.value,
     "highest_cost": -func.coalesce(score.c.cost, -1.0),
     "slowest": -exchange.c.duration,
@@ -277,7 +277,7 @@ def _build_answers(connection: Connection, chosen: AnswerFilter, rows: Sequence[
         exchange_id = row["exchange_id"]
         if exchange_id not in exchanges:
             continue
-        # Without a filter by state, the answer has the newest score of the scorer, whatever its fingerprint.
+        # Without a filter by state, use the newest score of the scorer, with any fingerprint.
         candidates = [score for score in scores.get(exchange_id, ()) if chosen.scorer in {None, score.scorer}]
         newest = max(
             candidates,

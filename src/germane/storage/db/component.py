@@ -64,7 +64,7 @@ class StoreContext:
         return self.explicit_time() or database_time(connection)
 
     def read_clock(self) -> datetime:
-        """Return the same time as :meth:`now`, in a transaction of its own."""
+        """Return the same time as :meth:`now`, in its own transaction."""
         with self.database.read() as connection:
             return self.now(connection)
 

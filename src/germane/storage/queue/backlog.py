@@ -63,16 +63,16 @@ def load_outstanding(connection: Connection, now: datetime) -> OutstandingWork:
     names = (scoring_task.c.scorer, scoring_task.c.fingerprint)
     sums = (func.count().label("n"), func.min(scoring_task.c.first_pending_at).label("since"))
     query = select(*names, kind, *sums).where(scoring_task.c.state.in_(("pending", "running")))
-    found: dict[tuple[str, str], dict[str, int]] = {}
+    counts: dict[tuple[str, str], dict[str, int]] = {}
     oldest: dict[tuple[str, str], datetime] = {}
     for row in connection.execute(query.group_by(*names, kind)):
         key = (row.scorer, row.fingerprint)
-        found.setdefault(key, {})[row.kind] = int(row.n)
+        counts.setdefault(key, {})[row.kind] = int(row.n)
         if row.kind != "candidates":
             oldest[key] = min(row.since, oldest.get(key, row.since))
     tasks = tuple(
         OpenTasks(scorer=key[0], fingerprint=key[1], waiting_since=oldest.get(key), **kinds)
-        for key, kinds in sorted(found.items())
+        for key, kinds in sorted(counts.items())
     )
     return OutstandingWork(int(connection.execute(undecided).scalar_one()), tasks)
 
@@ -125,12 +125,12 @@ def _distinct(connection: Connection, condition: Any) -> Iterator[ScorerKey]:
     """Step from one scorer and fingerprint to the next through an index: there are few pairs, but maybe many tasks."""
     scorer, fingerprint = scoring_task.c.scorer, scoring_task.c.fingerprint
     query = select(scorer, fingerprint).where(condition).order_by(scorer, fingerprint).limit(1)
-    found = connection.execute(query).first()
-    while found is not None:
-        yield found.scorer, found.fingerprint
+    row = connection.execute(query).first()
+    while row is not None:
+        yield row.scorer, row.fingerprint
         # Two steps: for a pair, SQLite would use only the first column and read all tasks of one scorer.
-        same = query.where(scorer == found.scorer, fingerprint > found.fingerprint)
-        found = connection.execute(same).first() or connection.execute(query.where(scorer > found.scorer)).first()
+        same = query.where(scorer == row.scorer, fingerprint > row.fingerprint)
+        row = connection.execute(same).first() or connection.execute(query.where(scorer > row.scorer)).first()
 
 
 def count_open_tasks(connection: Connection, now: datetime) -> tuple[OpenTasks, ...]:

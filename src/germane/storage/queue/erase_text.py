@@ -43,20 +43,20 @@ def erase_exchanges(connection: Connection, ids: Sequence[str], now: datetime) -
     """Erase the text of exchanges, their closed tasks, scores and labels."""
     blank: dict[str, Any] = dict.fromkeys(("question", "answer", "error"))
     blank |= {"contexts": [], "history": [], "erased_at": now}
-    for some in batched(ids):
+    for batch in batched(ids):
         if connection.dialect.name == "sqlite":
             # Rewrite the row after the last one: SQLite does not reuse the space of a row that only becomes shorter.
             columns = [
                 literal(blank[column.name], column.type) if column.name in blank else column
                 for column in exchange.columns
             ]
-            rows = select(*columns).where(exchange.c.id.in_(some))
+            rows = select(*columns).where(exchange.c.id.in_(batch))
             connection.execute(insert(exchange).prefix_with("OR REPLACE").from_select(list(exchange.columns), rows))
         else:
-            connection.execute(update(exchange).where(exchange.c.id.in_(some)).values(blank))
-        connection.execute(_ERRORS.where(scoring_task.c.exchange_id.in_(some)))
-        connection.execute(_COMMENTS.where(feedback.c.exchange_id.in_(some)))
-        scores = select(score.c.id, score.c.explanation, score.c.details).where(score.c.exchange_id.in_(some))
+            connection.execute(update(exchange).where(exchange.c.id.in_(batch)).values(blank))
+        connection.execute(_ERRORS.where(scoring_task.c.exchange_id.in_(batch)))
+        connection.execute(_COMMENTS.where(feedback.c.exchange_id.in_(batch)))
+        scores = select(score.c.id, score.c.explanation, score.c.details).where(score.c.exchange_id.in_(batch))
         bare_scores = []
         for row in connection.execute(scores.order_by(score.c.id).with_for_update()):
             bare = keep_numbers(row.details)
@@ -72,10 +72,10 @@ def erase_closed_exchanges(connection: Connection, ids: Sequence[str], now: date
     Exchanges are locked first: if two processes close the last two tasks concurrently, the later one sees both closed.
     """
     erased = 0
-    for some in batched(sorted(set(ids))):
-        query = select(exchange.c.id).where(exchange.c.id.in_(some), *_DECIDED)
-        found = list(connection.execute(query.order_by(exchange.c.id).with_for_update()).scalars())
-        free, held = lock_tasks(connection, found)
+    for batch in batched(sorted(set(ids))):
+        query = select(exchange.c.id).where(exchange.c.id.in_(batch), *_DECIDED)
+        decided = list(connection.execute(query.order_by(exchange.c.id).with_for_update()).scalars())
+        free, held = lock_tasks(connection, decided)
         closed = {row["exchange_id"] for row in free} - {
             row["exchange_id"] for row in free if row["state"] in OPEN_STATES
         }
@@ -92,8 +92,8 @@ def lock_tasks(connection: Connection, ids: Sequence[str]) -> tuple[list[RowMapp
     query = select(*(scoring_task.c[name] for name in _TASK)).order_by(scoring_task.c.id)
     free: list[RowMapping] = []
     everything: list[RowMapping] = []
-    for some in batched(ids):
-        theirs = query.where(scoring_task.c.exchange_id.in_(some))
+    for batch in batched(ids):
+        theirs = query.where(scoring_task.c.exchange_id.in_(batch))
         free += connection.execute(theirs.with_for_update(skip_locked=True)).mappings()
         everything += connection.execute(theirs).mappings()
     known = {row["id"] for row in free}

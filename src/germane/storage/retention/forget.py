@@ -51,7 +51,7 @@ class DataSubject:
     def __post_init__(self) -> None:
         given = [value for value in (self.user, self.session, self.attribute) if value is not None]
         if len(given) != 1 or "" in {self.user, self.session, *(self.attribute or ())[:1]}:
-            raise UsageError("pass exactly one of user, session and attribute, and not an empty one")
+            raise UsageError("pass exactly one of user, session and attribute, with a value that is not empty")
 
     def condition(self, dialect: str) -> ColumnElement[bool]:
         """Return the condition that selects the exchanges."""

@@ -178,7 +178,7 @@ class RetentionStore(StoreComponent):
         return total
 
     def _repeat(self, step: OrphanStep, before: datetime, stopping: Callable[[], bool]) -> PruneResult:
-        """Repeat a step, each time in a transaction of its own, until it removes nothing."""
+        """Repeat a step, each time in its own transaction, until it removes nothing."""
         total = PruneResult()
         while not stopping():
             with self._database.write() as connection:

@@ -149,16 +149,16 @@ def narrow_interval(sums: WeightedSums, scores: ScoreSums, proxies: ProxySums) -
     Returns:
         None if no correction is possible or the variance does not shrink.
     """
-    found = correct_mean(scores, proxies) if sums.n - sums.n_zero > 1 else None
-    if found is None:
+    corrected = correct_mean(scores, proxies) if sums.n - sums.n_zero > 1 else None
+    if corrected is None:
         return None
     mean = scores.sum_wy / scores.sum_w
     squares = scores.sum_w2y2 - 2 * mean * scores.sum_w2y + mean * mean * scores.sum_w2
     alone = squares * sums.n / (sums.n - 1) / scores.sum_w**2
-    if found.variance >= alone:
+    if corrected.variance >= alone:
         return None
-    mean = max(-1.0, min(1.0, found.mean))
-    return replace(found, mean=mean, interval=mean_interval(sums, mean, found.variance / alone))
+    mean = max(-1.0, min(1.0, corrected.mean))
+    return replace(corrected, mean=mean, interval=mean_interval(sums, mean, corrected.variance / alone))
 
 
 _OF_SCORES: Final = tuple(field.name for field in fields(ScoreSums))
@@ -190,11 +190,11 @@ def estimate_group(
     totals_match = abs(proxies["sum_v"] - (seen - lost)) <= MAX_TOTAL_DIFFERENCE * seen
     if not totals_match or selected > MAX_SELECTED_SHARE * seen:
         return plain
-    found = narrow_interval(
+    corrected = narrow_interval(
         of_scores,
         ScoreSums(**{name: sums[name] for name in _OF_SCORES}),  # type: ignore[arg-type]  # see above
         ProxySums(**proxies),  # type: ignore[arg-type]  # see above
     )
-    if found is None:
+    if corrected is None:
         return plain
-    return replace(plain, mean=found.mean, interval=found.interval, correlation=found.correlation)
+    return replace(plain, mean=corrected.mean, interval=corrected.interval, correlation=corrected.correlation)

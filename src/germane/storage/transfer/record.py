@@ -100,7 +100,7 @@ def dump_line(item: ExchangeRecord | DroppedCount | Marker) -> str:
     else:
         name = "marker" if isinstance(item, Marker) else "dropped"
         content[name] = _plain({part: getattr(item, part) for part in item.__slots__})
-    return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", to_json(content))
+    return _UNSAFE.sub(lambda match: f"\\u{ord(match[0]):04x}", to_json(content))
 
 
 def _plain(row: Row) -> dict[str, Any]:

@@ -60,9 +60,9 @@ def routes(before: Iterable[RouteSummary], after: Iterable[RouteSummary]) -> lis
         {(summary.service, summary.route, summary.scorer, summary.fingerprint): summary for summary in window}
         for window in (before, after)
     )
-    # Service, route and scorer with scores in both windows, whatever their fingerprints.
+    # Service, route and scorer with scores in both windows, with any fingerprint.
     both = {line[:3] for line in old} & {line[:3] for line in new}
-    found = []
+    compared = []
     for line in sorted(old.keys() | new.keys()):
         service, route, scorer, fingerprint = line
         changed = line[:3] in both and (line not in old or line not in new)
@@ -75,8 +75,8 @@ def routes(before: Iterable[RouteSummary], after: Iterable[RouteSummary]) -> lis
             after=new.get(line),
             finding="judge_changed" if changed else "not_enough_data",
         )
-        found.append(_measured(comparison))
-    return found
+        compared.append(_measured(comparison))
+    return compared
 
 
 def _measured(line: Comparison) -> Comparison:
@@ -104,7 +104,7 @@ def services(lines: Sequence[Comparison], before: Sequence[RouteSummary]) -> lis
         ):
             traffic = seen[line.service, line.route or "", line.scorer]
             groups.setdefault((line.service, line.scorer, line.fingerprint), []).append((traffic, pair))
-    found = []
+    compared = []
     for (service, scorer, fingerprint), parts in groups.items():
         if len(parts) < 2:
             continue
@@ -121,8 +121,8 @@ def services(lines: Sequence[Comparison], before: Sequence[RouteSummary]) -> lis
             finding="not_enough_data",
             share=traffic / everything,
         )
-        found.append(_measured(comparison))
-    return found
+        compared.append(_measured(comparison))
+    return compared
 
 
 def checked_window(given: TimeWindow) -> TimeWindow:

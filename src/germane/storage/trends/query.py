@@ -106,26 +106,26 @@ class TrendQuery:
         as_is = [*(rollup.c[name] for name in SCORES), rollup.c.latest, rollup.c.histogram if histograms else none]
         source, label = self._rows()
         start = -len(SCORES) - 2  # index of the sums in a row: after the key, before the latest time and the histogram
-        found: dict[Key, Group] = {}
+        groups: dict[Key, Group] = {}
         for query in self._parts(
             self._label_parts, names, (source, score.c.started_at, columns, None), (rollup, added, as_is), label
         ):
             for row in map(tuple, self._connection.execute(query)):
                 key, latest, blob = row[:start], row[-2], row[-1]
                 sums = dict(zip(SCORES, row[start:-2], strict=True))
-                if key in found:
-                    found[key].add(sums, latest)
+                if key in groups:
+                    groups[key].add(sums, latest)
                 else:
-                    found[key] = Group(sums, latest, [] if histograms else None)
+                    groups[key] = Group(sums, latest, [] if histograms else None)
                 if blob is not None:
-                    found[key].packed_histograms.append(blob)  # type: ignore[union-attr]  # histograms are requested
+                    groups[key].packed_histograms.append(blob)  # type: ignore[union-attr]  # histograms are requested
         if histograms:
-            self._add_histograms(names, found)
-        return found
+            self._add_histograms(names, groups)
+        return groups
 
     def proxies(self, names: Sequence[str]) -> dict[Key, dict[str, float]]:
         """Return sums over proxy scores by bucket and the named columns, a subset of service and route."""
-        found: dict[Key, dict[str, float]] = {}
+        totals: dict[Key, dict[str, float]] = {}
         known = exchange.c.proxy.is_not(None)
         for query in self._parts(
             self._window_parts, names, (exchange, exchange.c.started_at, labeled(PROXIES), known),
@@ -133,15 +133,15 @@ class TrendQuery:
         ):  # fmt: skip
             for row in map(tuple, self._connection.execute(query)):
                 key, sums = row[: -len(PROXIES)], dict(zip(PROXIES, row[-len(PROXIES) :], strict=True))
-                total = found.setdefault(key, sums)
+                total = totals.setdefault(key, sums)
                 if total is not sums:
                     for name, value in sums.items():
                         total[name] += value
-        return found
+        return totals
 
     def counts(self, names: Sequence[str]) -> dict[Key, Outcomes]:
         """Return outcomes of exchanges by bucket and the named columns, from the start of the minute of ``since``."""
-        found: dict[Key, Outcomes] = {}
+        counts: dict[Key, Outcomes] = {}
         minute = self._asked.since.replace(second=0, microsecond=0)
         parts = split_window(minute, self._asked.until, self._due, self._asked.bucket)
         known: dict[tuple[str, str], tuple[str, str]] = {}  # shared, as thousands of rows have few distinct values
@@ -151,10 +151,10 @@ class TrendQuery:
             (rollup_count, [func.sum(rollup_count.c.count).label("total")], [rollup_count.c.count]),
         ):  # fmt: skip
             for row in map(tuple, self._connection.execute(query)):
-                outcomes = found.setdefault(row[:-3], {})
+                outcomes = counts.setdefault(row[:-3], {})
                 outcome = known.setdefault(row[-3:-1], row[-3:-1])
                 outcomes[outcome] = outcomes.get(outcome, 0) + int(row[-1])
-        return found
+        return counts
 
     @cached_property
     def _due(self) -> list[datetime]:
@@ -178,7 +178,7 @@ class TrendQuery:
         label = dimensions.label_expression(self._asked.dimension, self._connection.dialect.name)
         return score.outerjoin(exchange, exchange.c.id == score.c.exchange_id), label
 
-    def _add_histograms(self, names: Sequence[str], found: dict[Key, Group]) -> None:
+    def _add_histograms(self, names: Sequence[str], groups: dict[Key, Group]) -> None:
         """Add the histograms of rows, and of rollups that the database sums up, to the groups."""
         source, label = self._rows()
         more = [] if label is None else [label]
@@ -191,15 +191,15 @@ class TrendQuery:
             weights: dict[Key, dict[int, float]] = {}
             for *key, number, weight in self._connection.execute(query):
                 weights.setdefault(tuple(key), {})[number] = weight
-            for group, bins in weights.items():
-                found[group].packed_histograms.append(pack_weights(bins))  # type: ignore[union-attr]  # set with the sums
+            for group_key, bins in weights.items():
+                groups[group_key].packed_histograms.append(pack_weights(bins))  # type: ignore[union-attr]  # set with the sums
         for span, run in self._label_parts.rolled:
             if self._is_bucket(span):
                 continue  # read with the sums
             keys = [*self._start(rollup.c.start), *(rollup.c[name] for name in (*names, *(["label"] if more else [])))]
             query = select(*keys, rollup.c.histogram).where(*self._of_rollup(rollup, names, span, run))
             for *key, blob in self._connection.execute(query):
-                found[tuple(key)].packed_histograms.append(blob)  # type: ignore[union-attr]  # set with the sums
+                groups[tuple(key)].packed_histograms.append(blob)  # type: ignore[union-attr]  # set with the sums
 
     def _parts(
         self,
