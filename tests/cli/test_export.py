@@ -205,7 +205,7 @@ def test_invalid_line_is_reported_with_its_number(
     skipped = call("import", str(file), "--skip-bad", "--database", other)
     file.write_text("\n".join(lines))
 
-    why = f"{file}, line 2 exchange.sampling_key = 2.0 is not above 0 and at most 1"
+    why = f"{file}, line 2 exchange.sampling_key = 2.0 must be above 0 and at most 1"
     assert (refused.code, refused.out) == (1, "")
     assert refused.err.startswith(f"germane: {why}. ")
     assert (skipped.code, skipped.err) == (0, f"skipped: {why}\n")
@@ -237,13 +237,16 @@ def test_invalid_line_is_reported_with_its_number(
         ({"task": {"state": "pending"}, "scores": []}, "a pending task without not_before"),
         ({"task": {"claims": 2**31}}, "task.claims = 2147483648 is not an integer from 0"),
         ({"task": {"claims": -1}}, "task.claims = -1 is not an integer from 0"),
-        ({"exchange": {"sampling_probability": 1e-300}}, "exchange.sampling_probability = 1e-300 is not from 1e-12 to"),
-        ({"exchange": {"capture_probability": -0.5}}, "exchange.capture_probability = -0.5 is not from 1e-12 to 1"),
+        ({"exchange": {"sampling_probability": 1e-300}}, "exchange.sampling_probability = 1e-300 must be from 1e-12"),
+        ({"exchange": {"capture_probability": -0.5}}, "exchange.capture_probability = -0.5 must be from 1e-12 to 1"),
         ({"exchange": {"proxy_probability": float("nan")}}, "proxy_probability = nan is not a finite number"),
-        ({"score": {"sampling_probability": 0}}, "score.sampling_probability = 0.0 is not from 1e-12 to 1"),
-        ({"score": {"value": 7}}, "score.value = 7.0 is not from -1 to 1"),
+        ({"score": {"sampling_probability": 0}}, "score.sampling_probability = 0.0 must be from 1e-12 to 1"),
+        ({"score": {"value": 7}}, "score.value = 7.0 must be from -1 to 1"),
         ({"score": {"input_tokens": 2**62}}, "score.input_tokens = .* is not an integer from 0"),
-        ({"feedback": [{"id": "l1", "score": 2, "created_at": "2026-01-01T00:00:00Z"}]}, "feedback.score = 2.0 is not"),
+        (
+            {"feedback": [{"id": "l1", "score": 2, "created_at": "2026-01-01T00:00:00Z"}]},
+            "feedback.score = 2.0 must be from 0 to 1",
+        ),
     ],
 )
 def test_unsupported_content_is_rejected(change: dict[str, Any], why: str, store: TrackingStore) -> None:

@@ -1,4 +1,4 @@
-"""The tracking database: the public read-only view, and the whole of it for germane's own packages."""
+"""The tracking database: the public read-only view, and full access for germane's own packages."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ class TrackingStore:
 
         DatabaseUnreachable: No connection, or the database does not work.
         DatabaseNotMigrated: The tables are missing, older or newer.
-        StorageError: The database refuses a row.
+        StorageError: The database rejects a row.
 
     Args:
         url: SQLAlchemy URL of an SQLite or PostgreSQL database.
-        clock: The clock. With the default, leases and limits go by the clock of the database server.
+        clock: The clock. With the default, leases and limits use the clock of the database server.
         erase_after_scoring: Erase the text of an exchange when its last task is closed.
         on_commit: Called with event counts after each transaction that stored exchanges or ended tasks; must not raise.
 
@@ -97,7 +97,7 @@ class TrackingStore:
         return self._database.is_absent
 
     def migrate(self) -> None:
-        """Create or upgrade the tables. Any number of processes may call this at once."""
+        """Create or upgrade the tables. Any number of processes may call this concurrently."""
         migrate.migrate(self._database)
 
     def check(self) -> None:
@@ -143,7 +143,7 @@ class CalibrationCache(Mapping[tuple[str, str], Calibration]):
                     self._has_warned = True
                     logger.warning("labels are not calibrated until the database is readable: %s", error)
                 return {}
-            self._calibrations = {(one.embedder, one.scorer): one for one in stored}
+            self._calibrations = {(entry.embedder, entry.scorer): entry for entry in stored}
         return self._calibrations
 
 

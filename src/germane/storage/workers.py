@@ -1,6 +1,6 @@
 """Processes on one database: workers, job runs and leases.
 
-At most one process holds a lease, by a row that is changed with compare-and-set.
+A lease is a row that is updated with compare-and-set, so at most one process holds it.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from germane.storage.db.tables import job, scoring_task, worker
 from germane.storage.db.tables import lease as lease_table
 
 ORPHANED_AFTER: Final = timedelta(hours=1)
-"""A scorer that no process has run for this time is orphaned."""
+"""A scorer is orphaned if no process has run it for this long."""
 MAX_CLOCK_STEP: Final = timedelta(seconds=60)
-"""A lease that was renewed further in the future than this is free: the clock was set back since."""
+"""A lease renewed further in the future than this is free: the clock has been set back since then."""
 MAX_JOB_RUNS: Final = 50
-"""Stored runs of each job."""
+"""Maximum number of stored runs per job."""
 _MAX_RESET_TASKS: Final = 1000
-"""Tasks of one scorer that a heartbeat reschedules after the clock was set back."""
+"""Maximum number of tasks per scorer that a heartbeat reschedules after the clock was set back."""
 _MILLISECONDS: Final = 1000
 
 
@@ -43,7 +43,7 @@ class JobRun:
 
     @classmethod
     def from_list(cls, values: Sequence[Any]) -> JobRun:
-        """Return the run of a stored list."""
+        """Create a run from its stored list."""
         return cls(
             started_at=datetime.fromtimestamp(values[0] / _MILLISECONDS, UTC),
             seconds=values[1] / _MILLISECONDS,
@@ -51,7 +51,7 @@ class JobRun:
         )
 
     def as_list(self) -> list[Any]:
-        """Return start and duration in milliseconds and the problem, if any, for storage."""
+        """Return start and duration in milliseconds, and the error if there is one, for storage."""
         times = [round(self.started_at.timestamp() * _MILLISECONDS), round(self.seconds * _MILLISECONDS)]
         return times if self.problem is None else [*times, clean_text(self.problem)]
 
@@ -97,14 +97,14 @@ class WorkerHeartbeat:
     in_flight: int = 0
     """Running scoring tasks."""
     problem: str | None = None
-    """Why a scorer has paused its judge."""
+    """Why a scorer has paused requests to its judge; None if none has."""
     jobs: Sequence[JobRuns] = ()
     """Jobs that ran since the previous heartbeat."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Worker(WorkerHeartbeat):
-    """A worker process by its latest heartbeat, without its jobs."""
+    """A worker process as of its latest heartbeat, without its jobs."""
 
     started_at: datetime
     """Time of the first heartbeat, in UTC."""
@@ -121,7 +121,7 @@ def load_workers(connection: Connection, since: datetime | None = None) -> list[
 
 
 class WorkerStore(StoreComponent):
-    """Heartbeats of worker processes, and leases that one process at a time holds."""
+    """Heartbeats of worker processes, and leases that only one process at a time can hold."""
 
     def heartbeat(
         self,
@@ -135,10 +135,10 @@ class WorkerStore(StoreComponent):
 
         Args:
             presence: The process. Its id is the owner of the leases.
-            held: Ids of the tasks in progress. Tasks that another owner has claimed since are left alone.
+            held: Ids of the tasks in progress. Tasks that another owner has claimed in the meantime are not changed.
             lease: New duration of the leases.
-            longest_wait: Maximum delay of a retry. A task of this worker's scorers that is postponed for longer was
-                dated by a clock that has been set back; it becomes due.
+            longest_wait: Maximum delay of a retry. If a task of this worker's scorers is postponed for longer, the
+                clock has been set back since then, and the task becomes due.
         """
         with self._database.write() as connection:
             now = self._context.now(connection)
@@ -149,7 +149,7 @@ class WorkerStore(StoreComponent):
                 if owned:
                     connection.execute(_RENEW.where(scoring_task.c.id.in_(owned)), {"lease_end": now + lease})
                 renewed += len(owned)
-            # Dated by a clock that has been set back: pending tasks become due, running ones at the end of a lease.
+            # Tasks dated before the clock was set back: pending tasks become due, running tasks get a new lease.
             latest = now + max(longest_wait, lease)
             for scorer, fingerprint in presence.scorers.items():
                 values = {"scorer": scorer, "fingerprint": fingerprint, "latest": latest}
@@ -175,18 +175,18 @@ class WorkerStore(StoreComponent):
             jobs = [
                 {
                     "process": presence.id,
-                    "name": one.name,
-                    "every": one.every,
-                    "runs": [run.as_list() for run in one.runs[-MAX_JOB_RUNS:]],
+                    "name": job_runs.name,
+                    "every": job_runs.every,
+                    "runs": [run.as_list() for run in job_runs.runs[-MAX_JOB_RUNS:]],
                 }
-                for one in presence.jobs
+                for job_runs in presence.jobs
             ]
             if jobs:
                 connection.execute(_UPSERT_JOB[connection.dialect.name], jobs)
             return renewed
 
     def deregister_worker(self, owner: str) -> None:
-        """Delete a process that ends, and its jobs."""
+        """Delete a process that is shutting down, and its jobs."""
         with self._database.write() as connection:
             connection.execute(delete(job).where(job.c.process == owner))
             connection.execute(delete(worker).where(worker.c.id == owner))
@@ -194,7 +194,7 @@ class WorkerStore(StoreComponent):
     def list_workers(self, *, within: timedelta | None = None) -> list[Worker]:
         """Return the worker processes, latest heartbeat first.
 
-        A process that was killed stays listed for a day.
+        A process that was killed is listed for another day.
 
         Args:
             within: Only processes with a heartbeat within this time.
@@ -242,13 +242,13 @@ def load_cursor(connection: Connection, name: str) -> str | None:
 
 
 def lock_lease(connection: Connection, name: str, owner: str) -> bool:
-    """Return whether an owner holds a lease, and keep it there until the transaction ends."""
+    """Return whether an owner holds a lease, and lock the lease until the transaction ends."""
     query = select(lease_table.c.owner).where(lease_table.c.name == name).with_for_update()
     return connection.execute(query).scalar_one_or_none() == owner
 
 
 def save_cursor(connection: Connection, name: str, owner: str, cursor: str) -> bool:
-    """Save the progress of a job, and keep the lease until the transaction ends.
+    """Save the progress of a job, and lock its lease until the transaction ends.
 
     Returns:
         False if another owner holds the lease. Nothing is saved then.
@@ -279,7 +279,7 @@ _RUNNING: Final = (
     select(scoring_task.c.id, scoring_task.c.lease_owner)
     .where(scoring_task.c.state == "running")
     .order_by(scoring_task.c.id)
-    # A locked task is just being finished by this process, or taken over by another one.
+    # A locked task is being finished by this process, or claimed by another one.
     .with_for_update(skip_locked=True)
 )
 _RENEW: Final = update(scoring_task).values(lease_until=bindparam("lease_end"), not_before=bindparam("lease_end"))

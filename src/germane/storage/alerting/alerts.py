@@ -24,7 +24,7 @@ _OPEN = text("state <> 'resolved'")
 _BODY = ("current", "baseline", "shifts", "exchange_ids", "details")
 """Fields of an alert that are stored as JSON."""
 _VERSION_COLUMNS = ("state", "evaluated_at", "notified_at", "acknowledged_at")
-"""Columns that change with every write: an alert is only updated if they are unchanged since it was read."""
+"""Columns that change with every write. An alert is only updated if they have not changed since it was read."""
 _COLUMNS = (
     "id", "key", "rule", "type", "labels", "state", "severity", "cause", "message", "fingerprint", "value", "threshold",
     "window", "evidence", "onset", "starts_at", "fired_at", "resolved_at", "evaluated_at", "notified_at",
@@ -34,10 +34,10 @@ _EVENT_COLUMNS = ("id", "alert_id", "at", "type", "before", "after")
 
 
 class ConditionalWrite(Protocol):
-    """A value that is written in the same transaction, unless another process changed it since it was read."""
+    """A value that is written in the same transaction, unless another process has changed it since it was read."""
 
     def write(self, connection: Connection, now: datetime) -> bool:
-        """Write the value; return False if another process changed it, and the transaction must be rolled back."""
+        """Write the value; return False if another process has changed it, in which case roll back the transaction."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,13 +49,13 @@ class AlertTransaction:
     detector_states: Sequence[ConditionalWrite] = ()
     """New states of the detectors."""
     processed_score_ids: Sequence[int] = ()
-    """Ids of the scores that the detectors processed. They are removed from the queue."""
+    """Ids of the scores that the detectors have processed. These scores are removed from the queue."""
     changes: Sequence[AlertChange] = ()
     notifications: Sequence[Notification] = ()
 
 
 class _ConcurrentUpdate(Exception):
-    """Another process changed something that the evaluation was based on. Rolls back the transaction."""
+    """Raised to roll back the transaction: another process has changed data that the evaluation was based on."""
 
 
 class AlertReader(StoreComponent):
@@ -105,7 +105,7 @@ class AlertReader(StoreComponent):
 
 
 class AlertStore(AlertReader):
-    """Adds single alerts, their events, silences, and what alert rules evaluate.
+    """Adds individual alerts, their events, silences, and the data that alert rules evaluate.
 
     One process at a time evaluates rules: the holder of the evaluator's lease.
     """
@@ -114,8 +114,8 @@ class AlertStore(AlertReader):
         """Write detector states, alerts, events and notifications in one transaction.
 
         Returns:
-            False, and nothing is written, if another process holds the lease or has changed something that the
-            evaluation was based on. Read again and reevaluate then.
+            False, and nothing is written, if another process holds the lease or has changed data that the evaluation
+            was based on. In that case, read the data again and reevaluate.
         """
         try:
             with self._database.write() as connection:
@@ -139,7 +139,7 @@ class AlertStore(AlertReader):
             return [AlertEvent(**row) for row in connection.execute(query).mappings()]
 
     def list_silences(self) -> list[Silence]:
-        """Return current and future silences, in the order in which they end."""
+        """Return current and future silences, sorted by end."""
         columns = tables.silence.c
         query = select(tables.silence).order_by(columns.ends_at, columns.id)
         with self._database.read() as connection:
@@ -160,7 +160,7 @@ class AlertStore(AlertReader):
             connection.execute(insert(tables.silence), values)
 
     def end_silence(self, silence_id: str) -> bool:
-        """End a silence now; return False if there is no such current or future silence."""
+        """End a silence now; return False if no current or future silence has this id."""
         columns = tables.silence.c
         with self._database.write() as connection:
             now = self._context.now(connection)
@@ -170,11 +170,11 @@ class AlertStore(AlertReader):
     def list_flows(
         self, *, since: datetime, until: datetime | None = None, includes_route: Callable[[str], bool] = lambda _: True
     ) -> list[ScoringFlow]:
-        """Return by service and scorer whether answers since then were scored.
+        """Return the progress of scoring answers since a time, by service and scorer.
 
         Args:
             since: Start of the window.
-            until: The state at this time; by default now.
+            until: Return the progress at this time; by default now.
             includes_route: Selects routes by name.
         """
         with self._database.read() as connection:
@@ -188,7 +188,7 @@ class AlertStore(AlertReader):
             return scoring_flow.typical_score_delay(connection, service, scorer, since, until)
 
     def list_failing(self) -> list[FailingTasks]:
-        """Return the tasks that failed and will be retried, by service, route, scorer and reason."""
+        """Return the failed tasks that wait for a retry, grouped by service, route, scorer and reason."""
         with self._database.read() as connection:
             return scoring_flow.list_failing(connection)
 
@@ -198,9 +198,9 @@ def _write_transaction(connection: Connection, step: AlertTransaction, now: date
         raise _ConcurrentUpdate
     if not all(detector_state.write(connection, now) for detector_state in step.detector_states):
         raise _ConcurrentUpdate
-    inbox = tables.detector_input
-    for some in batched(sorted(step.processed_score_ids)):
-        if connection.execute(delete(inbox).where(inbox.c.id.in_(some))).rowcount != len(some):
+    queue = tables.detector_input
+    for ids in batched(sorted(step.processed_score_ids)):
+        if connection.execute(delete(queue).where(queue.c.id.in_(ids))).rowcount != len(ids):
             raise _ConcurrentUpdate
     if not all(_write_alert(connection, change) for change in step.changes):
         raise _ConcurrentUpdate
@@ -215,7 +215,7 @@ def _write_transaction(connection: Connection, step: AlertTransaction, now: date
 
 
 def _write_alert(connection: Connection, change: AlertChange) -> bool:
-    """Insert a new alert, or update an alert that is unchanged since it was read; return False otherwise."""
+    """Insert a new alert, or update an alert that has not changed since it was read; return False otherwise."""
     alert, before = change.alert, change.before
     values = {name: getattr(alert, name) for name in _COLUMNS}
     values |= {name: clean_text(value) for name, value in values.items() if isinstance(value, str)}

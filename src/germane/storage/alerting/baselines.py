@@ -67,7 +67,7 @@ class BaselineStore(StoreComponent):
     def list_versions(
         self, *, superseded: bool = False, known: Sequence[BaselineVersion] = ()
     ) -> list[BaselineVersion]:
-        """Return active and learning baselines; the newest version of a key last.
+        """Return active and learning baselines, sorted by key, with the newest version of each key last.
 
         Args:
             superseded: Also return superseded versions.
@@ -85,7 +85,7 @@ class BaselineStore(StoreComponent):
         return sorted(versions, key=lambda version: (version.key, version.number))
 
     def list_learning(self) -> list[BaselineVersion]:
-        """Return the learning baselines of current judges. Learning ends at ``until``."""
+        """Return the baselines that are being learned for current judges. Learning ends at their ``until``."""
         with self._database.read() as connection:
             current = _load_versions(connection, _IS_CURRENT)
             used_ids = set(connection.execute(select(detector.c.baseline_id).order_by(detector.c.rule)).scalars())
@@ -107,7 +107,7 @@ class BaselineStore(StoreComponent):
         until: datetime,
         holder: Holder | None = None,
     ) -> BaselineVersion | None:
-        """Start to learn a baseline; the active one stays active meanwhile. Return None if one is being learned."""
+        """Start learning a baseline; return None if one is already being learned. The active baseline stays active."""
         with self._database.write() as connection:
             if holder is not None and not lock_lease(connection, *holder):
                 return None
@@ -116,19 +116,19 @@ class BaselineStore(StoreComponent):
             return _insert_version(connection, key, _learning(reason, since, until, self._context.now(connection)))
 
     def extend_learning(self, version_id: int, until: datetime, *, holder: Holder | None = None) -> bool:
-        """Extend learning; return False if it has ended."""
+        """Extend learning; return False if learning has already ended."""
         with self._database.write() as connection:
             is_leading = holder is None or lock_lease(connection, *holder)
             return is_leading and _update_learning(connection, version_id, until=until)
 
     def cancel_learning(self, version_id: int, *, holder: Holder | None = None) -> bool:
-        """Cancel learning, because no scores arrive; return False if it has ended."""
+        """Cancel learning because no scores are arriving; return False if learning has already ended."""
         with self._database.write() as connection:
             is_leading = holder is None or lock_lease(connection, *holder)
             return is_leading and _update_learning(connection, version_id, status="superseded")
 
     def activate_baseline(self, version_id: int, found: Baseline, release: Release) -> bool:
-        """Finish learning and replace the active version; return False if learning has ended."""
+        """Finish learning and replace the active version; return False if learning has already ended."""
         with self._database.write() as connection:
             key = _load_versions(connection, baseline.c.id == version_id)[0].key
             if not _update_learning(connection, version_id, **_numbers(found, release), status="active"):
@@ -151,7 +151,7 @@ class BaselineStore(StoreComponent):
     def restart_learning(
         self, key: BaselineKey, reason: BaselineReason, *, since: datetime, until: datetime
     ) -> BaselineVersion | None:
-        """Discard the active version and learn a new one; return None if another process wrote first."""
+        """Discard the active version and learn a new version; return None if another process wrote first."""
         with self._database.write() as connection:
             values = _learning(reason, since, until, self._context.now(connection))
             version = _insert_version(connection, key, values)
@@ -174,7 +174,7 @@ def _is_of(key: BaselineKey) -> ColumnElement[bool]:
 
 
 def _load_versions(connection: Connection, *conditions: ColumnElement[bool]) -> list[BaselineVersion]:
-    """Return versions sorted by key, the newest of a key last."""
+    """Return versions sorted by key, with the newest version of each key last."""
     columns = (baseline.c.service, baseline.c.scorer, baseline.c.fingerprint, baseline.c.scope, baseline.c.version)
     return [_version_of(row) for row in connection.execute(select(baseline).where(*conditions).order_by(*columns))]
 
@@ -218,7 +218,7 @@ def _learning(reason: BaselineReason, since: datetime, until: datetime, now: dat
 
 
 def _update_learning(connection: Connection, version_id: int, **values: Any) -> bool:
-    """Update a learning version; return False if learning has ended."""
+    """Update a version that is being learned; return False if learning has already ended."""
     statement = update(baseline).where(baseline.c.id == version_id, baseline.c.status == "learning")
     return connection.execute(statement.values(values)).rowcount == 1
 
@@ -230,8 +230,8 @@ def _insert_version(connection: Connection, key: BaselineKey, values: Mapping[st
     make = sqlite.insert if connection.dialect.name == "sqlite" else postgresql.insert
     names = {name: clean_text(value) for name, value in key._asdict().items()}
     statement = make(baseline).values({**values, **names, "version": number}).on_conflict_do_nothing()
-    found = connection.execute(statement.returning(baseline.c.id)).scalar_one_or_none()
-    return None if found is None else _load_versions(connection, baseline.c.id == found)[0]
+    version_id = connection.execute(statement.returning(baseline.c.id)).scalar_one_or_none()
+    return None if version_id is None else _load_versions(connection, baseline.c.id == version_id)[0]
 
 
 def _supersede_older(connection: Connection, key: BaselineKey, newest: int) -> None:

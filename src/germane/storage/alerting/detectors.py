@@ -1,6 +1,6 @@
 """Scores for the detectors, and the state of the detectors.
 
-New scores are in a queue and not read by a cursor over ids, because PostgreSQL commits ids out of order. Processed
+New scores are in a queue rather than read by a cursor over ids, because PostgreSQL commits ids out of order. Processed
 scores are deleted in the transaction that writes the detector states.
 """
 
@@ -21,11 +21,11 @@ from germane.storage.db.sanitize import clean_text
 from germane.storage.db.tables import detector, detector_input, exchange, score
 
 UNBIASED_REASONS: Final = ("sampled", "uniform", "route_floor")
-"""Sampling reasons that do not depend on how good an answer looked. Others would bias the detectors."""
+"""Sampling reasons that do not depend on how good an answer looked. Other reasons would bias the detectors."""
 MAX_SCORING_DELAY: Final = timedelta(days=2)
 """Maximum time from answer to score for past scores, which are searched by the time of the answer."""
 FETCH_SIZE: Final = 5000
-"""Rows per fetch."""
+"""Number of rows per fetch."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +63,7 @@ class DetectorScoreQuery:
 class DetectorState:
     """The state of the detector of one rule, service and scorer.
 
-    Written in one transaction with the alerts that follow from it: see :meth:`AlertStore.commit`.
+    It is written in one transaction with the alerts that result from it, see :meth:`AlertStore.commit`.
     """
 
     rule: str
@@ -83,7 +83,7 @@ class DetectorState:
     """Number of writes at the time of reading; 0 for a new state."""
 
     def write(self, connection: Connection, now: datetime) -> bool:  # noqa: ARG002 - interface of ConditionalWrite
-        """Write the state; return False if another process changed it since it was read."""
+        """Write the state; return False if another process has changed it since it was read."""
         values = {field.name: getattr(self, field.name) for field in fields(self)} | {
             "row_version": self.row_version + 1
         }
@@ -123,7 +123,7 @@ class DetectorStore(StoreComponent):
     ) -> list[DetectorScore]:
         """Return past scores in order of arrival.
 
-        Like :meth:`list_new_scores`, only scores whose sampling did not depend on how good the answer looked.
+        As in :meth:`list_new_scores`, only scores whose sampling did not depend on how good the answer looked.
 
         Args:
             sought: Stream and window.
@@ -165,7 +165,7 @@ class DetectorStore(StoreComponent):
         return None if arrived is None else (answered, arrived)
 
     def most_common_release(self, sought: DetectorScoreQuery) -> tuple[str | None, str | None]:
-        """Return the model and prompt version of the application that most answers of the window had."""
+        """Return the most common combination of the application's model and prompt version in the window."""
         columns = (exchange.c.model, exchange.c.prompt_version)
         query = _select_past(sought, *columns).group_by(*columns).order_by(func.count().desc(), *columns).limit(1)
         with self._database.read() as connection:
@@ -178,7 +178,7 @@ class DetectorStore(StoreComponent):
         Args:
             known: Result of an earlier call. Unchanged states are not fetched again.
         """
-        before = {(one.rule, one.service, one.scorer, one.row_version): one for one in known}
+        before = {(state.rule, state.service, state.scorer, state.row_version): state for state in known}
         versions = select(*_STATE_KEY, detector.c.row_version).order_by(*_STATE_KEY)
         with self._database.read() as connection:
             current = [tuple(row) for row in connection.execute(versions)]
@@ -190,21 +190,21 @@ class DetectorStore(StoreComponent):
 
 
 def insert_scores(
-    connection: Connection, made: Iterable[tuple[RowMapping, Score]], now: datetime, stamp: TimestampEncoder
+    connection: Connection, results: Iterable[tuple[RowMapping, Score]], now: datetime, stamp: TimestampEncoder
 ) -> None:
-    """Queue new scores, given with the rows of their tasks, unless their sampling would bias the detectors."""
+    """Queue new scores, each with the row of its task, unless their sampling would bias the detectors."""
     rows = [
         (
             row["service"],
             row["route"],
-            clean_text(found.scorer),
-            clean_text(found.fingerprint),
+            clean_text(result.scorer),
+            clean_text(result.fingerprint),
             row["exchange_id"],
-            value := float(found.value or 0.0),
-            value <= 0 or found.label == NONCOMMITTAL,
-            stamp(found.scored_at or now),
+            value := float(result.value or 0.0),
+            value <= 0 or result.label == NONCOMMITTAL,
+            stamp(result.scored_at or now),
         )
-        for row, found in made
+        for row, result in results
         if row["sampling_reason"] in UNBIASED_REASONS
     ]
     bulk_insert(connection, detector_input, _COLUMNS, rows)
@@ -215,7 +215,7 @@ def _select_past(sought: DetectorScoreQuery, *columns: Any) -> Select[Any]:
         select(*columns)
         .select_from(score.join(exchange, exchange.c.id == score.c.exchange_id))
         .where(
-            # The index is by time of the answer, which is always before the score.
+            # The index is by time of the answer, which is always before the time of the score.
             score.c.started_at >= sought.since - MAX_SCORING_DELAY,
             score.c.started_at < sought.until + timedelta(minutes=5),
             score.c.scorer == sought.scorer,

@@ -15,13 +15,13 @@ from germane.storage.db.sanitize import clean_json, clean_text
 from germane.storage.db.tables import notification
 
 MAX_DELAY: Final = timedelta(hours=2)
-"""Maximum delay. A notification due later than this was dated by a clock that has been set back since."""
+"""Maximum delay. If a notification is due later than this, the clock has been set back since it was queued."""
 MAX_ROWS_SCANNED: Final = 200
-"""Rows of one channel that are read to find a due one."""
+"""Maximum number of rows of a channel to read to find a due notification."""
 RETRY_TIMEOUT: Final = timedelta(days=1)
-"""How long delivery is retried."""
+"""Time after which delivery is no longer retried."""
 UNDELIVERED_MAX_AGE: Final = timedelta(days=7)
-"""Default age up to which undelivered notifications are listed and resent."""
+"""Default maximum age of undelivered notifications to list and resend."""
 _WAITS = notification.c.next_attempt_at.is_not(None)
 
 
@@ -45,9 +45,9 @@ class ChannelQueue:
     waiting_since: datetime | None = None
     """Creation time of the oldest waiting notification; UTC."""
     retry_error: str | None = None
-    """Error of the oldest waiting notification that failed before."""
+    """Error of the oldest waiting notification that has failed before."""
     undelivered: int = 0
-    """Number of notifications that are not retried."""
+    """Number of failed notifications that are no longer retried."""
     last_undelivered_at: datetime | None = None
     last_undelivered_error: str | None = None
     """Error of the last undelivered notification."""
@@ -86,10 +86,10 @@ def insert_notifications(connection: Connection, notifications: Iterable[Notific
 
 
 class NotificationStore(StoreComponent):
-    """The notification outbox. Any number of processes deliver; times are by the shared clock."""
+    """The notification outbox. Any number of processes can deliver; times are by the shared clock."""
 
     def due_channels(self, channels: Collection[str]) -> set[str]:
-        """Return the channels that may have a due notification. Only reads."""
+        """Return the channels that may have a due notification. This only reads."""
         due_at = notification.c.next_attempt_at
         query = select(notification.c.channel).distinct().where(notification.c.channel.in_(sorted(channels)))
         with self._database.read() as connection:
@@ -102,14 +102,14 @@ class NotificationStore(StoreComponent):
     ) -> Notification | None:
         """Claim the oldest due notification of a channel; None if there is none or another process claimed it first.
 
-        A notification about an alert with an earlier waiting notification is not due, so that an alert is reported as
-        firing before it is reported as resolved. A notification that has been due for longer than ``retry_timeout``
-        without an attempt becomes ``undelivered``: it may be outdated.
+        A notification is not due while an earlier notification about the same alert is waiting, so that an alert is
+        reported as firing before it is reported as resolved. A notification that has been due for longer than
+        ``retry_timeout`` without an attempt becomes ``undelivered``: it may be outdated.
 
         Args:
             channel: Name of the channel.
             owner: The claiming process.
-            lease: How long the claim lasts unless :meth:`renew_lease` renews it.
+            lease: Duration of the claim unless :meth:`renew_lease` renews it.
             retry_timeout: Maximum time between becoming due and the first attempt.
         """
         columns = notification.c
@@ -262,12 +262,12 @@ class NotificationStore(StoreComponent):
     ) -> int:
         """Queue undelivered notifications again, in their original order.
 
-        A notification stays undelivered if a later one about the same alerts was sent to its channel: a resolved
-        incident would be reported as firing again.
+        A notification stays undelivered if a later notification about the same alerts was sent to its channel.
+        Otherwise a resolved alert would be reported as firing again.
 
         Args:
             channel: Only notifications of this channel.
-            ids: Notifications to resend, whatever their age.
+            ids: Ids of notifications to resend, regardless of their age.
             max_age: Without ids, resend notifications created within this time.
 
         Returns:

@@ -1,4 +1,4 @@
-"""Whether answers are being scored: unscored answers, typical delays, and failing tasks."""
+"""Progress of scoring: unscored answers, typical delays, and failing tasks."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from germane.score import UnscoredReason
 from germane.storage.db.tables import exchange, score, scoring_task, tally
 
 SLOT_SECONDS: Final = 300
-"""Scores within the same slot count as one, since they arrive in bursts."""
+"""Scores within the same slot count as one score, because they arrive in bursts."""
 MAX_SCORES_READ: Final = 5_000
 """Newest scores from which the typical delay is computed."""
 MIN_GAPS: Final = 20
@@ -28,12 +28,12 @@ _EXPECTED_SKIPS: Final = {
     UnscoredReason.EXCHANGE_LIMIT,
     UnscoredReason.BUDGET,
 }
-"""Skip reasons of answers that were not to be scored. Another rule covers the budget."""
+"""Skip reasons of answers that were not meant to be scored. Another rule covers the budget."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoringFlow:
-    """Whether one scorer scores the answers of one service."""
+    """The progress of one scorer on the answers of one service."""
 
     service: str
     scorer: str
@@ -42,9 +42,9 @@ class ScoringFlow:
     last_score_at: datetime | None = None
     """Time at which the newest answer was scored. With a backlog this is long after the answer."""
     waiting_since: datetime | None = None
-    """Minute of the oldest later answer that was to be scored."""
+    """Minute of the oldest answer after ``last_scored_minute`` that is still to be scored."""
     waiting: int = 0
-    """Number of these answers: they are waiting or failed."""
+    """Number of answers since then that are waiting or failed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,13 +61,13 @@ class FailingTasks:
 def load_flows(
     connection: Connection, since: datetime, takes: Callable[[str], bool], until: datetime | None = None
 ) -> list[ScoringFlow]:
-    """Return by service and scorer whether answers since then were scored.
+    """Return the progress of scoring answers since a time, by service and scorer.
 
     Args:
-        connection: The connection.
+        connection: A transaction.
         since: Start of the window.
         takes: Selects routes by name.
-        until: The state at this time: answers scored later count as unscored.
+        until: Return the progress at this time. Answers scored later count as unscored.
     """
     names = (tally.c.minute, tally.c.service, tally.c.route, tally.c.scorer, tally.c.outcome, tally.c.reason)
     query = select(*names, func.sum(tally.c.count).label("n")).where(tally.c.minute >= since).group_by(*names)
@@ -118,8 +118,8 @@ def typical_score_delay(
 ) -> timedelta | None:
     """Return the typical maximum time from one score to the next; None without enough scores.
 
-    The sum of two 99th percentiles: of the gaps between scored answers in five-minute slots, and of the time from
-    answer to score. With ``until``, the state at that time.
+    This is the sum of two 99th percentiles: of the gaps between five-minute slots with scored answers, and of the time
+    from answer to score. With ``until``, return the value at that time.
     """
     query = select(score.c.started_at, score.c.scored_at).where(
         score.c.service == service, score.c.scorer == scorer, score.c.started_at >= since
@@ -140,7 +140,7 @@ def _percentile(values: Iterable[float]) -> float:
 
 
 def list_failing(connection: Connection) -> list[FailingTasks]:
-    """Return failed tasks that wait for a retry, by service, route, scorer and reason."""
+    """Return the failed tasks that wait for a retry, grouped by service, route, scorer and reason."""
     columns = (exchange.c.service, exchange.c.route, scoring_task.c.scorer, scoring_task.c.reason)
     query = select(*columns, func.count().label("n")).join(exchange, exchange.c.id == scoring_task.c.exchange_id)
     query = query.where(scoring_task.c.state == "pending", scoring_task.c.reason.is_not(None)).group_by(*columns)

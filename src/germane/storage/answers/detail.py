@@ -28,7 +28,7 @@ class AnswerDetail:
     feedback: Sequence[Feedback]
     """Oldest first."""
     sampling_reason: str | None
-    """Why it was selected or not; None before the sampling decision."""
+    """Why the exchange was selected or not; None before the sampling decision."""
     sampling_probability: float | None
     """Probability of being scored, in (0, 1]; None without random sampling."""
     proxy: float | None
@@ -54,28 +54,28 @@ def load_detail(connection: Connection, exchange_id: str) -> AnswerDetail | None
 
 def load_exchanges(connection: Connection, ids: Sequence[str]) -> dict[str, Exchange]:
     """Return exchanges by id."""
-    found: dict[str, Exchange] = {}
-    for some in batched(ids):
-        for row in connection.execute(select(exchange).where(exchange.c.id.in_(some))).mappings():
-            found[row["id"]] = exchange_from_row(row)
-    return found
+    exchanges: dict[str, Exchange] = {}
+    for batch in batched(ids):
+        for row in connection.execute(select(exchange).where(exchange.c.id.in_(batch))).mappings():
+            exchanges[row["id"]] = exchange_from_row(row)
+    return exchanges
 
 
 def load_scores(connection: Connection, exchange_ids: Sequence[str]) -> dict[str, list[Score]]:
     """Return scores by exchange id."""
-    found: dict[str, list[Score]] = {}
-    for some in batched(exchange_ids):
-        for row in connection.execute(select(score).where(score.c.exchange_id.in_(some))).mappings():
-            found.setdefault(row["exchange_id"], []).append(score_from_row(row))
-    return found
+    scores: dict[str, list[Score]] = {}
+    for batch in batched(exchange_ids):
+        for row in connection.execute(select(score).where(score.c.exchange_id.in_(batch))).mappings():
+            scores.setdefault(row["exchange_id"], []).append(score_from_row(row))
+    return scores
 
 
 def load_tasks(connection: Connection, exchange_ids: Sequence[str]) -> dict[str, list[TaskStatus]]:
     """Return tasks by exchange id, oldest first."""
     names = ("exchange_id", "scorer", "fingerprint", "state", "reason", "error", "retries", "not_before", "scored_as")
-    found: dict[str, list[TaskStatus]] = {}
-    for some in batched(exchange_ids):
-        query = select(*(scoring_task.c[name] for name in names)).where(scoring_task.c.exchange_id.in_(some))
+    tasks: dict[str, list[TaskStatus]] = {}
+    for batch in batched(exchange_ids):
+        query = select(*(scoring_task.c[name] for name in names)).where(scoring_task.c.exchange_id.in_(batch))
         for row in connection.execute(query.order_by(scoring_task.c.id)).mappings():
             task = TaskStatus(
                 scorer=row["scorer"],
@@ -87,15 +87,15 @@ def load_tasks(connection: Connection, exchange_ids: Sequence[str]) -> dict[str,
                 not_before=row["not_before"],
                 is_rescore=row["state"] in {"pending", "running"} and row["scored_as"] is not None,
             )
-            found.setdefault(row["exchange_id"], []).append(task)
-    return found
+            tasks.setdefault(row["exchange_id"], []).append(task)
+    return tasks
 
 
 def load_labels(connection: Connection, exchange_ids: Sequence[str]) -> dict[str, list[Feedback]]:
     """Return labels by exchange id, oldest first."""
-    found: dict[str, list[Feedback]] = {}
-    for some in batched(exchange_ids):
-        query = select(*(feedback.c[name] for name in COLUMNS)).where(feedback.c.exchange_id.in_(some))
+    labels: dict[str, list[Feedback]] = {}
+    for batch in batched(exchange_ids):
+        query = select(*(feedback.c[name] for name in COLUMNS)).where(feedback.c.exchange_id.in_(batch))
         for row in connection.execute(query.order_by(feedback.c.created_at, feedback.c.id)).mappings():
-            found.setdefault(row["exchange_id"], []).append(Feedback(**row))
-    return found
+            labels.setdefault(row["exchange_id"], []).append(Feedback(**row))
+    return labels

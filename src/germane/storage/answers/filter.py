@@ -17,19 +17,19 @@ STATES: Final[tuple[AnswerState, ...]] = get_args(AnswerState)
 """``any`` selects all exchanges, with or without a score."""
 AnswerSort = Literal["lowest", "highest", "newest", "highest_cost", "slowest"]
 SORTS: Final[tuple[AnswerSort, ...]] = get_args(AnswerSort)
-"""By score, by time of the answer, by cost of the score, by duration of the handler."""
+"""Sort by score, time of the answer, cost of the score, or duration of the handler."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerFilter(ScoreCriteria):
-    """Conditions on answers; None or empty selects all. The window is since <= started_at < until."""
+    """Conditions on answers; None or an empty value selects all. The window is since <= started_at < until."""
 
     model: str | None = None
     prompt_version: str | None = None
     text: str = ""
     """Substring of question or answer, case-insensitive."""
     labeled: bool | None = None
-    """Whether the answer has labels of people."""
+    """Whether the answer has labels from people."""
     state: AnswerState = "scored"
     reason: str | None = None
     """Reason for the missing score, for the states ``failed`` and ``skipped``."""
@@ -46,9 +46,9 @@ class AnswerFilter(ScoreCriteria):
 
     @property
     def selects_by_result(self) -> bool:
-        """Whether the filter depends on results, so the mean of the matches says nothing about other answers."""
-        picked = self.low or self.label or self.text or self.labeled is not None or self.state != "scored"
-        return bool(picked) or self.at_least is not None or self.below is not None
+        """Whether the filter depends on results, so that the mean of the matches does not represent all answers."""
+        is_selective = self.low or self.label or self.text or self.labeled is not None or self.state != "scored"
+        return bool(is_selective) or self.at_least is not None or self.below is not None
 
 
 _MAX_ID_LENGTH: Final = 500
@@ -78,10 +78,10 @@ class AnswerCursor:
             key, at = float(parts[0]), datetime.fromisoformat(parts[1])
         except (ValueError, IndexError):
             return None
-        usable = len(parts) == 3 and len(parts[2]) <= _MAX_ID_LENGTH and "\0" not in parts[2] and abs(key) < _MAX_KEY
-        # Databases and time zones cannot represent all times outside of these years.
+        is_valid = len(parts) == 3 and len(parts[2]) <= _MAX_ID_LENGTH and "\0" not in parts[2] and abs(key) < _MAX_KEY
+        # Databases and time zones cannot represent all times outside these years.
         is_valid_time = at.tzinfo is not None and _VALID_YEARS[0] <= at.year <= _VALID_YEARS[1]
-        return cls(key, at, parts[2]) if usable and is_valid_time else None
+        return cls(key, at, parts[2]) if is_valid and is_valid_time else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,7 +121,7 @@ class MatchCount:
 
     count: int
     is_capped: bool
-    """Whether there may be more: counting stops at 1,000 and searches no further back than a page does."""
+    """Whether there may be more: counting stops at 1,000, and goes back no further than a page search."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

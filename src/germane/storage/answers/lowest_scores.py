@@ -1,13 +1,13 @@
-"""Search for the lowest scores of a window; of equal scores the newest first.
+"""Search for the lowest scores of a window. Equal scores are sorted newest first.
 
 Three strategies, each fast in one situation:
 
 - The window has few scores: read all of them through the index by time.
 - The route has few exchanges in the window: read their scores.
-- There are many scores, so enough of the lowest values lie in the window: read the index by value upwards. A value that
-  many scores share, such as 0 for refusals, is searched in the window.
+- The window has many scores, and so enough of the lowest of all scores: read the index by value upwards. A value that
+  many scores share, such as 0 for refusals, is searched for in the window.
 
-Each strategy gives up where it would be slow. The last resort reads the whole window.
+Each strategy gives up if it would be slow. The last resort is to read the whole window.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ SMALL_WINDOW = 40_000
 SMALL_ROUTE = 2_000
 """Maximum number of exchanges of a route whose scores are read completely."""
 VALUE_SCAN_STEPS = (10_000, 10_000, 20_000, 40_000, 80_000, 160_000)
-"""Scores to read from the index by value in each step. Scores equal to the last value are searched in the window."""
+"""Scores to read from the index by value in each step. The window is searched for scores equal to the last value."""
 MIN_MATCH_RATIO = 100
-"""The index by value is used for a condition that it does not cover if at least one of this many scores matches."""
+"""The index by value is used for conditions that it does not cover if at least one in this many scores matches."""
 
 ScorePosition = tuple[float, datetime, int]
 """Value, time and id of a score."""
 Rows = list[RowMapping]
-_VALUE: ColumnElement[Any] = score.c.value + 0.0  # so that no database uses the index by value
+_VALUE: ColumnElement[Any] = score.c.value + 0.0  # prevents databases from using the index by value
 _NEWEST = (score.c.started_at.desc(), score.c.id.desc())
 _IS_LOW = or_(
     score.c.label == LOWEST_BAND,
@@ -46,7 +46,7 @@ _IS_LOW = or_(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoreCriteria:
-    """Conditions on scores; None selects all. The window is since <= started_at < until, the time of the answer."""
+    """Conditions on scores; None selects all. The window, by time of the answer, is since <= started_at < until."""
 
     since: datetime | None = None
     until: datetime | None = None
@@ -84,7 +84,7 @@ class ScoreFilter(ScoreCriteria):
         return conditions
 
     def value_range(self) -> list[ColumnElement[bool]]:
-        """Return the range of the index by value that has to be read."""
+        """Return the conditions on the range of the index by value to read."""
         return [*self._range(score.c.value), *([] if self.after is None else [score.c.value >= self.after[0]])]
 
     def window(self, moment: ColumnElement[Any]) -> list[ColumnElement[bool]]:
@@ -119,7 +119,7 @@ def find_lowest_fast(connection: Connection, chosen: ScoreFilter, limit: int, fe
     if rows is not None:
         return rows
     if chosen.service or chosen.fingerprint or chosen.label or (chosen.low and chosen.at_least is not None):
-        # The index by value does not cover these conditions: estimate from the newest scores how many match.
+        # The index by value does not cover these conditions: estimate the share of matches from the newest scores.
         window = chosen.window(score.c.started_at)
         floor = connection.execute(
             select(score.c.started_at).where(*window).order_by(score.c.started_at.desc()).offset(few).limit(1)
@@ -148,7 +148,7 @@ def _has_more_than(
 def scan_window(connection: Connection, chosen: ScoreFilter, limit: int) -> Rows:
     """Read the whole window.
 
-    Values and times alone are read first, from the index; then, by their times, the rows.
+    Only values and times are read first, from the index, and then the rows with the selected times.
     """
     conditions = chosen.conditions()
     query = select(score.c.value, score.c.started_at).where(*conditions)
@@ -185,8 +185,8 @@ def scan_by_value(
         below_end = [] if end is None else [score.c.value < end]
         rows += _fetch(connection, [*remaining, *below_end], conditions, limit - len(rows))
         if len(rows) < limit and end is not None:
-            # Scorer by scorer, the newest scores with this value: the index sorts them by scorer and time. Stepping
-            # from name to name through the index is faster than reading it.
+            # Fetch the newest scores with this value for each scorer: the index sorts them by scorer and time. Stepping
+            # through the index from name to name is faster than reading it all.
             same = score.c.value == end
             first = select(func.min(score.c.scorer)).where(same)
             equal: Rows = []

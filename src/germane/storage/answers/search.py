@@ -35,9 +35,9 @@ MAX_EXCHANGES_SCANNED: Final = 10_000
 MAX_LABELS_SCANNED: Final = 5_000
 """Newest labels to scan."""
 MAX_ANSWERS_COUNTED: Final = 1_000
-"""Where counting stops."""
+"""Number of matches at which counting stops."""
 MAX_NEIGHBORS_SCANNED: Final = 500
-"""Matches among which an answer's neighbors are searched."""
+"""Number of matches in which an answer's neighbors are searched for."""
 BEGINNING: Final = datetime(1970, 1, 1, tzinfo=UTC)
 STATES: Final[Mapping[str, tuple[str, ...]]] = {
     "failed": ("failed",),
@@ -50,17 +50,17 @@ Rows = tuple[list[Row], datetime | None]
 _SORT_KEYS: Final[Mapping[AnswerSort, Callable[[Row], float]]] = {
     "lowest": lambda row: row["value"],
     "highest": lambda row: -row["value"],
-    "newest": lambda row: 0.0,  # noqa: ARG005 - all are called alike
+    "newest": lambda row: 0.0,  # noqa: ARG005 - all have the same signature
     "highest_cost": lambda row: -(row["cost"] if row["cost"] is not None else -1.0),
     "slowest": lambda row: -row["duration"],
 }
 _SORT_COLUMNS: Final[Mapping[AnswerSort, ColumnElement[Any]]] = {
-    "lowest": score.c.value + 0.0,  # so that no database uses the index by value
+    "lowest": score.c.value + 0.0,  # prevents databases from using the index by value
     "highest": -score.c.value,
     "highest_cost": -func.coalesce(score.c.cost, -1.0),
     "slowest": -exchange.c.duration,
 }
-"""The same sort keys as ``_SORT_KEYS`` in SQL; sorting by time has none."""
+"""The same sort keys as ``_SORT_KEYS`` in SQL; sorting by time needs none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +69,7 @@ class AnswerNeighbors:
 
     previous: str | None = None
     next: str | None = None
-    """Ids of exchanges."""
+    """Exchange ids; None at either end."""
     position: int | None = None
     """Position of the answer, starting at 1; None if it is not among the first matches."""
 
@@ -115,7 +115,7 @@ def find_neighbors(connection: Connection, chosen: AnswerFilter, exchange_id: st
 def find_rows(
     connection: Connection, chosen: AnswerFilter, sort: AnswerSort, after: AnswerCursor | None, limit: int
 ) -> Rows:
-    """Return rows of scores, or rows of exchanges where there is no score."""
+    """Return rows of scores, or rows of exchanges for answers without a score."""
     if chosen.state != "scored":
         return _find_unscored(connection, chosen, after, limit)
     if chosen.labeled:
@@ -131,14 +131,14 @@ def find_rows(
     if after and sort == "newest":
         inside.append(score.c.started_at <= after.at)
     floor = _scan_floor(connection, score.c.started_at, inside, bound)
-    # A single lower bound, or SQLite would use the wider one; and always one, so that the index by time is used.
+    # Exactly one lower bound: of two, SQLite would use the wider one; without one, it would not use the index by time.
     within = replace(chosen.score_filter, since=floor or chosen.since or BEGINNING)
     query = _select_scores(chosen, sort).where(*within.conditions(), *_exchange_conditions(chosen, score.c.exchange_id))
     return _fetch_sorted(connection, query, sort, after, limit), floor
 
 
 def _score_id(text: str) -> int:
-    """Return the score id of a cursor; 0, which all others precede, if it is not a number."""
+    """Return the score id of a cursor; 0, which sorts after all ids, if it is not a number."""
     return int(text) if text.isascii() and text.isdecimal() and len(text) < 19 else 0
 
 
@@ -230,8 +230,8 @@ def _find_unscored(connection: Connection, chosen: AnswerFilter, after: AnswerCu
             ids = sorted({task.exchange_id for task in tasks if chosen.scorer in {None, task.scorer}})
             inside = [*_window_conditions(chosen, by_id=True), *conditions]
             rows: list[Row] = []
-            for some in batched(ids):
-                rows += _fetch_exchanges(connection, [*inside, exchange.c.id.in_(some)], limit)
+            for batch in batched(ids):
+                rows += _fetch_exchanges(connection, [*inside, exchange.c.id.in_(batch)], limit)
             return sorted(rows, key=lambda row: (row["started_at"], row["id"]), reverse=True)[:limit], None
     indexed = _window_conditions(replace(chosen, service=None))
     if after is not None:
@@ -239,18 +239,18 @@ def _find_unscored(connection: Connection, chosen: AnswerFilter, after: AnswerCu
     floor = _scan_floor(connection, exchange.c.started_at, indexed, MAX_EXCHANGES_SCANNED)
     inside = [*_window_conditions(replace(chosen, since=floor or chosen.since)), *conditions]
     if chosen.state != "any":
-        # Through the index of the exchange: without statistics SQLite would read all tasks of the state and reason.
-        of_task: list[ColumnElement[bool]] = [Unindexed(scoring_task.c.state).in_(STATES[chosen.state])]
+        # Use the index on the exchange: without statistics, SQLite would read all tasks with the state and reason.
+        task_conditions: list[ColumnElement[bool]] = [Unindexed(scoring_task.c.state).in_(STATES[chosen.state])]
         if chosen.scorer is not None:
-            of_task.append(scoring_task.c.scorer == chosen.scorer)
+            task_conditions.append(scoring_task.c.scorer == chosen.scorer)
         if chosen.reason is not None:
-            of_task.append(Unindexed(scoring_task.c.reason) == chosen.reason)
-        inside.append(exists().where(scoring_task.c.exchange_id == exchange.c.id, *of_task))
+            task_conditions.append(Unindexed(scoring_task.c.reason) == chosen.reason)
+        inside.append(exists().where(scoring_task.c.exchange_id == exchange.c.id, *task_conditions))
     return _fetch_exchanges(connection, inside, limit), floor
 
 
 def _window_conditions(chosen: AnswerFilter, *, by_id: bool = False) -> list[ColumnElement[bool]]:
-    """Return the conditions on window, service and route; ``by_id`` in a form that uses only the index of ids."""
+    """Return the conditions on window, service and route; with ``by_id``, in a form that uses only the index on ids."""
     named = {"service": chosen.service, "route": chosen.route}
     columns = {name: exchange.c[name] for name in (*named, "started_at")}
     terms = {name: Unindexed(column) for name, column in columns.items()} if by_id else columns
@@ -265,7 +265,7 @@ def _fetch_exchanges(connection: Connection, conditions: Sequence[ColumnElement[
 
 
 def _build_answers(connection: Connection, chosen: AnswerFilter, rows: Sequence[Row]) -> list[Answer]:
-    """Load exchanges, scores, tasks and labels of rows."""
+    """Load the exchanges, scores, tasks and labels of rows."""
     ids = [row["exchange_id"] for row in rows]
     exchanges, labels = load_exchanges(connection, ids), load_labels(connection, ids)
     is_scored = chosen.state == "scored"
@@ -277,11 +277,11 @@ def _build_answers(connection: Connection, chosen: AnswerFilter, rows: Sequence[
         exchange_id = row["exchange_id"]
         if exchange_id not in exchanges:
             continue
-        # Without a filter by state, the newest score of the scorer; otherwise none of another fingerprint.
-        candidates = [one for one in scores.get(exchange_id, ()) if chosen.scorer in {None, one.scorer}]
+        # Without a filter by state, use the newest score of the scorer, with any fingerprint.
+        candidates = [score for score in scores.get(exchange_id, ()) if chosen.scorer in {None, score.scorer}]
         newest = max(
             candidates,
-            key=lambda one: (one.scored_at or datetime.min.replace(tzinfo=UTC), one.fingerprint),
+            key=lambda score: (score.scored_at or datetime.min.replace(tzinfo=UTC), score.fingerprint),
             default=None,
         )
         matching = [

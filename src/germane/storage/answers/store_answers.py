@@ -46,7 +46,7 @@ class RowCounts:
     scores: int = 0
     """Scores."""
     oldest_pending_at: datetime | None = None
-    """Time since which the oldest pending or running task has been ready; UTC."""
+    """Time at which the oldest pending or running task became ready; UTC."""
 
 
 class AnswerReader(StoreComponent):
@@ -94,7 +94,7 @@ class AnswerReader(StoreComponent):
         low: bool = False,
         limit: int = 10,
     ) -> list[ScoredExchange]:
-        """Return the lowest scores with their exchanges, lowest first; equal scores newest first.
+        """Return the lowest scores with their exchanges, lowest first; equal scores are sorted newest first.
 
         Args:
             scorer: Only scores of this scorer.
@@ -165,9 +165,9 @@ class AnswerStore(AnswerReader):
 
         Args:
             chosen: The filter.
-            sort: With ``lowest``, all answers of the window are considered unless the filter is rare. A rare filter and
-                any other order consider only the newest answers of the window; the page states how far back.
-            after: Where the previous page ended.
+            sort: With ``lowest``, all answers of the window are searched unless the filter is rare. With a rare filter
+                or another order, only the newest answers are searched; the page states how far back.
+            after: Position at which the previous page ended.
             limit: Maximum number of answers.
         """
         with self._database.read(snapshot=True) as connection:
@@ -189,9 +189,9 @@ class AnswerStore(AnswerReader):
             return detail.load_detail(connection, exchange_id)
 
     def sample_exchanges(self, *, since: datetime, limit: int) -> list[Exchange]:
-        """Return a uniform sample of the exchanges since then, oldest first. Repeated calls return the same sample.
+        """Return a uniform sample of the exchanges since a time, oldest first. Repeated calls return the same sample.
 
-        Exchanges without text are left out: the sample shows how long texts are.
+        Exchanges with erased text are excluded, because the sample is used to measure text lengths.
         """
         query = select(exchange.c.id).where(exchange.c.started_at >= since, exchange.c.erased_at.is_(None))
         query = query.order_by(exchange.c.sampling_key).limit(limit)

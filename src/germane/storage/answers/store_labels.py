@@ -20,7 +20,7 @@ from germane.storage.db.tables import calibration, exchange, feedback, score
 from germane.storage.queue.feedback import COLUMNS, LabeledExchange, select_labels
 
 NEUTRAL_LABEL: Final = 0.5
-"""Labels above this value mean a good answer, below it a bad one. Equal labels are ignored."""
+"""Labels above this value mean a good answer, labels below it a bad one. Equal labels are ignored."""
 MAX_LABELS_COMPARED: Final = 20_000
 """Maximum number of labels to compare, newest first."""
 CALIBRATION_COLUMNS: Final = ("embedder", "scorer", "fingerprint", "floor", "high", "n", "made_at")
@@ -28,9 +28,9 @@ CALIBRATION_COLUMNS: Final = ("embedder", "scorer", "fingerprint", "floor", "hig
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Disagreement:
-    """How often labels and the scores of one fingerprint disagree.
+    """The number of disagreements between labels and the scores of one fingerprint.
 
-    The label of an answer is the mean over people of their latest label. A label of exactly 0.5 is ignored.
+    The label of an answer is the mean of each person's latest label. A label of exactly 0.5 is ignored.
     """
 
     scorer: str
@@ -38,9 +38,9 @@ class Disagreement:
     labeled: int
     """Number of scored answers with a label other than 0.5."""
     too_low: int
-    """Low scores of answers labeled good."""
+    """Number of low scores of answers labeled good."""
     too_high: int
-    """Other scores of answers labeled bad."""
+    """Number of scores that are not low, of answers labeled bad."""
 
     @property
     def count(self) -> int:
@@ -59,7 +59,7 @@ class LabelReader(StoreComponent):
         route: str | None = None,
         limit: int = 100,
     ) -> list[LabeledExchange]:
-        """Return labels given since <= created_at < until with their exchanges, newest first.
+        """Return labels of since <= created_at < until with their exchanges, newest first.
 
         Labels whose exchange is not in the database are omitted.
         """
@@ -87,7 +87,7 @@ class LabelStore(LabelReader):
     """Adds writing labels and calibrations, and comparing labels with scores."""
 
     def add_feedback(self, labels: Sequence[Feedback]) -> None:
-        """Write labels, also of exchanges that are not stored yet. Labels whose id exists already are ignored."""
+        """Write labels. Their exchanges need not be stored yet. Labels whose id exists already are ignored."""
         with self._write_values() as connection:
             stamp = timestamp_encoder(connection.dialect.name)
             rows = [
@@ -103,13 +103,21 @@ class LabelStore(LabelReader):
             ]
             bulk_insert(connection, feedback, COLUMNS, rows)
 
-    def add_calibrations(self, found: Sequence[Calibration]) -> None:
+    def add_calibrations(self, calibrations: Sequence[Calibration]) -> None:
         """Write calibrations. Older ones are kept; the newest of each embedder and scorer is in effect."""
         with self._write_values() as connection:
             stamp = timestamp_encoder(connection.dialect.name)
             rows = [
-                (clean_text(one.embedder), one.scorer, one.fingerprint, one.floor, one.high, one.n, stamp(one.made_at))
-                for one in found
+                (
+                    clean_text(entry.embedder),
+                    entry.scorer,
+                    entry.fingerprint,
+                    entry.floor,
+                    entry.high,
+                    entry.n,
+                    stamp(entry.made_at),
+                )
+                for entry in calibrations
             ]
             bulk_insert(connection, calibration, CALIBRATION_COLUMNS, rows)
 
@@ -124,7 +132,7 @@ class LabelStore(LabelReader):
         fingerprint: str | None = None,
         newest: int = MAX_LABELS_COMPARED,
     ) -> list[Disagreement]:
-        """Return how often labels disagree with scores, by scorer and fingerprint.
+        """Return the number of disagreements between labels and scores, by scorer and fingerprint.
 
         The window applies to the answers, not to the labels.
 
@@ -135,7 +143,7 @@ class LabelStore(LabelReader):
             route: Only answers of this route.
             service: Only answers of this service.
             fingerprint: Only scores with this fingerprint.
-            newest: Maximum number of labels to compare, the newest first.
+            newest: Maximum number of labels to compare, newest first.
         """
         chosen = ScoreFilter(
             since=since, until=until, scorer=scorer, service=service, route=route, fingerprint=fingerprint
@@ -153,12 +161,12 @@ class LabelStore(LabelReader):
             for ids in batched(sorted(id_ for id_, label in labels.items() if label != NEUTRAL_LABEL)):
                 scores = select(*columns).where(score.c.exchange_id.in_(ids), *chosen.conditions())
                 for row in connection.execute(scores):
-                    found = Score(scorer=row.scorer, fingerprint=row.fingerprint, value=row.value, label=row.label)
+                    scored = Score(scorer=row.scorer, fingerprint=row.fingerprint, value=row.value, label=row.label)
                     is_good = labels[row.exchange_id] > NEUTRAL_LABEL
                     count = counts.setdefault((row.scorer, row.fingerprint), [0, 0, 0])
                     count[0] += 1
-                    count[1] += is_good and found.is_low
-                    count[2] += not is_good and not found.is_low
+                    count[1] += is_good and scored.is_low
+                    count[2] += not is_good and not scored.is_low
         return [
             Disagreement(scorer=scorer, fingerprint=fingerprint, labeled=labeled, too_low=low, too_high=high)
             for (scorer, fingerprint), (labeled, low, high) in sorted(counts.items())

@@ -1,7 +1,7 @@
-"""Hours whose rows changed since they were rolled up.
+"""Hours whose rows have changed since they were rolled up.
 
-Every transaction that changes an hour adds a row of its own. Sharing one row per hour would make transactions wait for
-each other, and a rollup could delete the row before the transaction that needs it has committed.
+Every transaction that changes an hour adds its own row. With one shared row per hour, transactions would wait for each
+other, and a rollup could delete the row before a transaction that needs it has committed.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def mark_dirty(connection: Connection, moments: Iterable[datetime]) -> None:
 
 
 def write_pending(connection: Connection) -> None:
-    """Write the marked hours. These inserts wait for no other transaction."""
+    """Write the marked hours. These inserts never wait for another transaction."""
     encode, hours = timestamp_encoder(connection.dialect.name), sorted(pop_pending(connection, _PENDING, set[datetime]))
     bulk_insert(connection, rollup_dirty_hour, ("hour",), [(encode(hour),) for hour in hours])
 
@@ -63,6 +63,6 @@ def dirty_ids(connection: Connection, hours: Iterable[datetime]) -> dict[datetim
 
 
 def delete_ids(connection: Connection, ids: Iterable[int]) -> None:
-    """Delete rows that a rollup has processed."""
-    for some in batched(sorted(ids)):
-        connection.execute(rollup_dirty_hour.delete().where(rollup_dirty_hour.c.id.in_(some)))
+    """Delete the rows that a rollup has processed."""
+    for batch in batched(sorted(ids)):
+        connection.execute(rollup_dirty_hour.delete().where(rollup_dirty_hour.c.id.in_(batch)))

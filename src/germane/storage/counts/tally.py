@@ -53,7 +53,7 @@ class Coverage:
 
 
 class TallyChanges:
-    """Changes of counts that one transaction makes."""
+    """The changes to counts in one transaction."""
 
     def __init__(self) -> None:
         self._counts: Counter[TallyKey] = Counter()
@@ -70,7 +70,7 @@ class TallyChanges:
         pending.setdefault(process, Counter()).update(self._counts)
         events: Counter[CommitEvent] = Counter()
         for (_, _, route, scorer, outcome, reason), count in self._counts.items():
-            # A negative count reopens a task, which is no event.
+            # A negative count reopens a task, which is not an event.
             if scorer and count > 0 and outcome in _FINAL_OUTCOMES:
                 events[(route, scorer, outcome, reason)] += count
         record_events(connection, events)
@@ -79,8 +79,8 @@ class TallyChanges:
 def write_pending(connection: Connection) -> None:
     """Write the changes that the transaction has collected.
 
-    This comes last and in sorted order: the threads of a process share these rows, so a transaction that holds them
-    must not wait for anything else.
+    This is the last step, in sorted order: the threads of a process share these rows, so a transaction that has locked
+    them must not wait for anything else.
     """
     for process, counts in sorted(pop_pending(connection, _PENDING, dict[str, Counter[TallyKey]]).items()):
         rows = [_row(key, process, count) for key, count in sorted(counts.items()) if count]
@@ -96,7 +96,7 @@ def count_dropped(
     reason: UnscoredReason,
     at: datetime,
 ) -> None:
-    """Count exchanges that were not stored as seen, and as skipped for the reason."""
+    """Count dropped exchanges, which were not stored, as seen and as skipped for the given reason."""
     changes = TallyChanges()
     for scorer in tuple(scorers) or ("",):
         for (service, route), count in counts.items():
@@ -110,7 +110,7 @@ def declare_routes(connection: Connection, service: str, routes: Iterable[str]) 
     """Register routes with zero counts."""
     named = sorted({clean_text(route) for route in routes})
     dirty_hours.mark_dirty(connection, [DECLARED_MINUTE])
-    dirty_hours.write_pending(connection)  # in the same order as at a commit
+    dirty_hours.write_pending(connection)  # in the same order as before a commit
     rows = [_row((DECLARED_MINUTE, clean_text(service), route, "", "seen", ""), "", 0) for route in named]
     if rows:
         connection.execute(_UPSERTS[connection.dialect.name], rows)

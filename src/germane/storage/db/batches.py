@@ -1,4 +1,4 @@
-"""Batches of rows that a background job changes in one transaction each, and what it removed."""
+"""Batches of rows that a background job changes in one transaction each, and counts of the removed rows."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from germane import sanitize
 from germane.storage.db.tables import exchange
 
 BATCH_SIZE: Final = 200
-"""Rows in one transaction."""
+"""Maximum number of rows per transaction."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PruneResult:
-    """What was erased or deleted."""
+    """The numbers of erased and deleted rows."""
 
     texts: int = 0
     """Exchanges whose text was erased. They are still stored."""
@@ -26,7 +26,7 @@ class PruneResult:
     scores: int = 0
     """Scores of deleted exchanges."""
     expired: int = 0
-    """Pending tasks that were skipped because their text or exchange was removed."""
+    """Pending tasks that were skipped because the text of their exchange was removed."""
     feedback: int = 0
     """Labels of deleted exchanges, and labels by a deleted user."""
     comments: int = 0
@@ -82,13 +82,14 @@ class RowCursor(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PruneBatch:
-    """What one transaction removed, and after which row the next one continues; None at the end."""
+    """The result of one transaction."""
 
     removed: PruneResult
     last: RowCursor | None
+    """Position after which the next transaction continues; None at the end."""
 
 
 def after_cursor(cursor: RowCursor) -> Any:
-    """Return the condition of the exchanges that come after a position."""
+    """Return the condition that selects the exchanges after a position."""
     later = or_(exchange.c.started_at > cursor.at, and_(exchange.c.started_at == cursor.at, exchange.c.id > cursor.id))
     return and_(exchange.c.started_at >= cursor.at, later)  # the first half can use the index

@@ -20,7 +20,7 @@ def utc_now() -> datetime:
 
 
 def database_time(connection: Connection) -> datetime:
-    """Return the time of the PostgreSQL server, or of the one host that an SQLite file is on, in UTC."""
+    """Return the time of the PostgreSQL server, or of the local host for SQLite, in UTC."""
     if connection.dialect.name == "sqlite":
         return datetime.now(UTC)
     now: datetime = connection.execute(select(func.clock_timestamp())).scalar_one()
@@ -32,7 +32,7 @@ class StoreContext:
 
     Args:
         database: The database.
-        clock: The clock. With the default, leases, limits and windows go by the clock of the database server.
+        clock: The clock. With the default, leases, limits and windows use the clock of the database server.
         erase_after_scoring: Whether the text of an exchange is erased when its last task is closed.
     """
 
@@ -46,13 +46,13 @@ class StoreContext:
 
     @property
     def process(self) -> str:
-        """The id under which this process counts in the tally. A forked child gets its own."""
+        """The id under which this process counts in the tally. A forked child gets its own id."""
         if self._process[0] != os.getpid():
             self._process = (os.getpid(), uuid4().hex[:16])
         return self._process[1]
 
     def local_time(self) -> datetime:
-        """Return the time of this process's clock."""
+        """Return the time by this process's clock."""
         return self._clock()
 
     def explicit_time(self) -> datetime | None:
@@ -64,13 +64,13 @@ class StoreContext:
         return self.explicit_time() or database_time(connection)
 
     def read_clock(self) -> datetime:
-        """Return the same time as :meth:`now`, in a transaction of its own."""
+        """Return the same time as :meth:`now`, in its own transaction."""
         with self.database.read() as connection:
             return self.now(connection)
 
 
 class StoreComponent:
-    """A group of a store's methods. Each method is one transaction unless it says otherwise."""
+    """A group of a store's methods. Each method is one transaction unless documented otherwise."""
 
     def __init__(self, context: StoreContext) -> None:
         self._context = context
@@ -78,7 +78,7 @@ class StoreComponent:
 
     @contextmanager
     def _write_values(self) -> Iterator[Connection]:
-        """Open a transaction that writes values of callers.
+        """Open a transaction that writes values from callers.
 
         Raises:
             ContentRefused: A value has a type that no column accepts.

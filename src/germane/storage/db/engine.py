@@ -41,36 +41,36 @@ _MIN_SQLITE_VERSION = (3, 35, 0)  # RETURNING
 _Collection = TypeVar("_Collection")
 CommitEvent = tuple[str, str, str, str]
 """Route, scorer, outcome and reason. Without a scorer, the outcome is ``stored`` or ``dropped`` and counts captured
-exchanges; with a scorer, it is ``scored``, ``skipped`` or ``failed``. The reason is empty where there is none."""
+exchanges; with a scorer, it is ``scored``, ``skipped`` or ``failed``. The reason may be empty."""
 CommitListener = Callable[[Mapping[CommitEvent, int]], object]
 CommitHook = Callable[[Connection], None]
-"""Writes what a transaction has collected, as its last statements."""
+"""Writes the pending changes of a transaction as its last statements."""
 
 _PENDING: Final = "germane_pending"
-"""Key of what a transaction collects, in the information of its connection."""
+"""Key of a transaction's pending changes in ``Connection.info``."""
 _EVENTS: Final = "events"
 
 
 def get_pending(connection: Connection, key: str, new: Callable[[], _Collection]) -> _Collection:
     """Return the collection of a key in the current transaction. ``new`` creates it."""
     collections: dict[str, Any] = connection.info.setdefault(_PENDING, {})
-    found: _Collection = collections.setdefault(key, new())
-    return found
+    pending: _Collection = collections.setdefault(key, new())
+    return pending
 
 
 def pop_pending(connection: Connection, key: str, new: Callable[[], _Collection]) -> _Collection:
-    """Return the collection of a key, and remove it."""
-    found: _Collection = connection.info.get(_PENDING, {}).pop(key, None) or new()
-    return found
+    """Remove and return the collection of a key."""
+    pending: _Collection = connection.info.get(_PENDING, {}).pop(key, None) or new()
+    return pending
 
 
 def record_events(connection: Connection, events: Mapping[CommitEvent, int]) -> None:
-    """Record event counts, which the database passes on once the transaction has committed."""
+    """Record event counts, which are passed to the listener once the transaction has committed."""
     get_pending(connection, _EVENTS, Counter[CommitEvent]).update(events)
 
 
 class ForkGate:
-    """Lets any number of threads in while it is open, and none while it is closed."""
+    """A gate that any number of threads can enter while it is open, and none while it is closed."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition(threading.Lock())
@@ -79,7 +79,7 @@ class ForkGate:
 
     @contextmanager
     def enter(self) -> Iterator[None]:
-        """Be inside for the duration of the context. Waits while the gate is closed."""
+        """Enter the gate for the duration of the context. Waits while the gate is closed."""
         with self._changed:
             self._changed.wait_for(lambda: not self._closed)
             self._inside += 1
@@ -91,9 +91,9 @@ class ForkGate:
                 self._changed.notify_all()
 
     def close(self, timeout: float) -> bool:
-        """Let nobody in, and wait until nobody is inside; False if that took longer than ``timeout`` seconds.
+        """Block new entries and wait until no thread is inside; return False after ``timeout`` seconds.
 
-        Every call needs a call of :meth:`open`, whatever it returned.
+        Pair every call with a call of :meth:`open`, even if it returned False.
         """
         with self._changed:
             self._closed += 1
@@ -107,7 +107,7 @@ class ForkGate:
 
 
 class Database:
-    """One database. Thread-safe. A forked child opens connections of its own.
+    """One database. Thread-safe. A forked child opens its own connections.
 
     Args:
         url: SQLAlchemy URL.
@@ -132,7 +132,7 @@ class Database:
         self._on_commit = on_commit
         self.url = _parse_url(url)
         self.name = self.url.set(query={}, drivername=self.url.get_backend_name()).render_as_string(hide_password=True)
-        """The URL for display: without the password, also where that is a query parameter."""
+        """The URL for display: without query parameters and without the password, which may be a query parameter."""
         self.dialect = self.url.get_backend_name()
         if self._is_file and not str(self.url.database).startswith("file:"):
             reject_network_filesystem(Path(str(self.url.database)), mounts)
@@ -150,7 +150,7 @@ class Database:
     def write(self) -> Iterator[Connection]:
         """Open a transaction that writes. On SQLite it holds the write lock from its start."""
         with self._in_use(), self.engine.begin() as connection:
-            connection.info[_PENDING] = {}  # a rolled-back transaction may have left some, as connections are reused
+            connection.info[_PENDING] = {}  # a rolled-back transaction may have left pending changes
             yield connection
             for hook in self._before_commit:
                 hook(connection)
@@ -205,16 +205,16 @@ class Database:
             return self._engine
 
     def abandon_connections(self) -> None:
-        """Leave the connections that a fork copied to the parent, which owns them: neither use nor close them."""
-        self._lock = threading.Lock()  # the old one may be held by a thread that the child does not have
+        """Drop the connections that a fork copied, without closing them: they belong to the parent."""
+        self._lock = threading.Lock()  # the old lock may be held by a thread that does not exist in the child
         self._process = os.getpid()
-        if self._engine is not None and not _is_memory(self.url):  # memory was copied and belongs to the child
+        if self._engine is not None and not _is_memory(self.url):  # the child owns its copy of a memory database
             self._inherited.append(self._engine)  # keep a reference: garbage collection would close the connections
             self._engine = None
 
     def close(self) -> None:
         """Close the connections once none is in use. The next use opens new ones."""
-        self._gate.close(CLOSE_TIMEOUT)  # a connection that is returned later would stay open
+        self._gate.close(CLOSE_TIMEOUT)  # a connection returned to the pool later would stay open
         try:
             with self._lock:
                 engine, self._engine = self._engine, None
@@ -243,7 +243,7 @@ class Database:
                     cursor.execute("COMMIT")
 
     def before_fork(self) -> None:
-        """Close the connections to an SQLite file once no transaction runs, and open none until the fork is done."""
+        """Close the connections to an SQLite file once no transaction is running; open none until the fork is done."""
         if self._is_file and self._gate.close(FORK_TIMEOUT) and self._engine is not None:
             self._engine.dispose()
 
@@ -269,7 +269,7 @@ class Database:
         except (exc.DBAPIError, exc.TimeoutError) as error:
             raise translate_error(error, self.name) from None
         except (OverflowError, UnicodeError) as error:  # raised by the SQLite driver
-            raise ContentRefused(f"{self.name} refused a row: {type(error).__name__}") from None
+            raise ContentRefused(f"{self.name} rejected a row: {type(error).__name__}") from None
 
 
 _databases: WeakSet[Database] = WeakSet()
@@ -298,7 +298,7 @@ def _parse_url(url: str) -> URL:
             raise SettingsError(f"germane needs SQLite 3.35 or newer; this Python has {sqlite3.sqlite_version}")
         if not parsed.database or _is_memory(parsed) or parsed.database.startswith("file:"):
             return parsed
-        # Absolute: the application may change its directory later.
+        # Absolute, because the application may change its working directory later.
         return parsed.set(database=str(Path(parsed.database).expanduser().absolute()))
     if parsed.drivername in {"postgresql", "postgresql+psycopg"}:
         if "@" in (parsed.host or ""):
@@ -314,7 +314,7 @@ def _is_memory(url: URL) -> bool:
 
 
 def _sqlite_engine(url: URL) -> Engine:
-    # A database in memory exists in one connection, which threads use one at a time.
+    # An in-memory database exists in one connection, which one thread at a time uses.
     pool = {"pool_size": 1, "max_overflow": 0} if _is_memory(url) else {"pool_size": 5, "max_overflow": 20}
     engine = create_engine(
         url,
@@ -334,7 +334,7 @@ def _sqlite_engine(url: URL) -> Engine:
 
     @event.listens_for(engine, "begin")
     def begin(connection: Connection) -> None:
-        # With the write lock if the transaction writes: upgrading a read lock later fails instead of waiting.
+        # Acquire the write lock first if the transaction writes: upgrading a read lock later fails instead of waiting.
         options = connection.get_execution_options()
         if not options.get(_AUTOCOMMIT, False):
             connection.exec_driver_sql("BEGIN" if options.get(_READ_ONLY, False) else "BEGIN IMMEDIATE")

@@ -33,11 +33,11 @@ _HINTS: Final = (
 
 
 class ContentRefused(StorageError):
-    """The database works and will never accept this row."""
+    """The database works, but will never accept this row."""
 
 
 def translate_error(error: exc.DBAPIError | exc.TimeoutError, database: str) -> StorageError:
-    """Return the error to raise instead; ``database`` is the URL without its password."""
+    """Return the error to raise instead of a driver error; ``database`` is the URL without its password."""
     if not isinstance(error, exc.DBAPIError):
         return DatabaseUnreachable(f"{database} has no free connection: too many threads are waiting for one")
     # The first line only: further lines quote rows.
@@ -53,6 +53,6 @@ def translate_error(error: exc.DBAPIError | exc.TimeoutError, database: str) -> 
     if state:
         is_content = state.startswith(_CONTENT_STATES)
     if is_content and not error.connection_invalidated:
-        return ContentRefused(f"{database} refused a row: {message}")
+        return ContentRefused(f"{database} rejected a row: {message}")
     hint = next((f"; {hint}" for text, hint in _HINTS if text in message), "")
     return DatabaseUnreachable(f"{database} failed: {message}{hint}")

@@ -27,14 +27,14 @@ class FloorToInteger(GenericFunction[int]):
 
 
 class Unindexed(ReturnTypeFromArgs[Any]):
-    """A column whose index SQLite must not use: without statistics, it takes every range for a narrow one."""
+    """A column whose index SQLite must not use: without statistics, it assumes that every range is narrow."""
 
     inherit_cache = True
     name = "germane_unindexed"
 
 
 def _compile_as(function: Any, dialect: str, template: str) -> None:
-    """Write a function as the template, with the arguments in place of ``{}``."""
+    """Compile a function to the template, with the arguments in place of ``{}``."""
 
     @compiles(function, dialect)
     def write(element: Any, compiler: SQLCompiler, **options: Any) -> str:
@@ -42,7 +42,7 @@ def _compile_as(function: Any, dialect: str, template: str) -> None:
 
 
 _compile_as(EpochSeconds, "sqlite", "CAST(strftime('%s', {}) AS INTEGER)")
-# A float is exact to the microsecond for centuries; numeric takes several times as long.
+# A float is exact to the microsecond for centuries; computing with numeric takes several times as long.
 _compile_as(EpochSeconds, "postgresql", "CAST(floor(date_part('epoch', {})) AS BIGINT)")
 _compile_as(FloorToInteger, "sqlite", "CAST({} AS INTEGER)")
 _compile_as(FloorToInteger, "postgresql", "CAST(floor({}) AS INTEGER)")

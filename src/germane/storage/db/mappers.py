@@ -24,7 +24,7 @@ Values = tuple[Any, ...]
 TimestampEncoder = Callable[[datetime], Any]
 
 MAX_IDS_PER_STATEMENT: Final = 500
-"""Every version of SQLite accepts this many parameters."""
+"""Number of parameters that every version of SQLite accepts."""
 EXCHANGE_COLUMNS: Final = (
     "id", "trace_id", "span_id", "service", "route", "question", "answer", "contexts", "history", "model",
     "prompt_version", "session", "user", "attributes", "status", "error", "started_at", "duration", "sampling_key",
@@ -48,7 +48,7 @@ def batched(items: Sequence[Item]) -> Iterator[Sequence[Item]]:
 
 
 def bulk_insert(connection: Connection, table: Table, columns: tuple[str, ...], rows: Sequence[Values]) -> None:
-    """Insert rows, ignoring those whose key exists. Timestamps and JSON must be encoded for the driver."""
+    """Insert rows, ignoring rows with an existing key. Timestamps and JSON must be encoded for the driver."""
     if rows:
         connection.exec_driver_sql(_insert_statement(table, columns, connection.dialect.name), list(rows))
 
@@ -78,7 +78,7 @@ def _in_utc(moment: datetime) -> datetime:
 
 def exchange_values(exchange: Exchange, encode: TimestampEncoder) -> Values:
     """Return the values of ``EXCHANGE_COLUMNS``."""
-    contexts = [{"text": one.text, "id": one.id, "score": one.score} for one in exchange.contexts]
+    contexts = [{"text": context.text, "id": context.id, "score": context.score} for context in exchange.contexts]
     history = [{"role": message.role, "content": message.content} for message in exchange.history]
     return (
         exchange.id,
@@ -146,5 +146,5 @@ def score_from_row(row: RowMapping) -> Score:
 
 
 def score_key(task: Mapping[str, Any]) -> tuple[str, str]:
-    """Return scorer and fingerprint of the score of a finished task."""
+    """Return the scorer and fingerprint of a finished task's score."""
     return task["scorer"], task["scored_as"] or task["fingerprint"]

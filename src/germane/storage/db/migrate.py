@@ -12,7 +12,7 @@ from germane.logging_filters import suppressed_loggers
 from germane.storage.db.engine import Database
 
 VERSION_TABLE: Final = "germane_version"
-"""Not Alembic's default: the application may keep its own migrations in the same database."""
+"""Differs from Alembic's default, because the application may keep its own migrations in the same database."""
 REVISIONS: Final = ("0001", "0002", "0003", "0004", "0005", "0006", "0007")
 """All revisions, oldest first."""
 _LOCK: Final = 0x6765726D616E65  # "germane"
@@ -20,7 +20,7 @@ _SCRIPTS: Final = Path(__file__).parent / "migrations"
 
 
 def migrate(database: Database) -> None:
-    """Upgrade the tables to the newest revision. Any number of processes may call this at once: one does the work.
+    """Upgrade the tables to the newest revision. Any number of processes may call this concurrently.
 
     Raises:
         DatabaseUnreachable: No connection, or the SQLite file cannot be written.
@@ -42,12 +42,12 @@ def check(database: Database) -> None:
         DatabaseUnreachable: No connection.
         DatabaseNotMigrated: The tables are missing, older or newer.
     """
-    found = revision(database)
-    if found is None:
-        raise DatabaseNotMigrated(f"{database.name} has no tables of germane: run 'germane db upgrade'")
-    if found != REVISIONS[-1]:
+    current = revision(database)
+    if current is None:
+        raise DatabaseNotMigrated(f"{database.name} has no germane tables: run 'germane db upgrade'")
+    if current != REVISIONS[-1]:
         raise DatabaseNotMigrated(
-            f"the tables in {database.name} are older than this germane ({found}, it needs {REVISIONS[-1]}): "
+            f"the tables in {database.name} are older than this germane ({current}, it needs {REVISIONS[-1]}): "
             "run 'germane db upgrade'"
         )
 

@@ -22,7 +22,7 @@ _KERNEL: Final = (
     "panfs", "pvfs2", "smb2", "smb3", "smbfs", "wekafs",
 )  # fmt: skip
 NETWORK_FILESYSTEMS: Final = frozenset([*_KERNEL, *(f"fuse.{name}" for name in _FUSE)])
-"""Linux names of the file system types that several machines can mount at once."""
+"""Linux names of the file system types that several machines can mount concurrently."""
 
 
 def read_mount_table() -> bytes:
@@ -39,7 +39,7 @@ def reject_network_filesystem(path: Path, mounts: MountTableReader = read_mount_
     """Raise if the file is known to be on a network file system.
 
     Raises:
-        SettingsError: It is.
+        SettingsError: The file is on a network file system.
     """
     filesystem = filesystem_type(path.resolve(), mounts())
     if filesystem in NETWORK_FILESYSTEMS:
@@ -51,8 +51,8 @@ def reject_network_filesystem(path: Path, mounts: MountTableReader = read_mount_
 
 
 def filesystem_type(path: Path, mount_table: bytes) -> str | None:
-    """Return the file system type of a resolved path: that of its longest mount point. None if unknown."""
-    found, depth = None, -1
+    """Return the file system type of a resolved path, from its longest mount point; None if unknown."""
+    longest_match, depth = None, -1
     for line in mount_table.splitlines():
         left, _, right = line.partition(b" - ")
         fields, filesystem = left.split(b" "), right.split(b" ")[0].decode("ascii", "replace")
@@ -63,5 +63,5 @@ def filesystem_type(path: Path, mount_table: bytes) -> str | None:
         mount_point = Path(unescaped.decode(errors="surrogateescape"))
         # Of several mounts on the same point, the last one is visible.
         if len(mount_point.parts) >= depth and path.is_relative_to(mount_point):
-            found, depth = filesystem, len(mount_point.parts)
-    return found
+            longest_match, depth = filesystem, len(mount_point.parts)
+    return longest_match

@@ -15,7 +15,7 @@ def clean_text(text: str) -> str: ...
 @overload
 def clean_text(text: None) -> None: ...
 def clean_text(text: str | None) -> str | None:
-    """Replace NUL, which PostgreSQL rejects, and lone surrogates, which cannot be encoded, by U+FFFD."""
+    """Replace NUL, which PostgreSQL rejects, and lone surrogates, which cannot be encoded, with U+FFFD."""
     if text is None:
         return None
     if "\0" in text:
@@ -27,13 +27,13 @@ def clean_text(text: str | None) -> str | None:
 
 
 def to_json(value: Any) -> str:
-    """Return any value as JSON. NaN and infinities become null, unknown objects their plain or text form.
+    """Return any value as JSON. NaN and infinities become null, and unknown objects become plain values or text.
 
     Never raises: a row that cannot be encoded would be retried forever and block all others.
     """
     try:
         text = _encode(value)
-    # NaN, a key that is no string, a cycle, a lone surrogate, or an object whose methods raise.
+    # NaN, a key that is not a string, a cycle, a lone surrogate, or an object whose methods raise.
     except Exception:  # noqa: BLE001
         return _repaired(value)
     if "\\u0000" in text or not (text.isascii() or _encodable(text)):
@@ -71,7 +71,7 @@ def _default(value: Any) -> Any:
         return dict(value)
     if hasattr(value, "tolist"):
         return value.tolist()
-    # Iterators are no collections: they stay unread.
+    # Iterators are not collections, so they are not consumed.
     if isinstance(value, Collection) and not isinstance(value, (bytes, bytearray)):
         return list(value)
     return str(value)

@@ -1,4 +1,4 @@
-"""Exchanges that are not stored: the limit per minute, and counts in memory until the tally has them.
+"""Exchanges that are not stored: the limit per minute, and counts in memory until they are written to the tally.
 
 The limit is applied on the caller's thread before an exchange is created.
 """
@@ -28,9 +28,9 @@ _CountKey = tuple[int, str, str]
 
 SECONDS_PER_MINUTE: Final = 60.0
 BURST: Final = 0.1
-"""Share of the limit per minute that is admitted at once after idle time."""
+"""Share of the limit per minute that is admitted immediately after idle time."""
 SOFTNESS: Final = 0.01
-"""Share of the limit per minute by which the credit falls below 0 until 1 in e exchanges is kept."""
+"""Share of the limit per minute. At this far below 0, the credit keeps 1 in e exchanges."""
 _NANOSECONDS_PER_MINUTE: Final = 60_000_000_000
 _NOUNS: Final = {"exchange": Exchange, "label": Feedback, "recorded score": RecordedScore, "marker": Marker}
 
@@ -65,17 +65,18 @@ class DropCounter:
 
     def __init__(self, reason: UnscoredReason) -> None:
         self._reason = reason
-        # Reentrant: the garbage collector may close an abandoned stream, and drop its exchange, on a thread inside.
+        # Reentrant: on a thread that holds the lock, the garbage collector may close an abandoned stream and drop its
+        # exchange.
         self._lock = threading.RLock()
         self._counts: dict[_CountKey, int] = {}
         self.total = 0
-        """All dropped exchanges, reported or not."""
+        """Number of all dropped exchanges, reported or not."""
 
     def __bool__(self) -> bool:
         return bool(self._counts)
 
     def __len__(self) -> int:
-        """Return the number of exchanges that the tally does not have yet."""
+        """Return the number of exchanges that the tally does not include yet."""
         with self._lock:
             return sum(self._counts.values())
 
@@ -90,39 +91,42 @@ class DropCounter:
         """Move the counts into the tally, under the names of the scorers.
 
         Raises:
-            StorageError: The database failed. Counts that were not written stay here.
+            StorageError: The database failed. Counts that were not written are kept.
         """
-        with self._lock:  # only for the copy: a day without a database leaves many counts, and callers wait
+        with self._lock:  # only for the copy: a day without a database leaves many counts, and callers would wait
             counts = self._counts.copy()
         by_minute: dict[int, dict[_CountKey, int]] = {}
         for key, count in counts.items():
             by_minute.setdefault(key[0], {})[key] = count
-        for minute, of_minute in sorted(by_minute.items()):
-            by_route = {(service, route): count for (_, service, route), count in of_minute.items()}
+        for minute, minute_counts in sorted(by_minute.items()):
+            by_route = {(service, route): count for (_, service, route), count in minute_counts.items()}
             names = scorers() if callable(scorers) else scorers
             at = datetime.fromtimestamp(minute * 60, UTC)
             store.exchanges.count_dropped(by_route, names, self._reason, at=at)
-            with self._lock:  # exchanges dropped since the copy stay
-                for key, count in of_minute.items():
+            with self._lock:  # keep the counts of exchanges dropped since the copy
+                for key, count in minute_counts.items():
                     self._counts[key] -= count
                     if not self._counts[key]:
                         del self._counts[key]
 
 
 class TrafficThinner:
-    """Computes the probability with which each exchange is kept. It is kept if its sampling key is at most that.
+    """Computes the probability with which each exchange is kept.
+
+    An exchange is kept if its sampling key is at most its probability.
 
     A credit grows with time at the rate of the limit, and each exchange, kept or not, subtracts its own probability.
-    With a credit of at least 0 the probability is 1; below, it is exp(credit / (SOFTNESS * limit)). It settles within
-    a fraction of a second where the kept exchanges meet the limit, and is never 0. It depends on arrival times only
-    and never on a sampling key, so weighting kept exchanges by its inverse is unbiased for any traffic.
+    With a credit of at least 0 the probability is 1; below, it is exp(credit / (SOFTNESS * limit)). Within a
+    fraction of a second, the probability settles at the value at which the kept exchanges meet the limit; it is never
+    0. It depends only on arrival times and never on a sampling key, so weighting kept exchanges by its inverse is
+    unbiased for any traffic.
 
     On average at most limit * (1 + BURST + SOFTNESS * ln(traffic / limit)) exchanges are kept in any minute: for a
     million per minute and a limit of 6,000, 1.15 times the limit in the first minute, and the limit in the following
-    ones. A limit below 100 is exceeded by a few exchanges more. After a burst, the probability is 1 again within
+    ones. A limit below 100 is exceeded by a few more exchanges. After a burst, the probability is 1 again within
     SOFTNESS * ln(traffic / limit) minutes, 3 seconds in the example.
 
-    Thread-safe. A forked child needs an instance of its own.
+    Thread-safe. A forked child needs its own instance.
 
     Args:
         limit: Exchanges per minute.
@@ -134,7 +138,7 @@ class TrafficThinner:
         self._max_credit = max(1.0, BURST * limit)
         self._softness = max(1.0, SOFTNESS * limit)
         self._clock = clock
-        # Reentrant: the garbage collector may close an abandoned stream on a thread inside.
+        # Reentrant: the garbage collector may close an abandoned stream on a thread that holds the lock.
         self._lock = threading.RLock()
         self._credit = self._max_credit
         self._updated_at = clock()
@@ -157,11 +161,11 @@ class TrafficThinner:
 
 
 class ExchangeLimiter:
-    """Keeps exchanges by their sampling key, and counts the others. Thread-safe.
+    """Keeps exchanges by their sampling key, and counts dropped exchanges. Thread-safe.
 
     Args:
         limit: Exchanges per minute; None keeps all.
-        dropped: Counts the exchanges that are not kept.
+        dropped: Counts the dropped exchanges.
         clock: Monotonic clock in seconds.
     """
 

@@ -35,13 +35,13 @@ class ExchangeStore(StoreComponent):
         self._stamp = mappers.timestamp_encoder(context.database.dialect)
 
     def add(self, exchanges: Sequence[Exchange]) -> None:
-        """Write exchanges. Exchanges whose id exists already are ignored, so a batch can be retried.
+        """Write exchanges. Exchanges with an existing id are ignored, so a batch can be retried.
 
         Raises:
             ContentRefused: An exchange contains a value that no column accepts.
         """
         try:
-            values = [mappers.exchange_values(one, self._stamp) for one in exchanges]
+            values = [mappers.exchange_values(item, self._stamp) for item in exchanges]
         except (AttributeError, TypeError, ValueError) as error:
             raise ContentRefused(
                 f"an exchange contains a value of an unsupported type ({type(error).__name__})"
@@ -49,30 +49,30 @@ class ExchangeStore(StoreComponent):
         if values:
             with self._database.write() as connection:
                 mappers.bulk_insert(connection, exchange, mappers.EXCHANGE_COLUMNS, values)
-                record_events(connection, Counter((one.route, "", "stored", "") for one in exchanges))
+                record_events(connection, Counter((item.route, "", "stored", "") for item in exchanges))
 
     def record_scores(self, scores: Sequence[RecordedScore]) -> list[RecordedScore]:
-        """Write scores from elsewhere, each replacing an earlier one of its name.
+        """Write scores from elsewhere. Each score replaces an earlier score with the same name.
 
-        Each gets a finished task like any other score, so that the tally adds up.
+        Each score gets a finished task, like any other score, so that the tally adds up.
 
         Returns:
-            The scores whose exchange is not in the database. These are not written.
+            The scores whose exchange is not in the database. These scores are not written.
         """
         columns = (exchange.c.id, exchange.c.service, exchange.c.route, exchange.c.started_at, exchange.c.erased_at)
-        # Locked, so that no process erases or deletes them before the scores are written.
+        # Lock the exchanges, so that no process erases or deletes them before the scores are written.
         query = select(*columns).order_by(exchange.c.id).with_for_update(read=True, key_share=True)
         with self._write_values() as connection:
             latest = {
-                (clean_text(one.exchange_id), clean_text(one.name)): one
-                for one in sorted(scores, key=lambda one: one.recorded_at)
+                (clean_text(item.exchange_id), clean_text(item.name)): item
+                for item in sorted(scores, key=lambda item: item.recorded_at)
             }
             exchanges: dict[str, RowMapping] = {}
             for ids in mappers.batched(sorted({exchange_id for exchange_id, _ in latest})):
                 rows = connection.execute(query.where(exchange.c.id.in_(ids))).mappings()
                 exchanges |= {row["id"]: row for row in rows}
             # Sorted, so that two processes lock the rows in the same order.
-            known = [(exchanges[key[0]], one) for key, one in sorted(latest.items()) if key[0] in exchanges]
+            known = [(exchanges[key[0]], item) for key, item in sorted(latest.items()) if key[0] in exchanges]
             for start in range(0, len(known), _ROWS_PER_STATEMENT):
                 _record_scores(connection, self._context.process, known[start : start + _ROWS_PER_STATEMENT])
         return [score for score in scores if clean_text(score.exchange_id) not in exchanges]
@@ -111,31 +111,31 @@ def _record_scores(connection: Connection, process: str, known: Sequence[tuple[R
     """Write scores of locked exchanges with their tasks and counts."""
     make = sqlite.insert if connection.dialect.name == "sqlite" else postgresql.insert
     tasks, scores = [], []
-    for row, one in known:
+    for row, item in known:
         key = {
             "exchange_id": row["id"],
-            "scorer": clean_text(one.name),
+            "scorer": clean_text(item.name),
             "fingerprint": RECORDED_FINGERPRINT,
         }
-        tasks.append({**key, "state": "done", "claims": 0, "first_pending_at": one.recorded_at})
+        tasks.append({**key, "state": "done", "claims": 0, "first_pending_at": item.recorded_at})
         values = {
             "service": row["service"],
             "route": row["route"],
             "started_at": row["started_at"],
-            "sampling_probability": 1.0,  # our sampling did not decide which exchanges were scored elsewhere
-            "value": float(one.value),
-            "label": clean_text(one.label),
-            "explanation": clean_text(one.explanation) if row["erased_at"] is None else None,
-            "details": dict(one.details) if row["erased_at"] is None else keep_numbers(one.details),
-            "scored_at": one.recorded_at,
+            "sampling_probability": 1.0,  # germane's sampling did not select the exchanges scored elsewhere
+            "value": float(item.value),
+            "label": clean_text(item.label),
+            "explanation": clean_text(item.explanation) if row["erased_at"] is None else None,
+            "details": dict(item.details) if row["erased_at"] is None else keep_numbers(item.details),
+            "scored_at": item.recorded_at,
         }
         scores.append(key | values)
     added = make(scoring_task).values(tasks).on_conflict_do_nothing()
     key_columns = (scoring_task.c.exchange_id, scoring_task.c.scorer)
     new, tally_changes = {tuple(task) for task in connection.execute(added.returning(*key_columns))}, TallyChanges()
-    for row, one in known:
-        if (row["id"], clean_text(one.name)) in new:
-            names = (row["service"], row["route"], clean_text(one.name))
+    for row, item in known:
+        if (row["id"], clean_text(item.name)) in new:
+            names = (row["service"], row["route"], clean_text(item.name))
             tally_changes.add(row["started_at"], names, "seen")
             tally_changes.add(row["started_at"], names, "scored")
     upsert = make(score)

@@ -33,7 +33,7 @@ from germane.storage.ingest.drop_counts import (
 )
 
 EXIT_TIMEOUT: Final = 5.0
-"""Seconds that the exit of the process waits for the queue to be written."""
+"""Seconds that process exit waits for the queue to be written."""
 SCORE_RETRY_TIMEOUT: Final = 600.0
 """Seconds that a recorded score waits for its exchange."""
 _NEVER: Final = sys.maxsize
@@ -54,8 +54,8 @@ class ScoreRetryBuffer:
     """Recorded scores whose exchange is not in the database yet. Times are seconds of a monotonic clock.
 
     Args:
-        timeout: Seconds that a score waits.
-        delays: First and longest delay between attempts, in seconds.
+        timeout: Seconds that a score waits for its exchange.
+        delays: First and maximum delay between attempts, in seconds.
         capacity: Maximum number of scores.
     """
 
@@ -69,7 +69,7 @@ class ScoreRetryBuffer:
         return len(self._entries)
 
     def add(self, scores: Sequence[RecordedScore], now: float) -> list[RecordedScore]:
-        """Add scores; return those that exceed the capacity."""
+        """Add scores; return the scores that exceed the capacity."""
         free = max(0, self._capacity - len(self._entries))
         delay = self._first_delay
         self._entries += [_BufferedScore(score, now + self._timeout, delay, now + delay) for score in scores[:free]]
@@ -90,10 +90,10 @@ class ScoreRetryBuffer:
     def record_attempt(
         self, tried: Sequence[RecordedScore], missing: Sequence[RecordedScore], now: float
     ) -> list[RecordedScore]:
-        """Remove scores that were written, and reschedule those whose exchange is missing.
+        """Remove scores that were written, and reschedule scores whose exchange is missing.
 
         Returns:
-            Scores that have timed out. They are removed.
+            The scores that have timed out. They are removed.
         """
         still_missing = {id(score) for score in missing}
         written = {id(score) for score in tried} - still_missing
@@ -115,22 +115,22 @@ class ScoreRetryBuffer:
 class ExchangeWriter:
     """A bounded queue in front of the database. Any thread may call :meth:`put`; one background thread writes.
 
-    The queue also takes labels, markers and recorded scores. A recorded score is retried until its exchange has been
+    The queue also accepts labels, markers and recorded scores. A recorded score is retried until its exchange has been
     written.
 
     While the database is unreachable, the queue is kept. Once it is full, new exchanges are dropped; the tally counts
-    them when the database is reachable again. A forked child starts with an empty queue: its parent writes the rest.
+    them when the database is reachable again. A forked child starts with an empty queue: the parent writes the queue.
 
     Args:
         store: The database.
         capacity: Maximum number of queued items, in addition to one batch that is being written.
         limit: Exchanges per minute above which :meth:`admit` keeps a sample; None keeps all.
         batch: Maximum number of items per transaction.
-        interval: Seconds that the first item of a batch waits for others.
+        interval: Seconds that the first item of a batch waits for further items.
         scorers: Names of the scorers that count dropped exchanges, or a function that returns them.
-        backoff: First and longest delay between attempts while the database is unreachable, in seconds.
+        backoff: First and maximum delay between attempts while the database is unreachable, in seconds.
         score_timeout: Seconds that a recorded score waits for its exchange.
-        score_delays: First and longest delay between its attempts, in seconds.
+        score_delays: First and maximum delay between attempts to write a recorded score, in seconds.
         clock: Monotonic clock of the limit, in seconds.
     """
 
@@ -170,7 +170,7 @@ class ExchangeWriter:
         self._wake_length = 1  # length of the queue at which put() wakes the thread
         self._wake = threading.Event()
         # A Condition's lock is reentrant: the garbage collector may close an abandoned stream, and put its exchange,
-        # on a thread inside.
+        # on a thread that holds the lock.
         self._changed = threading.Condition()
         self._settled = 0
         self._failures = 0
@@ -179,19 +179,19 @@ class ExchangeWriter:
         self._thread: threading.Thread | None = None
         self._exit_handler: Callable[[], None] | None = None
         self.dropped = 0
-        """Exchanges that were put and not stored."""
+        """Number of exchanges that were put and not stored."""
         self.lost = 0
-        """Labels, markers and recorded scores that were put and not stored."""
+        """Number of labels, markers and recorded scores that were put and not stored."""
         self.problem: str | None = None
         """Why the database does not accept exchanges; None if it does."""
 
     def after_fork_in_child(self) -> None:
-        """Start with an empty queue: the child has no thread, and the parent writes the queue."""
+        """Start with an empty queue: the child has no writer thread, and the parent writes the queued items."""
         self._reset()
 
     @property
     def depth(self) -> int:
-        """The number of queued items, without recorded scores that wait for their exchange."""
+        """The number of queued items, excluding recorded scores that wait for their exchange."""
         return len(self._queue) + len(self._in_flight)
 
     @property
@@ -209,8 +209,8 @@ class ExchangeWriter:
             sampling_key: Sampling key of the exchange.
 
         Returns:
-            The probability with which the exchange was kept, in (0, 1]; None if it was not. The tally counts it as
-            skipped for ``exchange_limit`` then.
+            The probability with which the exchange was kept, in (0, 1]; None if it was dropped. The tally counts
+            dropped exchanges as skipped for ``exchange_limit``.
         """
         probability = self._limiter.admit(service, route, started, sampling_key)
         if probability is None and self._wake_length == 1:  # the thread sleeps until something happens
@@ -261,14 +261,16 @@ class ExchangeWriter:
         self._wake.set()
         if self._exit_handler is not None:
             atexit.unregister(self._exit_handler)
-        if self._thread is None:  # never started, or the interpreter could not start it
+        if self._thread is None:  # the thread was never started, or could not be started
             self._run()
         else:
             self._thread.join(timeout)
         with self._changed:
             left = [*self._in_flight, *self._queue.copy(), *self._score_buffer.all_scores()]
         if left:
-            logger.warning("%s not written to %s before the end: lost", describe_items(left), self._store.name)
+            logger.warning(
+                "%s not written to %s before the writer stopped: lost", describe_items(left), self._store.name
+            )
         if uncounted := len(self._queue_full) + len(self._over_limit):
             logger.warning("%d dropped exchanges are missing in the counts of %s", uncounted, self._store.name)
         return not (left or uncounted or (self._thread is not None and self._thread.is_alive()))
@@ -285,7 +287,7 @@ class ExchangeWriter:
                     thread = threading.Thread(target=self._run, name="germane-writer", daemon=True)
                     try:
                         thread.start()
-                    except RuntimeError:  # at interpreter exit, or without a free thread: the next put() retries
+                    except RuntimeError:  # at interpreter exit, or at the thread limit: the next put() retries
                         self._wake_length = 1
                         return
                     self._thread = thread
@@ -330,7 +332,7 @@ class ExchangeWriter:
         self._wake_length = _NEVER
 
     def _write_next(self) -> bool:
-        """Write one batch, counts of drops, and due scores; False if the database failed."""
+        """Write one batch, drop counts and due scores; return False if the database failed."""
         self._wake.clear()
         with self._changed:
             for _ in range(min(self._batch - len(self._in_flight), len(self._queue))):
@@ -341,13 +343,13 @@ class ExchangeWriter:
                 self._save(batch)
             except ContentRefused:
                 self._save_one_by_one(batch)
-            self._settle(len(self._in_flight))  # before the rest, whose failure must not repeat the batch
+            self._settle(len(self._in_flight))  # first: a failure below must not repeat the batch
             for dropped in (self._queue_full, self._over_limit):
                 dropped.report(self._store, self._scorers)
             self._retry_due_scores()
         except StorageError as error:
             return self._record_failure(str(error))
-        except Exception as error:  # noqa: BLE001 - the thread must survive any error, or all capture ends
+        except Exception as error:  # noqa: BLE001 - the thread must survive any error, or capture stops
             return self._record_failure(f"{type(error).__name__} in {self._store.name}")
         self._failures = 0
         if self.problem is not None:
@@ -372,20 +374,20 @@ class ExchangeWriter:
             self._lose_scores(self._score_buffer.add(missing, time.monotonic()), "too many wait for their exchange")
 
     def _save_one_by_one(self, batch: list[WriterItem]) -> None:
-        """Write what the database accepts: a row that it refuses must not block the others."""
-        refused = []
+        """Write items one by one, so that a row the database rejects does not block the others."""
+        rejected = []
         for item in batch:
             try:
                 self._save([item])
             except ContentRefused:
-                refused.append(item)
-        ids = ", ".join(map(display_id, refused[:_MAX_IDS_LOGGED]))
-        logger.warning("%s refuses the content of %s; lost: %s", self._store.name, describe_items(refused), ids)
-        exchanges = sum(isinstance(item, Exchange) for item in refused)
+                rejected.append(item)
+        ids = ", ".join(map(display_id, rejected[:_MAX_IDS_LOGGED]))
+        logger.warning("%s rejects the content of %s; lost: %s", self._store.name, describe_items(rejected), ids)
+        exchanges = sum(isinstance(item, Exchange) for item in rejected)
         with self._changed:
             self.dropped += exchanges
-            self.lost += len(refused) - exchanges
-        self._settle(len(batch))  # last: whoever waits for it finds them counted
+            self.lost += len(rejected) - exchanges
+        self._settle(len(batch))  # last, so that the counts are up to date when flush() returns
 
     def _retry_due_scores(self) -> None:
         now = time.monotonic()
@@ -396,7 +398,7 @@ class ExchangeWriter:
             missing = self._store.exchanges.record_scores(due)
         except ContentRefused:
             self._score_buffer.record_attempt(due, [], now)
-            self._lose_scores(due, f"{self._store.name} refuses them")
+            self._lose_scores(due, f"{self._store.name} rejects them")
         else:
             self._lose_scores(self._score_buffer.record_attempt(due, missing, now), "their exchange never arrived")
 
@@ -404,7 +406,7 @@ class ExchangeWriter:
         if scores:
             ids = ", ".join(map(display_id, scores[:_MAX_IDS_LOGGED]))
             logger.warning("lost %s, %s: %s", sanitize.count_noun(len(scores), "recorded score"), reason, ids)
-            with self._changed:  # last: whoever sees the count finds the log line
+            with self._changed:  # last, so that the log line precedes the count
                 self.lost += len(scores)
 
     def _settle(self, count: int) -> None:
@@ -434,7 +436,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def _stop_at_exit(writer: weakref.ref[ExchangeWriter]) -> None:
-    """Write the queue at interpreter exit if nobody has stopped the writer."""
+    """Write the queue at interpreter exit unless the writer has been stopped."""
     if (alive := writer()) is not None:
         alive.stop(EXIT_TIMEOUT)
-        alive._store.close()  # noqa: SLF001 - a method would be bound, and keep the writer alive
+        alive._store.close()  # noqa: SLF001 - a bound method would keep the writer alive

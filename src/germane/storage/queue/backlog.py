@@ -25,13 +25,13 @@ class OpenTasks:
     postponed: int = 0
     """Tasks that failed and wait for a retry."""
     running: int = 0
-    """Tasks claimed by a process, which may have died."""
+    """Tasks claimed by a process, which may have been killed."""
     waiting_since: datetime | None = None
     """Time since which the oldest task other than candidates has been waiting; UTC."""
 
     @property
     def in_progress(self) -> int:
-        """Ready, postponed and running tasks, without candidates."""
+        """Number of ready, postponed and running tasks, excluding candidates."""
         return self.ready + self.postponed + self.running
 
 
@@ -52,7 +52,7 @@ class OutstandingWork:
 
 
 def load_outstanding(connection: Connection, now: datetime) -> OutstandingWork:
-    """Return exchanges without a sampling decision and open tasks, fully counted."""
+    """Return the numbers of undecided exchanges and open tasks, fully counted."""
     undecided = select(func.count()).select_from(exchange).where(exchange.c.sampling_reason.is_(None))
     kind = case(
         (scoring_task.c.state == "running", "running"),
@@ -63,16 +63,16 @@ def load_outstanding(connection: Connection, now: datetime) -> OutstandingWork:
     names = (scoring_task.c.scorer, scoring_task.c.fingerprint)
     sums = (func.count().label("n"), func.min(scoring_task.c.first_pending_at).label("since"))
     query = select(*names, kind, *sums).where(scoring_task.c.state.in_(("pending", "running")))
-    found: dict[tuple[str, str], dict[str, int]] = {}
+    counts: dict[tuple[str, str], dict[str, int]] = {}
     oldest: dict[tuple[str, str], datetime] = {}
     for row in connection.execute(query.group_by(*names, kind)):
         key = (row.scorer, row.fingerprint)
-        found.setdefault(key, {})[row.kind] = int(row.n)
+        counts.setdefault(key, {})[row.kind] = int(row.n)
         if row.kind != "candidates":
             oldest[key] = min(row.since, oldest.get(key, row.since))
     tasks = tuple(
         OpenTasks(scorer=key[0], fingerprint=key[1], waiting_since=oldest.get(key), **kinds)
-        for key, kinds in sorted(found.items())
+        for key, kinds in sorted(counts.items())
     )
     return OutstandingWork(int(connection.execute(undecided).scalar_one()), tasks)
 
@@ -83,8 +83,8 @@ class Backlog:
 
     outstanding: OutstandingWork
     lag: timedelta
-    """Age of the oldest entry: time since an undecided exchange started, or since a task became ready. Candidates do
-    not count."""
+    """Age of the oldest entry: time since an undecided exchange started, or since a task became ready. Candidates are
+    not included."""
     workers: int
     """Number of worker processes with a recent heartbeat."""
 
@@ -106,8 +106,8 @@ def load_backlog(connection: Connection, now: datetime, alive_within: timedelta)
 ScorerKey = tuple[str, str]
 """Scorer and fingerprint."""
 BACKLOG_COUNT_LIMIT: Final = 10_000
-"""Where counting stops."""
-# Literally as in the partial indexes: with bound parameters the databases would not use them.
+"""Number at which counting stops."""
+# Literally as in the partial indexes: with bound parameters, the databases would not use the indexes.
 OPEN: Final = text("not_before IS NOT NULL")
 CANDIDATE: Final = text("state = 'pending' AND not_before IS NULL")
 _OF_PAIR: Final = (
@@ -122,21 +122,21 @@ def list_scorers_with_tasks(connection: Connection) -> list[ScorerKey]:
 
 
 def _distinct(connection: Connection, condition: Any) -> Iterator[ScorerKey]:
-    """Step from one scorer and fingerprint to the next through an index: they are few, the tasks may be many."""
+    """Step from one scorer and fingerprint to the next through an index: there are few pairs, but maybe many tasks."""
     scorer, fingerprint = scoring_task.c.scorer, scoring_task.c.fingerprint
     query = select(scorer, fingerprint).where(condition).order_by(scorer, fingerprint).limit(1)
-    found = connection.execute(query).first()
-    while found is not None:
-        yield found.scorer, found.fingerprint
+    row = connection.execute(query).first()
+    while row is not None:
+        yield row.scorer, row.fingerprint
         # Two steps: for a pair, SQLite would use only the first column and read all tasks of one scorer.
-        same = query.where(scorer == found.scorer, fingerprint > found.fingerprint)
-        found = connection.execute(same).first() or connection.execute(query.where(scorer > found.scorer)).first()
+        same = query.where(scorer == row.scorer, fingerprint > row.fingerprint)
+        row = connection.execute(same).first() or connection.execute(query.where(scorer > row.scorer)).first()
 
 
 def count_open_tasks(connection: Connection, now: datetime) -> tuple[OpenTasks, ...]:
     """Return the open tasks of each scorer, counted up to :data:`BACKLOG_COUNT_LIMIT`.
 
-    Beyond the limit, the age is that of the tasks that are due first.
+    Beyond the limit, only the tasks that are due first determine the age.
     """
     # Lease ends of running tasks, which are limited by the concurrency of all processes.
     running: dict[ScorerKey, list[datetime]] = {}
@@ -164,7 +164,7 @@ def count_open_tasks(connection: Connection, now: datetime) -> tuple[OpenTasks, 
 
 
 def _without_running(counted: Row[Any], running: int) -> int:
-    """Return a count without running tasks; a count at the limit stays at the limit."""
+    """Return a count excluding running tasks; a count at the limit stays at the limit."""
     return BACKLOG_COUNT_LIMIT if counted.n >= BACKLOG_COUNT_LIMIT else max(0, int(counted.n) - running)
 
 

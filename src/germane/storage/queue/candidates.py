@@ -1,7 +1,7 @@
 """The candidate pool of a budget, from which exchanges are selected at the end of each interval.
 
-Only the holder of the sampler's lease writes: each transaction locks the row of the lease and does nothing if another
-process holds it. The same row stores the position that the holder has reached.
+Only the holder of the sampler's lease writes: each transaction locks the row of the lease, and does nothing if another
+process holds the lease. The same row stores the position that the holder has reached.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class SelectedCandidate:
     sampling_reason: str
 
 
-# Literally: with a bound parameter SQLite would not use the partial index.
+# Literally, because SQLite does not use a partial index with a bound parameter.
 _WAITS = exchange.c.sampling_reason == literal_column(f"'{CANDIDATE}'")
 _LIGHT = tuple(exchange.c[name] for name in Candidate.__slots__)
 
@@ -86,18 +86,21 @@ def select_candidates(
     """Make selected candidates ready, count them, and save the step; False if another process holds the lease."""
     if not save_cursor(connection, step.lease, step.owner, step.cursor):
         return False
-    found = {pick.exchange_id: pick for pick in picks}
-    there = _locked(connection, list(found))
+    selected = {pick.exchange_id: pick for pick in picks}
+    remaining = _locked(connection, list(selected))
     _decide(
         connection,
-        {exchange_id: (found[exchange_id].probability, found[exchange_id].sampling_reason) for exchange_id in there},
+        {
+            exchange_id: (selected[exchange_id].probability, selected[exchange_id].sampling_reason)
+            for exchange_id in remaining
+        },
     )
-    for ids in batched(there):
+    for ids in batched(remaining):
         waiting = scoring_task.c.exchange_id.in_(ids), *_WAITING
-        # The task waits from now on: its time in the pool is not a delay.
+        # The waiting time of a task starts now: its time in the pool is not a delay.
         connection.execute(update(scoring_task).where(*waiting).values(not_before=now, first_pending_at=now))
-    if there:
-        budget_ledger.count_selected(connection, len(there), now)
+    if remaining:
+        budget_ledger.count_selected(connection, len(remaining), now)
     return True
 
 
@@ -111,9 +114,9 @@ def skip_candidates(
     """
     if not save_cursor(connection, step.lease, step.owner, step.cursor):
         return None
-    there, tally_changes = _locked(connection, sorted(passed)), TallyChanges()
-    _decide(connection, {exchange_id: (passed[exchange_id], reason.value) for exchange_id in there})
-    for ids in batched(there):
+    remaining, tally_changes = _locked(connection, sorted(passed)), TallyChanges()
+    _decide(connection, {exchange_id: (passed[exchange_id], reason.value) for exchange_id in remaining})
+    for ids in batched(remaining):
         tasks = connection.execute(_TASKS.where(scoring_task.c.exchange_id.in_(ids)))
         for service, route, scorer, started_at in tasks:
             tally_changes.add(started_at, (service, route, scorer), "pending", by=-1)
@@ -121,13 +124,13 @@ def skip_candidates(
         waiting = scoring_task.c.exchange_id.in_(ids), *_WAITING
         connection.execute(update(scoring_task).where(*waiting).values(state=reason.state, reason=reason.value))
     tally_changes.apply(connection, process)
-    return there
+    return remaining
 
 
 def remove_from_pool(connection: Connection, ids: Sequence[str]) -> None:
     """Remove locked exchanges without a waiting task from the pool."""
-    for some in batched(ids):
-        connection.execute(_TAKE_OUT.where(exchange.c.id.in_(some)))
+    for batch in batched(ids):
+        connection.execute(_REMOVE.where(exchange.c.id.in_(batch)))
 
 
 # Only tasks of candidates are pending without a due time.
@@ -137,7 +140,7 @@ _TASKS = (
     .join(exchange, exchange.c.id == scoring_task.c.exchange_id)
     .where(*_WAITING)
 )
-_TAKE_OUT = (
+_REMOVE = (
     update(exchange)
     .where(_WAITS, ~exists().where(scoring_task.c.exchange_id == exchange.c.id, *_WAITING))
     .values(sampling_reason=UnscoredReason.NOT_SAMPLED.value)
@@ -150,16 +153,16 @@ _DECIDE = (
 
 
 def _locked(connection: Connection, ids: Sequence[str]) -> list[str]:
-    """Lock exchanges; return those that are still candidates: a rule or an erasure may have removed some."""
-    found: list[str] = []
-    for some in batched(sorted(ids)):
-        query = select(exchange.c.id, exchange.c.sampling_reason).where(exchange.c.id.in_(some))
+    """Lock exchanges and return the remaining candidates: a rule or an erasure may have removed some."""
+    remaining: list[str] = []
+    for batch in batched(sorted(ids)):
+        query = select(exchange.c.id, exchange.c.sampling_reason).where(exchange.c.id.in_(batch))
         rows = connection.execute(query.order_by(exchange.c.id).with_for_update())
-        found += [row.id for row in rows if row.sampling_reason == CANDIDATE]
-    return found
+        remaining += [row.id for row in rows if row.sampling_reason == CANDIDATE]
+    return remaining
 
 
 def _decide(connection: Connection, decided: Mapping[str, tuple[float | None, str]]) -> None:
-    rows = [{"decided": one, "probability": found[0], "why": found[1]} for one, found in decided.items()]
+    rows = [{"decided": id_, "probability": probability, "why": why} for id_, (probability, why) in decided.items()]
     if rows:
         connection.execute(_DECIDE, rows)

@@ -1,6 +1,7 @@
-"""Expiring tasks: they end as skipped, or as done if they have a score already.
+"""Expiring tasks. An expired task becomes skipped, or done if it already has a score.
 
-Tasks expire with the text of their exchange, or when no process runs their scorer: it was removed, changed or renamed.
+A task expires with the text of its exchange, or when no process runs its scorer because the scorer was removed,
+changed or renamed.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _HAS_SCORE = func.coalesce(scoring_task.c.scored_as, "") != ""
 
 
 def expire_tasks_statement(explanation: str | None) -> Update:
-    """Return the statement that expires tasks. A task that was only to be rescored becomes done with its old score."""
+    """Return the statement that expires tasks. A task that was queued for rescoring becomes done with its old score."""
     return update(scoring_task).values(
         state=case((_HAS_SCORE, "done"), else_=UnscoredReason.EXPIRED.state),
         reason=case((_HAS_SCORE, None), else_=UnscoredReason.EXPIRED.value),
@@ -49,8 +50,8 @@ def count_expired(
 def expire_orphaned_tasks(connection: Connection, process: str, after: timedelta, limit: int, now: datetime) -> int:
     """Expire up to ``limit`` tasks of scorers that no process has run within ``after``; return their number.
 
-    Nothing expires until some process has been running for ``after``: after a shutdown of all processes, the ones with
-    the missing scorers may not have started yet.
+    Nothing expires until some process has been running for ``after``: after a shutdown of all processes, the processes
+    with the missing scorers may not have started yet.
     """
     seen = load_workers(connection, since=now - after)
     if not any(worker.started_at <= now - after for worker in seen):
@@ -68,7 +69,7 @@ def expire_orphaned_tasks(connection: Connection, process: str, after: timedelta
         names = (row.service, row.route, row.scorer)
         tally_changes.add(row.started_at, names, "pending", by=-1)
         count_expired(tally_changes, row.started_at, names, row.scored_as)
-    # No process can score them: they must not be selected instead of others.
+    # No process can score these exchanges: they must not be selected instead of others.
     remove_from_pool(connection, sorted({row.of for row in ended}))
     tally_changes.apply(connection, process)
     return len(ended)
@@ -94,7 +95,7 @@ def _gone(condition: Any, order: ColumnElement[Any], *more: Any, locked: Sequenc
     return query.order_by(order).limit(bindparam("limit")).with_for_update(of=locked, skip_locked=True)
 
 
-# Pending and due, or running under an expired lease: an owner with a valid lease still delivers a result.
+# Pending and due, or running under an expired lease: an owner with a valid lease may still write a result.
 _DUE = _gone(OPEN, scoring_task.c.not_before, scoring_task.c.not_before <= bindparam("now"), locked=[scoring_task])
 _POOLED = _gone(CANDIDATE, scoring_task.c.first_pending_at, locked=[scoring_task, exchange])
 _CLOSE = expire_tasks_statement(EXPLANATION)

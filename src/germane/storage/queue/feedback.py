@@ -1,4 +1,4 @@
-"""People's labels of answers, and scoring skipped exchanges because of a label."""
+"""People's labels of answers, and scoring of skipped exchanges because of a label."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ REASON: Final = "always"
 RECOVERABLE_REASONS: Final = (UnscoredReason.NOT_SAMPLED.value, UnscoredReason.BUDGET.value)
 """Skip reasons that do not depend on the exchange: random sampling and the budget."""
 LABEL_TIMEOUT: Final = timedelta(days=1)
-"""How long a label waits for its exchange, which may be written later."""
+"""Time that a label waits for its exchange, which may be written later than the label."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,21 +56,21 @@ def list_pending_feedback(connection: Connection, limit: int) -> list[LabeledExc
 
 
 def force_sampling(connection: Connection, exchange_ids: Sequence[str], *, drawn: bool) -> None:
-    """Note that these exchanges are scored whatever the draw said; one whose text is erased stays as it is.
+    """Mark exchanges as always scored, regardless of the draw. Exchanges with erased text are not changed.
 
-    Those that the draw has decided on are among them only where ``drawn``: had those that were not picked lost their
-    text by now, the others would stand for themselves alone, and not for these any more.
+    Without ``drawn``, only candidates are marked. This is needed if text is erased after scoring: exchanges that were
+    not selected may have lost their text, and marking only the selected exchanges would bias the means.
 
-    To be committed before :func:`reopen`: scores that are being written meanwhile then either have the new probability,
-    or are there to be given it.
+    Commit this before calling :func:`queue_skipped_tasks`. A score that is written concurrently either gets the new
+    probability, or exists when :func:`queue_skipped_tasks` corrects it.
     """
-    for some in batched(sorted(set(exchange_ids))):
-        locked = select(exchange.c.id).where(exchange.c.id.in_(some), exchange.c.erased_at.is_(None))
+    for batch in batched(sorted(set(exchange_ids))):
+        locked = select(exchange.c.id).where(exchange.c.id.in_(batch), exchange.c.erased_at.is_(None))
         if not drawn:
             locked = locked.where(exchange.c.sampling_reason == CANDIDATE)
-        found = connection.execute(locked.order_by(exchange.c.id).with_for_update()).scalars().all()
+        ids = connection.execute(locked.order_by(exchange.c.id).with_for_update()).scalars().all()
         values = {"sampling_reason": REASON, "sampling_probability": exchange.c.capture_probability}
-        connection.execute(update(exchange).where(exchange.c.id.in_(found)).values(values))
+        connection.execute(update(exchange).where(exchange.c.id.in_(ids)).values(values))
 
 
 def is_unsampled(task: RowMapping) -> bool:
@@ -91,11 +91,11 @@ def queue_skipped_tasks(
         exchange.c.erased_at.is_(None),
         tuple_(scoring_task.c.scorer, scoring_task.c.fingerprint).in_(list(scorers.items())),
     )
-    # Locked in the order in which all processes lock them.
+    # All processes lock tasks in this order.
     query = query.order_by(scoring_task.c.id).with_for_update(of=scoring_task)
     tally_changes, ready = TallyChanges(), Counter[str]()
-    for some in batched(sorted(set(exchange_ids))):
-        tasks = connection.execute(query.where(scoring_task.c.exchange_id.in_(some))).mappings().all()
+    for batch in batched(sorted(set(exchange_ids))):
+        tasks = connection.execute(query.where(scoring_task.c.exchange_id.in_(batch))).mappings().all()
         # Existing scores get the sampling probability of their exchange.
         scored = [task for task in tasks if task["state"] == "done" or task["scored_as"]]
         corrected = [
@@ -126,23 +126,23 @@ def queue_skipped_tasks(
 
 def mark_processed(connection: Connection, feedback_ids: Sequence[str], now: datetime) -> None:
     """Mark labels as processed."""
-    for some in batched(sorted(set(feedback_ids))):
-        connection.execute(update(feedback).where(feedback.c.id.in_(some)).values(considered_at=now))
+    for batch in batched(sorted(set(feedback_ids))):
+        connection.execute(update(feedback).where(feedback.c.id.in_(batch)).values(considered_at=now))
 
 
 def abandon_unmatched(
     connection: Connection, _process: str, before: datetime, after: RowCursor | None, now: datetime
 ) -> PruneBatch:
-    """Mark labels from before ``before`` without a stored exchange as processed, so that they are not read again."""
+    """Mark labels older than ``before`` without a stored exchange as processed, so that they are not read again."""
     moment, key = feedback.c.created_at, feedback.c.id
     has_exchange = exists().where(exchange.c.id == feedback.c.exchange_id)
-    query = select(moment, key, has_exchange.label("is_of_one")).where(feedback.c.considered_at.is_(None))
+    query = select(moment, key, has_exchange.label("has_exchange")).where(feedback.c.considered_at.is_(None))
     query = query.where(moment < before)
     if after is not None:
         query = query.where(moment >= after[0], tuple_(moment, key) > tuple_(*after))
-    found = connection.execute(query.order_by(moment, key).limit(BATCH_SIZE)).mappings().all()
-    mark_processed(connection, [row["id"] for row in found if not row["is_of_one"]], now)
-    return PruneBatch(PruneResult(), RowCursor.after_batch(found, "created_at"))
+    rows = connection.execute(query.order_by(moment, key).limit(BATCH_SIZE)).mappings().all()
+    mark_processed(connection, [row["id"] for row in rows if not row["has_exchange"]], now)
+    return PruneBatch(PruneResult(), RowCursor.after_batch(rows, "created_at"))
 
 
 _CORRECT = (

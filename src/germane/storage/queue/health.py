@@ -1,4 +1,4 @@
-"""Current state of scoring, retries, and sampling, with queries that stay fast with many rows."""
+"""Current state of scoring, retries and sampling, from queries that stay fast on large tables."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from germane.storage.quota.budget_ledger import BudgetDay
 from germane.storage.workers import Worker, load_workers
 
 RECENT: Final = timedelta(hours=1)
-"""Window of the recent scores and failures."""
+"""Window of recent scores and failures."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +26,7 @@ class ScoringHealth:
     """The current state of scoring."""
 
     now: datetime
-    """Time of the shared clock; UTC."""
+    """Current time by the shared clock; UTC."""
     workers: tuple[Worker, ...] = ()
     """Worker processes that have not deregistered, latest heartbeat first."""
     undecided: int = 0
@@ -44,7 +44,7 @@ class ScoringHealth:
     last_captured_at: datetime | None = None
     """Start of the newest stored exchange; UTC."""
     spent_today: BudgetDay
-    """Judge usage of today."""
+    """Today's judge usage."""
 
     @property
     def waiting(self) -> int:
@@ -107,15 +107,15 @@ class RetrySummary:
     last_retry_at: datetime
     """Time of the last retry; UTC."""
     last_error: str
-    """Error message of that task, as the judge's server sent it."""
+    """Error message of the last task to be retried, as the judge's server sent it."""
     is_capped: bool = False
     """Whether the count reached the limit, so there may be more."""
 
 
 def list_retries(connection: Connection) -> list[RetrySummary]:
-    """Return failed tasks that wait for a retry by scorer and reason, largest group first."""
+    """Return the failed tasks that wait for a retry, grouped by scorer and reason, largest group first."""
     columns = scoring_task.c
-    found: list[RetrySummary] = []
+    summaries: list[RetrySummary] = []
     # Step from reason to reason through an index: there may be many tasks.
     first_reason = select(func.min(columns.reason)).where(columns.state == "pending")
     reason = connection.execute(first_reason).scalar_one()
@@ -137,9 +137,9 @@ def list_retries(connection: Connection) -> list[RetrySummary]:
                 last_error=connection.execute(last).scalar_one_or_none() or "",
                 is_capped=is_capped,
             )
-            found.append(summary)
+            summaries.append(summary)
         reason = connection.execute(first_reason.where(columns.reason > reason)).scalar_one()
-    return sorted(found, key=lambda summary: (-summary.tasks, summary.scorer, summary.reason))
+    return sorted(summaries, key=lambda summary: (-summary.tasks, summary.scorer, summary.reason))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,7 +147,7 @@ class SamplingReasonCount:
     """Number of exchanges with one sampling reason."""
 
     reason: str
-    """Such as drawn, not_sampled, uniform, suspicion, route_floor, always; empty without a decision."""
+    """For example drawn, not_sampled, uniform, suspicion, route_floor, always; empty without a decision."""
     n: int
     min_probability: float | None
     """Lowest and highest probability of being scored; None without random sampling."""
@@ -185,14 +185,14 @@ def summarize_sampling(connection: Connection, newest: int) -> SamplingSummary:
     sums = (func.count().label("n"), func.min(first.probability), func.max(first.probability))
     others = (func.min(first.started_at), func.sum(first.hidden), func.sum(first.erased))
     rows = connection.execute(select(first.reason, *sums, *others).group_by(first.reason)).all()
-    found = [
+    counts = [
         SamplingReasonCount(reason=row[0], n=int(row[1]), min_probability=row[2], max_probability=row[3])
         for row in rows
     ]
     return SamplingSummary(
-        n=sum(count.n for count in found),
+        n=sum(count.n for count in counts),
         since=min((row[4] for row in rows), default=None),
-        reasons=sorted(found, key=lambda count: (-count.n, count.reason)),
+        reasons=sorted(counts, key=lambda count: (-count.n, count.reason)),
         without_text=sum(int(row[5]) for row in rows),
         erased=sum(int(row[6]) for row in rows),
     )

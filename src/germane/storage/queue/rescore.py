@@ -1,8 +1,8 @@
 """Rescoring answers, with the current judge or after an error was fixed.
 
-An existing score stays until the new one replaces it, and stays if scoring fails. With another fingerprint there is a
-separate task, and both scores stay; they are never averaged. Rescored answers keep their sampling probability and are
-not reported to the detectors, because a person chose them.
+An existing score is kept until the new score replaces it, and is kept if scoring fails. For another fingerprint, a
+separate task is added and both scores are kept; they are never averaged. Rescored answers keep their sampling
+probability. The detectors do not process them, because a person chose them.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ class RescoreResult:
     """Result of a rescoring request, counted per exchange and scorer."""
 
     ready: int = 0
-    """Queued for the workers."""
+    """Tasks queued for the workers."""
     waiting: int = 0
-    """Already queued or running. Postponed tasks are retried at once."""
+    """Tasks that are already queued or running. Postponed tasks are retried immediately."""
     erased: int = 0
-    """Text has been erased."""
+    """Answers whose text has been erased."""
     not_sampled: int = 0
-    """Skipped by sampling or the budget: scoring them now would bias the means."""
+    """Answers skipped by sampling or the budget: scoring them now would bias the means."""
     unknown: int = 0
-    """No process runs the scorer, or the exchange is not stored."""
+    """Requests for a scorer that no process runs, or for an exchange that is not stored."""
 
     def __add__(self, other: RescoreResult) -> RescoreResult:
         """Return the sums."""
@@ -50,11 +50,11 @@ class RescoreResult:
 def queue_rescoring(
     connection: Connection, process: str, asked: Sequence[ScoringPair], scorers: Mapping[str, str], now: datetime
 ) -> tuple[RescoreResult, set[str]]:
-    """Queue tasks; return the result, and the exchanges that have a queued task now."""
+    """Queue tasks; return the result, and the exchanges with newly queued tasks."""
     names = ("id", "service", "route", "started_at", "erased_at", "question", "answer", "sampling_reason")
     ready, counts = set[str](), Counter[str]()
     for ids in batched(sorted({exchange_id for exchange_id, _ in asked})):
-        # Locked, so that no process erases or deletes them.
+        # Lock the exchanges, so that no process erases or deletes them.
         query = select(*(exchange.c[name] for name in names)).where(exchange.c.id.in_(ids)).order_by(exchange.c.id)
         rows = connection.execute(query.with_for_update(key_share=True)).mappings()
         exchanges = {row["id"]: row for row in rows}
@@ -76,18 +76,18 @@ _TASK = ("id", "exchange_id", "scorer", "fingerprint", "state", "reason", "not_b
 def _lock_tasks(
     connection: Connection, ids: Sequence[str]
 ) -> tuple[dict[ScoringPair, list[RowMapping]], set[ScoringPair]]:
-    """Lock the tasks of exchanges; return them, and the pairs with a task locked by another process.
+    """Lock the tasks of exchanges; return the locked tasks, and the pairs with a task locked by another process.
 
-    Does not wait for locks: the holder of a task may wait for its exchange.
+    Does not wait for locks, to avoid a deadlock: a process that has locked a task may wait for its exchange.
     """
     query = select(*(scoring_task.c[name] for name in _TASK)).where(scoring_task.c.exchange_id.in_(ids))
     query = query.order_by(scoring_task.c.id)
     free = list(connection.execute(query.with_for_update(skip_locked=True)).mappings())
-    known, found = {row["id"] for row in free}, dict[ScoringPair, list[RowMapping]]()
+    known, tasks = {row["id"] for row in free}, dict[ScoringPair, list[RowMapping]]()
     for row in free:
-        found.setdefault((row["exchange_id"], row["scorer"]), []).append(row)
+        tasks.setdefault((row["exchange_id"], row["scorer"]), []).append(row)
     rest = [row for row in connection.execute(query).mappings() if row["id"] not in known]
-    return found, {(row["exchange_id"], row["scorer"]) for row in rest}
+    return tasks, {(row["exchange_id"], row["scorer"]) for row in rest}
 
 
 class _Batch:

@@ -33,8 +33,8 @@ class SamplingDecision:
 
     exchange_id: str
     probability: float | None
-    """Of being scored, in (0, 1], known before the draw. Of one that was not drawn, the same. Of a candidate None: it
-    depends on the others of its interval."""
+    """Probability of being scored, in (0, 1], known before the draw, whether or not the exchange was drawn. None for a
+    candidate: its probability depends on the other candidates of its interval."""
     sampling_reason: str
     """With ``candidate``, the tasks wait in the pool until the interval ends."""
     skip: Mapping[str, UnscoredReason] = field(default_factory=dict)
@@ -48,8 +48,8 @@ class SamplingDecision:
 class SamplingStore(StoreComponent):
     """Sampling decisions and the candidate pool of a budget.
 
-    Under a budget one process at a time samples: the holder of the sampler's lease. Methods that take a ``step`` or a
-    ``holder`` write nothing if another process holds the lease by then.
+    Under a budget, one process at a time samples: the holder of the sampler's lease. Methods that take a ``step`` or a
+    ``holder`` write nothing if another process has acquired the lease in the meantime.
     """
 
     def list_undecided(self, limit: int) -> list[Exchange]:
@@ -66,16 +66,16 @@ class SamplingStore(StoreComponent):
         *,
         holder: tuple[str, str] | None = None,
     ) -> bool:
-        """Write sampling decisions and their tasks. Existing decisions and tasks are left alone.
+        """Write sampling decisions and their tasks. Existing decisions and tasks are not changed.
 
         Args:
             decisions: One per exchange.
             scorers: Fingerprints by scorer name.
-            holder: Under a budget, the lease and its required owner. Exchanges that a rule selects then count as
+            holder: Under a budget, the lease and its required owner. If given, exchanges that a rule selects count as
                 selected.
 
         Returns:
-            False if another process holds the lease; nothing is written then.
+            False, and nothing is written, if another process holds the lease.
         """
         with self._database.write() as connection:
             if holder is not None and not lock_lease(connection, *holder):
@@ -108,12 +108,12 @@ class SamplingStore(StoreComponent):
             return candidates.list_candidates(connection, limit, after)
 
     def select_candidates(self, step: SamplerStep, picks: Sequence[SelectedCandidate]) -> bool:
-        """Make the tasks of selected candidates ready and count them. Exchanges that are no longer candidates stay."""
+        """Make the tasks of selected candidates ready and count them. Other exchanges are not changed."""
         with self._database.write() as connection:
             return candidates.select_candidates(connection, step, picks, self._context.now(connection))
 
     def skip_candidates(self, step: SamplerStep, passed: Mapping[str, float | None], reason: UnscoredReason) -> bool:
-        """Skip candidates with one reason; ``passed`` maps exchange id to the probability of having been selected."""
+        """Skip candidates with one reason; ``passed`` maps each exchange id to its probability of selection."""
         with self._database.write() as connection:
             closed = candidates.skip_candidates(connection, self._context.process, step, passed, reason)
             if closed and self._context.erase_after_scoring:
@@ -121,7 +121,7 @@ class SamplingStore(StoreComponent):
         return closed is not None
 
     def count_in_progress(self) -> int:
-        """Return the number of exchanges with ready, postponed or running tasks, without candidates."""
+        """Return the number of exchanges with ready, postponed or running tasks, excluding candidates."""
         with self._database.read() as connection:
             return candidates.count_in_progress(connection)
 
@@ -147,13 +147,13 @@ class SamplingStore(StoreComponent):
 
         Args:
             feedback_ids: The processed labels.
-            scored: Exchanges to score whatever sampling decided. Erased exchanges are left alone. With
-                ``erase_after_scoring``, so are exchanges with a final decision: their text may be gone.
-            scorers: Fingerprints by scorer name. Tasks of other fingerprints are left alone.
-            holder: Under a budget, the lease and its required owner. Newly ready tasks then count as selected.
+            scored: Exchanges to score regardless of the sampling decision. Erased exchanges are skipped. With
+                ``erase_after_scoring``, exchanges with a final decision are skipped too: their text may be erased.
+            scorers: Fingerprints by scorer name. Tasks of other fingerprints are not changed.
+            holder: Under a budget, the lease and its required owner. If given, newly ready tasks count as selected.
 
         Returns:
-            The number of tasks that became ready; None if another process holds the lease: nothing is processed then.
+            The number of newly ready tasks; None, and nothing is processed, if another process holds the lease.
         """
         with self._database.write() as connection:
             if holder is not None and not lock_lease(connection, *holder):
@@ -199,8 +199,8 @@ def _assign_tasks(
     names = ("id", "service", "route", "started_at", "sampling_reason")
     locked = select(*(exchange.c[name] for name in names)).where(exchange.c.id.in_(list(by_id)))
     rows = connection.execute(locked.order_by(exchange.c.id).with_for_update()).mappings().all()
-    # Skipped if another decision was written in the meantime, with another probability: tasks that wait for the end of
-    # a past interval would wait forever.
+    # Skip exchanges for which another process has written a different decision in the meantime: the new tasks would
+    # wait for the end of an interval that has already passed, that is, forever.
     exchanges = [row for row in rows if row["sampling_reason"] in {None, by_id[row["id"]].sampling_reason}]
     new = [by_id[row["id"]] for row in exchanges if row["sampling_reason"] is None]
     values = [
@@ -217,9 +217,9 @@ def _assign_tasks(
         connection.execute(_DECIDE, values)
     dirty_hours.mark_dirty(connection, [row["started_at"] for row in exchanges if by_id[row["id"]].proxy is not None])
     columns = (scoring_task.c.exchange_id, scoring_task.c.scorer, scoring_task.c.fingerprint)
-    # By the whole key, so that PostgreSQL expects few rows and uses the index even without statistics.
-    sought = (list(by_id), list(scorers), list(scorers.values()))
-    is_known = [column.in_(parts) for column, parts in zip(columns, sought, strict=True)]
+    # Filter by the whole key, so that PostgreSQL expects few rows and uses the index even without statistics.
+    key_values = (list(by_id), list(scorers), list(scorers.values()))
+    is_known = [column.in_(parts) for column, parts in zip(columns, key_values, strict=True)]
     existing = {tuple(row) for row in connection.execute(select(*columns).where(*is_known))}
     stamp, tally_changes, tasks = timestamp_encoder(connection.dialect.name), TallyChanges(), []
     for row in exchanges:

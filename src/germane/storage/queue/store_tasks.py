@@ -18,7 +18,7 @@ from germane.storage.quota import budget_ledger
 from germane.storage.workers import ORPHANED_AFTER
 
 EXPIRE_BATCH: Final = 1000
-"""Tasks that expire in one transaction."""
+"""Maximum number of tasks that expire in one transaction."""
 
 
 class TaskQueue(StoreComponent):
@@ -32,9 +32,9 @@ class TaskQueue(StoreComponent):
 
         Args:
             owner: The claiming process.
-            scorers: Fingerprints by scorer name. Other tasks are left alone, at no cost.
+            scorers: Fingerprints by scorer name. Other tasks are not changed, and do not slow down the query.
             limit: Maximum number of exchanges.
-            lease: How long the claim lasts unless ``workers.heartbeat`` renews it.
+            lease: Duration of the claim unless ``workers.heartbeat`` renews it.
         """
         with self._database.write() as connection:
             now = self._context.now(connection)
@@ -43,9 +43,9 @@ class TaskQueue(StoreComponent):
     def complete_tasks(
         self, owner: str, results: Sequence[tuple[ScoringTask, Score]]
     ) -> list[tuple[ScoringTask, Score]]:
-        """Write results and return the ones that were written.
+        """Write results and return the results that were written.
 
-        A task that is completed already, or that another owner has claimed since, is left alone.
+        Tasks that are already completed, or that another owner has claimed in the meantime, are not changed.
         """
         erases = self._context.erase_after_scoring
         stored = [(task, erase_text.without_text(score)) for task, score in results] if erases else list(results)
@@ -54,7 +54,7 @@ class TaskQueue(StoreComponent):
             if erases:
                 closed = [task.exchange_id for task, _ in written]
                 erase_text.erase_closed_exchanges(connection, closed, self._context.now(connection))
-            # A selected exchange that was not paid for cost nothing: it must not lower the expected cost per exchange.
+            # Selected exchanges that the budget did not cover cost nothing: they must not lower the cost per exchange.
             unpaid = {task.exchange_id for task, score in written if score.reason is UnscoredReason.BUDGET}
             if unpaid:
                 budget_ledger.count_selected(connection, -len(unpaid), self._context.now(connection))
@@ -70,7 +70,7 @@ class TaskQueue(StoreComponent):
             owner: The process that claimed them.
             postponed: The tasks.
             until: Time of the retry, by the clock of this process.
-            reason: Why they failed.
+            reason: Reason for the failure.
             error: The error message.
         """
         with self._database.write() as connection:
@@ -86,14 +86,14 @@ class TaskQueue(StoreComponent):
     def rescore(
         self, asked: Sequence[ScoringPair], scorers: Mapping[str, str], *, budgeted: bool = False
     ) -> RescoreResult:
-        """Queue answers to be scored again; at most a few thousand per call.
+        """Queue answers for rescoring; at most a few thousand per call.
 
-        A score with the same fingerprint stays until the new one replaces it, and stays if scoring fails.
+        A score with the same fingerprint is kept until the new score replaces it, and is kept if scoring fails.
 
         Args:
             asked: Pairs of exchange id and scorer name.
             scorers: Current fingerprints by scorer name. Scores with another fingerprint are kept in addition to the
-                new one.
+                new score.
             budgeted: Whether a budget is in effect; if so, the answers count as selected.
         """
         with self._database.write() as connection:
@@ -104,7 +104,7 @@ class TaskQueue(StoreComponent):
         return summary
 
     def load_outstanding(self) -> OutstandingWork:
-        """Return the exchanges without a sampling decision and the open tasks, fully counted."""
+        """Return the numbers of undecided exchanges and open tasks, fully counted."""
         with self._database.read() as connection:
             return backlog.load_outstanding(connection, self._context.now(connection))
 
@@ -124,7 +124,7 @@ class TaskQueue(StoreComponent):
             return health.list_retries(connection)
 
     def list_orphaned_scorers(self, *, after: timedelta = ORPHANED_AFTER) -> list[ScorerKey]:
-        """Return scorers and fingerprints that have open tasks but were run by no process within ``after``."""
+        """Return scorers and fingerprints that have open tasks and that no process has run within ``after``."""
         with self._database.read() as connection:
             return expired.list_orphaned_scorers(connection, after, self._context.now(connection))
 
@@ -132,7 +132,8 @@ class TaskQueue(StoreComponent):
         """Skip up to ``limit`` tasks of orphaned scorers with reason ``expired``; return their number.
 
         Candidates of a budget expire too once they have waited for that long. Nothing expires until some process has
-        been running for ``after``: after a shutdown of all processes, the one with the scorer may not be up yet.
+        been running for ``after``: after a shutdown of all processes, the process with the scorer may not have started
+        yet.
         """
         with self._database.write() as connection:
             return expired.expire_orphaned_tasks(

@@ -57,7 +57,7 @@ class ScoringTask:
     scorer: str
     fingerprint: str
     claims: int
-    """Number of claims, including this one, without those that were returned: an unreachable judge uses up none."""
+    """Number of claims, including this one. Returned claims are not counted, so an unreachable judge uses up none."""
     first_pending_at: datetime
     """UTC."""
     retries: int = 0
@@ -75,13 +75,13 @@ class TaskClaim:
 def complete_tasks(
     connection: Connection, process: str, owner: str, results: Sequence[Result], now: datetime
 ) -> list[Result]:
-    """Write scores, states and tally of the tasks that this owner still holds; return their results."""
+    """Write the scores, states and tally of the tasks that this owner still holds; return the written results."""
     held = lock_owned_tasks(connection, owner, [task for task, _ in results])
-    firsts: dict[int, Result] = {}
-    for task, found in results:
+    first_results: dict[int, Result] = {}
+    for task, result in results:
         if task.id in held:
-            firsts.setdefault(task.id, (task, found))
-    finished = list(firsts.values())
+            first_results.setdefault(task.id, (task, result))
+    finished = list(first_results.values())
     write_results(connection, process, finished, held, now)
     return finished
 
@@ -92,36 +92,39 @@ def write_results(
     """Write the results of tasks; ``held`` are their rows from :func:`lock_owned_tasks`."""
     stamp, tally_changes = timestamp_encoder(connection.dialect.name), TallyChanges()
     closed: list[dict[str, Any]] = []
-    made: list[tuple[RowMapping, Score]] = []
-    for task, found in finished:
+    scored: list[tuple[RowMapping, Score]] = []
+    for task, result in finished:
         row = held[task.id]
         names = (row["service"], row["route"], row["scorer"])
         tally_changes.add(row["started_at"], names, "pending", by=-1)
-        error = None if found.reason is None else clean_text(found.explanation)
-        if found.value is None and row["scored_as"]:  # a failed rescoring leaves the existing score in place
+        error = None if result.reason is None else clean_text(result.explanation)
+        if result.value is None and row["scored_as"]:  # a failed rescoring leaves the existing score in place
             tally_changes.add(row["started_at"], names, "scored")
-            said = f"rescoring failed: {found.reason}: {error or 'unknown error'}"
+            message = f"rescoring failed: {result.reason}: {error or 'unknown error'}"
             closed.append(
-                {"task_id": task.id, "new_state": "done", "why": None, "said": said, "made": row["scored_as"]}
+                {"task_id": task.id, "new_state": "done", "why": None, "message": message, "made": row["scored_as"]}
             )
             continue
-        reason = found.reason.value if found.reason else None
-        tally_changes.add(row["started_at"], names, found.state, reason or "")
-        state = "done" if found.state == "scored" else found.state
-        fingerprint = None if found.value is None else clean_text(found.fingerprint)
-        closed.append({"task_id": task.id, "new_state": state, "why": reason, "said": error, "made": fingerprint})
-        if found.value is not None:
-            made.append((row, found))
+        reason = result.reason.value if result.reason else None
+        tally_changes.add(row["started_at"], names, result.state, reason or "")
+        state = "done" if result.state == "scored" else result.state
+        fingerprint = None if result.value is None else clean_text(result.fingerprint)
+        closed.append({"task_id": task.id, "new_state": state, "why": reason, "message": error, "made": fingerprint})
+        if result.value is not None:
+            scored.append((row, result))
     if closed:
         connection.execute(_CLOSE, closed)
     replaced = [
-        {"of": row["exchange_id"], "by": row["scorer"], "made": row["scored_as"]} for row, _ in made if row["scored_as"]
+        {"of": row["exchange_id"], "by": row["scorer"], "made": row["scored_as"]}
+        for row, _ in scored
+        if row["scored_as"]
     ]
     if replaced:
         connection.execute(_REPLACED, replaced)
-    bulk_insert(connection, score, SCORE_COLUMNS, [score_values(row, found, now, stamp) for row, found in made])
-    # Rescored answers were chosen by a person: the detector must not see them.
-    detectors.insert_scores(connection, [(row, found) for row, found in made if row["scored_as"] is None], now, stamp)
+    bulk_insert(connection, score, SCORE_COLUMNS, [score_values(row, result, now, stamp) for row, result in scored])
+    # A person chose the rescored answers, so they would bias the detectors.
+    new = [(row, result) for row, result in scored if row["scored_as"] is None]
+    detectors.insert_scores(connection, new, now, stamp)
     tally_changes.apply(connection, process)
 
 
@@ -138,7 +141,7 @@ _CLOSE = (
     .values(
         state=bindparam("new_state"),
         reason=bindparam("why"),
-        error=bindparam("said"),
+        error=bindparam("message"),
         scored_as=bindparam("made"),
         not_before=None,
         lease_owner=None,
@@ -152,7 +155,7 @@ def lock_owned_tasks(connection: Connection, owner: str, tasks: Sequence[Scoring
     held: dict[int, RowMapping] = {}
     for ids in batched(sorted({task.id for task in tasks})):
         rows = connection.execute(_HOLD.where(scoring_task.c.id.in_(ids))).mappings()
-        # Compared here: in SQL the database might use the index of owners, which is slower.
+        # Owners are compared here: in SQL, the database might use the index on owners, which is slower.
         held |= {row["id"]: row for row in rows if row["lease_owner"] == owner}
     return held
 
@@ -210,9 +213,9 @@ def release_tasks(connection: Connection, owner: str) -> int:
 
 
 MAX_CLAIMS: Final = 5
-"""Claims without a result after which a task fails."""
+"""Number of claims without a result after which a task fails."""
 MAX_CONCURRENT_OWNERS: Final = 32
-"""Owners that can claim simultaneously. With more, one may get fewer tasks than there are."""
+"""Maximum number of owners that claim simultaneously. With more, an owner may get only some of the ready tasks."""
 _BETWEEN = literal_column("' '", Text)
 _LATEST = ("reason", "error")
 
@@ -234,17 +237,17 @@ def claim_tasks(
     values: dict[str, Any] = {"now": now, "limit": limit, "window": window, "pairs": pairs}
     for number, (scorer, fingerprint) in enumerate(sorted(scorers.items())):
         values |= {f"scorer_{number}": scorer, f"fingerprint_{number}": fingerprint}
-    found = connection.execute(_ready_tasks(connection.dialect.name, len(scorers)), values).mappings().all()
-    for ids in batched([row["id"] for row in found]):
+    rows = connection.execute(_ready_tasks(connection.dialect.name, len(scorers)), values).mappings().all()
+    for ids in batched([row["id"] for row in rows]):
         connection.execute(_TAKE.where(scoring_task.c.id.in_(ids)), {"owner": owner, "lease_end": now + lease})
     tasks: dict[str, list[ScoringTask]] = {}
     failed: list[Result] = []
-    for row in found:
+    for row in rows:
         task = ScoringTask(**{name: row[name] for name in ScoringTask.__slots__} | {"claims": row["claims"] + 1})
         if row["claims"] < MAX_CLAIMS:
             tasks.setdefault(task.exchange_id, []).append(task)
             continue
-        # It probably crashes the process that scores it.
+        # The task probably crashes the process that scores it.
         explanation = f"scoring was started {row['claims']} times and the process ended each time"
         if row["reason"]:
             explanation += f"; before that: {row['reason']}: {row['error'] or 'unknown error'}"
@@ -261,9 +264,9 @@ def claim_tasks(
             connection, process, failed, lock_owned_tasks(connection, owner, [task for task, _ in failed]), now
         )
     exchanges: list[Exchange] = []
-    for some in batched(list(tasks)):
-        rows = connection.execute(select(exchange).where(exchange.c.id.in_(some))).mappings()
-        exchanges += map(exchange_from_row, rows)
+    for batch in batched(list(tasks)):
+        exchange_rows = connection.execute(select(exchange).where(exchange.c.id.in_(batch))).mappings()
+        exchanges += map(exchange_from_row, exchange_rows)
     exchanges.sort(key=lambda claimed: (claimed.started_at, claimed.id))
     return [TaskClaim(claimed, tuple(sorted(tasks[claimed.id], key=lambda task: task.id))) for claimed in exchanges]
 
@@ -278,7 +281,7 @@ _TAKE = update(scoring_task).values(
 
 
 def _is_ours(task: FromClause) -> ColumnElement[bool]:
-    """Whether a task is of these scorers, in a form that uses only the index of the exchange's tasks."""
+    """Whether a task belongs to these scorers, in a form that uses only the index on the tasks of an exchange."""
     return task.c.scorer.concat(_BETWEEN).concat(task.c.fingerprint).in_(bindparam("pairs", expanding=True))
 
 
@@ -291,8 +294,8 @@ def _heads(dialect: str, count: int) -> CTE:
     Locking the first task claims the whole exchange, so two owners never wait for each other's tasks.
     """
     columns, limit, window = scoring_task.c, bindparam("limit", type_=Integer), bindparam("window", type_=Integer)
-    # The first ready tasks of each scorer from its own part of the index. Both databases merge these parts by time and
-    # stop at the limit, so they read no tasks of other scorers.
+    # Read the first ready tasks of each scorer from its own part of the index. Both databases merge these parts by time
+    # and stop at the limit, so they read no tasks of other scorers.
     arms = []
     for number in range(count):
         arm = select(columns.id, columns.exchange_id, columns.not_before).where(
@@ -303,9 +306,9 @@ def _heads(dialect: str, count: int) -> CTE:
         arms.append(select(arm.order_by(columns.not_before).limit(window).subquery(f"waiting_{number}")))
     waiting = union_all(*arms).order_by("not_before").limit(window).subquery("waiting")
     if dialect == "sqlite":  # no other process can write now
-        found = select(waiting.c.exchange_id).group_by(waiting.c.exchange_id)
-        return found.order_by(func.min(waiting.c.not_before)).limit(limit).cte("heads")
-    # Ordered like the queue, so that the oldest task of the queue is always the first one of its exchange.
+        waiting_exchanges = select(waiting.c.exchange_id).group_by(waiting.c.exchange_id)
+        return waiting_exchanges.order_by(func.min(waiting.c.not_before)).limit(limit).cte("heads")
+    # Ordered like the queue, so that the oldest task of the queue is always the first task of its exchange.
     sibling = scoring_task.alias("sibling")
     is_first = ~exists().where(
         sibling.c.exchange_id == columns.exchange_id,
@@ -316,7 +319,7 @@ def _heads(dialect: str, count: int) -> CTE:
             and_(sibling.c.not_before == columns.not_before, sibling.c.id < columns.id),
         ),
     )
-    # With limits at every step, and lateral: without statistics PostgreSQL would read and join everything.
+    # Limits at every step and a lateral join: without statistics, PostgreSQL would read and join everything.
     first = select(columns.exchange_id).where(columns.id == waiting.c.id, _ready, is_first)
     locked = first.with_for_update(of=scoring_task, skip_locked=True).lateral("locked")
     heads = select(locked.c.exchange_id).select_from(waiting.join(locked, true()))
@@ -331,7 +334,7 @@ def _ready_tasks(dialect: str, count: int) -> Select[Any]:
     tasks = tasks.where(scoring_task.c.exchange_id == heads.c.exchange_id, _is_ours(scoring_task), _ready)
     if dialect == "sqlite":
         return tasks
-    # Lateral, so that each exchange is looked up in the index: without statistics PostgreSQL expects so many tasks per
-    # exchange that it would read them all.
+    # A lateral join, so that each exchange is looked up in the index: without statistics, PostgreSQL expects so many
+    # tasks per exchange that it would read all of them.
     found = tasks.with_for_update(skip_locked=True).lateral("found")
     return select(found).select_from(heads.join(found, true()))

@@ -1,7 +1,7 @@
 """The daily budget of judge requests, shared by all processes on one database.
 
-Usage is reserved before a request and corrected after it. A day is a UTC day by the database's clock, and one row. A
-transaction that reserves locks that row, so concurrent reservations see each other.
+Usage is reserved before a request and corrected after it. Each UTC day, by the database's clock, is one row. A
+transaction that reserves usage locks that row, so concurrent reservations see each other.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _COLUMNS: Final = ("day", "requests", "tokens", "usd", "selected")
 _UNITS: Final = ("requests", "tokens", "usd")
 _HOURS_PER_DAY: Final = 24
 _ROUNDING: Final = 1e-9
-"""Relative error of sums of tokens and dollars, which are floating point numbers."""
+"""Relative error of sums of tokens and US dollars, which are floating-point numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class BudgetDay:
     tokens: float = 0.0
     usd: float = 0.0
     selected: int = 0
-    """Exchanges selected for scoring, without those that the budget then did not cover."""
+    """Number of exchanges selected for scoring, excluding exchanges that the budget did not cover after all."""
 
     @property
     def usage(self) -> RequestUsage:
@@ -69,7 +69,7 @@ class BudgetDay:
 
 @dataclass(frozen=True, slots=True)
 class BudgetLimits:
-    """The usage of a day that is allowed up to some time; infinity where there is no limit."""
+    """The usage allowed from the start of a day up to some time; infinity for unlimited units."""
 
     requests: float = math.inf
     tokens: float = math.inf
@@ -86,27 +86,27 @@ class BudgetLimits:
 
 @dataclass(frozen=True, slots=True)
 class BudgetReservation:
-    """The decision about requests."""
+    """The requests of a batch that the budget grants."""
 
     at: datetime
     """Time of the decision, in UTC. Later corrections belong to this day."""
     granted: Sequence[bool]
-    """For each request."""
+    """Whether each request is granted."""
     usage: RequestUsage
     """Usage of the day, including the granted requests."""
     waits: Sequence[float | None] = ()
     """For each request, the seconds until it may start; None if it was not granted."""
 
     def with_waits(self, waits: Iterable[float]) -> BudgetReservation:
-        """Return the reservation with the waits of the granted requests, in their order."""
+        """Return a copy with the given waits, one per granted request, in request order."""
         each = iter(waits)
         return replace(self, waits=[next(each) if granted else None for granted in self.granted])
 
 
 def budget_limits_at(budget: Budget, at: datetime) -> BudgetLimits:
-    """Return the usage of the day that is allowed up to a time: min(per day, (UTC hour + 1) * per hour).
+    """Return the usage allowed from the start of the day up to a time: min(per day, (UTC hour + 1) * per hour).
 
-    Later hours may use what an earlier hour has left.
+    Unused amounts of earlier hours are available in later hours.
     """
     return _limits_in_hour(budget, at.astimezone(UTC).hour)
 
@@ -124,9 +124,9 @@ def _limits_in_hour(budget: Budget, hour: int) -> BudgetLimits:
 
 
 def budget_shares(usage: RequestUsage, budget: Budget) -> dict[str, float]:
-    """Return the used share of each limit of a day, in [0, 1] or slightly above, by ``requests``, ``tokens``, ``usd``.
+    """Return the used share of each daily limit, in [0, 1] or slightly above, by ``requests``, ``tokens``, ``usd``.
 
-    An hourly limit counts 24 times. Units without a limit are omitted.
+    An hourly limit counts as 24 times its value per day. Units without a limit are omitted.
     """
     limits = _limits_in_hour(budget, _HOURS_PER_DAY - 1)
     return {unit: getattr(usage, unit) / getattr(limits, unit) for unit in _UNITS if getattr(limits, unit) < math.inf}
@@ -135,9 +135,9 @@ def budget_shares(usage: RequestUsage, budget: Budget) -> dict[str, float]:
 def admit_requests(
     used: RequestUsage, requests: Sequence[RequestUsage], limits: BudgetLimits
 ) -> tuple[list[bool], RequestUsage]:
-    """Return which requests are granted, in their order, and the usage with them.
+    """Return whether each request is granted, in request order, and the usage including granted requests.
 
-    A smaller request behind a rejected one may be granted.
+    A smaller request after a rejected one may be granted.
     """
     granted = []
     for request in requests:
@@ -147,7 +147,7 @@ def admit_requests(
 
 
 def next_affordable_at(budget: Budget, used: RequestUsage, request: RequestUsage, at: datetime) -> datetime:
-    """Return when a request is covered: ``at``, the start of a later hour, or the start of the next day."""
+    """Return the time at which a request is covered: ``at``, or the start of a later hour or of the next day."""
     at = at.astimezone(UTC)
     for hour in range(at.hour, _HOURS_PER_DAY):
         if _limits_in_hour(budget, hour).admits(used + request):
@@ -169,7 +169,7 @@ def reserve_budget(
         connection: A transaction that writes.
         budget: The limits.
         requests: Expected usage of each request, in order of priority.
-        settled: By day, actual minus reserved usage of earlier requests.
+        settled: For each day, actual minus reserved usage of earlier requests.
         at: The current time; by default the database's.
     """
     at = (at or database_time(connection)).astimezone(UTC)
@@ -222,7 +222,7 @@ def count_selected(connection: Connection, count: int, at: datetime) -> None:
 
 
 def load_usage(connection: Connection, day: date | None, at: datetime | None) -> BudgetDay:
-    """Return the usage of a day, by default that of ``at`` or of the database's clock."""
+    """Return the usage of a day; by default the day of ``at``, or the current day by the database's clock."""
     day = day or (at or database_time(connection)).astimezone(UTC).date()
     row = connection.execute(_QUERY.where(budget_table.c.day == day.isoformat())).one_or_none()
     return BudgetDay(day=day) if row is None else _budget_day(row)
@@ -254,7 +254,7 @@ def format_amount(value: float) -> str:
 
 
 def exhausted_until(budget: Budget, day: BudgetDay, at: datetime) -> datetime | None:
-    """Return when the budget covers an average request again; None if it does so now."""
+    """Return the time at which the budget covers an average request again; None if it covers one now."""
     requests = max(day.requests, 1)
     average = RequestUsage(1, day.tokens / requests, day.usd / requests)
     until = next_affordable_at(budget, day.usage, average, at)

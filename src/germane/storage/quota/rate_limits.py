@@ -1,8 +1,8 @@
 """Rate limits shared by all processes on one database.
 
 Uses the generic cell rate algorithm (ITU-T I.371, annex A) as a virtual schedule: each limit stores the theoretical
-arrival time of the next request. A request reserves a slot in the schedule and gets the time that it has to wait for
-it. No request is rejected, and no slot is given out twice.
+arrival time of the next request. A request reserves a slot in the schedule and gets the time to wait for it. No
+request is rejected, and no slot is assigned twice.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from germane.storage.db.mappers import bulk_insert, timestamp_encoder
 from germane.storage.db.tables import rate_limit
 
 MAX_CLOCK_STEP: Final = 60.0
-"""Seconds. After the clock was set back by more than this, requests do not wait for it to catch up."""
+"""Seconds. If the clock has been set back by more than this, requests do not wait for it to catch up."""
 _ROUNDING: Final = 1e-6
-"""Seconds."""
+"""Tolerance for rounding errors, in seconds."""
 _COLUMNS: Final = ("name", "arrival", "waited", "used_at")
 
 
@@ -32,7 +32,7 @@ class RateLimit:
     name: str
     per_minute: float
     burst: float = 1.0
-    """The amount that may be used at once after idle time, 1 or more."""
+    """The amount that may be used immediately after idle time, 1 or more."""
 
     @property
     def interval(self) -> float:
@@ -47,7 +47,7 @@ class RateLimit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RateLimitUsage:
-    """The latest use of a limit."""
+    """The latest usage of a limit."""
 
     name: str
     waited: float
@@ -67,14 +67,14 @@ def schedule(
     """Return the start times of requests in order, and the new theoretical arrivals.
 
     A request starts once every limit allows it, at the arrival minus the tolerance, and moves each arrival by amount
-    times interval. A request that needs more than a burst is scheduled too, and delays the following ones.
+    times interval. A request that needs more than a burst is scheduled too, and delays the following requests.
 
     Args:
         limits: The limits.
         arrivals: Theoretical arrival of each limit, in seconds on the scale of ``now``.
-        amounts: For each request, the amount that it takes of each limit.
+        amounts: For each request, the amount it consumes from each limit.
         now: Current time in seconds.
-        within: Seconds. The first request that would wait longer gets no slot, nor do the requests after it.
+        within: Maximum wait in seconds. The first request that would wait longer and all later requests get no slot.
     """
     starts: list[float] = []
     arrivals = list(arrivals)
@@ -84,8 +84,8 @@ def schedule(
             break
         starts.append(start)
         arrivals = [
-            max(arrival, start) + taken * limit.interval
-            for limit, arrival, taken in zip(limits, arrivals, amount, strict=True)
+            max(arrival, start) + consumed * limit.interval
+            for limit, arrival, consumed in zip(limits, arrivals, amount, strict=True)
         ]
     return starts, arrivals
 
@@ -105,10 +105,10 @@ def reserve_slots(
     Args:
         connection: A transaction that writes.
         limits: The limits.
-        amounts: For each request, the amount that it takes of each limit.
+        amounts: For each request, the amount it consumes from each limit.
         settled: For each limit, actual minus reserved amount of earlier requests.
         waited: Seconds that the first request has already waited.
-        within: Longest wait in seconds, see :func:`schedule`.
+        within: Maximum wait in seconds, see :func:`schedule`.
         at: The current time; by default the database's.
     """
     at = at or database_time(connection)
@@ -122,11 +122,11 @@ def reserve_slots(
         stored = connection.execute(query).all()
     latest = {row.name: row for row in stored}
     arrivals = []
-    for limit, owed in zip(limits, settled or [0.0] * len(limits), strict=True):
+    for limit, correction in zip(limits, settled or [0.0] * len(limits), strict=True):
         arrival, used_at = latest[limit.name].arrival, latest[limit.name].used_at.timestamp()
         if used_at - now > MAX_CLOCK_STEP:  # the clock was set back
             arrival -= used_at - now
-        arrivals.append(arrival + owed * limit.interval)
+        arrivals.append(arrival + correction * limit.interval)
     starts, arrivals = schedule(limits, arrivals, amounts, now=now, within=within)
     statement = update(rate_limit).where(rate_limit.c.name == bindparam("limit_name"))
     statement = statement.values(arrival=bindparam("new_arrival"), used_at=at)
@@ -138,6 +138,6 @@ def reserve_slots(
 
 
 def load_rate_limit_usage(connection: Connection) -> list[RateLimitUsage]:
-    """Return the latest use of each limit, by name."""
+    """Return the latest usage of each limit, sorted by name."""
     rows = connection.execute(select(rate_limit).order_by(rate_limit.c.name)).all()
     return [RateLimitUsage(name=row.name, waited=row.waited, used_at=row.used_at.astimezone(UTC)) for row in rows]

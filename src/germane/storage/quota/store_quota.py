@@ -1,4 +1,4 @@
-"""Rate limits, the daily budget, and the traffic that they are planned for."""
+"""Rate limits, the daily budget, and the traffic on which they are based."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Traffic:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScorerUsage:
-    """Average tokens per score of one scorer, over the scores whose judge reported them."""
+    """Average tokens per score of one scorer, over the scores whose judge reported token counts."""
 
     scorer: str
     scores: int
@@ -63,13 +63,13 @@ class QuotaStore(StoreComponent):
 
         Args:
             limits: The rate limits.
-            amounts: For each request, in order of priority, the amount that it takes of each limit.
+            amounts: For each request, in order of priority, the amount it consumes from each limit.
             settled: For each limit, actual minus reserved amount of earlier requests.
             waited: Seconds that the first request has already waited.
-            within: Seconds. The first request that would wait longer gets no slot, nor do the requests after it.
+            within: Maximum wait in seconds. The first request that would wait longer and all later ones get no slot.
 
         Returns:
-            Seconds to wait, for each request that got a slot.
+            The wait in seconds for each request that got a slot.
         """
         at = self._context.explicit_time()
         with self._database.write() as connection:
@@ -93,9 +93,9 @@ class QuotaStore(StoreComponent):
         Args:
             budget: The budget.
             requests: Expected usage of each request, in order of priority.
-            settled: By day, actual minus reserved usage of earlier requests.
+            settled: For each day, actual minus reserved usage of earlier requests.
             limits: The rate limits.
-            amounts: For each request, the amount that it takes of each rate limit.
+            amounts: For each request, the amount it consumes from each rate limit.
             settled_amounts: For each rate limit, actual minus reserved amount of earlier requests.
             waited: Seconds that the first request has already waited.
         """
@@ -121,7 +121,7 @@ class QuotaStore(StoreComponent):
             return budget_ledger.load_usage_by_day(connection, days, self._context.explicit_time())
 
     def load_rate_limit_usage(self) -> list[RateLimitUsage]:
-        """Return the latest use of each rate limit, by name."""
+        """Return the latest usage of each rate limit, sorted by name."""
         with self._database.read() as connection:
             return rate_limits.load_rate_limit_usage(connection)
 
@@ -133,7 +133,7 @@ class QuotaStore(StoreComponent):
         return Traffic(exchanges=count, first=first)
 
     def traffic_by_hour(self, *, since: datetime, until: datetime) -> list[HourCount]:
-        """Return the exchanges of since <= minute < until by hour, oldest first. Hours without any are omitted."""
+        """Return the exchanges of since <= minute < until by hour, oldest first. Empty hours are omitted."""
         minute = EpochSeconds(tally.c.minute)
         hour = (minute - minute % literal_column("3600")).label("hour")
         seen = func.sum(tally.c.count).label("seen")
@@ -152,6 +152,6 @@ class QuotaStore(StoreComponent):
         with self._database.read() as connection:
             rows = connection.execute(query.group_by(score.c.scorer).order_by(score.c.scorer)).all()
         return [
-            ScorerUsage(scorer=name, scores=count, input_tokens=float(read), output_tokens=float(written))
-            for name, count, read, written in rows
+            ScorerUsage(scorer=name, scores=count, input_tokens=float(input_tokens), output_tokens=float(output_tokens))
+            for name, count, input_tokens, output_tokens in rows
         ]

@@ -1,7 +1,7 @@
 """Erasing and deleting old rows in small transactions, so that writers never wait for long.
 
-First exchanges with what belongs to them; then counts, markers, alerts, workers, budget days, and scores and labels
-whose exchange is missing.
+Exchanges are removed first, with their tasks, scores and labels; then counts, markers, alerts, workers, budget days,
+and scores and labels whose exchange is missing.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from germane.storage.queue.erase_text import OPEN_STATES, erase_closed_exchanges
 from germane.storage.queue.expired import count_expired, expire_tasks_statement
 
 BATCH_ROWS: Final = 500
-"""Rows in one transaction."""
+"""Maximum number of rows per transaction."""
 WORKER_RETENTION: Final = timedelta(days=1)
 """Time since its last heartbeat after which a worker is deleted."""
 _CLOSE: Final = expire_tasks_statement(None)
@@ -72,14 +72,14 @@ def delete_batch(
 
 
 def delete_exchanges(connection: Connection, ids: Sequence[str]) -> PruneResult:
-    """Delete locked exchanges with their tasks, scores and labels. Their counts in the tally stay."""
+    """Delete locked exchanges with their tasks, scores and labels. Their counts in the tally are kept."""
     total = PruneResult()
-    for some in batched(ids):
-        scores = _delete_and_mark_dirty(connection, score, score.c.exchange_id.in_(some))
-        labels = connection.execute(delete(feedback).where(feedback.c.exchange_id.in_(some))).rowcount
-        connection.execute(delete(scoring_task).where(scoring_task.c.exchange_id.in_(some)))
-        connection.execute(delete(detector_input).where(detector_input.c.exchange_id.in_(some)))
-        exchanges = _delete_and_mark_dirty(connection, exchange, exchange.c.id.in_(some))
+    for batch in batched(ids):
+        scores = _delete_and_mark_dirty(connection, score, score.c.exchange_id.in_(batch))
+        labels = connection.execute(delete(feedback).where(feedback.c.exchange_id.in_(batch))).rowcount
+        connection.execute(delete(scoring_task).where(scoring_task.c.exchange_id.in_(batch)))
+        connection.execute(delete(detector_input).where(detector_input.c.exchange_id.in_(batch)))
+        exchanges = _delete_and_mark_dirty(connection, exchange, exchange.c.id.in_(batch))
         total += PruneResult(exchanges=exchanges, scores=scores, feedback=labels)
     return total
 
@@ -93,7 +93,7 @@ def _delete_and_mark_dirty(connection: Connection, table: Table, condition: Any)
 def _lock_oldest(
     connection: Connection, before: datetime, after: RowCursor | None, *, with_text: bool
 ) -> tuple[Sequence[RowMapping], RowCursor | None]:
-    """Return the next exchanges, locked, oldest first. Rows that another transaction has locked are left out."""
+    """Return the next exchanges, locked, oldest first. Rows locked by another transaction are skipped."""
     query = select(exchange.c.id, exchange.c.service, exchange.c.route, exchange.c.started_at)
     query = query.where(exchange.c.started_at < before)
     if with_text:
@@ -108,9 +108,10 @@ def _lock_oldest(
 def _expire_exchanges(
     connection: Connection, process: str, rows: Sequence[RowMapping], now: datetime
 ) -> tuple[list[str], int]:
-    """Skip the pending tasks of exchanges; return the exchanges without a running task, and the number of tasks.
+    """Skip the pending tasks of exchanges. Return the exchanges without a running task and the number of skipped tasks.
 
-    An exchange with a task that another transaction has locked is left for the next time: the task is about to change.
+    Exchanges with a task that another transaction has locked are left for the next run, because the task is about to
+    change.
     """
     exchanges = {row["id"]: row for row in rows}
     free, held = lock_tasks(connection, list(exchanges))
@@ -126,11 +127,11 @@ def _expire_exchanges(
 
 
 def expire_tasks(connection: Connection, process: str, tasks: Sequence[tuple[RowMapping, RowMapping]]) -> None:
-    """Skip open tasks that are locked, and count them as expired.
+    """Skip locked open tasks, and count them as expired.
 
     Args:
         connection: The transaction that holds the locks.
-        process: The process that counts them in the tally.
+        process: The process under which the tally counts them.
         tasks: Rows of exchange and task.
     """
     tally_changes = TallyChanges()
@@ -144,7 +145,7 @@ def expire_tasks(connection: Connection, process: str, tasks: Sequence[tuple[Row
 
 
 def count_expired_rows(connection: Connection, texts_before: datetime | None, before: datetime | None) -> PruneResult:
-    """Return what erasing and deleting would remove now, if no task were running."""
+    """Return the numbers of rows that would be erased and deleted now if no task were running."""
     total = PruneResult()
     if before is not None:
         labels = feedback.join(exchange, exchange.c.id == feedback.c.exchange_id)
@@ -182,12 +183,12 @@ def erase_comments(connection: Connection, before: datetime) -> PruneResult:
 
 
 def delete_feedback(connection: Connection, before: datetime) -> PruneResult:
-    """Delete labels older than ``before``: only those whose exchange never arrived are left."""
+    """Delete labels older than ``before``. At this point, only labels whose exchange never arrived are left."""
     return PruneResult(feedback=_delete_oldest(connection, feedback, feedback.c.created_at, before))
 
 
 def delete_scores(connection: Connection, before: datetime) -> PruneResult:
-    """Delete scores of exchanges older than ``before`` that were deleted while the score was being recorded."""
+    """Delete scores older than ``before`` whose exchange was deleted while the score was being recorded."""
     old = select(score.c.id).where(score.c.started_at < before).order_by(score.c.started_at).limit(BATCH_ROWS)
     statement = delete(score).where(score.c.id.in_(old.scalar_subquery())).returning(score.c.started_at)
     moments = connection.execute(statement).scalars().all()
@@ -196,7 +197,7 @@ def delete_scores(connection: Connection, before: datetime) -> PruneResult:
 
 
 def delete_markers(connection: Connection, before: datetime) -> PruneResult:
-    """Delete markers older than ``before``: no exchanges are left to compare with."""
+    """Delete markers older than ``before``, because no exchanges are left to compare."""
     return PruneResult(markers=_delete_oldest(connection, marker, marker.c.at, before))
 
 
@@ -247,9 +248,9 @@ def _delete_oldest(connection: Connection, table: Table, moment: Any, before: da
 
 
 def delete_counts(connection: Connection, before: datetime) -> PruneResult:
-    """Delete the oldest minutes of the tally of which no exchange is left.
+    """Delete the oldest minutes of the tally that have no exchanges left.
 
-    Minutes are deleted whole: a process that finishes what another one started has negative counts.
+    Only whole minutes are deleted, because a process that finishes tasks of another one has negative counts.
     """
     oldest = connection.execute(select(func.min(exchange.c.started_at))).scalar_one()
     end = min(before, oldest or before).replace(second=0, microsecond=0)

@@ -40,21 +40,21 @@ class DataSubject:
     """The user, session or attribute value whose exchanges are deleted: exactly one of them.
 
     Raises:
-        UsageError: None or several are given, or it is empty.
+        UsageError: None or several are given, or the value is empty.
     """
 
     user: str | None = None
     session: str | None = None
     attribute: tuple[str, str] | None = None
-    """Name and value; numbers and booleans as JSON writes them."""
+    """Name and value; numbers and booleans as in JSON."""
 
     def __post_init__(self) -> None:
         given = [value for value in (self.user, self.session, self.attribute) if value is not None]
         if len(given) != 1 or "" in {self.user, self.session, *(self.attribute or ())[:1]}:
-            raise UsageError("pass exactly one of user, session and attribute, and not an empty one")
+            raise UsageError("pass exactly one of user, session and attribute, with a value that is not empty")
 
     def condition(self, dialect: str) -> ColumnElement[bool]:
-        """Return the condition of the exchanges."""
+        """Return the condition that selects the exchanges."""
         if self.user is not None:
             return exchange.c.user == clean_text(self.user)
         if self.session is not None:
@@ -62,7 +62,7 @@ class DataSubject:
         name, value = (clean_text(part) for part in self.attribute or ("", ""))
         if dialect != "sqlite":
             return func.jsonb_extract_path_text(exchange.c.attributes, name) == value
-        # Compares all pairs instead of a JSON path: a name may contain any character.
+        # Compare all pairs instead of using a JSON path: a name may contain any character.
         pairs = func.json_each(exchange.c.attributes).table_valued("key", "value", "type")
         is_boolean = pairs.c.type.in_(["true", "false"])
         text = case((is_boolean, pairs.c.type), else_=cast(pairs.c.value, Text))
@@ -70,15 +70,16 @@ class DataSubject:
 
 
 def forget_batch(connection: Connection, process: str, subject: DataSubject, after: RowCursor | None) -> PruneBatch:
-    """Delete the next exchanges of a data subject, oldest first, also those being scored.
+    """Delete the next exchanges of a data subject, oldest first, including exchanges that are being scored.
 
-    If another transaction has locked one of their tasks, the next batch starts at the same position.
+    If another transaction has locked a task of these exchanges, the next batch starts at the same position.
     """
     rows = _load_exchanges(connection, subject, after)
-    # Locks out the sampler and erasure. Scoring locks tasks and may wait for an exchange: tasks are not locked yet.
+    # Block the sampler and erasure. Tasks are locked later, to avoid a deadlock: scoring may hold a task's lock while
+    # it waits for an exchange.
     locked = set[str]()
-    for some in batched(sorted(row["id"] for row in rows)):
-        query = select(exchange.c.id).where(exchange.c.id.in_(some)).order_by(exchange.c.id)
+    for batch in batched(sorted(row["id"] for row in rows)):
+        query = select(exchange.c.id).where(exchange.c.id.in_(batch)).order_by(exchange.c.id)
         locked |= set(connection.execute(query.with_for_update()).scalars())
     exchanges = {row["id"]: row for row in rows if row["id"] in locked}
     free, held = lock_tasks(connection, list(exchanges))
@@ -103,7 +104,7 @@ def forget_labels_batch(connection: Connection, user: str, after: RowCursor | No
 
 
 def count_batch(connection: Connection, subject: DataSubject, after: RowCursor | None) -> PruneBatch:
-    """Return what :func:`forget_batch` would delete."""
+    """Return the numbers of rows that :func:`forget_batch` would delete."""
     rows = _load_exchanges(connection, subject, after)
     ids = [row["id"] for row in rows]
     if not ids:
@@ -119,7 +120,7 @@ def count_batch(connection: Connection, subject: DataSubject, after: RowCursor |
 
 
 def count_labels_batch(connection: Connection, user: str, after: RowCursor | None) -> PruneBatch:
-    """Return what :func:`forget_labels_batch` would delete of exchanges of other users."""
+    """Return the number of labels of other users' exchanges that :func:`forget_labels_batch` would delete."""
     rows = _load_labels(connection, user, after)
     removed = PruneResult(feedback=sum(not row["own_exchange"] for row in rows))
     return PruneBatch(removed, RowCursor.after_batch(rows, "created_at"))

@@ -1,4 +1,4 @@
-"""Integrity checks of a database: its file, tables, counts and rollups. Nothing here writes."""
+"""Integrity checks of a database: its file, tables, counts and rollups. All checks are read-only."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from germane.storage.trends.rollup import compute_hour
 from germane.storage.trends.time_ranges import END, HOUR
 
 DEFAULT_ROLLUP_HOURS: Final = 8
-"""Rolled-up hours that are recomputed by default."""
+"""Default number of rolled-up hours to recompute."""
 _VIEW: Final = "answers"
 _MAX_REPORTED: Final = 20
-"""Reported problems of each kind."""
+"""Maximum number of reported problems of each kind."""
 _ROLLUP_KEYS: Final = {
     rollup: ("dimension", "label", "service", "route", "scorer", "fingerprint"),
     rollup_count: ("dimension", "service", "route", "scorer", "outcome", "reason"),
     rollup_proxy: ("dimension", "service", "route"),
 }
 _TOLERANCE: Final = 1e-6
-"""Difference of sums due to the order of summation, relative and absolute."""
+"""Tolerated difference of sums due to the order of summation, relative and absolute."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,16 +52,16 @@ class IntegrityReport:
     """The result of a check. Without problems, all sequences but ``recomputed_hours`` are empty."""
 
     damage: Sequence[str] = ()
-    """Messages of the database."""
+    """Error messages from the database."""
     missing: Sequence[str] = ()
     """Missing tables, columns, indexes and views."""
     tables: int
     indexes: int
     tally_mismatches: Sequence[TallyMismatch] = ()
     counted: int
-    """Number of (service, route, scorer) with counts."""
+    """Number of (service, route, scorer) combinations with counts."""
     dirty_hours: int
-    """Hours that changed since they were rolled up. Trends read their rows instead of the rollups."""
+    """Number of hours that have changed since their last rollup. Trends read their rows instead of the rollups."""
     recomputed_hours: Sequence[datetime] = ()
     """Hours whose rollups were recomputed, newest first."""
     wrong_hours: Sequence[datetime] = ()
@@ -73,27 +73,27 @@ class DiskUsage:
     """The disk space of a database, in bytes."""
 
     rows: int
-    """Including indexes."""
+    """Size of the rows, including indexes."""
     file: Path | None = None
-    """The SQLite file; None for a server or memory."""
+    """The SQLite file; None for PostgreSQL and in-memory databases."""
     file_size: int = 0
     log_size: int = 0
-    """SQLite's write-ahead log."""
+    """Size of SQLite's write-ahead log."""
     free: int | None = None
     """Free space on the file's disk."""
     filesystem: str | None = None
-    """Type of the file system, where it is known."""
+    """Type of the file system, if known."""
 
 
 class IntegrityChecker(StoreComponent):
     """Checks a database."""
 
     def check_integrity(self, *, quick: bool = False, hours: int = DEFAULT_ROLLUP_HOURS) -> IntegrityReport:
-        """Check the whole database. This takes about as long as reading it.
+        """Check the whole database. This takes about as long as reading all of it.
 
         Args:
             quick: Do not compare indexes with their rows (SQLite's ``quick_check``).
-            hours: Number of rolled-up hours to recompute: half of them the newest, the others spread evenly.
+            hours: Number of rolled-up hours to recompute: half of them the newest, half spread evenly over older hours.
         """
         with self._database.read(snapshot=True) as connection:
             dirty = dirty_hours.newest_dirty(connection, None, END)

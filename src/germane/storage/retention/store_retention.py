@@ -1,4 +1,4 @@
-"""Retention: pruning by age and size, and deleting the data of one user."""
+"""Retention: pruning by age and size, and deletion of one user's data."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ BatchStep = Callable[[Connection, str, datetime, RowCursor | None, datetime], Pr
 OrphanStep = Callable[[Connection, datetime], PruneResult]
 
 MIN_AGE: Final = timedelta(hours=1)
-"""Younger exchanges are kept even if the database is too large."""
+"""Exchanges younger than this are kept even if the database is too large."""
 _STEPS_PER_SIZE_CHECK: Final = {"sqlite": 1, "postgresql": 5}
-"""Transactions between two measurements of the size, each of which reads some thousand pages on PostgreSQL."""
+"""Transactions between two measurements of the size. On PostgreSQL, a measurement reads a few thousand pages."""
 SAMPLED_PAGES: Final = 2000
-"""Pages of a table that are read to estimate its content."""
+"""Number of pages of a table to read to estimate the size of its content."""
 _ROW_OVERHEAD: Final = 28
-"""Bytes that PostgreSQL adds to a row."""
+"""Bytes that PostgreSQL adds to each row."""
 _INDEX_ENTRY_OVERHEAD: Final = 20
-"""Bytes that PostgreSQL adds to an index entry."""
+"""Bytes that PostgreSQL adds to each index entry."""
 _INDEX_BLOAT: Final = 1.4
-"""Size of an index relative to its entries."""
+"""Size of an index relative to the size of its entries."""
 _ORPHAN_STEPS: Final[tuple[OrphanStep, ...]] = (
     expire.delete_feedback,
     expire.delete_scores,
@@ -59,7 +59,7 @@ class _Walk:
 
 
 class RetentionStore(StoreComponent):
-    """Removes old data. Each step is a short transaction; an interrupted call is continued by the next one."""
+    """Removes old data. Each step is a short transaction; the next call continues an interrupted one."""
 
     def prune(
         self,
@@ -79,9 +79,9 @@ class RetentionStore(StoreComponent):
             texts_before: Erase question, answer, contexts, history and error of exchanges that started before this
                 time, the text in their scores, and the comments of their labels. A time in the future means now.
             before: Delete exchanges that started before this time, and older counts, markers and alerts.
-            max_size: Bytes, see :meth:`measure_size`. Above, the oldest texts are erased first, then the oldest
-                exchanges deleted, except those of the last hour.
-            dry_run: Change nothing, and return what would be removed because of its age.
+            max_size: Maximum size in bytes, see :meth:`measure_size`. If it is exceeded, the oldest texts are erased,
+                and then the oldest exchanges are deleted, except exchanges of the last hour.
+            dry_run: Change nothing, and return the numbers of rows that would be removed because of their age.
             stopping: Called between transactions; True ends the call early.
 
         Raises:
@@ -122,17 +122,17 @@ class RetentionStore(StoreComponent):
     ) -> PruneResult:
         """Delete the exchanges of one user, session or attribute value with their tasks, scores and labels.
 
-        Exchanges that are being scored are deleted too, and so are the labels that the user gave. Counts stay; they
-        name nobody.
+        Exchanges that are being scored are deleted too, and so are the labels that the user gave. Counts are kept;
+        they identify nobody.
 
         Args:
             user: The user of the exchanges.
             session: The session of the exchanges.
-            attribute: Name and value; numbers and booleans as JSON writes them, such as ``true``.
-            dry_run: Change nothing, and return what would be deleted.
+            attribute: Name and value; numbers and booleans as in JSON, such as ``true``.
+            dry_run: Change nothing, and return the numbers of rows that would be deleted.
 
         Raises:
-            UsageError: None or several of the three are given.
+            UsageError: None or several of user, session and attribute are given.
         """
         subject = DataSubject(user=user, session=session, attribute=attribute)
         delete = partial(forget.forget_batch, process=self._context.process)
@@ -145,9 +145,9 @@ class RetentionStore(StoreComponent):
         return total
 
     def measure_size(self, limit: int | None = None) -> int:
-        """Return the bytes that the rows take, including indexes, without free space in the files.
+        """Return the size of the rows in bytes, including indexes and excluding free space in the files.
 
-        On PostgreSQL, free space is only subtracted if the files are larger than ``limit``: it is estimated from a
+        On PostgreSQL, free space is only subtracted if the files are larger than ``limit``. It is estimated from a
         sample of the pages.
         """
         with self._database.read() as connection:
@@ -156,12 +156,12 @@ class RetentionStore(StoreComponent):
     def vacuum(self) -> None:
         """Compact the files, so that they no longer contain erased text.
 
-        SQLite's file shrinks and its log is emptied, while writers wait. PostgreSQL frees space for reuse.
+        SQLite's file shrinks and its write-ahead log is truncated while writers wait. PostgreSQL frees space for reuse.
         """
         with self._database.autocommit() as connection:
             if connection.dialect.name == "sqlite":
                 connection.execute(text("VACUUM"))
-                # The log contains erased text until it is emptied.
+                # The write-ahead log contains erased text until it is truncated.
                 connection.execute(text("PRAGMA wal_checkpoint(TRUNCATE)"))
                 return
             for table in metadata.sorted_tables:
@@ -178,7 +178,7 @@ class RetentionStore(StoreComponent):
         return total
 
     def _repeat(self, step: OrphanStep, before: datetime, stopping: Callable[[], bool]) -> PruneResult:
-        """Repeat a step, each time in a transaction of its own, until it removes nothing."""
+        """Repeat a step, each time in its own transaction, until it removes nothing."""
         total = PruneResult()
         while not stopping():
             with self._database.write() as connection:
@@ -190,7 +190,7 @@ class RetentionStore(StoreComponent):
 
 
 def _at_most(moment: datetime | None, now: datetime) -> datetime | None:
-    """Return the earlier of two times in UTC. Counts of the future do not exist, but today's budget row does."""
+    """Return the earlier of two times, in UTC. A time in the future would delete today's budget row."""
     if moment is None:
         return None
     if moment.tzinfo is None:
@@ -212,7 +212,7 @@ def _run_batches(
 
 
 def database_size(connection: Connection, limit: int | None = None) -> int:
-    """Return the bytes that the rows take, including their indexes.
+    """Return the size of the rows in bytes, including their indexes.
 
     PostgreSQL reuses the space of deleted rows instead of shrinking its files. If the files are larger than ``limit``,
     the content is estimated from a sample of their pages, so that deleted rows do not count.
@@ -228,7 +228,7 @@ def database_size(connection: Connection, limit: int | None = None) -> int:
         return sum(files.values())
     total = 0
     for table, size in files.items():
-        # Estimate the bytes of the rows, compressed where they are long, and of their index entries.
+        # Estimate the size in bytes of the rows, with long values compressed (TOAST), and of their index entries.
         table_pages = _evaluate(connection, func.pg_relation_size(table.name)) / 8192
         percentage = min(100.0, 100.0 * SAMPLED_PAGES / max(1.0, table_pages))
         sampled: FromClause = table.tablesample(func.system(percentage))

@@ -1,18 +1,19 @@
-"""Means of scores corrected by proxy scores, which many more exchanges have.
+"""Means of scores, corrected by proxy scores, which are available for many more exchanges.
 
 If the scored exchanges happen to have higher proxy scores than the rest, their scores are expected to be higher too;
 the mean is corrected by that difference. The variance shrinks by about the squared correlation.
 
-With w = 1 / sampling probability, and X the mean of the proxy scores x of all exchanges that have one, each weighted by
-1 / (probability of having one * probability of being captured)::
+With w = 1 / sampling probability, and X the mean of all proxy scores x, each weighted by
+1 / (probability of having a proxy score * probability of being captured)::
 
     y_H = sum w y / sum w              x_H = sum w x / sum w over scores with a proxy
     b   = sum w (x - x_H)(y - y_H) / sum w (x - x_H)^2
     y_R = y_H + b (X - x_H)
 
-Source: W. G. Cochran, Sampling Techniques, 3rd edition, chapter 7, with the weights of an unequal design. Like the
-interval of :mod:`germane.storage.stats.estimate`, for the mean of the process that gives the answers; that module's has
-the shape that fits scores with refusals among them, and is what :func:`sharpened` narrows.
+Source: W. G. Cochran, Sampling Techniques, 3rd edition, chapter 7, with the weights of an unequal-probability
+design. Like the interval of :mod:`germane.storage.stats.estimate`, the interval covers the mean of the process that
+produces the answers. That module's interval has a shape that fits scores with refusals among them, so
+:func:`narrow_interval` narrows it instead of using the symmetric interval.
 """
 
 from __future__ import annotations
@@ -28,9 +29,9 @@ from germane.storage.stats.estimate import Estimate, Interval, WeightedSums, est
 MIN_PAIRS = 30
 """Minimum number of scores with a proxy score for a correction."""
 MAX_SELECTED_SHARE: Final = 0.01
-"""Maximum share of exchanges left out for reasons that may depend on their quality."""
+"""Maximum share of exchanges without a score for reasons that may depend on their quality."""
 MAX_TOTAL_DIFFERENCE: Final = 0.1
-"""Maximum relative difference between the exchanges seen and those that the proxy scores represent."""
+"""Maximum relative difference between the number of exchanges and the number that the proxy scores represent."""
 VALUE_INDEPENDENT_REASONS: Final = frozenset(
     {
         UnscoredReason.NOT_SAMPLED,
@@ -48,7 +49,7 @@ _UNSCORED: Final = frozenset({"skipped", "failed"})
 class ScoreSums:
     """Sums over a group of scores y with weights w, and over the subset whose exchange has a proxy score x.
 
-    Only sums, so that the database can compute them.
+    These are plain sums, so that the database can compute them.
     """
 
     sum_w: float
@@ -73,7 +74,7 @@ class ScoreSums:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProxySums:
-    """Sums over all exchanges with a proxy score x, scored or not, with weights v = 1 / probability of having one."""
+    """Sums over all exchanges with a proxy score x, scored or not, with weights v = 1 / probability of having x."""
 
     n: int
     sum_v: float
@@ -95,11 +96,11 @@ class CorrectedMean:
     slope: float
     """Change of the score per unit of the proxy score."""
     correlation: float
-    """Correlation of score and proxy score, from -1 to 1. Its square is about the gain in variance."""
+    """Correlation of score and proxy score, from -1 to 1. Its square is about the relative reduction in variance."""
 
 
 def correct_mean(scores: ScoreSums, proxies: ProxySums) -> CorrectedMean | None:
-    """Return the corrected mean; None with too few pairs or equal proxy scores."""
+    """Return the corrected mean; None if there are too few pairs or all proxy scores are equal."""
     if scores.n_with_x < MIN_PAIRS or not proxies.n:
         return None
     y, x, y_x = (
@@ -146,18 +147,18 @@ def narrow_interval(sums: WeightedSums, scores: ScoreSums, proxies: ProxySums) -
     The interval of :func:`correct_mean` is symmetric; with rare refusals its coverage is too low.
 
     Returns:
-        None if there is nothing to correct by or the variance does not shrink.
+        None if no correction is possible or the variance does not shrink.
     """
-    found = correct_mean(scores, proxies) if sums.n - sums.n_zero > 1 else None
-    if found is None:
+    corrected = correct_mean(scores, proxies) if sums.n - sums.n_zero > 1 else None
+    if corrected is None:
         return None
     mean = scores.sum_wy / scores.sum_w
     squares = scores.sum_w2y2 - 2 * mean * scores.sum_w2y + mean * mean * scores.sum_w2
     alone = squares * sums.n / (sums.n - 1) / scores.sum_w**2
-    if found.variance >= alone:
+    if corrected.variance >= alone:
         return None
-    mean = max(-1.0, min(1.0, found.mean))
-    return replace(found, mean=mean, interval=mean_interval(sums, mean, found.variance / alone))
+    mean = max(-1.0, min(1.0, corrected.mean))
+    return replace(corrected, mean=mean, interval=mean_interval(sums, mean, corrected.variance / alone))
 
 
 _OF_SCORES: Final = tuple(field.name for field in fields(ScoreSums))
@@ -171,14 +172,14 @@ def estimate_group(
 
     Args:
         sums: Sums over the scores.
-        proxies: Sums over the proxy scores of all exchanges of the same window and group; None if not comparable.
+        proxies: Sums over the proxy scores of all exchanges of the same window and group; None if incomparable.
         outcomes: Number of these exchanges by (outcome, reason).
     """
     of_scores = WeightedSums(**{name: sums[name] for name in _PLAIN})  # type: ignore[arg-type]  # counts are whole
     plain = estimate_mean(of_scores)
     if proxies is None or plain.interval is None or sums["n_with_x"] < MIN_PAIRS:
         return plain
-    # The proxy scores must represent the exchanges that the scorer was to score: a filter may exclude some.
+    # The proxy scores must represent the exchanges eligible for the scorer: a filter may exclude some.
     seen = selected = 0
     for (outcome, reason), count in outcomes.items():
         if outcome == "seen":
@@ -189,11 +190,11 @@ def estimate_group(
     totals_match = abs(proxies["sum_v"] - (seen - lost)) <= MAX_TOTAL_DIFFERENCE * seen
     if not totals_match or selected > MAX_SELECTED_SHARE * seen:
         return plain
-    found = narrow_interval(
+    corrected = narrow_interval(
         of_scores,
         ScoreSums(**{name: sums[name] for name in _OF_SCORES}),  # type: ignore[arg-type]  # see above
         ProxySums(**proxies),  # type: ignore[arg-type]  # see above
     )
-    if found is None:
+    if corrected is None:
         return plain
-    return replace(plain, mean=found.mean, interval=found.interval, correlation=found.correlation)
+    return replace(plain, mean=corrected.mean, interval=corrected.interval, correlation=corrected.correlation)

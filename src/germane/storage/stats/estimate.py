@@ -15,7 +15,7 @@ from germane.storage.stats.histogram import Histogram
 Z = 1.959964
 """Two-sided 95 % quantile of the normal distribution."""
 _EQUAL_TOLERANCE = 1e-12
-"""Relative sum of squares below which scores count as equal: the rest is rounding."""
+"""Relative sum of squares below which scores count as equal, because the difference is rounding error."""
 Interval = tuple[float, float]
 
 
@@ -74,7 +74,7 @@ class WeightedSums:
     def of_equal_weights(
         cls, *, n: int, n_zero: int, total: float, squares: float, low: int = 0, noncommittal: int = 0
     ) -> WeightedSums:
-        """Return the sums of ``n`` scores that weigh 1 each, from their sum and the sum of their squares."""
+        """Return the sums of ``n`` scores with weight 1, from their sum and the sum of their squares."""
         return cls(
             n=n,
             n_zero=n_zero,
@@ -112,8 +112,8 @@ def mean_interval(sums: WeightedSums, mean: float, gain: float = 1.0) -> Interva
     Scores are a mixture of refusals at exactly 0 and others. Refusals are rare and have a large effect, so the coverage
     of a plain t interval is only 80 %. The share and the mean of committed answers get separate intervals, which are
     combined for their product (MOVER: G. Zou, A. Donner, Construction of confidence limits about effect measures,
-    Statistics in Medicine 27, 2008). The gain applies to the share only as far as there are refusals to estimate it
-    from.
+    Statistics in Medicine 27, 2008). The gain applies to the share only to the extent that there are refusals to
+    estimate it from.
 
     Args:
         sums: Sums over the scores.
@@ -144,8 +144,8 @@ def mean_interval(sums: WeightedSums, mean: float, gain: float = 1.0) -> Interva
 def _trials(sums: WeightedSums) -> float:
     """Return the effective number of trials for the share of zeros.
 
-    Zeros are often oversampled and then carry more information than the same number of trials. With few zeros their own
-    weights are a poor guide, so half a zero and half a nonzero score are added with the average weight.
+    Zeros are often oversampled and then carry more information than the same number of trials. With few zeros, their
+    own weights are unreliable, so half a zero and half a nonzero score are added with the average weight.
 
     Source: E. Korn, B. Graubard, Confidence intervals for proportions with small expected number of positive counts
     estimated from survey data, Survey Methodology 24, 1998; the weight of an unseen refusal follows
@@ -161,14 +161,17 @@ def _trials(sums: WeightedSums) -> float:
 
 
 def _wilson(share: float, n: float) -> Interval:
-    """Return the Wilson score interval of a share seen in n (effective) trials."""
+    """Return the Wilson score interval of a share observed in n (effective) trials."""
     centre = (share + Z * Z / (2 * n)) / (1 + Z * Z / n)
     half = Z * math.sqrt(share * (1 - share) / n + Z * Z / (4 * n * n)) / (1 + Z * Z / n)
     return max(0.0, centre - half), min(1.0, centre + half)
 
 
 def t_quantile(freedom: int) -> float:
-    """Return the two-sided 95 % quantile of Student's t: a table up to 2, Cornish-Fisher's expansion above."""
+    """Return the two-sided 95 % quantile of Student's t.
+
+    Read from a table up to 2 degrees of freedom, and approximated by the Cornish-Fisher expansion above.
+    """
     if freedom <= 2:
         return (12.7062, 4.3027)[freedom - 1]
     z = Z

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 BINS: Final = 100
 """Number of bins over [0, 1]. Values below 0 count in the first bin."""
 _DENSE_SIZE: Final = 8 * BINS
-"""Bytes of a histogram that is stored with all its bins."""
+"""Size in bytes of a histogram that is stored with all bins."""
 
 
 class Histogram:
@@ -94,7 +94,7 @@ def pack_weights(weights: Mapping[int, float] | Sequence[float]) -> bytes:
 
 def unpack_weights(blobs: Sequence[bytes]) -> tuple[float, ...]:
     """Return the sum of packed histograms by bin."""
-    if len(blobs) == 1:  # without numpy
+    if len(blobs) == 1:  # does not need numpy
         (blob,) = blobs
         if len(blob) == _DENSE_SIZE:
             return struct.unpack(f"<{BINS}d", blob)

@@ -7,8 +7,8 @@ The interval of a difference is combined from the intervals of both means and ke
 
 Source: G. Zou, A. Donner, Construction of confidence limits about effect measures, Statistics in Medicine 27, 2008. The
 effect size is Hedges' g: the difference in standard deviations of scores, corrected for small samples (L. Hedges,
-Distribution theory for Glass's estimator of effect size, Journal of Educational Statistics 6, 1981); the names of its
-sizes are J. Cohen's.
+Distribution theory for Glass's estimator of effect size, Journal of Educational Statistics 6, 1981); the names of
+the sizes are from J. Cohen.
 
 Services are compared with the route mix of the earlier window on both sides (direct standardization): traffic that
 moves to a route with lower scores is not a drop.
@@ -26,16 +26,16 @@ from germane.storage.stats.estimate import Estimate, Interval, Z
 
 ComparisonFinding = Literal["dropped", "lower", "unclear", "higher", "not_enough_data", "judge_changed"]
 """``dropped``: significant after correction for multiple comparisons. ``lower``, ``higher``: 0 is outside the interval,
-which happens once in twenty without any change. ``judge_changed``: there is no common fingerprint to compare."""
+which happens in one of twenty comparisons without any change. ``judge_changed``: there is no common fingerprint."""
 TimeWindow = tuple[datetime, datetime]
 SIGNIFICANCE_LEVEL = 0.0125
 """Nominal probability of reporting any drop without a real one, over all comparisons.
 
-The actual probability is at most twice that, 1 in 40: intervals are asymmetric if few scores with rare refusals are
-compared with many.
+The actual probability is at most twice as high, 1 in 40, because intervals are asymmetric if few scores with rare
+refusals are compared with many.
 """
 _MIN_DEVIATION = 1e-9
-"""Standard deviation below which scores count as equal: the rest is rounding."""
+"""Standard deviation below which scores count as equal, because the difference is rounding error."""
 _EFFECT_NAMES = ((0.2, "negligible"), (0.5, "small"), (0.8, "medium"), (math.inf, "large"))
 
 
@@ -53,7 +53,7 @@ class Comparison:
     after: Estimate | None
     finding: ComparisonFinding
     difference: float | None = None
-    """After minus before, from -2 to 2. This and the following are None without enough data."""
+    """After minus before, from -2 to 2. This field and the following ones are None without enough data."""
     interval: Interval | None = None
     """95 % confidence interval of the difference."""
     effect: float | None = None
@@ -115,7 +115,7 @@ class EstimatePair:
 
 
 def mean_difference(pair: EstimatePair) -> tuple[float, Interval]:
-    """Return after minus before with its interval. Both estimates need an interval."""
+    """Return the difference, after minus before, with its interval. Both estimates need an interval."""
     before, after = pair.before.mean, pair.after.mean
     (before_low, before_high), (after_low, after_high) = pair.before.interval, pair.after.interval  # type: ignore[misc]  # see above
     change = after - before
@@ -146,16 +146,16 @@ def standardize(sides: Sequence[Estimate], shares: Sequence[float]) -> Estimate:
         An estimate whose deviation is the pooled deviation within routes.
     """
     parts = list(zip(shares, sides, strict=True))
-    mean = sum(share * one.mean for share, one in parts)
-    ends = [(one.interval or (one.mean, one.mean), share, one.mean) for share, one in parts]
+    mean = sum(share * side.mean for share, side in parts)
+    ends = [(side.interval or (side.mean, side.mean), share, side.mean) for share, side in parts]
     down = math.hypot(*(share * (middle - low) for (low, _), share, middle in ends))
     up = math.hypot(*(share * (high - middle) for (_, high), share, middle in ends))
     return Estimate(
         n=sum(estimate.n for estimate in sides),
         mean=mean,
-        deviation=math.sqrt(sum(share * (one.deviation or 0.0) ** 2 for share, one in parts)),
-        low_share=sum(share * one.low_share for share, one in parts),
-        noncommittal_share=sum(share * one.noncommittal_share for share, one in parts),
+        deviation=math.sqrt(sum(share * (side.deviation or 0.0) ** 2 for share, side in parts)),
+        low_share=sum(share * side.low_share for share, side in parts),
+        noncommittal_share=sum(share * side.noncommittal_share for share, side in parts),
         interval=(max(-1.0, mean - down), min(1.0, mean + up)),
     )
 
@@ -166,22 +166,22 @@ def mark_significant_drops(lines: Iterable[Comparison], min_drop: float) -> list
     Source: S. Holm, A simple sequentially rejective multiple test procedure, Scandinavian Journal of Statistics 6,
     1979.
     """
-    made = list(lines)
-    chances: list[tuple[float, int]] = []
-    for place, one in enumerate(made):
-        if one.difference is not None and one.interval is not None:
+    marked = list(lines)
+    p_values: list[tuple[float, int]] = []
+    for index, line in enumerate(marked):
+        if line.difference is not None and line.interval is not None:
             # The one-sided p value of the difference under the hypothesis of a drop of min_drop.
-            half, beyond = one.interval[1] - one.difference, -min_drop - one.difference
+            half, beyond = line.interval[1] - line.difference, -min_drop - line.difference
             if half <= 0:
-                chances.append((0.0 if beyond > 0 else 1.0, place))
+                p_values.append((0.0 if beyond > 0 else 1.0, index))
             else:
-                chances.append((0.5 * math.erfc(Z * beyond / half / math.sqrt(2)), place))
-    chances.sort()
-    for rank, (chance, place) in enumerate(chances):
-        if chance > SIGNIFICANCE_LEVEL / (len(chances) - rank) * (1 + 1e-9):
+                p_values.append((0.5 * math.erfc(Z * beyond / half / math.sqrt(2)), index))
+    p_values.sort()
+    for rank, (p_value, index) in enumerate(p_values):
+        if p_value > SIGNIFICANCE_LEVEL / (len(p_values) - rank) * (1 + 1e-9):
             break
-        made[place] = replace(made[place], finding="dropped")
-    return made
+        marked[index] = replace(marked[index], finding="dropped")
+    return marked
 
 
 def classify_interval(interval: Interval) -> ComparisonFinding:

@@ -1,4 +1,4 @@
-"""One line of an export file: an exchange with all that belongs to it, a marker, or a count of dropped exchanges."""
+"""Lines of export files: an exchange with its tasks, scores and labels, a marker, or a count of dropped exchanges."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from germane.storage.trends.time_ranges import END, EPOCH
 Row = Mapping[str, Any]
 
 VERSION: Final = 2
-"""Version of the file format. Lines of version 1 are read under their old names."""
+"""Version of the file format. Lines of version 1, which have other names, can be read too."""
 MIN_PROBABILITY: Final = 1e-12
-"""The sampler never assigns less, and the weight of such a score would dominate all others."""
+"""The sampler never assigns a lower probability. The weight of such a score would dominate all others."""
 MAX_INTEGER: Final = 2**31 - 1
 MAX_NAME_LENGTH: Final = 500
-"""Characters of an indexed column."""
+"""Maximum number of characters in an indexed column."""
 NEVER_STORED: Final = (UnscoredReason.QUEUE_FULL.value, UnscoredReason.EXCHANGE_LIMIT.value)
-"""Reasons of exchanges that are counted in the tally only."""
+"""Reasons of exchanges that are only counted in the tally."""
 TABLES: Final[Mapping[str, Table]] = {
     "exchange": exchange,
     "task": scoring_task,
@@ -42,7 +42,7 @@ _OMITTED: Final = {
     "score": {"id", "exchange_id", "service", "route", "started_at"},
     "feedback": {"exchange_id"},
 }
-"""Columns that belong to one database, or repeat the exchange's."""
+"""Columns that are specific to one database, or repeat columns of the exchange."""
 COLUMNS: Final[Mapping[str, tuple[Column[Any], ...]]] = {
     part: tuple(column for column in table.columns if column.name not in _OMITTED.get(part, ()))
     for part, table in TABLES.items()
@@ -79,7 +79,7 @@ class ExchangeRecord:
 
 @dataclass(frozen=True, slots=True)
 class DroppedCount:
-    """The number of exchanges of one minute that a process captured and did not store."""
+    """The number of exchanges of one minute that a process captured but did not store."""
 
     minute: datetime
     service: str
@@ -100,7 +100,7 @@ def dump_line(item: ExchangeRecord | DroppedCount | Marker) -> str:
     else:
         name = "marker" if isinstance(item, Marker) else "dropped"
         content[name] = _plain({part: getattr(item, part) for part in item.__slots__})
-    return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", to_json(content))
+    return _UNSAFE.sub(lambda match: f"\\u{ord(match[0]):04x}", to_json(content))
 
 
 def _plain(row: Row) -> dict[str, Any]:
@@ -130,7 +130,7 @@ def parse_line(line: str) -> ExchangeRecord | DroppedCount | Marker:
 
 
 def _upgrade_version_1(content: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a line of version 1 as one of version 2. What is invalid stays as it is, and is reported later."""
+    """Return a line of version 1 as one of version 2. Invalid values are not changed; they are reported later."""
     upgraded = {"marker" if name == "mark" else name: value for name, value in content.items()} | {"version": VERSION}
     for name in ("exchange", "tasks", "scores", "dropped"):
         part, names = upgraded.get(name), _COLUMNS_OF_VERSION_1.get(name, {})
@@ -171,7 +171,7 @@ def _parse_record(content: dict[str, Any]) -> ExchangeRecord:
             reason not in set(UnscoredReason) or UnscoredReason(reason).state != state
         ):
             raise UsageError(f"task.reason = {reason!r:.60} is not a reason for the state {state}")
-        # A finished task must not be claimed.
+        # A finished task must not be claimable.
         tasks.append(task if state == "pending" else task | {"not_before": None})
     record = ExchangeRecord(
         exchange=exchange_row,
@@ -188,7 +188,7 @@ def _parse_record(content: dict[str, Any]) -> ExchangeRecord:
         _check_range("score.sampling_probability", row["sampling_probability"], MIN_PROBABILITY)
     for row in record.feedback:
         _check_range("feedback.score", row["score"], 0)
-    # A task without not_before waits for the sampler, which selects candidates only: any other would wait forever.
+    # A task without not_before waits for the sampler, which only selects candidates: other tasks would wait forever.
     unscheduled = any(task["state"] == "pending" and task["not_before"] is None for task in record.tasks)
     if unscheduled and record.exchange["sampling_reason"] != "candidate":
         raise UsageError("has a pending task without not_before")
@@ -199,7 +199,7 @@ def _check_exchange(row: Row) -> None:
     if not row["id"]:
         raise UsageError("exchange.id is empty")
     if not 0 < row["sampling_key"] <= 1:
-        raise UsageError(f"exchange.sampling_key = {row['sampling_key']!r} is not above 0 and at most 1")
+        raise UsageError(f"exchange.sampling_key = {row['sampling_key']!r} must be above 0 and at most 1")
     for name in ("capture_probability", "sampling_probability", "proxy_probability"):
         _check_range(f"exchange.{name}", row[name], MIN_PROBABILITY)
     for column, names in (("contexts", ("text",)), ("history", ("role", "content"))):
@@ -208,9 +208,9 @@ def _check_exchange(row: Row) -> None:
                 raise UsageError(f"exchange.{column} is not a list of objects with {' and '.join(names)}")
 
 
-def _check_range(name: str, value: float | None, least: float) -> None:
-    if value is not None and not least <= value <= 1:
-        raise UsageError(f"{name} = {value!r} is not from {least:g} to 1")
+def _check_range(name: str, value: float | None, minimum: float) -> None:
+    if value is not None and not minimum <= value <= 1:
+        raise UsageError(f"{name} = {value!r} must be from {minimum:g} to 1")
 
 
 def _parse_row(part: str, content: Any) -> dict[str, Any]:

@@ -25,7 +25,7 @@ TaskKey = tuple[str, str, str]
 NewTask = tuple[ExchangeRecord, Row]
 """A task that the database did not have, and its record."""
 StoredExchanges = Mapping[str, RowMapping]
-"""Exchanges by id as the database has them. These win over the values of a file."""
+"""Exchanges by id as stored in the database. They take precedence over the values in a file."""
 
 _TASKS_PER_STATEMENT: Final = 50
 """Every version of SQLite accepts the parameters of this many tasks."""
@@ -72,10 +72,10 @@ class TransferStore(StoreComponent):
         if after is not None:
             at, id_ = after.exchange["started_at"], after.exchange["id"]
             later = or_(exchange.c.started_at > at, and_(exchange.c.started_at == at, exchange.c.id > id_))
-            query = query.where(exchange.c.started_at >= at, later)  # the index can use the first condition only
+            query = query.where(exchange.c.started_at >= at, later)  # the index can only use the first condition
         parts: dict[str, dict[str, list[Row]]] = {"task": {}, "score": {}, "feedback": {}}
         with self._database.read() as connection:
-            if connection.dialect.name == "postgresql":  # tasks and scores of the same moment
+            if connection.dialect.name == "postgresql":  # read tasks and scores from one snapshot
                 connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
             rows = [dict(row) for row in connection.execute(query).mappings()]
             for part, by_exchange in parts.items():
@@ -84,9 +84,9 @@ class TransferStore(StoreComponent):
                 if chosen.scorer is not None and part != "feedback":
                     wanted = wanted.where(table.c.scorer == chosen.scorer)
                 for ids in batched([row["id"] for row in rows]):
-                    of_page = wanted.where(table.c.exchange_id.in_(ids)).order_by(table.c.exchange_id, table.c.id)
-                    for found in connection.execute(of_page).mappings():
-                        values = dict(found)
+                    page_query = wanted.where(table.c.exchange_id.in_(ids)).order_by(table.c.exchange_id, table.c.id)
+                    for row in connection.execute(page_query).mappings():
+                        values = dict(row)
                         by_exchange.setdefault(values.pop("of"), []).append(values)
         return [
             ExchangeRecord(
@@ -113,7 +113,7 @@ class TransferStore(StoreComponent):
             return [DroppedCount(**row) for row in connection.execute(query.order_by(tally.c.minute)).mappings()]
 
     def restore_records(self, records: Sequence[ExchangeRecord]) -> ImportResult:
-        """Write records of another database. Existing rows are left alone; each new task is counted in the tally."""
+        """Write records of another database. Existing rows are not changed; each new task is counted in the tally."""
         # Sorted: all processes lock rows in the same order.
         records = sorted(records, key=lambda record: str(record.exchange["id"]))
         ids = sorted({record.exchange["id"] for record in records})
@@ -121,7 +121,8 @@ class TransferStore(StoreComponent):
             new_exchanges = len(ids) - len(_lock_exchanges(connection, ids))
             _insert(connection, exchange, [record.exchange for record in records])
             stored = _lock_exchanges(connection, ids)
-            new_tasks = _restore_tasks(connection, [one for one in records if one.exchange["id"] in stored], stored)
+            present = [record for record in records if record.exchange["id"] in stored]
+            new_tasks = _restore_tasks(connection, present, stored)
             scores: list[Row] = []
             tally_changes = TallyChanges()
             for record, task in new_tasks:
@@ -149,20 +150,20 @@ class TransferStore(StoreComponent):
         return ImportResult(new_exchanges, len(new_tasks))
 
     def restore_dropped(self, counts: Sequence[DroppedCount]) -> None:
-        """Write counts of exchanges that were not stored. Counts that were restored already are left alone."""
+        """Write counts of exchanges that were not stored. Counts that are already restored are not changed."""
         with self._write_values() as connection:
             make = sqlite.insert if connection.dialect.name == "sqlite" else postgresql.insert
             statement = make(tally).on_conflict_do_nothing().returning(tally.c.count)
-            for one in counts:
-                row = {name: getattr(one, name) for name in one.__slots__}
+            for item in counts:
+                row = {name: getattr(item, name) for name in item.__slots__}
                 if connection.execute(statement.values({**row, "outcome": "skipped"})).first() is not None:
                     tally_changes = TallyChanges()
-                    tally_changes.add(one.minute, (one.service, one.route, one.scorer), "seen", by=one.count)
-                    tally_changes.apply(connection, one.process)
+                    tally_changes.add(item.minute, (item.service, item.route, item.scorer), "seen", by=item.count)
+                    tally_changes.apply(connection, item.process)
 
 
 def _released(task: Row) -> Row:
-    """Return a task without its lease, and a task that is being scored again as done: neither is exported."""
+    """Return a task for export: without its lease, and as done if it is queued for rescoring."""
     if task["scored_as"] and task["state"] in OPEN_STATES:
         return {**task, "state": "done", "reason": None, "error": None, "not_before": None}
     if task["state"] != "running":
@@ -177,8 +178,8 @@ def _lock_exchanges(connection: Connection, ids: Sequence[str]) -> dict[str, Row
     query = select(*columns).order_by(exchange.c.id).with_for_update(read=True, key_share=True)
     return {
         row["id"]: row
-        for some in batched(ids)
-        for row in connection.execute(query.where(exchange.c.id.in_(some))).mappings()
+        for batch in batched(ids)
+        for row in connection.execute(query.where(exchange.c.id.in_(batch))).mappings()
     }
 
 
@@ -201,12 +202,12 @@ def _insert(connection: Connection, table: Table, rows: Sequence[Row]) -> None:
 def _restore_tasks(connection: Connection, records: Sequence[ExchangeRecord], stored: StoredExchanges) -> list[NewTask]:
     """Write the tasks that the database does not have, and return them.
 
-    Existing tasks are left out before the insert: a scoring process locks tasks and may wait for an exchange that is
-    locked here.
+    Existing tasks are excluded before the insert to avoid a deadlock: a scoring process may hold a task's lock while it
+    waits for an exchange that is locked here.
     """
     known: set[TaskKey] = set()
-    for some in batched(list(stored)):
-        query = select(*_TASK_KEY).where(scoring_task.c.exchange_id.in_(some))
+    for batch in batched(list(stored)):
+        query = select(*_TASK_KEY).where(scoring_task.c.exchange_id.in_(batch))
         known |= {(row[0], row[1], row[2]) for row in connection.execute(query)}
     new: dict[TaskKey, NewTask] = {}
     for record in records:

@@ -1,4 +1,4 @@
-"""Sums for the estimators as SQL columns, over rows and over rollups."""
+"""Sums for the estimators, as SQL columns over rows and over rollups."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Columns = dict[str, ColumnElement[Any]]
 
 
 def _inverse(chance: ColumnElement[float]) -> ColumnElement[float]:
-    """Return 1 / a probability, and 1 where there is none; the types are said, else PostgreSQL reckons in numerics."""
+    """Return 1 / probability, or 1 if it is null. Explicit types prevent PostgreSQL from using slower numerics."""
     known = type_coerce(func.nullif(chance, literal(0.0, Float)), Float)
     return func.coalesce(literal(1.0, Float) / known, literal(1.0, Float), type_=Float)
 
@@ -25,7 +25,7 @@ _Y = score.c.value
 _X = score.c.proxy
 _IS_ZERO = _Y == 0
 _HAS_X = _X.is_not(None)
-# As Score.is_low says it: the band that a label names is the calibrated one.
+# As in Score.is_low: the label names the calibrated band, so it takes precedence over the value.
 _IS_LOW = case(
     (score.c.label == LOWEST_BAND, True),
     (score.c.label.in_([name for _, name in BANDS]), False),
@@ -77,12 +77,12 @@ PROXIES: Final[Columns] = {
 
 
 def labeled(columns: Columns) -> list[Any]:
-    """Return columns under their names."""
+    """Return columns labeled with their names."""
     return [column.label(name) for name, column in columns.items()]
 
 
 def _rolled(columns: Columns, table: Any) -> Columns:
-    """Return the sums of sums; on PostgreSQL a sum of whole numbers is no whole number of its own accord."""
+    """Return the sums of sums, cast to their types: on PostgreSQL, the sum of bigint values is numeric."""
     return {name: cast(func.sum(table.c[name]), BigInteger if name.startswith("n") else Float) for name in columns}
 
 

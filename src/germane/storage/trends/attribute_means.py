@@ -1,4 +1,4 @@
-"""Means of answers with given attributes, read from the rows because rollups do not contain all attributes."""
+"""Means of answers with given attributes, read from rows because rollups do not contain all attributes."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def means_with(
             sums[name] += value
         latest[key] = max(latest.get(key, row.started_at), row.started_at)
     newest = {key[:3]: key[3] for key in sorted(groups, key=lambda key: (latest[key], key[3]))}
-    found = []
+    means = []
     for key, sums in sorted(groups.items()):
         counts = {name: int(sums[name]) for name in ("n", "n_zero")}
         estimate = estimate_mean(WeightedSums(**{**sums, **counts}))  # type: ignore[arg-type]  # counts are integers
@@ -83,8 +83,8 @@ def means_with(
             latest=latest[key],
             **{name: getattr(estimate, name) for name in _OF_ESTIMATE},
         )
-        found.append(mean)
-    return found
+        means.append(mean)
+    return means
 
 
 def matches_attributes(attributes: Mapping[str, Any], patterns: Mapping[str, str]) -> bool:

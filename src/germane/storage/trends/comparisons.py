@@ -39,18 +39,18 @@ def compare_summaries(
         after: Summary of the later window.
         windows: Both windows.
         min_drop: Only report drops that are significantly larger than this.
-        whole: Whether to compare services as a whole, too.
+        whole: Whether to also compare services as a whole.
     """
     old = list(before)
     lines = routes(old, after)
-    of_services = services(lines, old) if whole else []
-    found = mark_significant_drops([*of_services, *lines], min_drop)
+    service_lines = services(lines, old) if whole else []
+    marked = mark_significant_drops([*service_lines, *lines], min_drop)
     return Comparisons(
         before=windows[0],
         after=windows[1],
         min_drop=min_drop,
-        services=found[: len(of_services)],
-        routes=found[len(of_services) :],
+        services=marked[: len(service_lines)],
+        routes=marked[len(service_lines) :],
     )
 
 
@@ -60,9 +60,9 @@ def routes(before: Iterable[RouteSummary], after: Iterable[RouteSummary]) -> lis
         {(summary.service, summary.route, summary.scorer, summary.fingerprint): summary for summary in window}
         for window in (before, after)
     )
-    # Service, route and scorer with scores in both windows, whatever their fingerprints.
+    # Service, route and scorer with scores in both windows, with any fingerprint.
     both = {line[:3] for line in old} & {line[:3] for line in new}
-    found = []
+    compared = []
     for line in sorted(old.keys() | new.keys()):
         service, route, scorer, fingerprint = line
         changed = line[:3] in both and (line not in old or line not in new)
@@ -75,24 +75,24 @@ def routes(before: Iterable[RouteSummary], after: Iterable[RouteSummary]) -> lis
             after=new.get(line),
             finding="judge_changed" if changed else "not_enough_data",
         )
-        found.append(_measured(comparison))
-    return found
+        compared.append(_measured(comparison))
+    return compared
 
 
 def _measured(line: Comparison) -> Comparison:
     """Add the difference to a comparison if both windows have enough scores."""
     if line.before is None or line.after is None or not (pair := EstimatePair(line.before, line.after)).has_min_samples:
         return line
-    apart, interval = mean_difference(pair)
+    difference, interval = mean_difference(pair)
     return replace(
-        line, finding=classify_interval(interval), difference=apart, interval=interval, effect=effect_size(pair)
+        line, finding=classify_interval(interval), difference=difference, interval=interval, effect=effect_size(pair)
     )
 
 
 def services(lines: Sequence[Comparison], before: Sequence[RouteSummary]) -> list[Comparison]:
     """Return one comparison per service, scorer and fingerprint with at least two routes in both windows.
 
-    A route needs two scores per window, so that routes with little traffic are included with their weight.
+    Two scores per window are enough for a route, so that routes with little traffic are included with their weight.
     """
     seen = {(summary.service, summary.route, summary.scorer): summary.coverage.seen or summary.n for summary in before}
     groups: dict[Whole, list[tuple[int, EstimatePair]]] = {}
@@ -104,13 +104,13 @@ def services(lines: Sequence[Comparison], before: Sequence[RouteSummary]) -> lis
         ):
             traffic = seen[line.service, line.route or "", line.scorer]
             groups.setdefault((line.service, line.scorer, line.fingerprint), []).append((traffic, pair))
-    found = []
+    compared = []
     for (service, scorer, fingerprint), parts in groups.items():
         if len(parts) < 2:
             continue
         traffic = sum(count for count, _ in parts)
         shares = [count / traffic for count, _ in parts]
-        everything = sum(count for (of, _, by), count in seen.items() if (of, by) == (service, scorer))
+        everything = sum(count for (name, _, by), count in seen.items() if (name, by) == (service, scorer))
         comparison = Comparison(
             service=service,
             route=None,
@@ -121,8 +121,8 @@ def services(lines: Sequence[Comparison], before: Sequence[RouteSummary]) -> lis
             finding="not_enough_data",
             share=traffic / everything,
         )
-        found.append(_measured(comparison))
-    return found
+        compared.append(_measured(comparison))
+    return compared
 
 
 def checked_window(given: TimeWindow) -> TimeWindow:

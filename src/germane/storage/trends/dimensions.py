@@ -17,13 +17,13 @@ ATTRIBUTE: Final = re.compile(r"attributes\.([A-Za-z0-9_][A-Za-z0-9_.:-]{0,99})"
 NAMED: Final = rollup_dimension.c.name > literal_column("''")
 """Condition that selects all dimensions through their index."""
 MAX_LABEL_LENGTH: Final = 200
-"""Labels are truncated to this many characters."""
+"""Maximum number of characters of a label. Longer labels are truncated."""
 LABEL: Final = "group_label"
-"""Name of the label column; scores have a column ``label`` of another meaning."""
+"""Name of the label column. Scores have a column ``label`` with a different meaning."""
 
 
 def label_expression(dimension: str, dialect: str) -> ColumnElement[str]:
-    """Return the SQL expression for the label of an exchange, which is empty without a value.
+    """Return the SQL expression for the label of an exchange, which is empty if the exchange has no value.
 
     Raises:
         UsageError: The dimension is unknown.
@@ -32,7 +32,7 @@ def label_expression(dimension: str, dialect: str) -> ColumnElement[str]:
     if named is None and dimension not in PLAIN:
         known = "route, service, model, prompt_version or attributes.NAME"
         raise UsageError(f"unknown dimension {dimension!r}; use {known}")
-    # Literals, because PostgreSQL groups by them; the pattern of names allows no quotation marks.
+    # Literals, because PostgreSQL cannot group by parameters. The pattern of names excludes quotation marks.
     value: ColumnElement[Any]
     if named is None:
         value = exchange.c[dimension]
@@ -64,5 +64,5 @@ def validate_dimensions(dimensions: Sequence[str]) -> tuple[str, ...]:
 
 
 def dimension_condition(table: Table, dimensions: Sequence[str]) -> ColumnElement[bool]:
-    """Return the condition on the dimensions of a table of rollups, which the index needs before the time."""
+    """Return the condition on the dimensions of a rollup table. The index needs it before the condition on the time."""
     return table.c.dimension.in_(["", ROUTE, *(dimensions if table is rollup else ())])

@@ -1,6 +1,6 @@
-"""Sums over a window by bucket and group, from current rollups and from rows for the rest.
+"""Sums over a window by bucket and group, from current rollups, and from rows for the rest.
 
-The results always equal those from rows alone.
+The results are always the same as from rows alone.
 """
 
 from __future__ import annotations
@@ -99,33 +99,33 @@ class TrendQuery:
 
     def scores(self, names: Sequence[str], *, histograms: bool = True) -> dict[Key, Group]:
         """Return sums over scores by bucket, the named columns, and the label if there is a dimension."""
-        # The histograms of rollups that are read unsummed come with the sums.
+        # Rollups that are read without summing include their histograms.
         none = null().label("histogram")
         columns = [*labeled(SCORES), func.max(score.c.started_at).label("latest"), none]
         added = [*labeled(ROLLED_SCORES), func.max(rollup.c.latest).label("latest"), none]
         as_is = [*(rollup.c[name] for name in SCORES), rollup.c.latest, rollup.c.histogram if histograms else none]
         source, label = self._rows()
-        start = -len(SCORES) - 2  # of the sums in a row: after the key, before the latest time and the histogram
-        found: dict[Key, Group] = {}
+        start = -len(SCORES) - 2  # index of the sums in a row: after the key, before the latest time and the histogram
+        groups: dict[Key, Group] = {}
         for query in self._parts(
             self._label_parts, names, (source, score.c.started_at, columns, None), (rollup, added, as_is), label
         ):
             for row in map(tuple, self._connection.execute(query)):
                 key, latest, blob = row[:start], row[-2], row[-1]
                 sums = dict(zip(SCORES, row[start:-2], strict=True))
-                if key in found:
-                    found[key].add(sums, latest)
+                if key in groups:
+                    groups[key].add(sums, latest)
                 else:
-                    found[key] = Group(sums, latest, [] if histograms else None)
+                    groups[key] = Group(sums, latest, [] if histograms else None)
                 if blob is not None:
-                    found[key].packed_histograms.append(blob)  # type: ignore[union-attr]  # it was asked for
+                    groups[key].packed_histograms.append(blob)  # type: ignore[union-attr]  # histograms are requested
         if histograms:
-            self._add_histograms(names, found)
-        return found
+            self._add_histograms(names, groups)
+        return groups
 
     def proxies(self, names: Sequence[str]) -> dict[Key, dict[str, float]]:
         """Return sums over proxy scores by bucket and the named columns, a subset of service and route."""
-        found: dict[Key, dict[str, float]] = {}
+        totals: dict[Key, dict[str, float]] = {}
         known = exchange.c.proxy.is_not(None)
         for query in self._parts(
             self._window_parts, names, (exchange, exchange.c.started_at, labeled(PROXIES), known),
@@ -133,28 +133,28 @@ class TrendQuery:
         ):  # fmt: skip
             for row in map(tuple, self._connection.execute(query)):
                 key, sums = row[: -len(PROXIES)], dict(zip(PROXIES, row[-len(PROXIES) :], strict=True))
-                there = found.setdefault(key, sums)
-                if there is not sums:
+                total = totals.setdefault(key, sums)
+                if total is not sums:
                     for name, value in sums.items():
-                        there[name] += value
-        return found
+                        total[name] += value
+        return totals
 
     def counts(self, names: Sequence[str]) -> dict[Key, Outcomes]:
-        """Return outcomes of exchanges by bucket and the named columns, from the full minute of ``since``."""
-        found: dict[Key, Outcomes] = {}
+        """Return outcomes of exchanges by bucket and the named columns, from the start of the minute of ``since``."""
+        counts: dict[Key, Outcomes] = {}
         minute = self._asked.since.replace(second=0, microsecond=0)
         parts = split_window(minute, self._asked.until, self._due, self._asked.bucket)
-        known: dict[tuple[str, str], tuple[str, str]] = {}  # a few distinct values in thousands of rows
+        known: dict[tuple[str, str], tuple[str, str]] = {}  # shared, as thousands of rows have few distinct values
         for query in self._parts(
             parts, (*names, "outcome", "reason"),
             (tally, tally.c.minute, [func.sum(tally.c.count).label("total")], None),
             (rollup_count, [func.sum(rollup_count.c.count).label("total")], [rollup_count.c.count]),
         ):  # fmt: skip
             for row in map(tuple, self._connection.execute(query)):
-                outcomes = found.setdefault(row[:-3], {})
-                what = known.setdefault(row[-3:-1], row[-3:-1])
-                outcomes[what] = outcomes.get(what, 0) + int(row[-1])
-        return found
+                outcomes = counts.setdefault(row[:-3], {})
+                outcome = known.setdefault(row[-3:-1], row[-3:-1])
+                outcomes[outcome] = outcomes.get(outcome, 0) + int(row[-1])
+        return counts
 
     @cached_property
     def _due(self) -> list[datetime]:
@@ -166,7 +166,7 @@ class TrendQuery:
 
     @cached_property
     def _label_parts(self) -> WindowParts:
-        """The parts of the window; without rollups of the dimension, all from rows."""
+        """The parts of the window. Without rollups of the dimension, everything is read from rows."""
         dimension = self._asked.dimension
         if not dimension or dimension in dimensions.rolled_dimensions(self._connection):
             return self._window_parts
@@ -178,7 +178,7 @@ class TrendQuery:
         label = dimensions.label_expression(self._asked.dimension, self._connection.dialect.name)
         return score.outerjoin(exchange, exchange.c.id == score.c.exchange_id), label
 
-    def _add_histograms(self, names: Sequence[str], found: dict[Key, Group]) -> None:
+    def _add_histograms(self, names: Sequence[str], groups: dict[Key, Group]) -> None:
         """Add the histograms of rows, and of rollups that the database sums up, to the groups."""
         source, label = self._rows()
         more = [] if label is None else [label]
@@ -191,15 +191,15 @@ class TrendQuery:
             weights: dict[Key, dict[int, float]] = {}
             for *key, number, weight in self._connection.execute(query):
                 weights.setdefault(tuple(key), {})[number] = weight
-            for group, bins in weights.items():
-                found[group].packed_histograms.append(pack_weights(bins))  # type: ignore[union-attr]  # set with the sums
+            for group_key, bins in weights.items():
+                groups[group_key].packed_histograms.append(pack_weights(bins))  # type: ignore[union-attr]  # set with the sums
         for span, run in self._label_parts.rolled:
             if self._is_bucket(span):
                 continue  # read with the sums
             keys = [*self._start(rollup.c.start), *(rollup.c[name] for name in (*names, *(["label"] if more else [])))]
             query = select(*keys, rollup.c.histogram).where(*self._of_rollup(rollup, names, span, run))
             for *key, blob in self._connection.execute(query):
-                found[tuple(key)].packed_histograms.append(blob)  # type: ignore[union-attr]  # set with the sums
+                groups[tuple(key)].packed_histograms.append(blob)  # type: ignore[union-attr]  # set with the sums
 
     def _parts(
         self,
@@ -211,7 +211,7 @@ class TrendQuery:
     ) -> Iterable[Select[Any]]:
         """Return one query per part of the window, all with the same columns.
 
-        Rollups that equal buckets are read unsummed: there is hardly anything to add up.
+        Rollups that equal buckets are read without summing, because there is hardly anything to add up.
         """
         source, moment, columns, condition = raw
         table = moment.table
@@ -232,19 +232,19 @@ class TrendQuery:
                 yield select(*keys, *added).where(*where).group_by(*_plain(keys))
 
     def _is_bucket(self, span: int) -> bool:
-        """Whether rollups of this unit equal the buckets. Rollups by label are per route and therefore only parts."""
+        """Whether rollups of this unit equal the buckets. Rollups by label are per route, so they are only parts."""
         are_parts = bool(self._asked.dimension) and ROUTE not in self._asked.equal
         return span == self._asked.bucket and not are_parts
 
     def _start(self, moment: Any) -> list[ColumnElement[int]]:
         if self._asked.bucket is None:
             return []
-        # A literal, because PostgreSQL treats equal expressions with two bound parameters as different.
+        # A literal: PostgreSQL treats two equal expressions as different if they contain bound parameters.
         length = literal_column(str(self._asked.bucket), Integer)
         return [(EpochSeconds(moment) // length * length).label("bucket")]
 
     def _equal(self, table: Any) -> list[Any]:
-        # For exchanges by time only: SQLite would use the index by route, which does not cover proxy scores.
+        # For exchanges, force the index by time: SQLite would use the index by route, which lacks proxy scores.
         column = Unindexed if table is exchange else lambda name: name
         return [column(table.c[name]) == value for name, value in self._asked.equal.items() if name in table.c]
 

@@ -1,8 +1,8 @@
 """Rollups: sums per hour, computed from rows, and per day and week, computed from smaller rollups.
 
 Dirty hours are read from a snapshot and written in a short transaction, unless another process has rolled up the hour
-in the meantime: all dirty marks of the snapshot must still exist. Newer marks stay, so later changes are rolled up the
-next time. A process that is killed leaves all marks in place.
+in the meantime: all dirty marks of the snapshot must still exist. Newer marks are kept, so later changes are rolled up
+in the next run. If a process is killed, all marks remain.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ MAX_LABELS: Final = 100
 """Maximum number of labels per dimension, service, route and hour or day, including ``OTHER_LABEL``."""
 OTHER_LABEL: Final = "other"
 AT_ONCE: Final = 6
-"""Hours of one day in one transaction."""
+"""Maximum number of hours per transaction, all of the same day."""
 _LOCK: Final = 0x726F6C6C  # "roll"
 _DIMENSIONS: Final = 0
-"""Lock key of the dimensions. The lock key of a week is the number of its first day."""
+"""Lock key of the dimensions. The lock key of a week is the ordinal of its first day."""
 _SCORE_COLUMNS: Final = tuple(score.c[name] for name in ("service", "route", "scorer", "fingerprint"))
 _KEYS: Final = ("dimension", "service", "route", "scorer")
 _NAMES: Final = ("service", "scorer", "fingerprint", "label", "outcome", "reason")
@@ -79,7 +79,7 @@ def bounded(rows: Iterable[Row]) -> list[Row]:
 
 
 def over_routes(rows: Iterable[Row]) -> list[Row]:
-    """Add up rows that differ only in the route, as rows without a dimension; scores, counts or proxies."""
+    """Add up rows of scores, counts or proxies that differ only in the route, as rows without a dimension."""
     groups: dict[tuple[Any, ...], list[Row]] = {}
     for row in rows:
         names = tuple(row[name] for name in _NAMES if name in row)
@@ -104,13 +104,13 @@ class RollupStore(StoreComponent):
     ) -> int:
         """Roll up dirty hours, newest first; return the number of hours.
 
-        Trends have the same values before and after, and are faster after. Any number of processes may call this at
-        once. Hours of a process that is interrupted stay dirty.
+        Trends have the same values before and after, but are faster after. Any number of processes may call this
+        concurrently. If a process is interrupted, its hours stay dirty.
 
         Args:
             limit: Maximum number of hours; by default all.
             breakdowns: Dimensions to break trends down by, as in the setting of this name. If the rollups have other
-                dimensions, all hours become dirty. By default the dimensions stay.
+                dimensions, all hours become dirty. By default, the dimensions do not change.
             before: Only hours that start before this time.
 
         Raises:
@@ -152,7 +152,7 @@ def _change_dimensions(connection: Connection, names: Sequence[str]) -> None:
     _lock(connection, _DIMENSIONS)
     before = dimensions.rolled_dimensions(connection)
     if before == tuple(names):
-        return  # another process was first
+        return  # another process has already changed them
     removed = [name for name in before if name not in names]
     connection.execute(delete(rollup_dimension).where(dimensions.NAMED))
     if names:
@@ -164,14 +164,14 @@ def _change_dimensions(connection: Connection, names: Sequence[str]) -> None:
 
 
 def _lock(connection: Connection, number: int, *, shared: bool = False) -> None:
-    """Lock a week, or the dimensions, against other processes. On SQLite there is only one writer anyway."""
+    """Lock a week, or the dimensions, against other processes. SQLite allows only one writer anyway."""
     if connection.dialect.name == "postgresql":
         function = "pg_advisory_xact_lock_shared" if shared else "pg_advisory_xact_lock"
         connection.execute(text(f"SELECT {function}(:kind, :number)"), {"kind": _LOCK, "number": number})
 
 
 def _replace(connection: Connection, computed: Mapping[datetime, RollupRows], names: Sequence[str]) -> int:
-    """Write the rollups of hours of one day that no other process has written since; return their number."""
+    """Write the rollups of hours of one day that no other process has written in the meantime; return their number."""
     if not computed:
         return 0
     day, week = down(min(computed), DAY), down(min(computed), WEEK)

@@ -40,8 +40,8 @@ _MARKER_COLUMNS: Final = ("id", "name", "service", "at", "attributes")
 class TrendReader(StoreComponent):
     """Means over time and by group. ``germane.Store(url).trends``.
 
-    A window is since <= started_at < until. All methods compute from the same sums, so one window has one mean. Where
-    proxy scores correct a mean, ``correlation`` is set.
+    A window is since <= started_at < until. All methods compute from the same sums, so they return the same mean for
+    the same window. If proxy scores correct a mean, ``correlation`` is set.
     """
 
     def over_time(
@@ -94,7 +94,7 @@ class TrendReader(StoreComponent):
     ) -> list[CoverageBucket]:
         """Return the coverage over time, oldest first, including buckets without scores.
 
-        Arguments as for :meth:`over_time`. The window starts at the full minute of ``since``.
+        The arguments are as for :meth:`over_time`. The window starts at the full minute of ``since``.
 
         Raises:
             UsageError: The bucket is not a multiple of one minute, or an end of the window has no time zone.
@@ -240,9 +240,10 @@ class TrendStore(TrendReader):
         by: str | None = None,
         histograms: bool = True,
     ) -> list[RouteMean]:
-        """Return one mean per service, route and fingerprint that has scores; arguments as for :meth:`over_time`.
+        """Return one mean per service, route and fingerprint that has scores.
 
-        With a dimension ``by``, one mean per label in addition. These are not corrected by proxy scores.
+        The arguments are as for :meth:`over_time`. With a dimension ``by``, there is also one mean per label. Means by
+        label are not corrected by proxy scores.
         """
         asked = _request(since, until, None, by, scorer=scorer, route=route, service=service)
         return [mean for mean, _ in self._read(asked, histograms=histograms).route_means()]
@@ -287,19 +288,19 @@ class TrendStore(TrendReader):
             coverage=read.coverage(),
         )
 
-    def add_markers(self, given: Sequence[Marker]) -> None:
-        """Write markers. Markers whose id exists already are ignored."""
+    def add_markers(self, markers: Sequence[Marker]) -> None:
+        """Write markers. Markers with an existing id are ignored."""
         with self._write_values() as connection:
             stamp = timestamp_encoder(connection.dialect.name)
             rows = [
                 (
-                    one.id,
-                    clean_text(one.name),
-                    clean_text(one.service),
-                    stamp(one.at),
-                    to_json(one.attributes) if one.attributes else "{}",
+                    item.id,
+                    clean_text(item.name),
+                    clean_text(item.service),
+                    stamp(item.at),
+                    to_json(item.attributes) if item.attributes else "{}",
                 )
-                for one in given
+                for item in markers
             ]
             bulk_insert(connection, marker, _MARKER_COLUMNS, rows)
 

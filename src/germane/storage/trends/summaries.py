@@ -27,8 +27,8 @@ class Bucket(Estimate):
     group: str | None = None
     """The route, service or label of the scores; None without a breakdown."""
     coverage: Coverage | None = None
-    """Coverage of all exchanges of the bucket, across fingerprints; None if not counted: for labels, and for buckets
-    that are not a multiple of one minute."""
+    """Coverage of all exchanges of the bucket, across fingerprints; None for labels, and for buckets that are not a
+    multiple of one minute."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +56,7 @@ class RouteSummary(RouteMean):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceSummary(Estimate):
-    """The scores of one service, scorer and fingerprint over all routes, with the coverage."""
+    """The scores of one service, scorer and fingerprint over all routes, with their coverage."""
 
     service: str
     scorer: str
@@ -79,7 +79,7 @@ class WindowSummary:
     routes: Sequence[RouteSummary]
     services: Sequence[ServiceSummary]
     coverage: Sequence[Coverage]
-    """Coverage by service, route and scorer, including those without scores."""
+    """Coverage by service, route and scorer, including combinations without scores."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,7 +116,7 @@ class WindowSums:
         ordered = sorted(self.groups.items(), key=lambda item: (item[0][:3], item[1].latest, item[0][3:]))
         newest = {key[:3]: key[3] for key, _ in ordered}
         fingerprints = Counter(key[:3] for key in self.groups)
-        found = []
+        means = []
         for key, group in ordered:
             outcomes = self.counts.get(key[:3], {})
             usable = self.proxies.get(key[:2]) if fingerprints[key[:3]] == 1 else None
@@ -126,8 +126,8 @@ class WindowSums:
                 latest=group.latest,
                 **_estimated(group, usable, outcomes),
             )
-            found.append((mean, coverage_of(key[:3], outcomes)))
-        return found
+            means.append((mean, coverage_of(key[:3], outcomes)))
+        return means
 
     def route_summaries(self) -> list[RouteSummary]:
         """Return the means with the coverage of their service, route and scorer."""
@@ -143,11 +143,11 @@ class WindowSums:
         proxies = sum_by(self.proxies, lambda key: key[0])
         newest = {key[:2]: key[2] for key, _ in sorted(groups.items(), key=lambda item: item[1].latest)}
         fingerprints = Counter(key[:2] for key in groups)
-        found = []
+        summaries = []
         for key, group in sorted(groups.items(), key=lambda item: (item[0][:2], item[1].latest, item[0][2])):
             service, scorer, fingerprint = key
             outcomes = counts.get(key[:2], {})
-            found.append(
+            summaries.append(
                 ServiceSummary(
                     service=service,
                     scorer=scorer,
@@ -158,7 +158,7 @@ class WindowSums:
                     **_estimated(group, proxies.get(service) if fingerprints[key[:2]] == 1 else None, outcomes),
                 )
             )
-        return found
+        return summaries
 
 
 def build_buckets(
@@ -168,11 +168,11 @@ def build_buckets(
     names: Sequence[str],
     asked_for: Mapping[str, str],
 ) -> list[Bucket]:
-    """Return the buckets; a key is start, group if it is a column, fingerprint, label."""
+    """Return the buckets. A key contains the start, the group if it is a column, the fingerprint, and any label."""
     width = 1 + len(names)
     fingerprints = Counter(key[:width] for key in groups)
     seen: dict[Any, set[str]] = {}
-    found = []
+    buckets = []
     for key, group in sorted(groups.items(), key=lambda item: (item[0][0], item[1].latest, item[0][1:])):
         label = str(key[1]) if names else str(key[2]) if len(key) > 2 else None
         fingerprint = key[width]
@@ -182,7 +182,7 @@ def build_buckets(
         outcomes = counts.get(key[:width])
         usable = proxies.get(key[:width]) if fingerprints[key[:width]] == 1 else None
         place = {**asked_for, **dict(zip(names, key[1:width], strict=True))}
-        found.append(
+        buckets.append(
             Bucket(
                 start=datetime.fromtimestamp(key[0], UTC),
                 fingerprint=fingerprint,
@@ -192,22 +192,22 @@ def build_buckets(
                 **_estimated(group, usable, outcomes or {}),
             )
         )
-    return sorted(found, key=lambda bucket: (bucket.start, bucket.group or "", bucket.fingerprint))
+    return sorted(buckets, key=lambda bucket: (bucket.start, bucket.group or "", bucket.fingerprint))
 
 
 def merge_groups(groups: Mapping[Key, Group], part: Callable[[Key], Key]) -> dict[Key, Group]:
     """Sum up groups with the same part of the key."""
-    found: dict[Key, Group] = {}
+    merged: dict[Key, Group] = {}
     for key, group in groups.items():
-        there = found.setdefault(part(key), Group(dict.fromkeys(group.sums, 0), group.latest))
-        there.add(group.sums, group.latest)
-    return found
+        total = merged.setdefault(part(key), Group(dict.fromkeys(group.sums, 0), group.latest))
+        total.add(group.sums, group.latest)
+    return merged
 
 
-def sum_by(found: Mapping[Key, Mapping[Any, Any]], part: Callable[[Key], Any]) -> dict[Any, dict[Any, Any]]:
+def sum_by(groups: Mapping[Key, Mapping[Any, Any]], part: Callable[[Key], Any]) -> dict[Any, dict[Any, Any]]:
     """Sum up values with the same part of the key."""
     total: dict[Any, dict[Any, Any]] = {}
-    for key, values in found.items():
+    for key, values in groups.items():
         sums = total.setdefault(part(key), {})
         for name, value in values.items():
             sums[name] = sums.get(name, 0) + value
@@ -220,5 +220,5 @@ def coverage_of(key: Key, outcomes: Outcomes) -> Coverage:
 
 
 def _estimated(group: Group, proxies: Mapping[str, float] | None, outcomes: Outcomes) -> dict[str, Any]:
-    found = estimate_group(group.sums, proxies, outcomes)
-    return dict(zip(_OF_ESTIMATE, _VALUES(found), strict=True)) | {"histogram": group.histogram}
+    estimate = estimate_group(group.sums, proxies, outcomes)
+    return dict(zip(_OF_ESTIMATE, _VALUES(estimate), strict=True)) | {"histogram": group.histogram}

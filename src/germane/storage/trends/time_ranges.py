@@ -1,4 +1,4 @@
-"""Splitting a window into whole weeks, days and hours and a remainder, so that few rows have to be read."""
+"""Splitting a window into whole weeks, days and hours, and a remainder, so that few rows need to be read."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 """A Thursday. Weeks start on Thursdays because buckets start at multiples of their length since the epoch."""
 BEGINNING: Final = EPOCH - timedelta(weeks=100_000)
 END: Final = EPOCH + timedelta(weeks=400_000)
-"""Bounds of open windows."""
+"""Default bounds of windows with an open end."""
 TimeRange = tuple[datetime, datetime]
 """Start (inclusive) and end (exclusive)."""
 
@@ -27,7 +27,7 @@ class WindowParts:
     rolled: Sequence[tuple[int, TimeRange]]
     """Ranges of whole weeks, days or hours to read from rollups, each with its unit in seconds."""
     raw: Sequence[TimeRange]
-    """Ranges to read from the rows."""
+    """Ranges to read from rows."""
 
 
 def split_window(since: datetime, until: datetime, due: Sequence[datetime], bucket: int | None = None) -> WindowParts:
@@ -37,16 +37,16 @@ def split_window(since: datetime, until: datetime, due: Sequence[datetime], buck
         since: Start; UTC.
         until: End; UTC.
         due: Hours without a current rollup, oldest first.
-        bucket: Length of the requested buckets in seconds; None for the whole window as one.
+        bucket: Length of the requested buckets in seconds; None for the whole window as one bucket.
     """
     first, last = up(since, HOUR), down(until, HOUR)
     if first >= last or (bucket or HOUR) % HOUR:
         return WindowParts((), [(since, until)] if since < until else ())
-    odd = [(hour, after(hour, HOUR)) for hour in due if first <= hour < last]
-    # The gaps between the odd hours are read from rollups, as far as they contain whole units.
+    dirty = [(hour, after(hour, HOUR)) for hour in due if first <= hour < last]
+    # The whole units in the gaps between dirty hours are read from rollups.
     left: list[TimeRange] = []
     start = first
-    for begin, end in [*odd, (last, last)]:
+    for begin, end in [*dirty, (last, last)]:
         if start < begin:
             left.append((start, begin))
         start = end
@@ -63,9 +63,9 @@ def split_window(since: datetime, until: datetime, due: Sequence[datetime], buck
             else:
                 rest.append(run)
         left = rest
-    # Adjacent ranges of rows are read as one.
+    # Adjacent ranges of rows are read as one range.
     raw: list[TimeRange] = []
-    for begin, end in [(since, first), *odd, (last, until)]:
+    for begin, end in [(since, first), *dirty, (last, until)]:
         if begin < end:
             joined = raw.pop()[0] if raw and raw[-1][1] == begin else begin
             raw.append((joined, end))

@@ -12,7 +12,7 @@ from germane.storage.db.tables.base import Base, Json, Key, UtcDateTime
 
 
 class DetectorInputRow(Base, table=True):
-    """A score that the detector has not processed: a queue in order of arrival."""
+    """A score that the detectors have not processed yet. The rows are a queue in order of arrival."""
 
     __tablename__ = "detector_input"
     __table_args__ = (
@@ -28,7 +28,7 @@ class DetectorInputRow(Base, table=True):
     exchange_id: str = Field(sa_type=Text)
     value: float = Field(sa_type=Float)
     is_zero: bool = Field(sa_type=Boolean)
-    """Whether it is noncommittal, or at most 0."""
+    """Whether the answer is noncommittal or the score is at most 0."""
     arrived_at: datetime = Field(sa_type=UtcDateTime)
 
 
@@ -58,9 +58,9 @@ class BaselineRow(Base, table=True):
     mean: float | None = Field(default=None, sa_type=Float)
     deviation: float | None = Field(default=None, sa_type=Float)
     numbers: dict[str, Any] = Field(sa_type=Json)
-    """Parameters of the detector, by route and in total; empty while the baseline is learned."""
+    """Parameters of the detector, by route and in total; empty while the baseline is being learned."""
     model: str | None = Field(default=None, sa_type=Text)
-    """The most frequent model of the application."""
+    """The most common model of the application."""
     prompt_version: str | None = Field(default=None, sa_type=Text)
     created_at: datetime = Field(sa_type=UtcDateTime)
 
@@ -79,7 +79,7 @@ class DetectorRow(Base, table=True):
     state: dict[str, Any] = Field(sa_type=Json)
     log_evidence: float | None = Field(default=None, sa_type=Float)
     seen_at: datetime | None = Field(default=None, sa_type=UtcDateTime)
-    """Arrival of the last processed score."""
+    """Arrival time of the last processed score."""
     row_version: int = Field(sa_type=BigInteger)
 
 
@@ -137,13 +137,13 @@ class AlertEventRow(Base, table=True):
     type: str = Field(sa_type=Text)
     """fired, escalated, recovering, resolved, repeated, acknowledged and others."""
     before: str | None = Field(default=None, sa_type=Text)
-    """The state before."""
+    """The state before the event."""
     after: str = Field(sa_type=Text)
     detail: dict[str, Any] = Field(sa_type=Json)
 
 
 class NotificationRow(Base, table=True):
-    """A message for one channel. It is written in the transaction of its events, and sent at least once."""
+    """A message for one channel, written in the transaction of its events and sent at least once."""
 
     __tablename__ = "notification"
     __table_args__ = (
@@ -185,7 +185,7 @@ class SilenceRow(Base, table=True):
 
     id: str = Field(primary_key=True, sa_type=Text)
     matchers: dict[str, Any] = Field(sa_type=Json)
-    """Pattern by label."""
+    """Patterns by label."""
     starts_at: datetime = Field(sa_type=UtcDateTime)
     ends_at: datetime = Field(sa_type=UtcDateTime)
     created_by: str | None = Field(default=None, sa_type=Text)

@@ -1,4 +1,4 @@
-"""Tables of counts and sums: the tally, and the rollups that trends are read from."""
+"""Tables of counts and sums: the tally, and the rollups from which trends are read."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from germane.storage.db.tables.base import Base, Key, UtcDateTime
 class TallyRow(Base, table=True):
     """The outcomes of the exchanges of one minute. Each process counts in its own rows; readers sum them.
 
-    A process that finishes tasks which another one created has negative counts of pending.
+    A process that finishes tasks of another process has negative counts of pending.
     """
 
     __tablename__ = "tally"
@@ -37,8 +37,8 @@ class RollupKey(Base):
     span: int = Field(primary_key=True, sa_type=Integer)
     """Seconds of an hour, a day or a week."""
     dimension: str = Field(primary_key=True, sa_type=Text)
-    """``route``; for scores also one of the setting ``breakdowns``, in addition to the route; empty for the sum over
-    all routes."""
+    """``route``; for scores, also a dimension of the setting ``breakdowns``, in addition to the route; empty for sums
+    over all routes."""
     start: datetime = Field(primary_key=True, sa_type=UtcDateTime)
     service: str = Field(primary_key=True, sa_type=Text)
     route: str = Field(primary_key=True, sa_type=Text)
@@ -74,7 +74,7 @@ class RollupRow(RollupKey, table=True):
     scorer: str = Field(primary_key=True, sa_type=Text)
     fingerprint: str = Field(primary_key=True, sa_type=Text)
     label: str = Field(primary_key=True, sa_type=Text)
-    """Value of the dimension, such as the name of the model; empty if the exchange has none, or for other rows."""
+    """Value of the dimension, such as a model name; empty if the exchange has none, and in rows by route only."""
     n: int = Field(sa_type=BigInteger)
     n_zero: int = Field(sa_type=BigInteger)
     sum_w: float = Field(sa_type=Float)
@@ -118,7 +118,7 @@ class RollupCountRow(RollupKey, table=True):
 
 
 class RollupProxyRow(RollupKey, table=True):
-    """Sums over the proxy scores x of one UTC hour, day or week, with weights v = 1 / probability of having one.
+    """Sums over the proxy scores x of one UTC hour, day or week, with weights v = 1 / probability of having x.
 
     ``sum_v2x`` is the sum of v^2 x, and so on, as in :class:`RollupRow`.
     """
@@ -136,7 +136,7 @@ class RollupProxyRow(RollupKey, table=True):
 
 
 class RollupDirtyHourRow(Base, table=True):
-    """An hour whose rows changed since it was rolled up. Each transaction that changes an hour adds a row."""
+    """An hour whose rows have changed since it was rolled up. Each transaction that changes an hour adds a row."""
 
     __tablename__ = "rollup_dirty_hour"
     __table_args__ = (

@@ -82,9 +82,9 @@ class ExchangeRow(Base, table=True):
     """Probability of being scored, in (0, 1], including the capture probability; null until the decision, and without
     random sampling."""
     sampling_reason: str | None = Field(default=None, sa_type=Text)
-    """Null until the sampler has decided."""
+    """Null until the sampling decision."""
     erased_at: datetime | None = Field(default=None, sa_type=UtcDateTime)
-    """When its text was erased."""
+    """Time at which its text was erased."""
 
 
 class TaskRow(Base, table=True):
@@ -128,21 +128,21 @@ class TaskRow(Base, table=True):
     reason: str | None = Field(default=None, sa_type=Text)
     error: str | None = Field(default=None, sa_type=Text)
     claims: int = Field(sa_type=Integer)
-    """Number of times it was claimed, without those it was handed back."""
+    """Number of claims, excluding returned claims."""
     first_pending_at: datetime = Field(sa_type=UtcDateTime)
     not_before: datetime | None = Field(default=None, sa_type=UtcDateTime)
-    """Earliest time of the next claim; for a running task, the end of its lease. Null when it is closed."""
+    """Earliest time of the next claim; for running tasks, the end of the lease. Null for candidates and if closed."""
     lease_owner: str | None = Field(default=None, sa_type=Text)
     lease_until: datetime | None = Field(default=None, sa_type=UtcDateTime)
     scored_as: str | None = Field(default=None, sa_type=Text)
-    """Fingerprint of the score, if the judge that made it differs from the configured one; otherwise null. If an open
-    task has a value, the exchange is being scored again: it names the score that is valid until then, or is empty."""
+    """Fingerprint of the score; null means the same as ``fingerprint``. An open task has a value if it is queued for
+    rescoring: the fingerprint of the existing score, or empty if there is none."""
     retries: int = Field(sa_type=Integer, sa_column_kwargs={"server_default": "0"})
-    """Number of failed attempts after which it was postponed."""
+    """Number of failed attempts after which the task was postponed."""
 
 
 class ScoreRow(Base, table=True):
-    """A score with a value. A score without one is only the state of its task."""
+    """A score with a value. A score without a value exists only as the state of its task."""
 
     __tablename__ = "score"
     __table_args__ = (
@@ -169,7 +169,7 @@ class ScoreRow(Base, table=True):
     service: str = Field(sa_type=Text)
     route: str = Field(sa_type=Text)
     started_at: datetime = Field(sa_type=UtcDateTime)
-    """Start of the exchange, which trends go by."""
+    """Start of the exchange, by which trends are grouped."""
     sampling_probability: float | None = Field(default=None, sa_type=Float)
     proxy: float | None = Field(default=None, sa_type=Float)
     """Proxy score of the exchange."""
@@ -217,7 +217,7 @@ class FeedbackRow(Base, table=True):
     user: str | None = Field(default=None, sa_type=Text)
     created_at: datetime = Field(sa_type=UtcDateTime)
     considered_at: datetime | None = Field(default=None, sa_type=UtcDateTime)
-    """When the sampler decided whether to score its exchange because of it."""
+    """Time at which the sampler decided whether to score the exchange because of the label."""
 
 
 class MarkerRow(Base, table=True):

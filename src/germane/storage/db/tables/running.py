@@ -12,7 +12,7 @@ from germane.storage.db.tables.base import Base, Json, Key, UtcDateTime
 
 
 class LeaseRow(Base, table=True):
-    """The process that runs a job of which there may be only one."""
+    """The process that runs a job that only one process at a time may run."""
 
     __tablename__ = "lease"
 
@@ -38,7 +38,7 @@ class RateLimitRow(Base, table=True):
 
 
 class WorkerRow(Base, table=True):
-    """A worker process by its latest heartbeat."""
+    """A worker process, as of its latest heartbeat."""
 
     __tablename__ = "worker"
     __table_args__ = (Index("ix_worker_seen_at", "seen_at"),)
@@ -49,7 +49,7 @@ class WorkerRow(Base, table=True):
     pid: int = Field(sa_type=Integer)
     service: str = Field(sa_type=Text)
     version: str = Field(sa_type=Text)
-    """Of germane."""
+    """Version of germane."""
     scorers: dict[str, Any] = Field(sa_type=Json)
     """Fingerprint by name."""
     concurrency: int = Field(sa_type=Integer)
@@ -88,7 +88,7 @@ class BudgetRow(Base, table=True):
 
 
 class CalibrationRow(Base, table=True):
-    """Similarities that an embedder assigns to unrelated texts. The newest row counts."""
+    """Similarities that an embedder assigns to unrelated texts. The newest row is in effect."""
 
     __tablename__ = "calibration"
     __table_args__ = (Index("ix_calibration_made_at", "made_at"),)
@@ -100,7 +100,7 @@ class CalibrationRow(Base, table=True):
     """Fingerprint of the calibration method."""
     floor: float = Field(sa_type=Float)
     high: float = Field(sa_type=Float)
-    """The 95th percentile of unrelated pairs."""
+    """The 95th percentile of similarities of unrelated pairs."""
     n: int = Field(sa_type=Integer)
     """Number of exchanges."""
     made_at: datetime = Field(sa_type=UtcDateTime)
