@@ -247,7 +247,7 @@ def test_closing_rejects_waiting_requests(store: TrackingStore, other_store: Tra
         await wait_for_reservations(limiter, 1)
         await limiter.aclose()
         await asyncio.gather(*asked, return_exceptions=True)
-        with pytest.raises(ScoringError, match="scoring ended"):
+        with pytest.raises(ScoringError, match="scoring stopped"):
             await limiter.acquire(1.0)
         return [isinstance(task.exception(), ScoringError) for task in asked]
 

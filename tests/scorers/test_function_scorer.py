@@ -266,7 +266,7 @@ def declare_nothing(exchange: Exchange) -> float:
         (declare_nothing, {"name": "a,b"}, "invalid scorer name"),
         (declare_nothing, {"name": 3}, "invalid scorer name"),
         (declare_nothing, {"requires": {"anwser"}}, "not anwser"),
-        (declare_nothing, {"range": (1, 0)}, "must increase"),
+        (declare_nothing, {"range": (1, 0)}, "must be increasing"),
         (declare_nothing, {"range": (0, 10)}, "within -1 to 1"),
         (declare_nothing, {"range": (0, float("nan"))}, "two numbers"),
         (declare_nothing, {"range": (0, 1, 2)}, "two numbers"),

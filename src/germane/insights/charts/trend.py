@@ -121,7 +121,8 @@ def trend_svg(
     if baseline is not None:
         y = plot.y(baseline)
         number = tag("text", f"{baseline:.2f}".replace("-", "\u2212"), x=plot.right + 6, y=y + 4)
-        word = tag("text", baseline_name, x=plot.right + 6, y=y - 11) if layout is _WIDE else Markup("")
+        word_y = y - 11 if y >= 22 else y + 19  # near the upper edge, below the number
+        word = tag("text", baseline_name, x=plot.right + 6, y=word_y) if layout is _WIDE else Markup("")
         named_baseline = concat(draw_baseline(plot, baseline), word, number)
     return picture.render(
         draw_bands(series, plot, bucket),
