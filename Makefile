@@ -13,11 +13,11 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 demo: $(READY)  ## Watch a small RAG application go wrong, and germane detect it
 	$(BIN)/germane demo $(ARGS)
 
-test: $(READY)  ## Run the tests, two files at a time
-	$(BIN)/pytest -n 2 --dist loadfile $(ARGS)
+test: $(READY)  ## Run the tests, three files at a time
+	$(BIN)/pytest -n 3 --dist loadfile $(ARGS)
 
 test-slow: $(READY)  ## Run the slow tests: browsers, servers and many processes
-	$(BIN)/pytest -n 2 --dist loadfile -m slow $(ARGS)
+	$(BIN)/pytest -n 3 --dist loadfile -m slow $(ARGS)
 
 chaos: $(READY)  ## Kill a fleet's processes 200 times on each database and count losses
 	$(BIN)/python tests/chaos/run.py $(ARGS)

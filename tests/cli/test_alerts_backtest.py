@@ -77,6 +77,7 @@ def test_all_active_rules_are_replayed_by_default(call: Call, history: TrackingS
     assert "no baseline yet, it would be learned until" in ended.out
 
 
+@pytest.mark.slow
 def test_disabled_rule_can_be_replayed(call: Call, history: TrackingStore, bare: Path) -> None:
     """By its name, also with changed settings."""
     (bare / "germane.toml").write_text('[[rules]]\nname = "low"\nthreshold = 0.1\nenabled = false\n')

@@ -224,6 +224,7 @@ def test_refusal_votes_are_reliable_below_the_false_rate_limit(
     assert found["false_rate"] == pytest.approx(false / count)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("count", "false", "expected"),
     [

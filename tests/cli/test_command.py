@@ -11,6 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from germane.storage import TrackingStore
 from germane.testing import FakeJudge
 
@@ -45,6 +47,7 @@ def test_invalid_settings_exit_with_1(call: Call, monkeypatch: Any) -> None:
     assert ended.err.startswith("germane: setting sample_rate = '3': ")
 
 
+@pytest.mark.slow
 def test_interrupt_exits_with_130(bare: Path, environment: dict[str, str]) -> None:
     """Ctrl-C ends a waiting command without a traceback."""
     with FakeJudge(latency=60) as judge:
@@ -66,6 +69,7 @@ def test_interrupt_exits_with_130(bare: Path, environment: dict[str, str]) -> No
     assert (process.returncode, out, err.strip()) == (130, "", "")
 
 
+@pytest.mark.slow
 def test_stdout_contains_only_json(
     bare: Path, database: str, store: TrackingStore, scored: Callable[..., Any], environment: dict[str, str]
 ) -> None:

@@ -42,6 +42,7 @@ def about(ended: Any, subject: str) -> dict[str, Any]:
     return dict(finding)
 
 
+@pytest.mark.slow
 def test_healthy_installation_passes(judge: FakeJudge, store: TrackingStore, scored: Scored) -> None:
     """With a database, a judge, answers and a collector, the exit code is 0."""
     scored(store, [0.9, 0.8])

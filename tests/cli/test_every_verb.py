@@ -94,6 +94,7 @@ def test_every_command_with_a_result_supports_json() -> None:
     assert lacking == WITHOUT_JSON
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("verb", SHAPES["READ_COMMANDS"])
 def test_json_is_one_documented_object(call: Call, alert: str, verb: str) -> None:
     """On one line, alone on standard output. Each key and type is documented."""

@@ -213,6 +213,7 @@ def test_invalid_line_is_reported_with_its_number(
     assert call("import", str(file), "--database", other).out == "exchanges read: 3, new: 1; new tasks: 1\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "why"),
     [

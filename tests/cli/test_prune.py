@@ -147,6 +147,7 @@ def test_forget_requires_confirmation_and_one_selector(
     assert store.answers.counts().captured == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("answer", "left", "code"), [(b"n\n", 1, 1), (b"y\n", 0, 0)])
 def test_forget_asks_on_a_terminal(store: TrackingStore, scored: Scored, answer: bytes, left: int, code: int) -> None:
     """It first shows the stored data."""

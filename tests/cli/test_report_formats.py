@@ -114,6 +114,7 @@ def test_text_report_can_be_written_to_a_file(call: Call, week: TrackingStore, b
     assert (bare / "r.txt").read_text() == shown
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["text", "markdown", "html", "json"])
 def test_exit_codes_do_not_depend_on_the_format(call: Call, week: TrackingStore, kind: str) -> None:
     """3 for a violated threshold or a drop, 5 for too little data."""

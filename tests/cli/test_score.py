@@ -268,6 +268,7 @@ def test_interrupt_says_what_was_stored(bare: Path, judge: FakeJudge, environmen
     assert err.strip() == "germane: interrupted; the scores so far are in scores.db; run again to continue"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("safe_path", ["", "1"])
 def test_modules_of_the_current_directory_are_found(bare: Path, environment: dict[str, str], safe_path: str) -> None:
     """By the installed command as by `python -m germane`, unless Python runs in safe-path mode."""

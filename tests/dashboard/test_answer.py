@@ -54,6 +54,7 @@ def is_refusal(_: Exchange, score: Score) -> bool:
     return score.label == "noncommittal"
 
 
+@pytest.mark.slow
 def test_low_score_is_explained(page: TestClient, week: Week) -> None:
     """By the generated questions with their similarities and mean, and by its percentile."""
     exchange, score = newest_exchange(week, is_low)
@@ -311,6 +312,7 @@ def test_erased_text_is_marked_as_erased(page: TestClient, week: Week) -> None:
     assert "Score again" not in text
 
 
+@pytest.mark.slow
 def test_hostile_answers_are_shown_whole_and_escaped(page: TestClient, week: Week) -> None:
     """In the page and in the drawer."""
     for exchange in write_hostile_exchanges(week.store):

@@ -82,6 +82,7 @@ FILTERS: Mapping[str, Callable[[dict[str, Any]], Any]] = {
 }
 
 
+@pytest.mark.slow
 def test_url_filters_apply_to_pages_and_files(page: TestClient) -> None:
     """Every filter returns only matching answers."""
     for query, fits in FILTERS.items():

@@ -257,6 +257,7 @@ def test_session_repr_reveals_nothing() -> None:
     assert "secret" not in repr(LoginSession("secret", "secret", {"token": "secret"}))
 
 
+@pytest.mark.slow
 def test_overload_returns_503(store: TrackingStore) -> None:
     """While all slots are taken, further pages return 503, and files are still served."""
     going, inside = threading.Event(), threading.Semaphore(0)

@@ -75,6 +75,7 @@ def test_page_without_a_worker_says_what_to_start(store: TrackingStore) -> None:
         assert expected in text
 
 
+@pytest.mark.slow
 def test_running_degraded_and_unresponsive_workers_differ(week: Week) -> None:
     """A worker is unresponsive after two leases without a heartbeat."""
     week.store.workers.heartbeat(WorkerHeartbeat(id="x", host="reef", pid=1, service="s", version="0"), [], lease=LEASE)

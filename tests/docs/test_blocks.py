@@ -121,6 +121,7 @@ def week(tmp_path_factory: pytest.TempPathFactory) -> str:
     return url
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("block", of("sql"), ids=name)
 def test_sql_returns_rows(block: Block, week: str) -> None:
     """It runs on a database with the current tables."""

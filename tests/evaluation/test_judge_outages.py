@@ -196,6 +196,7 @@ def test_run_survives_a_short_outage(judge: FakeJudge, fault: Fault, times: int)
     assert len(judge.chat_requests) == 20 + times
 
 
+@pytest.mark.slow
 def test_retry_timeout_is_configurable(judge: FakeJudge) -> None:
     """The argument can exceed the default."""
     judge.outage = Fault("status", status=503)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from germane.exchange import Exchange
 from germane.monitor import Monitor
 from germane.settings import Settings
@@ -47,6 +49,7 @@ def test_heartbeats_report_job_runs(
     assert store.workers.list_job_runs() == []
 
 
+@pytest.mark.slow
 def test_a_failed_run_reports_its_error(
     store: TrackingStore, start: Callable[..., Monitor], settings: Callable[..., Settings], until: Callable[..., None]
 ) -> None:

@@ -130,6 +130,7 @@ def test_a_rejected_embedder_key_pauses_the_scorer(
     assert len(judge.embedding_requests) < 40
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("fault", "reason"),
     [
@@ -201,6 +202,7 @@ def test_an_answer_too_long_for_the_judge_fails_alone(
     assert monitor.status().judge_problem is None
 
 
+@pytest.mark.slow
 def test_retry_after_is_respected(
     store: TrackingStore, judge: FakeJudge, start_judged: Start, new_exchange: Any, until: Until
 ) -> None:
@@ -227,6 +229,7 @@ def judge_process(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], str]
             process.kill()
 
 
+@pytest.mark.slow
 def test_killing_the_judge_loses_no_task(
     store: TrackingStore, start_judged: Start, new_exchange: Any, until: Until
 ) -> None:
@@ -250,6 +253,7 @@ def test_killing_the_judge_loses_no_task(
         assert store.answers.counts().scores == 30
 
 
+@pytest.mark.slow
 def test_a_broken_judge_lowers_coverage_without_a_quality_alert(
     store: TrackingStore,
     judge: FakeJudge,

@@ -190,6 +190,7 @@ def test_nothing_starts_while_the_database_is_unreachable(
     assert [record.levelname for record in caplog.records] == ["WARNING"] * 2
 
 
+@pytest.mark.slow
 def test_a_canceled_reservation_goes_to_the_next_request(store: TrackingStore, other_store: TrackingStore) -> None:
     """It is refunded if no request waits."""
 

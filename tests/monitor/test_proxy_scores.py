@@ -80,6 +80,7 @@ def test_low_traffic_is_scored_completely(new_exchange: Make) -> None:
     assert similarity.count == 300
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("each", [0.003, 0.012, 0.1])
 def test_high_traffic_stays_within_the_cpu_share(new_exchange: Make, each: float) -> None:
     """At any cost per exchange, five minutes use most of the share and no more."""
@@ -266,6 +267,7 @@ def test_a_program_may_exit_during_a_proxy_score() -> None:
     assert (ended.returncode, ended.stderr) == (0, "")
 
 
+@pytest.mark.slow
 @needs_local
 def test_the_local_model_stays_within_the_share(new_exchange: Make) -> None:
     """The real model, on the calling thread, measured independently; the weights add up to all exchanges."""

@@ -77,6 +77,7 @@ class Slow:
         return 0.5
 
 
+@pytest.mark.slow
 def test_importing_starts_no_thread() -> None:
     """Importing the package starts nothing."""
     code = "import germane.monitor, threading; print(threading.active_count())"
@@ -142,6 +143,7 @@ def test_stop_finishes_tasks_in_progress(
     assert (counts.pending, counts.running) == (200 - counts.done, 0)
 
 
+@pytest.mark.slow
 def test_stop_hands_back_slow_tasks(
     store: TrackingStore, start: Start, settings: Callable[..., Settings], new_exchange: Any, until: Until
 ) -> None:
@@ -157,6 +159,7 @@ def test_stop_hands_back_slow_tasks(
     until(lambda: store.answers.counts().done == 4)
 
 
+@pytest.mark.slow
 def test_a_hanging_predicate_does_not_prevent_saving(
     store: TrackingStore, start: Start, settings: Callable[..., Settings], new_exchange: Any, until: Until, hanging: Any
 ) -> None:
@@ -310,6 +313,7 @@ sys.exit(os.waitstatus_to_exitcode(status))
 """
 
 
+@pytest.mark.slow
 def test_a_forked_child_may_start_its_own_monitor(url: str) -> None:
     """The child runs nothing before that, exits silently, and the parent continues."""
     command = [sys.executable, "-W", "error", "-c", FORK, url]
@@ -321,6 +325,7 @@ def test_a_forked_child_may_start_its_own_monitor(url: str) -> None:
 FORK_IDLE = FORK[: FORK.index("    monitor.start()\n    while")] + "    sys.exit(0)\n" + FORK[FORK.index("_, status") :]
 
 
+@pytest.mark.slow
 def test_a_forked_child_without_a_monitor_exits_silently(url: str) -> None:
     """It neither warns at exit nor disturbs the parent."""
     command = [sys.executable, "-W", "error", "-c", FORK_IDLE, url]

@@ -65,6 +65,7 @@ def test_importing_germane_loads_no_heavy_library() -> None:
     assert {name.partition(".")[0] for name in loaded} & HEAVY == set()
 
 
+@pytest.mark.slow
 def test_serving_pages_loads_no_scoring_libraries() -> None:
     """``germane serve`` loads no tracing, judge, vector or migration libraries, so it starts fast and stays small."""
     begin = "import germane.cli.app, germane.cli.commands.serve, germane.dashboard.server, germane.dashboard.app; "
@@ -84,11 +85,13 @@ def test_all_lists_the_public_names() -> None:
     assert [name for name in germane.__all__ if not hasattr(germane, name)] == []
 
 
+@pytest.mark.slow
 def test_no_module_replaces_a_public_name() -> None:
     """``germane.evaluate`` remains the function after the import of any module."""
     assert run(IMPORT_EVERYTHING) == []
 
 
+@pytest.mark.slow
 def test_every_module_imports_without_extras() -> None:
     """Optional dependencies are imported only where they are used."""
     hide = f"import sys; sys.modules.update(dict.fromkeys({EXTRAS + DEVELOPMENT}))"

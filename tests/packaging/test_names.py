@@ -120,6 +120,7 @@ def test_public_names_are_current() -> None:
     assert {"Holder", "Mark", "Reason", "Turn", "hold", "record"} & set(germane.__all__) == set()
 
 
+@pytest.mark.slow
 def test_the_whole_project_is_searched() -> None:
     """A search that finds no modules proves nothing."""
     assert len(list(modules())) > 200

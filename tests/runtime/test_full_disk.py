@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 from sqlalchemy import event
 
 import germane
@@ -19,6 +20,7 @@ def ask(question: str) -> str:
     return "By card, in the shop. " * 500
 
 
+@pytest.mark.slow
 def test_a_full_disk_affects_no_handler(
     database: str, query: Query, warnings: Callable[[], list[str]], until: Callable[[Callable[[], Any]], None]
 ) -> None:

@@ -106,6 +106,7 @@ def test_a_rejected_key_is_logged_once(
     assert query("SELECT count(*) FROM score")[0] > 0
 
 
+@pytest.mark.slow
 def test_an_unwritable_path_is_logged_once(tmp_path: Path, warnings: Warnings) -> None:
     """The warning names the file and the fix; exchanges wait in memory, and stop returns False."""
     (tmp_path / "file").write_text("")
@@ -120,6 +121,7 @@ def test_an_unwritable_path_is_logged_once(tmp_path: Path, warnings: Warnings) -
     assert "3 exchanges not written" in warnings()[1]
 
 
+@pytest.mark.slow
 def test_an_unreachable_server_is_logged_once(warnings: Warnings) -> None:
     """The start is not delayed, and the password is not logged."""
     germane.start(database="postgresql://app:hunter2@127.0.0.1:9/app", role="capture")
@@ -130,6 +132,7 @@ def test_an_unreachable_server_is_logged_once(warnings: Warnings) -> None:
     assert "hunter2" not in str(warnings())
 
 
+@pytest.mark.slow
 def test_draining_does_not_wait_for_an_unreachable_database(
     judge: FakeJudge, tmp_path: Path, warnings: Warnings
 ) -> None:
@@ -143,6 +146,7 @@ def test_draining_does_not_wait_for_an_unreachable_database(
     assert any(warning.startswith("not waiting for scores: ") for warning in warnings())
 
 
+@pytest.mark.slow
 def test_a_read_only_database_is_logged_once(tmp_path: Path, database: str, warnings: Warnings, until: Until) -> None:
     """The warning says that a permission is missing."""
     germane.start(database=database, role="capture")

@@ -110,6 +110,7 @@ def test_concurrent_starts_and_stops_are_serialized(
     assert query("SELECT count(*) FROM exchange") == [2]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "wrong",
     [
@@ -287,6 +288,7 @@ def test_no_handler_waits_for_its_score(judge: FakeJudge, database: str, query: 
     assert query("SELECT count(*) FROM exchange") == [151]
 
 
+@pytest.mark.slow
 def test_other_libraries_do_not_log_our_requests(
     judge: FakeJudge, database: str, caplog: pytest.LogCaptureFixture
 ) -> None:

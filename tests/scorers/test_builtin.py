@@ -10,6 +10,8 @@ import sys
 from importlib import import_module
 from pathlib import Path
 
+import pytest
+
 import germane
 from germane.registry import BUILTIN_SCORER_NAMES
 from germane.testing import FakeJudge
@@ -55,6 +57,7 @@ def test_every_module_builds_the_scorer_with_its_name() -> None:
     assert all(hasattr(import_module(f"germane.scorers.metrics.{name}"), "build") for name in BUILTIN_SCORER_NAMES)
 
 
+@pytest.mark.slow
 def test_adding_a_scorer_takes_one_file(tmp_path: Path) -> None:
     """A module in `scorers/metrics` can be named in settings, with options, without any other change."""
     package = tmp_path / "germane"

@@ -291,6 +291,7 @@ def ask_at_once(server: ModelServer, count: int, concurrency: int) -> list[Any]:
     return asyncio.run(ask_all())
 
 
+@pytest.mark.slow
 def test_waiting_for_a_slot_does_not_count_towards_the_timeout(fake: FakeJudge, server: ModelServer) -> None:
     """Ten requests of one second, two at a time, with a timeout of four seconds."""
     fake.latency = 1.0

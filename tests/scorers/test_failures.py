@@ -152,6 +152,7 @@ def assert_failed(score: Score, reason: UnscoredReason) -> None:
     assert score.explanation
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", AT_THE_DOOR)
 def test_a_failing_judge_gives_no_relevancy(bench: Any, kind: str) -> None:
     """The score has the judge's reason after one request, and nothing is embedded."""
@@ -164,6 +165,7 @@ def test_a_failing_judge_gives_no_relevancy(bench: Any, kind: str) -> None:
     assert (len(bench.fake.chat_requests), len(bench.fake.embedding_requests)) == (1, 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", AT_THE_DOOR)
 def test_a_failing_judge_gives_no_rating(fake: FakeJudge, exchange: Any, kind: str) -> None:
     """A failed JSON request is not repeated immediately, either."""
@@ -245,6 +247,7 @@ def test_replies_without_a_question_give_no_relevancy(bench: Any, reply: str) ->
     assert bench.fake.embedding_requests == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", EMBEDDER)
 def test_a_failing_embedder_gives_no_similarity(fake: FakeJudge, exchange: Any, kind: str) -> None:
     """The score states whether and when a retry can help."""
@@ -257,6 +260,7 @@ def test_a_failing_embedder_gives_no_similarity(fake: FakeJudge, exchange: Any, 
     assert len(fake.embedding_requests) == requests
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", EMBEDDER)
 def test_a_failing_embedder_gives_no_relevancy(bench: Any, kind: str) -> None:
     """The embedder fails after the judge has generated its questions."""

@@ -83,6 +83,7 @@ print(peak() - before)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the peak is counted in bytes")
 def test_many_long_texts_take_no_more_memory_than_one() -> None:
     """The engine never returns memory: the process keeps the memory of its largest batch."""

@@ -71,6 +71,7 @@ def test_a_conflicting_entry_point_is_reported_without_loading_it(tmp_path: Path
     assert json.loads(modules) == ["germane.scorers.metrics.context_coverage"] * 2
 
 
+@pytest.mark.slow
 def test_doctor_reports_conflicts(tmp_path: Path) -> None:
     """The finding is a warning with the fix."""
     install_plugin(tmp_path)

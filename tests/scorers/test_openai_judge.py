@@ -81,6 +81,7 @@ FAILURES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("fault", "reason", "requests"), FAILURES.values(), ids=FAILURES.keys())
 def test_each_failure_has_its_reason(fake: FakeJudge, fault: Fault, reason: UnscoredReason, requests: int) -> None:
     """Requests that cannot help are not sent."""
@@ -90,6 +91,7 @@ def test_each_failure_has_its_reason(fake: FakeJudge, fault: Fault, reason: Unsc
     assert len(fake.chat_requests) == requests
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["hang", "drip"])
 def test_a_deadline_ends_missing_and_slow_responses(fake: FakeJudge, kind: Any) -> None:
     """Occasional bytes do not extend a request, and a timed-out request is not repeated."""
@@ -401,6 +403,7 @@ def test_invalid_vectors_are_a_permanent_embedder_error(fake: FakeJudge, kind: A
     assert len(fake.embedding_requests) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("fault", "pause"),
     [

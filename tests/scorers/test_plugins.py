@@ -92,6 +92,7 @@ def score(folder: Path, *names: str) -> tuple[list[str], list[Any]]:
     return lines[: -len(names)], [json.loads(line) for line in lines[-len(names) :]]
 
 
+@pytest.mark.slow
 def test_installed_packages_provide_scorers(installed: Path) -> None:
     """An entry point can be a function, a decorated function, or a class. The module is imported once."""
     before, (scores,) = score(installed, "kindness,declared,length")
@@ -100,6 +101,7 @@ def test_installed_packages_provide_scorers(installed: Path) -> None:
     assert before == ["imported"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("length", ["make", "instance"])
 def test_an_entry_point_can_be_a_factory_or_a_scorer(installed: Path, length: str) -> None:
     """A function without arguments is called; an object is used directly."""
@@ -108,6 +110,7 @@ def test_an_entry_point_can_be_a_factory_or_a_scorer(installed: Path, length: st
     assert score(installed, "length")[1] == [[["length", 0.5]]]
 
 
+@pytest.mark.slow
 def test_errors_name_the_broken_plugin(installed: Path) -> None:
     """The error names the package and the cause. Plugins that are not named in settings are not loaded."""
     start = "setting scorers: {0!r} from the package german-kindness ("
@@ -126,6 +129,7 @@ def test_errors_name_the_broken_plugin(installed: Path) -> None:
         assert error.startswith(start.format(name) + message)
 
 
+@pytest.mark.slow
 def test_two_packages_with_the_same_scorer_name_are_an_error(installed: Path) -> None:
     """The error names both packages."""
     other = installed / "other-1.0.dist-info"
@@ -139,6 +143,7 @@ def test_two_packages_with_the_same_scorer_name_are_an_error(installed: Path) ->
     assert "other (other:kindness)" in error
 
 
+@pytest.mark.slow
 def test_the_error_for_an_unknown_scorer_lists_plugins(installed: Path) -> None:
     """No plugin is loaded for this list."""
     before, (error,) = score(installed, "kindnes")

@@ -43,6 +43,7 @@ def test_copies_are_matched_in_any_script() -> None:
     assert remove_question_echo("नौका कहाँ से जाती है? घाट चार से।", "नौका कहाँ से जाती है?").strip() == "घाट चार से।"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("answer", ["a " * 300_000, "a b " * 150_000, " " * 600_000, "!" * 600_000])
 def test_long_texts_are_processed_in_linear_time(answer: str) -> None:
     """Quadratic time would take hours, and pytest's time limit would fail the test."""

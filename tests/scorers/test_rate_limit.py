@@ -166,6 +166,7 @@ class Gate(Book):
         return place
 
 
+@pytest.mark.slow
 def test_waiting_for_the_rate_limit_uses_no_slot_and_no_timeout(fake: FakeJudge) -> None:
     """Another request is sent meanwhile, and the timeout starts with the request itself."""
     gate = Gate()

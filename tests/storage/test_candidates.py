@@ -314,6 +314,7 @@ class CandidateModel:
         assert query_rows(self.store, waiting) == [(0,)]
 
 
+@pytest.mark.slow
 @given(operation_list=operations)
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_tally_adds_up_after_every_operation(

@@ -143,6 +143,7 @@ def test_each_earlier_revision_has_its_databases() -> None:
     assert len(EARLIER) >= max(6, len(REVISIONS) - 1)
 
 
+@pytest.mark.slow
 def test_an_upgraded_database_reads_the_same(earlier: TrackingStore, revision: str) -> None:
     """The store returns everything that the code which wrote the database returned."""
     earlier.migrate()
@@ -172,6 +173,7 @@ def within(now: Any, then: Any) -> Any:
     return now
 
 
+@pytest.mark.slow
 def test_an_upgrade_marks_all_hours_for_rollup(earlier: TrackingStore) -> None:
     """Means and coverage are the same before and after the rollup."""
     earlier.migrate()
@@ -193,6 +195,7 @@ def test_an_upgrade_marks_all_hours_for_rollup(earlier: TrackingStore) -> None:
         assert connection.execute(text(hours)).scalar() == raw
 
 
+@pytest.mark.slow
 def test_upgraded_tables_match_the_models(earlier: TrackingStore) -> None:
     """Alembic finds no difference after an upgrade of tables with rows."""
     earlier.migrate()
@@ -202,6 +205,7 @@ def test_upgraded_tables_match_the_models(earlier: TrackingStore) -> None:
         assert compare_metadata(MigrationContext.configure(connection, opts=options), metadata) == []
 
 
+@pytest.mark.slow
 def test_upgraded_indexes_match_the_models(earlier: TrackingStore) -> None:
     """Including their conditions, which Alembic does not compare."""
     earlier.migrate()
@@ -237,6 +241,7 @@ def test_the_newest_database_has_a_value_in_every_column(earlier: TrackingStore)
     assert empty == set()
 
 
+@pytest.mark.slow
 def test_unfinished_tasks_are_scored_after_an_upgrade(earlier: TrackingStore, revision: str, clock: Clock) -> None:
     """Pending tasks are claimed, running ones after their lease ends, and candidates once they are selected.
 
@@ -291,6 +296,7 @@ def done(store: TrackingStore, clock: Clock) -> list[str]:
     return [task.exchange_id for task in tasks]
 
 
+@pytest.mark.slow
 def test_an_upgraded_database_can_be_pruned(earlier: TrackingStore, clock: Clock) -> None:
     """Text is erased by age, also in rows older than erasure itself; later all exchanges and markers are deleted."""
     earlier.migrate()
@@ -307,6 +313,7 @@ def test_an_upgraded_database_can_be_pruned(earlier: TrackingStore, clock: Clock
     assert all(one.is_open for one in earlier.alerts.search())
 
 
+@pytest.mark.slow
 @SINCE_ALERTS
 def test_dirty_hours_are_rolled_up_after_an_upgrade(earlier: TrackingStore) -> None:
     """This covers hours without rollups and an hour that has changed since its rollup. Trends are the same before and

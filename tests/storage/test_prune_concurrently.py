@@ -8,6 +8,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
+import pytest
 from sqlalchemy import text
 
 from germane.annotation import Feedback, RecordedScore
@@ -101,6 +102,7 @@ class Crew:
         store.retention.forget(user="u2")
 
 
+@pytest.mark.slow
 def test_concurrent_pruning_leaves_no_orphans(migrated_url: str, make: Make, clock: Any) -> None:
     """There is no score or task without its exchange, no text of erased exchanges, and counts are consistent."""
     crew = Crew(migrated_url, make, clock)

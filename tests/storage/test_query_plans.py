@@ -292,6 +292,7 @@ def postgresql_scans(connection: Connection, statement: str, parameters: Any) ->
     return [step for step in plan if "Seq Scan" in step]
 
 
+@pytest.mark.slow
 def test_every_query_uses_an_index(store: TrackingStore, make: Make, clock: Any) -> None:
     """No query scans a whole table."""
     statements = record_statements(store, lambda: call_every_method(store, make, clock))

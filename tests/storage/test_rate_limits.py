@@ -156,6 +156,7 @@ print(len(waits))
 """
 
 
+@pytest.mark.slow
 def test_no_slot_is_given_twice(migrated_url: str) -> None:
     """Processes that reserve concurrently share one schedule, even at their first reservation."""
     pipe = subprocess.PIPE

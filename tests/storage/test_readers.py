@@ -69,6 +69,7 @@ def test_mean_is_weighted_by_inverse_probability(store: TrackingStore, write_sco
     assert mean.n == 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "label", [None, "relevant", "mostly_relevant", "partly_relevant", "irrelevant", "noncommittal", "off (incomplete)"]
 )

@@ -64,6 +64,7 @@ class RescoreModel(Run):
         self.store.retention.prune(texts_before=self.clock.now - timedelta(minutes=60 - count))
 
 
+@pytest.mark.slow
 @given(steps=operations)
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_tally_adds_up_while_exchanges_are_rescored(

@@ -102,6 +102,7 @@ class Killed(BaseException):
     """Simulate the end of the process."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("statement_number", range(1, 40, 3))
 def test_killed_rollup_is_completed_by_the_next(
     store: TrackingStore, other_store: TrackingStore, record_scores: Any, statement_number: int

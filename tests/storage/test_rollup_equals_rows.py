@@ -184,6 +184,7 @@ class RollupModel:
         self.store.rollups.update(limit, breakdowns=breakdowns)
 
 
+@pytest.mark.slow
 @given(steps=operations, window_list=windows, eager=st.booleans())
 @settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_trends_match_rows_after_any_operations(
@@ -202,6 +203,7 @@ def test_trends_match_rows_after_any_operations(
         assert_trends_match_rows(store, *window)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rolled_up", [False, True])
 @pytest.mark.parametrize(
     "steps",
@@ -367,6 +369,7 @@ def counts_of_rows(rows: list[dict[str, Any]], request: TrendRequest) -> dict[An
     return {key: +counts for key, counts in found.items() if any(counts.values())}
 
 
+@pytest.mark.slow
 @given(steps=operations)
 @settings(max_examples=6, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_rolled_up_coverage_adds_up(

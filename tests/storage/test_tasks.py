@@ -342,6 +342,7 @@ def start_worker(url: str, owner: str, script: str = WORKER) -> subprocess.Popen
     return worker
 
 
+@pytest.mark.slow
 def test_processes_never_complete_the_same_task(
     store: TrackingStore, sampled: Sampled, make: Make, migrated_url: str
 ) -> None:

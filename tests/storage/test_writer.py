@@ -393,6 +393,7 @@ def run(script: str, url: str, interval: float) -> None:
     assert (ended.returncode, ended.stderr) == (0, "")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
 @pytest.mark.parametrize("interval", [0.0, 30.0])
 def test_parent_and_child_of_a_fork_write_their_own_queue(
@@ -409,6 +410,7 @@ def test_parent_and_child_of_a_fork_write_their_own_queue(
     }
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
 def test_a_fork_during_a_transaction_leaves_no_lock(store: TrackingStore, migrated_url: str) -> None:
     """A child must not inherit SQLite's record of its locks."""
@@ -417,6 +419,7 @@ def test_a_fork_during_a_transaction_leaves_no_lock(store: TrackingStore, migrat
     assert [one.route for one in store.answers.list_exchanges()] == ["child"]
 
 
+@pytest.mark.slow
 def test_the_queue_is_written_at_exit(store: TrackingStore, migrated_url: str) -> None:
     """This holds even if the writer has not been stopped."""
     run(EXIT, migrated_url, 30.0)

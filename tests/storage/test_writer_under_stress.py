@@ -124,6 +124,7 @@ def can_mount() -> bool:
     return subprocess.run(command, capture_output=True, check=False).returncode == 0
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not can_mount(), reason="no small disk can be mounted here")
 def test_a_physically_full_disk_loses_nothing(tmp_path: Path) -> None:
     """The same holds on a 4 MB disk that another file fills."""
@@ -164,6 +165,7 @@ def blocked(store: TrackingStore) -> Any:
         yield
 
 
+@pytest.mark.slow
 def test_ten_times_the_queue_size_is_bounded_and_counted(
     store: TrackingStore, other_store: TrackingStore, make: Make, caplog: pytest.LogCaptureFixture, write_to: WriteTo
 ) -> None:

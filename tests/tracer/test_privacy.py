@@ -197,6 +197,7 @@ print(json.dumps([[name in shown for name in ("QUESTION", "ANSWER", "CONTEXT")],
 MESSAGES = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("environment", "shown"),
     [

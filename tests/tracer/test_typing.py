@@ -11,6 +11,7 @@ import pytest
 CASES = Path(__file__).parent / "typing_cases.py"
 
 
+@pytest.mark.slow
 def test_decorated_functions_keep_their_types(tmp_path: Path) -> None:
     """mypy infers the types that ``typing_cases.py`` asserts."""
     pytest.importorskip("mypy")

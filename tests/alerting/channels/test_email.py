@@ -245,6 +245,7 @@ def test_unreachable_server_is_retried(serve: Callable[..., Email], box: Box, ho
     assert [one.problem for one in errors] == ["SMTPServerDisconnected", "ConnectionRefusedError"]
 
 
+@pytest.mark.slow
 def test_slow_server_times_out(hold: threading.Event) -> None:
     """Each line arrives in time, but the reply never ends; the next attempt adds no thread."""
 

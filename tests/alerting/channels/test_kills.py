@@ -93,6 +93,7 @@ def next_process(start: Any, settings: Any, receiver: Receiver, monkeypatch: pyt
     return next_process
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("url", ["sqlite", "postgresql"], indirect=True)
 def test_kill_before_delivery_loses_nothing(
     store: TrackingStore, begin: Any, next_process: Any, receiver: Receiver, until: Any

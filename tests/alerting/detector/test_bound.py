@@ -15,6 +15,7 @@ BASELINE = replace(baseline(), scores_per_day=1000 / 365)
 RUNS, LONGEST = 60, 6000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["beta", "two_point"])
 def test_mean_run_length_reaches_the_threshold(kind: str) -> None:
     """A = 1000 with all routes at their narrowest null: on average at least 1000 scores until an alert."""

@@ -186,6 +186,7 @@ def test_late_scores_count_as_missing_at_the_time(sqlite_simulation: Any) -> Non
     assert "relevancy has scored no answer of service shop since" in one.fired.message
 
 
+@pytest.mark.slow
 def test_final_failures_are_found(sqlite_simulation: Any) -> None:
     """Without a configured budget its rule is skipped, with a reason."""
     sqlite_simulation.pass_days(1, per_day=96)

@@ -73,6 +73,7 @@ def assert_counted_once(simulation: Simulation) -> None:
     assert alert.state == "resolved"
 
 
+@pytest.mark.slow
 def test_killed_evaluation_counts_once_or_not_at_all(simulation: Any, processes: Any) -> None:
     """At any statement: the next evaluation repeats uncommitted work."""
     prepared(simulation)

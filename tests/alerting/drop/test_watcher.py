@@ -255,6 +255,7 @@ def test_rule_with_routes_ignores_other_routes(sqlite_simulation: Any) -> None:
     assert [one.baseline.routes.keys() for one in sqlite_simulation.store.baselines.list_versions()] == [{"ask", "buy"}]
 
 
+@pytest.mark.slow
 def test_rule_with_attributes_has_its_own_baseline(sqlite_simulation: Any) -> None:
     """One tenant's level differs from the level of all tenants."""
     watcher = sqlite_simulation.new_watcher(Drop(name="all"), Drop(name="acme", attributes={"tenant": "ac*"}))
