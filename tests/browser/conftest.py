@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Error, Page, sync_playwright
+from playwright.sync_api import Browser, Error, Page, expect, sync_playwright
 from tests.browser.servers import Site, served
 from tests.browser.visitor import Visitor, visiting
 from tests.conftest import PostgreSQL
@@ -21,6 +21,7 @@ from germane.testing import Clock
 
 __all__ = ["week_on_postgresql", "week_on_sqlite"]
 BOTH = ["sqlite", "postgresql"]
+expect.set_options(timeout=30_000)  # the default of 5 seconds is too short on a busy machine
 
 
 @pytest.fixture(scope="module")
