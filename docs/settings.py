@@ -104,7 +104,8 @@ def _channels() -> list[str]:
     over_http = {
         name: field for name, field in HTTPChannel.model_fields.items() if name not in ChannelSettings.model_fields
     }
-    parts += ["\nAll types except `email` also have:\n", _table(over_http)]
+    others = [f"`{name}`" for name, model in CHANNEL_TYPES.items() if not issubclass(model, HTTPChannel)]
+    parts += [f"\nAll types except {' and '.join(others)} also have:\n", _table(over_http)]
     for type_name, model in CHANNEL_TYPES.items():
         base = {*HTTPChannel.model_fields, "type"}
         own = {name: field for name, field in model.model_fields.items() if name not in base}

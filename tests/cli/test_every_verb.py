@@ -25,6 +25,12 @@ SHAPES = runpy.run_path(str(DOCS / "shapes.py"))
 DOCUMENTED = json.loads((DOCS / "shapes.json").read_text(encoding="utf-8"))
 WITHOUT_JSON = {"completion", "export", "grafana", "import", "init", "serve", "worker"}
 """They write files, or run until they are stopped."""
+CHANGING = {
+    "alerts ack", "alerts resend", "alerts resolve", "alerts silence", "alerts test", "alerts unsilence",
+    "baseline accept", "baseline import", "db rollup", "db upgrade", "db vacuum", "demo", "forget", "mark", "prune",
+    "rescore", "score",
+}  # fmt: skip
+"""They change the database or send something."""
 
 
 def verbs() -> Iterator[tuple[str, click.Command, click.Context]]:
@@ -92,6 +98,13 @@ def test_every_command_with_a_result_supports_json() -> None:
 
     lacking = {name for name, command in ends.items() if not any("--json" in one.opts for one in command.params)}
     assert lacking == WITHOUT_JSON
+
+
+def test_the_json_of_every_command_that_reads_is_documented() -> None:
+    """docs/shapes.py lists all commands with --json that change nothing."""
+    names = {name for name, command in ALL.items() if not isinstance(command, click.Group)}
+
+    assert set(SHAPES["READ_COMMANDS"]) - {"alerts"} == names - WITHOUT_JSON - CHANGING
 
 
 @pytest.mark.slow

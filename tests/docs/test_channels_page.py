@@ -19,7 +19,7 @@ def test_every_channel_type_is_shown() -> None:
     """With its required settings."""
     everything = "".join(BLOCKS)
 
-    assert [name for name in CHANNEL_TYPES if name not in everything] == []
+    assert [name for name in CHANNEL_TYPES if f'type = "{name}"' not in everything] == []
 
 
 @pytest.mark.parametrize("block", BLOCKS)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from germane.insights.explanation import explain_score
 from germane.insights.worst_answers import reads_like
 from germane.score import Score
+from germane.scorers import BUILTIN_SCORER_NAMES
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
@@ -22,11 +23,7 @@ KEYS = (
     "questions", "noncommittal", "claims", "sub_questions", "chunks", "parts", "missing", "digits", "rating", "cut",
     "calibrated", "supported", "total", "words", "found", "not_found", "requested", "usable", "diversity",
 )  # fmt: skip
-SCORERS = (
-    "answer_relevancy", "question_answer_similarity", "faithfulness", "question_coverage", "context_relevance",
-    "context_similarity", "context_coverage", "combined_relevancy", "answer_quality", "direct_relevancy",
-    "guarded_relevancy", "intent_match", "noncommittal", "mine",
-)  # fmt: skip
+SCORERS = (*sorted(BUILTIN_SCORER_NAMES), "mine")
 
 
 @given(

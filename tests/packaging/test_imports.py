@@ -110,3 +110,11 @@ def test_all_of_each_package_lists_its_public_names(package: str) -> None:
 
     assert in_order(names) == names
     assert [name for name in names if not hasattr(module, name)] == []
+
+
+@pytest.mark.parametrize("package", ["alerting", "dashboard", "insights"])
+def test_names_loaded_on_first_use_are_public(package: str) -> None:
+    """`__all__` lists every name in the table of modules."""
+    module = importlib.import_module(f"germane.{package}")
+
+    assert set(module._MODULE_OF) <= set(module.__all__)

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from germane.errors import SettingsError, UsageError
-from germane.scorers import build_scorers
+from germane.scorers import BUILTIN_SCORER_NAMES, build_scorers
 from germane.settings import load_settings
 
 MODULE = """
@@ -148,9 +148,8 @@ def test_the_error_for_an_unknown_scorer_lists_plugins(installed: Path) -> None:
     """No plugin is loaded for this list."""
     before, (error,) = score(installed, "kindnes")
 
-    assert error.startswith(
-        "setting scorers: unknown scorer 'kindnes'; known scorers: answer_quality, answer_relevancy,"
-    )
+    known = ", ".join(sorted(BUILTIN_SCORER_NAMES))
+    assert error.startswith(f"setting scorers: unknown scorer 'kindnes'; known scorers: {known}")
     assert "away, declared, fails, gone, kindness, length, misnamed, nothing, two. To use your own, list" in error
     assert before == []
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from germane.errors import SettingsError
-from germane.scorers import ScorerSet, build_scorers
+from germane.scorers import BUILTIN_SCORER_NAMES, ScorerSet, build_scorers
 from germane.settings import Settings, load_settings
 from germane.testing import FakeJudge
 
@@ -103,9 +103,8 @@ def test_capture_only_is_logged_once(monkeypatch: pytest.MonkeyPatch, caplog: py
 
 def test_unknown_scorer_error_lists_known_scorers() -> None:
     """It is a settings error."""
-    with pytest.raises(
-        SettingsError, match=r"unknown scorer 'relevance'; known scorers: answer_quality, answer_relevancy, "
-    ):
+    known = ", ".join(sorted(BUILTIN_SCORER_NAMES))
+    with pytest.raises(SettingsError, match=f"unknown scorer 'relevance'; known scorers: {known}"):
         build_scorers(settings(scorers=("relevance",)))
 
 

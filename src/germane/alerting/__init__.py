@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from germane.alerting.rules import warn_about_missing_scorers
     from germane.alerting.sensitivity import DropSensitivity, list_sensitivities
 
-_EXPORTS = {
+_MODULES = {
     "actions": (
         "accept_alert_baseline", "acknowledge_alert", "active_baseline_for", "end_silence", "find_alert",
         "matchers_for", "resolve_alert", "silence_alerts",
@@ -60,7 +60,7 @@ _EXPORTS = {
     "rules": ("warn_about_missing_scorers",),
     "sensitivity": ("DropSensitivity", "list_sensitivities"),
 }  # fmt: skip
-_MODULES = {name: module for module, names in _EXPORTS.items() for name in names}
+_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
 __all__ = [
     "LEARNING_PERIOD",
@@ -102,9 +102,9 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """Import a name on first use: numpy, httpx and smtplib are slow to import."""
-    if name not in _MODULES:
+    if name not in _MODULE_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+    value = getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
     globals()[name] = value
     return value
 
