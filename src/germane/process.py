@@ -98,7 +98,7 @@ class Runtime:
             redact=self._redact,
             max_text_length=self.settings.max_text_length,
             sample_rate=self.settings.sample_rate,
-            # A budget selects exchanges at the end of an interval, which is later than a span can wait.
+            # With a budget, exchanges are selected at the end of an interval, which is later than a span can wait.
             holds_spans=self.has_scorers and self.settings.budget is None,
             max_span_delay=self.settings.max_span_delay,
             provider=self._tracer_provider,

@@ -53,7 +53,7 @@ def opening_change(alert: Alert, **overrides: Any) -> AlertChange:
 
 
 def next_change(before: Alert, event_type: AlertEventType, alert: Alert) -> AlertChange:
-    """Return a later change of an alert, with its event."""
+    """Return a later change to an alert, with its event."""
     happened = AlertEvent(
         id=f"e-{alert.id}-{event_type}",
         alert_id=alert.id,

@@ -1,4 +1,4 @@
-"""Scores, alerts and baselines as they were at each time of a backtest, in memory.
+"""In-memory scores, alerts and baselines as of each evaluation time in a backtest.
 
 These classes replace the parts of the store that an evaluation writes to."""
 
@@ -159,7 +159,7 @@ class BaselineHistory:
         self._upcoming: list[tuple[datetime, BaselineVersion]] = []
         self.learned_ids: set[int] = set()
         """Ids of the versions that the backtest started to learn."""
-        # The versions as they were at `since`, newest last, and later changes of the same keys.
+        # The versions as they were at `since`, newest last, and later changes to the same keys.
         for version in versions:
             active_from = max(version.until, version.created_at)
             is_complete = version.baseline is not None

@@ -82,7 +82,10 @@ class AlertEvaluator:
         self._evidence = EvidenceCollector(store, settings.breakdowns, as_of=as_of)
 
     def evaluate(self) -> bool:
-        """Evaluate until no new scores remain; return whether there are notifications to send. Uses the database."""
+        """Evaluate all rules until no new scores remain. Return whether there are notifications to send.
+
+        Blocks on database access.
+        """
         notified = False
         while True:
             alerts = self._alerts.list_open()

@@ -47,7 +47,7 @@ class RouteCard:
 
     @property
     def difference(self) -> float | None:
-        """The mean now minus the mean before; None if they cannot be compared."""
+        """The current mean minus the earlier mean; None if they cannot be compared."""
         return None if self.comparison is None else self.comparison.difference
 
     @property
@@ -102,7 +102,7 @@ class Overview:
 
     @property
     def change(self) -> Comparison | None:
-        """The change of the whole service, with routes weighted as in the reference period."""
+        """The change in the mean of the whole service, with routes weighted as in the reference period."""
         whole = self.situation.whole
         return None if whole is None or not whole.is_comparable else whole
 

@@ -35,7 +35,7 @@ from germane.storage import (
 DAY: Final = timedelta(hours=24)
 """The length of the current window: "now" means the last 24 hours."""
 DEFAULT_MIN_DROP: Final = 0.05
-"""The smallest change of a mean that counts, unless the drop rule sets another value."""
+"""The smallest change in a mean that counts, unless the drop rule sets another value."""
 NOTIFIED_STATES: Final = frozenset({"firing", "recovering"})
 """States of alerts that channels were notified of. Pending alerts may end without a notification."""
 
@@ -68,7 +68,7 @@ class Situation:
     comparisons: Comparisons | None = None
     """Routes by the newest fingerprint, and routes last scored with another fingerprint."""
     min_drop: float = DEFAULT_MIN_DROP
-    """Smaller changes of a mean are ignored."""
+    """Smaller changes in a mean are ignored."""
     onsets: Mapping[str, datetime] = field(default_factory=dict)
     """The estimated start of a drop, by route."""
     onset_step: timedelta = timedelta(hours=1)

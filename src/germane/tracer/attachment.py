@@ -58,7 +58,7 @@ def attach_scores(exchange: Exchange, scores: Sequence[Score]) -> Attachment:
 
 
 def export_carrier(key: SpanKey, evaluation: Mapping[str, Any]) -> bool:
-    """Export a new root span with the scores and one link to their span. Return False if tracing is disabled."""
+    """Export a new root span that carries scores and links to the scored span. Return False if tracing is disabled."""
     carriers = carrier_tracer()
     if carriers is None or not all(key):
         return False

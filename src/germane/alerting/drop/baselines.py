@@ -131,7 +131,7 @@ class BaselineLearner:
             self._versions.cancel_learning(version.id, holder=self._holder)
 
     def _add_new_routes(self, version: BaselineVersion, active: Baseline, now: datetime) -> None:
-        """Add routes that have enough scores to the active baseline. The numbers of other routes do not change."""
+        """Add routes that have enough scores to the active baseline. The values of other routes do not change."""
         arrivals = load_sampled_scores(self._store, version.key, version.since, version.until, active.sampling_rate)
         arrivals = [arrival for arrival in arrivals if is_new_route(active, arrival.route)]
         first_seen: dict[str, datetime] = {}

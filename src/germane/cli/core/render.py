@@ -115,13 +115,13 @@ def describe_missing_scores(coverages: Iterable[Coverage], backlog: OutstandingW
 
 
 def describe_candidates(backlog: OutstandingWork) -> list[str]:
-    """Return one line per scorer with exchanges that the budget may select."""
+    """Return one line per scorer with exchanges waiting to be sampled by budget."""
     counts: Counter[str] = Counter()
     for tasks in backlog.tasks:
         counts[tasks.scorer] += tasks.candidates
     return [
-        f"{sanitize.count_noun(count, 'candidate')} for {sanitize.line(scorer, 40)}: the budget selects some at the "
-        "end of the interval"
+        f"{sanitize.count_noun(count, 'candidate')} for {sanitize.line(scorer, 40)}: a sample within the budget is "
+        "selected at the end of the interval"
         for scorer, count in counts.items()
         if count
     ]

@@ -81,7 +81,7 @@ _MESSAGES: Final[Mapping[str, str]] = {
     "waiting": "Already queued. The answer is retried next.",
     "erased": "The text of this answer has been erased, so it cannot be scored again.",
     "not_sampled": "Sampling skipped this answer, so it stays unscored.",
-    "unknown": "No worker has this scorer, so the answer cannot be scored again.",
+    "unknown": "No worker runs this scorer, so the answer cannot be scored again.",
 }
 """Messages after a form."""
 _TEXT_PARAMETERS: Final = ("route", "fingerprint", "label", "model", "prompt_version")

@@ -211,7 +211,7 @@ def _draw_time_axis(plot: Plot, strip: Plot, layout: _Layout, zone: ZoneInfo | N
 
 
 def _point_data(points: Sequence[Point], plot: Plot, bucket: timedelta) -> str:
-    """Return the numbers that the script shows next to the crosshair, as JSON. It contains no text."""
+    """Return the values that the script shows next to the crosshair, as JSON. It contains no text."""
     rows = [
         (
             round(point.start.timestamp()),

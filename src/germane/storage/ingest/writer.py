@@ -269,7 +269,9 @@ class ExchangeWriter:
             left = [*self._in_flight, *self._queue.copy(), *self._score_buffer.all_scores()]
         if left:
             logger.warning(
-                "%s not written to %s before the writer stopped: lost", describe_items(left), self._store.name
+                "lost %s that could not be written to %s before the writer stopped",
+                describe_items(left),
+                self._store.name,
             )
         if uncounted := len(self._queue_full) + len(self._over_limit):
             logger.warning("%d dropped exchanges are missing in the counts of %s", uncounted, self._store.name)

@@ -52,7 +52,12 @@ class RuleSetting(click.ParamType[tuple[str, Any]]):
 )
 @click.option("--since", type=PastTime(), default="30d", show_default=True, help="Start of the replayed history.")
 @click.option(
-    "--set", "changes", type=RuleSetting(), multiple=True, metavar="NAME=VALUE", help="Change a setting of the rules."
+    "--set",
+    "changes",
+    type=RuleSetting(),
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Override a rule setting for this backtest.",
 )
 @database
 @as_json

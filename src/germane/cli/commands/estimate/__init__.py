@@ -78,7 +78,7 @@ def command(
             print_json({"error": "no exchanges"})
         context.exit(EXIT_NOT_ENOUGH_DATA)
     models = find_model_prices(settings, has_server=has_server)
-    share = settings.sample_rate if settings.budget is None else 1.0  # a budget selects as many as it can pay for
+    share = settings.sample_rate if settings.budget is None else 1.0  # a budget has no fixed rate
     forecasts = asyncio.run(
         forecast_usage(
             names,
