@@ -75,7 +75,7 @@ class Alert:
     cause: Cause | None = None
     """Likely cause."""
     message: str = ""
-    """What happened, in one sentence."""
+    """Summary of the alert, in one sentence."""
     fingerprint: str | None = None
     """Fingerprint of the scorer."""
     value: float | None = None

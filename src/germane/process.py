@@ -38,7 +38,7 @@ _running: Runtime | None = None
 
 
 class Runtime:
-    """Everything that runs in one process between ``germane.start`` and ``germane.stop``.
+    """Components that run in one process between ``germane.start`` and ``germane.stop``.
 
     Raises:
         SettingsError: The settings contradict each other, or name something that cannot be imported.
@@ -114,7 +114,7 @@ class Runtime:
         return self.monitor is None or self.monitor.stop(timeout)
 
     def stop(self, timeout: float, drain_timeout: float) -> bool:
-        """Flush and stop everything, in the order of the data flow; return whether nothing was lost."""
+        """Flush and stop all components, in the order of the data flow; return whether nothing was lost."""
         deadline = time.monotonic() + timeout
 
         def remaining() -> float:

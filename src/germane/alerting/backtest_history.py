@@ -126,7 +126,7 @@ class HistoricalAlerts:
         return [alert for alert in self.alerts.values() if alert.is_open]
 
     def list_silences(self) -> list[Silence]:
-        """Return no silences: a backtest does not replay what people did."""
+        """Return no silences: a backtest does not replay user actions."""
         return []
 
     def commit(self, step: AlertTransaction) -> bool:

@@ -105,7 +105,7 @@ class AlertEvaluator:
                 return notified
 
     def reset(self) -> None:
-        """Evaluate everything again next time: another process evaluated, or the last results were not written."""
+        """Evaluate all rules again next time: another process evaluated, or the last results were not written."""
         self._drops.reset()
         self._schedule.reset()
 

@@ -1,4 +1,4 @@
-"""Everything about one alert: its notifications, timeline, worst answers, contributors and charts."""
+"""Details of one alert: its notifications, timeline, worst answers, contributors and charts."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class AlertChart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlertDetail:
-    """Everything that the page of one alert shows."""
+    """Content of the page of one alert."""
 
     summary: AlertSummary
     notifications: Sequence[NotificationStatus]
@@ -141,7 +141,7 @@ class AlertDetail:
 
 
 def load_alert_detail(context: InsightContext, alert: Alert, view: ViewParams, root: str) -> AlertDetail:
-    """Load everything about an alert."""
+    """Load the content of the page of an alert."""
     store, now = context.store, context.store.now()
     (summary,) = summarize_alerts(store, [alert], store.alerts.list_silences(), now)
     until = (alert.resolved_at or now) + NOTIFIED_WITHIN

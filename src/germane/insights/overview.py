@@ -59,7 +59,7 @@ class RouteCard:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overview:
-    """Everything that the overview page shows."""
+    """Content of the overview page."""
 
     now: datetime
     last_day: LastDay

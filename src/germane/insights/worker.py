@@ -127,7 +127,7 @@ class StorageSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerInsight:
-    """Everything that the worker page shows."""
+    """Content of the worker page."""
 
     health: HealthSummary
     process: Worker | None

@@ -65,7 +65,7 @@ class Transition:
     """Arrival of that score, as a Unix timestamp in seconds."""
     state: Literal["firing", "resolved"]
     evidence: float
-    """How rare this drop is, in false alerts per year, measured when the detector fired."""
+    """Rarity of this drop, in false alerts per year, measured when the detector fired."""
     onset: float
     """Estimated start of the drop, as a Unix timestamp in seconds."""
     contributors: tuple[Contributor, ...]

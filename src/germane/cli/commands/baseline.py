@@ -1,4 +1,4 @@
-"""``germane baseline``: show, import or replace what drops are measured against."""
+"""``germane baseline``: show, import or replace the baselines that drops are measured against."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ DEFAULT_ROUTE: Final = "evaluation"
 """Route of imported rows without a route."""
 RUNNING: Final = "running"
 """Value of --as for the current fingerprint."""
-HEADINGS: Final = ("  route", "n", "mean", "mean, non-refusals", "refusals", "day-to-day deviation", "scores/day")
+HEADINGS: Final = ("  route", "n", "mean", "mean, non-refusals", "refusals", "day-to-day SD", "scores/day")
 _TRUE: Final = {"1", "true", "yes"}
 _FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
 _service = click.option("--service", help="Only this service.")

@@ -277,7 +277,7 @@ def answer_as_row(answer: Answer) -> dict[str, Any]:
 
 
 def answer_as_dict(detail: AnswerDetail) -> dict[str, Any]:
-    """Return everything about one exchange as JSON data."""
+    """Return an exchange with its tasks, scores and labels as JSON data."""
     return {
         "schema_version": SCHEMA_VERSION,
         "exchange": _exchange_as_dict(detail.exchange),
@@ -349,7 +349,7 @@ def answer(request: Request, context: InsightContext) -> Response:
 
 
 def answer_json(request: Request, context: InsightContext) -> Response:
-    """Return everything about one answer."""
+    """Return the details of one answer as JSON."""
     return JSONResponse(answer_as_dict(_load_detail(request, context)))
 
 

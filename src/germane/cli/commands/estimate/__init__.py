@@ -103,7 +103,7 @@ def command(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CostEstimate:
-    """Daily usage and cost, and what the estimate is based on."""
+    """Daily usage and cost, and the basis of the estimate."""
 
     sample_rate: float
     basis: EstimateBasis
