@@ -166,7 +166,11 @@ def _print(report: BacktestReport) -> None:
         click.echo(
             f"{_rule_name(backtest.rule)}: fired {_format_times(len(backtest.episodes))}, "
             f"resolved {_format_times(backtest.resolved)}; {notifications}"
-            + (f"; {backtest.unfired} pending alerts ended before firing" if backtest.unfired else "")
+            + (
+                f"; {sanitize.count_noun(backtest.unfired, 'pending alert')} ended before firing"
+                if backtest.unfired
+                else ""
+            )
         )
         for episode in backtest.episodes:
             end = "still firing"
