@@ -152,8 +152,9 @@ def import_(
 ) -> None:
     """Learn a baseline from FILE or stored scores immediately.
 
-    FILE is a report of `germane score --report json`, or rows with value and optionally route, label and at (JSONL,
-    JSON, CSV or Parquet). Its scores must have the current fingerprint, unless you pass --as.
+    FILE is a report from `germane score --report json`, or a data set (JSONL, JSON, CSV or Parquet) with the column
+    `value` and, optionally, `route`, `label` and `at`. Its scores must have the current fingerprint, unless you
+    pass --as.
     """
     from germane import alerting
     from germane.storage import BaselineKey
@@ -296,7 +297,7 @@ def _parse_example(path: Path, row: Mapping[str, Any]) -> BaselineExample:
 
 
 def version_as_dict(version: BaselineVersion) -> dict[str, Any]:
-    """Return a version for JSON. ``numbers`` is null while it is being learned."""
+    """Return a version as a dict for JSON output. ``numbers`` is null while it is being learned."""
     baseline, numbers = version.baseline, None
     if baseline is not None:
         numbers = {

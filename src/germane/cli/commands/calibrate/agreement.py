@@ -269,7 +269,7 @@ class RefusalVotes:
         return math.ceil((self.false_rate or 0.0) * self.questions - 1e-9)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the votes for JSON."""
+        """Return the votes as a dict for JSON output."""
         return {
             **asdict(self),
             "max_false_rate": self.max_false_rate,

@@ -113,7 +113,7 @@ class CostEstimate:
     notes: Sequence[str]
 
     def as_dict(self) -> Mapping[str, Any]:
-        """Return the estimate for JSON."""
+        """Return the estimate as a dict for JSON output."""
         from germane.scorers import price_list_date
 
         basis, models = self.basis, self.models
