@@ -26,7 +26,7 @@ _NOTES: Final = {
     "no_data": (),
     "scorer_error": ("only final failures count: attempts that succeeded later are not stored",),
     "budget_exhausted": (
-        "a daily budget counts as exhausted from the first answer skipped for it; only the day's total is stored",
+        "a daily budget counts as exhausted from the first answer skipped because of it; only daily totals are stored",
     ),
 }
 
@@ -100,7 +100,7 @@ class BacktestReport:
 
 @dataclass(slots=True)
 class _Clock:
-    """A clock that is set by hand."""
+    """A clock whose time the backtest sets."""
 
     now: datetime
 
@@ -120,7 +120,7 @@ def run_backtest(
     """Run rules over the stored history, each separately, without writing anything.
 
     The live evaluator runs over the database as it was at each step. Actions that people took are not replayed: no
-    silences, acknowledgements or resolutions by hand.
+    silences, acknowledgements or manual resolutions.
 
     Args:
         store: Store of the history.

@@ -28,7 +28,7 @@ DAY: Final = timedelta(days=1)
 MIN_DAYS: Final = 1 / 24
 """Minimum length of the period from which rates per day are estimated."""
 OVERSAMPLING: Final = 2.0
-"""Scores that are loaded, relative to those that a detector samples: traffic varies between days."""
+"""Number of loaded scores relative to the number that a detector samples: traffic varies between days."""
 Stream = tuple[str, str, str]
 """Service, scorer and fingerprint."""
 SET_BY_PEOPLE: Final = ("accepted", "imported")

@@ -77,7 +77,7 @@ class AlertStateMachine:
         return [change for change in changes if change is not None]
 
     def acknowledge(self, alert: Alert, by: str | None) -> AlertChange:
-        """Acknowledge an alert, which stops reminders. Without a name, the earlier one is kept."""
+        """Acknowledge an alert, which stops reminders. Without a name, the earlier name is kept."""
         by = by or alert.acknowledged_by
         after = replace(alert, acknowledged_at=self._now, acknowledged_by=by)
         return self._change(alert, after, "acknowledged", {"by": by})

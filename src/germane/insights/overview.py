@@ -39,7 +39,7 @@ class RouteCard:
 
     route: str
     current: RouteSummary | None
-    """The last day by the newest fingerprint; None without a score."""
+    """The last day's scores with the newest fingerprint; None without a score."""
     comparison: Comparison | None
     buckets: Sequence[Bucket]
     dropped: bool
@@ -76,7 +76,7 @@ class Overview:
     worst: Sequence[WorstAnswer]
     """The worst answers of the last day."""
     disagreement: Disagreement | None
-    """Between people and the judge in the view's window; None if no answer has a label."""
+    """Disagreement between people and the judge in the view's window; None if no answer has a label."""
     status: StatusBar
 
     @property

@@ -96,7 +96,7 @@ class RouteInsight:
     breakdowns: Sequence[Breakdown] = ()
     worst: Sequence[WorstAnswer] = ()
     disagreement: Disagreement | None = None
-    """Between people and the judge in this window; None if no answer has a label."""
+    """Disagreement between people and the judge in this window; None if no answer has a label."""
     alerts: Sequence[Alert] = ()
     markers: Sequence[Marker] = ()
     other_routes: Sequence[str] = field(default_factory=list)

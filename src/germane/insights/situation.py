@@ -61,12 +61,12 @@ class Situation:
     zone: ZoneInfo | None = None
     """The time zone of dates in the verdict."""
     current: ServiceSummary | None = None
-    """The mean by the newest fingerprint; None without a score."""
+    """The mean of the scores with the newest fingerprint; None without a score."""
     reference: Estimate | None = None
     """The mean of the same service and fingerprint in the reference period."""
     reference_period: ComparisonPeriod | None = None
     comparisons: Comparisons | None = None
-    """Routes by the newest fingerprint, and routes last scored with another fingerprint."""
+    """Routes scored with the newest fingerprint, and routes last scored with another fingerprint."""
     min_drop: float = DEFAULT_MIN_DROP
     """Smaller changes in a mean are ignored."""
     onsets: Mapping[str, datetime] = field(default_factory=dict)
@@ -89,7 +89,7 @@ class Situation:
 
     @property
     def routes(self) -> list[Comparison]:
-        """Comparisons of routes by the newest fingerprint."""
+        """Comparisons of routes by the scores with the newest fingerprint."""
         if self.comparisons is None or self.current is None:
             return []
         return [line for line in self.comparisons.routes if line.fingerprint == self.current.fingerprint]

@@ -22,7 +22,7 @@ from germane.alerting.detector.score_batch import ScoreBatch
 from germane.baseline import Baseline
 
 BLOCK: Final = 2048
-"""Scores that are processed in one vectorized step."""
+"""Maximum number of scores that are processed in one vectorized step."""
 DAYS_PER_YEAR: Final = 365
 CONTRIBUTOR_RANGE: Final = math.log(10)
 """A stream's half contributes to a drop if its log evidence is within this distance of the strongest."""

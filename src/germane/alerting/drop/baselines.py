@@ -30,8 +30,8 @@ from germane.errors import UsageError
 from germane.storage import BaselineKey, BaselineReason, BaselineVersion, TrackingStore
 
 LEARNING_PERIOD: Final = timedelta(days=14)
-"""Two of each weekday, so that a weekly pattern does not look like a drop. A route with two scores a day has 28 then.
-With a longer period, a new service would go unwatched while its first problems occur."""
+"""Two of each weekday, so that a weekly pattern does not look like a drop. A route with two scores a day then has
+28 scores. With a longer period, a new service would go unwatched while its first problems occur."""
 MIN_SCORES_TO_JOIN: Final = 30
 """Scores of a new route that are needed to add it to a baseline."""
 MIN_BASELINE_SPAN: Final = timedelta(days=3)

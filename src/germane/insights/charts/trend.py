@@ -166,7 +166,8 @@ def sparkline_svg(
 ) -> Markup:
     """Return a small chart of means over time; arguments as for :func:`trend_svg`.
 
-    To give adjacent charts the same scale, pass the same ``floor`` to all of them if one may have negative means.
+    To give adjacent charts the same scale, pass the same ``floor`` to all of them if a mean on any of them may be
+    negative.
     """
     edge = Plot(left=26, right=width - 6, top=7, bottom=height - 7, since=since, until=until)
     inside = [point for point in points if edge.shows(point, bucket)]

@@ -189,7 +189,7 @@ def _print(report: BacktestReport) -> None:
     if report.rules:
         count = sanitize.count_noun(report.notifications, "notification")
         click.echo(f"A channel for all of these rules would have received {count}.")
-        click.echo("Silences, acknowledgments and manual resolutions are not replayed.")
+        click.echo("Silences, acknowledgements and manual resolutions are not replayed.")
 
 
 def _rule_name(rule: AnyRule) -> str:
