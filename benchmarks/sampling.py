@@ -1,9 +1,9 @@
 """Precision of budget sampling, simulated: python benchmarks/sampling.py [--repetitions N] [--days N] [--seed N].
 
 The streams are synthetic; selection, budget allocation and estimation are the production code. The first part simulates
-days of 10,000 exchanges of which 300 are scored, with proxy scores that correlate with the scores by rho, and compares
-the figures with those reported for the method. The second part simulates a budget over days with an unexpected tripling
-of the traffic from 8 to 12 h and with worse answers from 18 h on.
+days of 10,000 exchanges of which 300 are scored, with proxy scores whose correlation with the scores is rho, and
+compares the figures with those reported for the method. The second part simulates a budget over days with an unexpected
+tripling of the traffic from 8 to 12 h and with worse answers from 18 h on.
 
 A variance must be at most 10 % above its theoretical value, sum (1 - pi) / pi (y - mean)^2 over each day. That value
 depends on the means and zero rates of the routes on a day: over 150 days and relative to the uniform scheme, it ranges

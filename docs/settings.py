@@ -98,7 +98,7 @@ def _own(model: type[BaseModel], base: type[BaseModel]) -> dict[str, FieldInfo]:
 
 
 def _channels() -> list[str]:
-    """Return the table of all channels, of channels over HTTP, and of each type."""
+    """Return the table of all channels, of HTTP channels, and of each type."""
     common = "An entry of `channels`: `[channels.NAME]`. See [Channels](channels.md)."
     parts = ["\n## A channel\n", common + "\n", _table(ChannelSettings.model_fields)]
     over_http = {

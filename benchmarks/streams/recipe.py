@@ -46,7 +46,7 @@ ROUTES = (
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A change of the answers, applied from its onset."""
+    """A change in the answers, applied from its onset."""
 
     shift: float = 0.0
     """Fall of a route's mean because substantive answers get worse."""

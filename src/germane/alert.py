@@ -75,7 +75,7 @@ class Alert:
     cause: Cause | None = None
     """Likely cause."""
     message: str = ""
-    """What happened, in one sentence."""
+    """Summary of the alert, in one sentence."""
     fingerprint: str | None = None
     """Fingerprint of the scorer."""
     value: float | None = None
@@ -177,7 +177,7 @@ class AlertChange:
     before: Alert | None = None
     """The alert as it was read; None for a new alert. If the stored alert has changed since, nothing is written."""
     event: AlertEvent | None = None
-    """None if only numbers are updated."""
+    """None if only values are updated."""
     notify: bool = False
     """Whether to notify people, unless a silence or another alert suppresses it."""
 

@@ -66,7 +66,7 @@ class Exchange:
     user: str | None = None
     attributes: Mapping[str, AttributeValue] = field(default_factory=dict)
     status: Status = "ok"
-    """How the handler ended. ``abandoned``: the caller stopped reading the stream before its end."""
+    """Outcome of the handler. ``abandoned``: the caller stopped reading the stream before its end."""
     error: str | None = None
     """Type and message of the exception that the handler raised."""
     started_at: datetime

@@ -1,4 +1,4 @@
-"""Filters that keep other libraries' messages about germane's own work out of the application's log."""
+"""Filters that keep library messages about germane's requests and migrations out of the application's log."""
 
 from __future__ import annotations
 

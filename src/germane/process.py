@@ -38,7 +38,7 @@ _running: Runtime | None = None
 
 
 class Runtime:
-    """Everything that runs in one process between ``germane.start`` and ``germane.stop``.
+    """Components that run in one process between ``germane.start`` and ``germane.stop``.
 
     Raises:
         SettingsError: The settings contradict each other, or name something that cannot be imported.
@@ -98,7 +98,7 @@ class Runtime:
             redact=self._redact,
             max_text_length=self.settings.max_text_length,
             sample_rate=self.settings.sample_rate,
-            # A budget selects exchanges at the end of an interval, which is later than a span can wait.
+            # With a budget, exchanges are selected at the end of an interval, which is later than a span can wait.
             holds_spans=self.has_scorers and self.settings.budget is None,
             max_span_delay=self.settings.max_span_delay,
             provider=self._tracer_provider,
@@ -114,7 +114,7 @@ class Runtime:
         return self.monitor is None or self.monitor.stop(timeout)
 
     def stop(self, timeout: float, drain_timeout: float) -> bool:
-        """Flush and stop everything, in the order of the data flow; return whether nothing was lost."""
+        """Flush and stop all components, in the order of the data flow; return whether nothing was lost."""
         deadline = time.monotonic() + timeout
 
         def remaining() -> float:

@@ -62,7 +62,7 @@ def stop(timeout: float = STOP_TIMEOUT, *, drain_timeout: float = 0.0) -> bool:
     Args:
         timeout: Maximum duration of stopping in seconds.
         drain_timeout: Seconds to wait beforehand for captured exchanges to be scored, for scripts. Unscored exchanges
-            stay in the database for the next start. Does not wait for candidates that a budget may select later.
+            stay in the database for the next start. Does not wait for candidates that may be sampled by budget later.
 
     Returns:
         Whether everything stopped in time and no data was left in memory.

@@ -354,7 +354,7 @@ def test_evaluation_is_repeated_after_a_failed_commit(
 
 
 def test_evidence_of_an_alert_does_not_change(person: Person, give: Give, clock: Clock) -> None:
-    """Worst answers, earlier mean and cause stay; numbers are updated."""
+    """Worst answers, earlier mean and cause stay; values are updated."""
     clock.advance(hours=-3)
     give(*[0.9] * 30)
     clock.advance(hours=3)
@@ -406,8 +406,8 @@ def test_firing_alert_is_repeated_daily_until_acknowledged(person: Person, give:
     assert [event.type for event in person.store.alerts.list_events(alert.id)] == ["fired", "repeated", "acknowledged"]
 
 
-def test_repeated_notification_has_current_numbers(person: Person, give: Give, clock: Clock) -> None:
-    """They replace the numbers in the same notification."""
+def test_repeated_notification_has_current_values(person: Person, give: Give, clock: Clock) -> None:
+    """They replace the values in the same notification."""
     give(0.1, 0.1, 0.1)
     person.look()
     clock.advance(hours=25)

@@ -164,7 +164,7 @@ def test_drop_of_context_relevance_points_to_retrieval(store: TrackingStore, giv
     assert EvidenceCollector(store).add_to(an_alert(cause="answers_drifting")).cause == "retrieval_worse"
 
 
-def test_other_services_and_judges_are_not_evidence(store: TrackingStore, give: Give) -> None:
+def test_scores_of_another_service_or_judge_are_not_evidence(store: TrackingStore, give: Give) -> None:
     """Without earlier scores nothing is compared."""
     give(1, [0.1] * 10, service="other")
     mine = give(1, [0.3] * 6)

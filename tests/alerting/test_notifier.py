@@ -67,7 +67,7 @@ def test_changes_of_one_service_are_one_notification_per_channel() -> None:
 
 
 def test_changes_without_news_are_not_notified() -> None:
-    """Updated numbers and events without a notification are not news."""
+    """Updated values and events without a notification are not news."""
     changes = [AlertChange(alert=an_alert()), changed(an_alert("b"), "relapsed", notify=False)]
     assert notifier().notify(changes, [])[1] == []
 

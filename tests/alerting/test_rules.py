@@ -84,7 +84,9 @@ def test_unequal_weights_reduce_the_effective_sample_size() -> None:
         (0.90, 0.05, 29, "unclear"),
     ],
 )
-def test_mean_threshold_states(mean: float, half: float, n: int, state: str) -> None:
+def test_mean_threshold_is_bad_beyond_chance_and_good_above_the_margin(
+    mean: float, half: float, n: int, state: str
+) -> None:
     """Bad below the threshold beyond chance, good from the recovery margin on, otherwise unclear."""
     result = evaluate_mean_threshold(MeanThreshold(threshold=0.6), a_mean(mean, n, half))
     assert result.state == state
@@ -96,7 +98,7 @@ def test_mean_threshold_states(mean: float, half: float, n: int, state: str) -> 
     ("share", "n", "state"),
     [(0.5, 100, "bad"), (0.33, 100, "unclear"), (0.28, 100, "unclear"), (0.27, 100, "good"), (0.9, 29, "unclear")],
 )
-def test_share_rule_states(share: float, n: int, state: str) -> None:
+def test_share_rule_is_bad_beyond_chance_and_good_below_the_margin(share: float, n: int, state: str) -> None:
     """Bad above the threshold beyond chance, good below the recovery margin, otherwise unclear."""
     low = evaluate_low_score_rate(LowScoreRate(threshold=0.3), a_mean(0.5, n, low_share=share))
     refused = evaluate_noncommittal_rate(NoncommittalRate(threshold=0.3), a_mean(0.5, n, noncommittal_share=share))
@@ -120,7 +122,7 @@ def a_flow(minutes: float | None, *, scored: bool = True) -> ScoringFlow:
     ("minutes", "usual", "state"),
     [(16, 5, "bad"), (14, 5, "good"), (16, 10, "good"), (21, 10, "bad"), (119, None, "good"), (121, None, "bad")],
 )
-def test_no_data_states(minutes: float, usual: float | None, state: str) -> None:
+def test_no_data_is_bad_after_twice_the_typical_gap(minutes: float, usual: float | None, state: str) -> None:
     """After twice the typical gap, at least 15 minutes; two hours if the gap is unknown."""
     wait = None if usual is None else timedelta(minutes=usual)
     assert evaluate_no_data(NoData(), a_flow(minutes), NOON, wait).state == state
@@ -150,7 +152,7 @@ def test_without_traffic_no_data_is_unclear() -> None:
     ("scored", "failed", "state"),
     [(80, 21, "bad"), (80, 20, "unclear"), (89, 11, "unclear"), (90, 10, "good"), (0, 19, "unclear"), (0, 20, "bad")],
 )
-def test_scorer_error_states(scored: int, failed: int, state: str) -> None:
+def test_scorer_error_is_bad_above_a_fifth_of_attempts(scored: int, failed: int, state: str) -> None:
     """Bad above a fifth of at least 20 attempts, good from a tenth on."""
     reasons = Counter({"judge_timeout": failed - 1, "unparsable": 1})
     result = evaluate_scorer_error(ScorerError(), "shop", "s", scored, reasons)
@@ -168,7 +170,9 @@ def test_scorer_error_states(scored: int, failed: int, state: str) -> None:
         (None, 10, 12, "good"),
     ],
 )
-def test_budget_exhausted_states(budget: Budget | None, calls: int, hour: int, state: str) -> None:
+def test_budget_exhausted_needs_a_daily_budget_and_hours_left(
+    budget: Budget | None, calls: int, hour: int, state: str
+) -> None:
     """Only the daily budget counts, with more than two hours left."""
     now = NOON.replace(hour=hour)
     assert (

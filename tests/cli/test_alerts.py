@@ -86,7 +86,7 @@ def test_alert_is_found_by_the_beginning_of_its_id(call: Call, store: TrackingSt
     assert call("alerts", "show", "zz").code == 1
 
 
-def test_acknowledgment_records_the_name(call: Call, store: TrackingStore) -> None:
+def test_acknowledgement_records_the_name(call: Call, store: TrackingStore) -> None:
     """The alert stays open, and reminders stop."""
     an_alert(store)
     assert "firing, acknowledged by ann" in call("alerts", "ack", "aaaa", "--by", "ann").out

@@ -87,7 +87,7 @@ def test_learning_baseline_shows_its_end(call: Call, store: TrackingStore) -> No
 
 
 def test_baseline_can_be_learned_from_history(call: Call, store: TrackingStore) -> None:
-    """From all scores stored since a time. The numbers are shown by route."""
+    """From all scores stored since a time. The means are shown by route."""
     history(store, days=10)
     ended = call("baseline", "import", "--since", "9d")
 
@@ -141,7 +141,7 @@ def test_too_little_history_is_rejected(call: Call, store: TrackingStore) -> Non
 def test_file_without_times_requires_the_score_rate(
     call: Call, database: str, tmp_path: Path, store: TrackingStore
 ) -> None:
-    """The rate determines how often the detector is evaluated. The day-to-day deviation is assumed."""
+    """The rate determines how often the detector is evaluated. The day-to-day standard deviation is assumed."""
     file = rows(tmp_path / "rows.jsonl")
     to = ("--service", "shop", "--scorer", "relevancy", "--as", "f9")
     refused = call("baseline", "import", file, *to)

@@ -273,7 +273,7 @@ def test_label_file_refers_to_stored_exchanges(
     assert metric["spearman"]["value"] == pytest.approx(1.0)
 
     path.write_text(json.dumps({"question": "q", "answer": "a", "label": 1}))
-    assert "has no exchange_id" in call("calibrate", "--labels", str(path)).err
+    assert "must have exchange_id" in call("calibrate", "--labels", str(path)).err
 
 
 def test_row_file_is_scored_without_a_database(call: Call, judge: FakeJudge, monkeypatch: Any, tmp_path: Path) -> None:

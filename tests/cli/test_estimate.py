@@ -73,7 +73,7 @@ def test_short_history_is_extrapolated(call: Call, store: TrackingStore) -> None
     assert "since the first" in found["traffic_source"]
 
 
-def test_first_minutes_count_as_an_hour(call: Call, store: TrackingStore) -> None:
+def test_traffic_of_less_than_an_hour_is_extrapolated_from_a_full_hour(call: Call, store: TrackingStore) -> None:
     """A burst of tests is not multiplied by hundreds."""
     exchanges(store, 30, hours=0.05)
 

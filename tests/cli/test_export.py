@@ -205,7 +205,7 @@ def test_invalid_line_is_reported_with_its_number(
     skipped = call("import", str(file), "--skip-bad", "--database", other)
     file.write_text("\n".join(lines))
 
-    why = f"{file}, line 2 exchange.sampling_key = 2.0 must be above 0 and at most 1"
+    why = f"{file}, line 2: exchange.sampling_key = 2.0 must be above 0 and at most 1"
     assert (refused.code, refused.out) == (1, "")
     assert refused.err.startswith(f"germane: {why}. ")
     assert (skipped.code, skipped.err) == (0, f"skipped: {why}\n")
@@ -217,9 +217,9 @@ def test_invalid_line_is_reported_with_its_number(
 @pytest.mark.parametrize(
     ("change", "why"),
     [
-        ({"version": 3}, "has version 3"),
-        ({"exchange": None}, "has no exchange"),
-        ({"more": 1}, "has an unknown part 'more'"),
+        ({"version": 3}, "unsupported version 3"),
+        ({"exchange": None}, "exchange is missing or not an object"),
+        ({"more": 1}, "unknown part 'more'"),
         ({"tasks": 1}, "tasks is not a list"),
         ({"exchange": {"id": ""}}, "exchange.id is empty"),
         ({"exchange": {"id": 3}}, "exchange.id = 3 is not text"),
@@ -231,11 +231,11 @@ def test_invalid_line_is_reported_with_its_number(
         ({"exchange": {"contexts": ["text"]}}, "exchange.contexts is not a list of objects"),
         ({"exchange": {"history": [{}]}}, "exchange.history is not a list of objects"),
         ({"exchange": {"attributes": []}}, "exchange.attributes = .* is not an object"),
-        ({"exchange": {"secret": 1}}, "has an unknown column exchange.secret"),
+        ({"exchange": {"secret": 1}}, "unknown column exchange.secret"),
         ({"task": {"state": "lost"}}, "task.state = 'lost' is not one of"),
         ({"task": {"state": "failed", "reason": "not_sampled"}}, "task.reason = 'not_sampled' is not a reason"),
-        ({"task": {"state": "pending"}}, "has a score without a task that is done"),
-        ({"task": {"state": "pending"}, "scores": []}, "a pending task without not_before"),
+        ({"task": {"state": "pending"}}, "a score has no task with the state done"),
+        ({"task": {"state": "pending"}, "scores": []}, "a pending task has no not_before"),
         ({"task": {"claims": 2**31}}, "task.claims = 2147483648 is not an integer from 0"),
         ({"task": {"claims": -1}}, "task.claims = -1 is not an integer from 0"),
         ({"exchange": {"sampling_probability": 1e-300}}, "exchange.sampling_probability = 1e-300 must be from 1e-12"),

@@ -55,7 +55,7 @@ def test_each_route_has_mean_interval_and_coverage(call: Call, store: TrackingSt
     assert search.endswith("100%       0%  30 of 31")
 
 
-def test_json_contains_the_same_numbers(call: Call, store: TrackingStore, scored: Scored) -> None:
+def test_json_contains_the_same_values(call: Call, store: TrackingStore, scored: Scored) -> None:
     """One object with a version."""
     scored(store, GOOD)
 
@@ -90,7 +90,7 @@ def test_empty_report_says_no_scores(call: Call, database: str) -> None:
 
 
 def test_fingerprints_have_separate_rows(call: Call, store: TrackingStore, scored: Scored) -> None:
-    """After a change of the judge, the newer row is marked."""
+    """After a change of judge, the newer row is marked."""
     old = datetime.now(UTC) - timedelta(hours=2)
     scored(store, BAD, fingerprint="old0", started_at=old)
     scored(store, GOOD, fingerprint="new0")
@@ -146,7 +146,10 @@ def test_candidates_are_shown_apart_from_pending_tasks(call: Call, store: Tracki
     ended, content = call("report"), call("report", "--json").content
 
     assert "  ask, answer_relevancy: 1 skipped (budget), 2 pending\n" in ended.out
-    assert "  2 candidates for answer_relevancy: the budget selects some at the end of the interval\n" in ended.out
+    assert (
+        "  2 candidates for answer_relevancy: a sample within the budget is selected at the end of the interval\n"
+        in ended.out
+    )
     (task,) = content["backlog"]["tasks"]
     assert (content["backlog"]["unsampled"], task["candidates"], task["ready"]) == (0, 2, 0)
 

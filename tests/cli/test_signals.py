@@ -20,7 +20,7 @@ def test_signal_to_another_thread_ends_the_wait() -> None:
         other.join()
 
 
-def test_other_signals_do_not_end_the_wait() -> None:
+def test_unrelated_signals_do_not_end_the_wait() -> None:
     """Imported modules may handle them."""
     heard = threading.Event()
     before = signal.signal(signal.SIGUSR1, lambda *_: heard.set())

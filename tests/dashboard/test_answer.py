@@ -107,7 +107,7 @@ def test_refusal_shows_the_matched_text(page: TestClient, week: Week) -> None:
     assert 'class="meter' not in head
 
 
-def test_other_scores_are_explained(page: TestClient, week: Week) -> None:
+def test_all_scores_of_an_answer_are_explained(page: TestClient, week: Week) -> None:
     """Claims have verdicts, and each score has its own judge and fingerprint."""
     exchange, score = newest_exchange(
         week, lambda _, score: score.details["supported"] < score.details["total"], "faithfulness"
@@ -300,7 +300,7 @@ def test_read_only_page_has_no_forms(week: Week) -> None:
 
 
 def test_erased_text_is_marked_as_erased(page: TestClient, week: Week) -> None:
-    """Numbers remain, and the answer cannot be rescored."""
+    """Scores remain, and the answer cannot be rescored."""
     exchange, score = newest_exchange(week, is_low)
     week.store.retention.prune(texts_before=NOW)
 

@@ -113,7 +113,7 @@ def test_oversized_body_is_rejected(store: TrackingStore, length: bool) -> None:
 
 
 @pytest.mark.parametrize("kind", ["application/json", "multipart/form-data; boundary=x", "text/plain"])
-def test_other_content_types_are_rejected(store: TrackingStore, kind: str) -> None:
+def test_unsupported_content_types_are_rejected(store: TrackingStore, kind: str) -> None:
     """Content types that foreign scripts may send without a preflight are rejected."""
     app = create_dashboard(store)
     sent = client_for(app).post("/written", content=b'{"csrf": "x"}', headers={"Content-Type": kind})

@@ -66,7 +66,7 @@ def write_scored(
     )
 
 
-def test_gauges_equal_the_numbers_of_the_store(week: Week, page: TestClient) -> None:
+def test_gauges_equal_the_values_of_the_store(week: Week, page: TestClient) -> None:
     """Mean, interval, n, shares and counts equal summary and coverage for the window that the page names."""
     found = parse_metrics(page.get("/metrics").text)
 
@@ -310,7 +310,7 @@ def test_format_follows_the_accept_header(page: TestClient) -> None:
 
 
 def test_metrics_need_the_token(seeded: TrackingStore) -> None:
-    """Scrapers send it as a bearer token; without it the response has no numbers and no names."""
+    """Scrapers send it as a bearer token; without it the response has no values and no names."""
     app = create_app(settings(), store=seeded, now=lambda: NOW, token="correct-horse-battery")
     with TestClient(app, base_url="http://127.0.0.1", follow_redirects=False) as client:
         refused = client.get("/metrics")

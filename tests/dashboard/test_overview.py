@@ -1,4 +1,4 @@
-"""The overview: its numbers equal the store's, and missing numbers are named as missing."""
+"""The overview: its values equal the store's, and missing values are named as missing."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def open_pages() -> Iterator[Open]:
 
 
 def test_verdict_names_the_dropped_route(page: TestClient, week: Week) -> None:
-    """With the numbers of the report for the same window, the onset, and the alert."""
+    """With the values of the report for the same window, the onset, and the alert."""
     (now,) = [
         one
         for one in week.store.trends.summary(since=NOW - DAY)
@@ -90,7 +90,7 @@ def test_service_mean_is_weighted_by_inclusion_probability(week: Week) -> None:
     assert found.low_share == pytest.approx(sum(one for value, one in rows if value < 0.5) / weight, abs=1e-9)
 
 
-def test_tiles_show_the_loaded_numbers(page: TestClient, seeded: TrackingStore) -> None:
+def test_tiles_show_the_loaded_values(page: TestClient, seeded: TrackingStore) -> None:
     """Means with interval and n, shares as percentages, counts as counts."""
     found = load_shown(seeded)
     current, second, change = found.last_day.current, found.last_day.second, found.change
@@ -177,7 +177,7 @@ def test_overview_lists_the_worst_answers(page: TestClient, week: Week) -> None:
         assert html.escape(least["text"], quote=True) in table.replace("&#39;", "&#x27;")
 
 
-def test_other_scorers_show_no_generated_questions(page: TestClient) -> None:
+def test_only_relevancy_shows_generated_questions(page: TestClient) -> None:
     """Only relevancy has them, and its name is never used for another mean."""
     found = words(page.get("/?scorer=faithfulness").text)
 
@@ -261,7 +261,7 @@ def test_imported_baseline_is_not_compared(seeded: TrackingStore) -> None:
 
 
 def test_erased_text_is_marked_as_erased(open_pages: Open, seeded: TrackingStore) -> None:
-    """Its numbers remain."""
+    """Its scores remain."""
     seeded.retention.prune(texts_before=NOW)
 
     found = words(open_pages(seeded).get("/").text)
@@ -281,7 +281,7 @@ def test_stale_data_is_marked_as_stale(open_pages: Open, seeded: TrackingStore) 
 
 
 def test_empty_database_shows_the_first_step(open_pages: Open, store: TrackingStore) -> None:
-    """No error, and no numbers."""
+    """No error, and no scores."""
     found = open_pages(store).get("/")
 
     assert found.status_code == 200

@@ -40,7 +40,7 @@ def test_each_scorer_has_its_own_chart(page: TestClient) -> None:
     assert len(set(re.findall(r' id="([^"]+)"', text))) == len(re.findall(r' id="([^"]+)"', text))
 
 
-def test_numbers_equal_the_store_summary(week: Week) -> None:
+def test_means_equal_the_store_summary(week: Week) -> None:
     """Page and :meth:`Store.summary` have the same mean, interval and count for the same window."""
     shown = load_shown(week.store)
     known = {

@@ -159,7 +159,7 @@ def test_backlog_without_a_matching_worker_is_marked(seeded: TrackingStore) -> N
         rows = client.get("/worker").text.split('id="queue"')[1].split("</section>")[0].split("<tr>")
 
     assert [FINGERPRINTS["faithfulness"] in row for row in rows] == [
-        "no running worker has this scorer" in row for row in rows
+        "no worker runs this scorer" in row for row in rows
     ]
 
 

@@ -56,7 +56,7 @@ def name(value: object) -> str:
     return value.name if isinstance(value, Block) else " ".join(value) if isinstance(value, list) else str(value)
 
 
-def test_every_block_is_run_or_counted_with_a_reason() -> None:
+def test_every_block_is_run_or_excluded_with_a_reason() -> None:
     """Blocks that no test runs are listed here."""
     kinds = Counter((block.page.name, block.language.split(" ")[0]) for block in BLOCKS)
     others = {kind: count for kind, count in kinds.items() if kind[1] not in RUN | SHOWN.keys()}
@@ -80,7 +80,7 @@ def test_germane_commands_are_valid(block: Block, words: list[str], bare: Path) 
     command.make_context(context.info_name, rest, parent=context.parent).close()
 
 
-def test_other_commands_are_known() -> None:
+def test_shell_commands_in_the_documents_are_known() -> None:
     """They are targets of the Makefile, existing scripts, or listed with a reason."""
     targets = set(re.findall(r"(?m)^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8")))
     unknown = []

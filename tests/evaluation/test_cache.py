@@ -249,7 +249,7 @@ def test_cache_of_another_version_is_rejected() -> None:
         ScoreCache("scores.db")
 
 
-def test_other_databases_are_rejected_unchanged() -> None:
+def test_database_of_another_program_is_rejected_unchanged() -> None:
     """One example is germane's own database, named by mistake."""
     connection = sqlite3.connect("other.db")
     connection.execute("CREATE TABLE theirs (a)")
@@ -264,7 +264,7 @@ def test_other_databases_are_rejected_unchanged() -> None:
 @pytest.mark.parametrize(
     ("path", "message"), [("rows.csv", "is not a score cache"), ("absent/a.db", "cannot be opened")]
 )
-def test_other_files_are_rejected(path: str, message: str) -> None:
+def test_path_that_is_not_a_score_cache_is_rejected(path: str, message: str) -> None:
     """Before any request is sent."""
     Path("rows.csv").write_text("question,answer\n" * 100)
 

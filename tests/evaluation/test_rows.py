@@ -28,7 +28,7 @@ def read(row: Any, numeric: Any, **options: Any) -> Exchange:
     return germane.evaluate([row], [numeric], **options).rows[0].exchange
 
 
-def test_other_columns_become_attributes(numeric: Any) -> None:
+def test_additional_columns_become_attributes(numeric: Any) -> None:
     """This applies to plain values, such as labels."""
     given = {"label": 1.0, "kind": "gold", "group": 7, "ok": True, "none": None, "nan": float("nan"), "meta": {"a": 1}}
 

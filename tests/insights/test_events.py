@@ -36,7 +36,7 @@ def make_alert(route: str | None = None, shifts: tuple[ScoreShift, ...] = (), se
 
 
 def route_shift(route: str, before: float, since: float) -> ScoreShift:
-    """Return the change of a route's mean."""
+    """Return the change in a route's mean."""
     return ScoreShift(
         dimension="route", name=route, before=ScoreLevel(mean=before, n=50), since=ScoreLevel(mean=since, n=50)
     )

@@ -62,7 +62,7 @@ def test_details_of_any_shape_are_displayable(scorer: str, label: str | None, de
     ],
 )
 def test_each_scorer_explains_its_computation(scorer: str, details: dict[str, Any], expected: str) -> None:
-    """In a sentence above its numbers."""
+    """In a sentence above its values."""
     assert expected in explain_score(Score(scorer=scorer, value=0.5, label="partly_relevant", details=details)).lead
 
 

@@ -298,7 +298,7 @@ def test_open_alert_shows_onset_and_link() -> None:
 
 
 @pytest.mark.parametrize("state", ["firing", "recovering"])
-def test_alert_with_recovered_numbers_is_recovering(state: AlertState) -> None:
+def test_open_alert_is_recovering_once_scores_recover(state: AlertState) -> None:
     """It stays open until its rule resolves it."""
     found = build_verdict(make_situation(STEADY, alerts=[drop_alert(state=state)]))
 
@@ -317,7 +317,7 @@ def test_route_and_share_alerts_are_reported() -> None:
     assert found.state == "worse"
 
 
-def test_other_open_alerts_are_listed() -> None:
+def test_open_alerts_that_do_not_affect_the_verdict_are_listed() -> None:
     """These are alerts of another scorer, or about scoring itself."""
     other = drop_alert(id="a2", labels={"service": "shop", "scorer": "faithfulness"})
     broken = drop_alert(id="a3", type="scorer_error")
@@ -340,7 +340,7 @@ SIDES = st.one_of(st.none(), st.tuples(st.floats(0.1, 0.9), st.integers(1, 900))
 def test_verdict_never_contradicts_an_open_alert(
     sides: list[tuple[Side | None, Side | None]], kind: str, route: str | None, age: int
 ) -> None:
-    """For all numbers it says worse or recovering, and links to the alert."""
+    """For all means it says worse or recovering, and links to the alert."""
     labels = {"service": "shop", "scorer": "answer_relevancy"} | ({} if route is None else {"route": route})
     routes = {f"r{number}": pair for number, pair in enumerate(sides)}
     alert = drop_alert(type=kind, labels=labels)

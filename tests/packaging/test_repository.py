@@ -46,7 +46,7 @@ def requirements(root: Path) -> Iterator[Requirement]:
 
 
 def test_lock_file_meets_all_requirements(root: Path) -> None:
-    """If it fails after a change of pyproject.toml, run ``make lock``."""
+    """If it fails after a change to pyproject.toml, run ``make lock``."""
     lock = (root / "requirements.lock").read_text(encoding="utf-8")
     locked = {canonicalize_name(name): release for name, release in re.findall(r"(?m)^([\w.-]+)==([\w.]+)", lock)}
 

@@ -289,7 +289,7 @@ def test_no_handler_waits_for_its_score(judge: FakeJudge, database: str, query: 
 
 
 @pytest.mark.slow
-def test_other_libraries_do_not_log_our_requests(
+def test_libraries_do_not_log_judge_requests_or_migrations(
     judge: FakeJudge, database: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """At INFO, the application's log has no line per judge request or migration, and keeps its own lines."""

@@ -33,7 +33,7 @@ def test_a_refusal_found_by_rules_scores_zero_without_judging(bench: Any, exchan
 
 
 @pytest.mark.parametrize("supports_n", [True, False])
-def test_zeros_by_rule_have_the_fingerprint_of_judged_scores(bench: Any, exchange: Make, supports_n: bool) -> None:
+def test_rule_based_zeros_and_judged_scores_share_a_fingerprint(bench: Any, exchange: Make, supports_n: bool) -> None:
     """This holds in any order, in one process and after a restart."""
     bench.fake.supports_n = supports_n
     refusal = exchange(answer="I don't know.")

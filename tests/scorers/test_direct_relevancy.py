@@ -78,7 +78,7 @@ def test_a_reasoning_judge_gets_a_longer_token_limit(direct: Any, exchange: Make
 
 
 def test_a_server_can_stop_returning_log_probabilities(direct: Any, exchange: Make) -> None:
-    """From then on, parsed ratings count, and zeros by rule have the fingerprint of parsed ratings."""
+    """From then on, parsed ratings count, and rule-based zeros have the fingerprint of parsed ratings."""
     direct.fake.first_token = lambda request: {"4": 1.0} if len(direct.fake.chat_requests) == 1 else None
     direct.fake.replies = lambda request: "4"
 

@@ -157,7 +157,7 @@ def test_a_long_intent_is_shortened(exchange: Make, match: Any) -> None:
     assert len(score.details["intent"]) == 300
 
 
-def test_other_scripts_pass_unchanged(exchange: Make, match: Any, fake: FakeJudge) -> None:
+def test_non_latin_scripts_reach_the_judge_unchanged(exchange: Make, match: Any, fake: FakeJudge) -> None:
     """Right-to-left, mixed and combining characters."""
     texts = "ما هي عاصمة فرنسا؟ 東京?", "باريس ✓ é"
 

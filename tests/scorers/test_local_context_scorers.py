@@ -185,7 +185,7 @@ def test_an_unknown_mean_is_rejected() -> None:
 
 
 def test_fingerprints_of_local_scorers_do_not_change_by_accident() -> None:
-    """A change of the computation needs a new version, which changes these lines."""
+    """A change to the computation needs a new version, which changes these lines."""
     assert ContextCoverage().fingerprint == "cf24367a6b2a"
     assert ContextSimilarity(FakeEmbedder()).fingerprint == "024d0f3d9209"
     assert repr(ContextCoverage()) == "ContextCoverage()"

@@ -37,11 +37,12 @@ def test_the_details_name_the_rule_and_the_matching_words(exchange: Make, score:
     (result,) = score(Noncommittal(), exchange(answer="Hello! Which pier do you mean?"))
 
     assert (
-        result.explanation == 'The answer is noncommittal: it ends with a counter-question: "Which pier do you mean?".'
+        result.explanation
+        == 'The answer is noncommittal: it ends with a clarifying question: "Which pier do you mean?".'
     )
     assert result.details == {
         "decided": "rules",
-        "rule": "it ends with a counter-question",
+        "rule": "it ends with a clarifying question",
         "text": "Which pier do you mean?",
     }
 

@@ -335,7 +335,7 @@ def test_clarifying_questions_are_detected(answer: str) -> None:
     found = find_noncommittal(answer)
 
     assert found is not None
-    assert "counter-question" in found.rule
+    assert "clarifying question" in found.rule
 
 
 @pytest.mark.parametrize("answer", COMMITTAL)

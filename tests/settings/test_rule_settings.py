@@ -85,13 +85,13 @@ def test_an_invalid_rule_is_reported_with_the_fix(rules: Any, message: str) -> N
         [NoData(routes=("ask",)), NoData(routes=("search",))],
     ],
 )
-def test_rules_with_one_name_on_the_same_scores_are_rejected(rules: Any) -> None:
-    """Two rules with one name on the same route would fire and resolve the same alert in turn."""
+def test_rules_with_the_same_name_on_the_same_scores_are_rejected(rules: Any) -> None:
+    """Two rules with the same name on the same route would fire and resolve the same alert in turn."""
     with pytest.raises(SettingsError, match="give them different names"):
         load_settings(rules=rules)
 
 
-def test_rules_with_one_name_may_watch_different_routes_or_scorers() -> None:
+def test_rules_with_the_same_name_may_watch_different_routes_or_scorers() -> None:
     """The default name is enough as long as the rules do not overlap."""
     rules = [
         MeanThreshold(threshold=0.5, routes=("a",)),

@@ -53,7 +53,7 @@ def opening_change(alert: Alert, **overrides: Any) -> AlertChange:
 
 
 def next_change(before: Alert, event_type: AlertEventType, alert: Alert) -> AlertChange:
-    """Return a later change of an alert, with its event."""
+    """Return a later change to an alert, with its event."""
     happened = AlertEvent(
         id=f"e-{alert.id}-{event_type}",
         alert_id=alert.id,
@@ -162,7 +162,7 @@ def test_manually_resolved_alert_is_not_changed_by_the_watcher(leader_store: Tra
 
 
 def test_change_based_on_a_stale_alert_is_rejected(leader_store: TrackingStore) -> None:
-    """A watcher that has not seen an acknowledgment cannot overwrite it; after reloading, it can update the alert."""
+    """A watcher that has not seen an acknowledgement cannot overwrite it; after reloading, it can update the alert."""
     alert = make_alert()
     leader_store.alerts.commit(AlertTransaction(holder=WATCHER_LEASE, changes=[opening_change(alert)]))
     known = replace(alert, acknowledged_at=NOON, acknowledged_by="ann")
@@ -180,7 +180,7 @@ def test_change_based_on_a_stale_alert_is_rejected(leader_store: TrackingStore) 
 
 
 def test_manual_change_based_on_a_stale_alert_is_rejected(leader_store: TrackingStore) -> None:
-    """An acknowledgment or resolution of a pending alert is rejected once the alert fires."""
+    """An acknowledgement or resolution of a pending alert is rejected once the alert fires."""
     pending = make_alert(state="pending", fired_at=None)
     leader_store.alerts.commit(AlertTransaction(holder=WATCHER_LEASE, changes=[opening_change(pending)]))
     later = NOON + timedelta(minutes=1)

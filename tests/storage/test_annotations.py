@@ -248,7 +248,7 @@ def test_stop_reports_scores_that_still_wait(
     writer.put(exchange)
 
     assert not writer.stop(0.2)
-    assert "1 recorded score not written to" in caplog.text
+    assert "lost 1 recorded score that could not be written to" in caplog.text
     blocked.free.set()
 
     assert writer.stop(LONG)
@@ -286,7 +286,7 @@ def test_a_full_queue_drops_annotations(tmp_path: Path, caplog: pytest.LogCaptur
     assert (writer.lost, writer.dropped) == (1, 0)
     writer.stop(0.1)
     store.close()
-    assert any(re.search(r"^[23] labels not written to ", warning) for warning in warnings(caplog))
+    assert any(re.search(r"^lost [23] labels that could not be written to ", warning) for warning in warnings(caplog))
 
 
 def test_a_rejected_annotation_does_not_block_the_others(

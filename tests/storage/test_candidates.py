@@ -190,7 +190,7 @@ def test_tasks_skipped_for_budget_are_refunded(
     assert store.quota.load_usage().selected == 2
 
 
-def test_decision_stores_proxy_and_its_probability(store: TrackingStore, make: Make) -> None:
+def test_sampling_decision_stores_proxy_score_and_probability(store: TrackingStore, make: Make) -> None:
     """A decision without a proxy stores only the probability of having one."""
     one, other = make(0), make(1)
     store.exchanges.add([one, other])

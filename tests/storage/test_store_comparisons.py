@@ -1,4 +1,4 @@
-"""Comparisons of two windows in the database: same numbers as summaries, equal fingerprints only."""
+"""Comparisons of two windows in the database: same means as summaries, equal fingerprints only."""
 
 from __future__ import annotations
 

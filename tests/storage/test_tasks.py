@@ -122,7 +122,7 @@ def test_task_is_completed_exactly_once(store: TrackingStore, sampled: Sampled, 
     assert [found.score.value for found in store.answers.worst()] == [0.25]
 
 
-def test_other_owners_cannot_complete_a_claimed_task(store: TrackingStore, sampled: Sampled, make: Make) -> None:
+def test_only_the_owner_of_a_claim_can_complete_its_task(store: TrackingStore, sampled: Sampled, make: Make) -> None:
     """A result from a process that does not hold the claim is dropped."""
     sampled(make())
     [task] = tasks_of(store.queue.claim_tasks("a", TWO_SCORERS, limit=1, lease=LEASE))

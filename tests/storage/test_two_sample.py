@@ -81,7 +81,7 @@ def test_effect_size_has_a_name(size: float, name: str) -> None:
 
 
 def test_standardized_estimate_uses_the_given_weights() -> None:
-    """Mean, interval and within-route deviation of a service combine those of its routes."""
+    """Mean, interval and within-route standard deviation of a service combine those of its routes."""
     found = standardize(
         [make_estimate(0.9, 0.85, 0.92, deviation=0.1), make_estimate(0.5, 0.3, 0.6, deviation=0.3, low_share=0.5)],
         [0.75, 0.25],

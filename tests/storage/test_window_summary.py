@@ -59,7 +59,7 @@ def test_service_summary_matches_its_trend(store: TrackingStore, write_scores: W
 
 
 def test_window_summary_matches_summary_and_coverage(store: TrackingStore, write_scores: Write) -> None:
-    """Both ways of reading a window return the same numbers."""
+    """Both ways of reading a window return the same values."""
     write_scores(0.9, 0.8, None)
     write_scores(0.5, route="search")
     write_scores(0.1, service="blog")

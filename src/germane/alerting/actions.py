@@ -24,9 +24,9 @@ from germane.settings import Settings
 from germane.storage import AlertTransaction, BaselineVersion, TrackingStore
 
 MAX_RESOLVED_SEARCHED: Final = 500
-"""Resolved alerts that are searched for an id prefix."""
+"""Maximum number of resolved alerts that are searched for an id prefix."""
 MAX_NOTIFICATIONS_SEARCHED: Final = 1000
-"""Notifications that are searched for the channels that were notified of an alert."""
+"""Maximum number of notifications that are searched for the channels that were notified of an alert."""
 _GLOB_CHARACTERS: Final = re.compile(r"([*?[])")
 
 

@@ -1,4 +1,4 @@
-"""Backtests: what rules would have fired and notified over the stored history."""
+"""Backtests: the alerts and notifications that rules would have produced over the stored history."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _NOTES: Final = {
     "no_data": (),
     "scorer_error": ("only final failures count: attempts that succeeded later are not stored",),
     "budget_exhausted": (
-        "a daily budget counts as exhausted from the first answer skipped for it; only the day's total is stored",
+        "a daily budget counts as exhausted from the first answer skipped because of it; only daily totals are stored",
     ),
 }
 
@@ -52,7 +52,7 @@ class AlertEpisode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleBacktest:
-    """Result of one rule: what it would have fired and notified."""
+    """The alerts and notifications that one rule would have produced."""
 
     rule: AnyRule
     step: timedelta
@@ -82,7 +82,7 @@ class SkippedRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BacktestReport:
-    """Results of all rules, each run on its own."""
+    """Results of all rules, each run separately."""
 
     since: datetime
     """UTC."""
@@ -100,7 +100,7 @@ class BacktestReport:
 
 @dataclass(slots=True)
 class _Clock:
-    """A clock that is set by hand."""
+    """A clock whose time the backtest sets."""
 
     now: datetime
 
@@ -117,10 +117,10 @@ def run_backtest(
     until: datetime,
     step: timedelta | None = None,
 ) -> BacktestReport:
-    """Run rules over the stored history, each on its own, without writing anything.
+    """Run rules over the stored history, each separately, without writing anything.
 
     The live evaluator runs over the database as it was at each step. Actions that people took are not replayed: no
-    silences, acknowledgements or resolutions by hand.
+    silences, acknowledgements or manual resolutions.
 
     Args:
         store: Store of the history.

@@ -1,4 +1,4 @@
-"""Scores, alerts and baselines as they were at each time of a backtest, in memory.
+"""In-memory scores, alerts and baselines as of each evaluation time in a backtest.
 
 These classes replace the parts of the store that an evaluation writes to."""
 
@@ -28,7 +28,7 @@ DAY: Final = timedelta(days=1)
 MIN_DAYS: Final = 1 / 24
 """Minimum length of the period from which rates per day are estimated."""
 OVERSAMPLING: Final = 2.0
-"""Scores that are loaded, relative to those that a detector samples: traffic varies between days."""
+"""Number of loaded scores relative to the number that a detector samples: traffic varies between days."""
 Stream = tuple[str, str, str]
 """Service, scorer and fingerprint."""
 SET_BY_PEOPLE: Final = ("accepted", "imported")
@@ -126,7 +126,7 @@ class HistoricalAlerts:
         return [alert for alert in self.alerts.values() if alert.is_open]
 
     def list_silences(self) -> list[Silence]:
-        """Return no silences: a backtest does not replay what people did."""
+        """Return no silences: a backtest does not replay user actions."""
         return []
 
     def commit(self, step: AlertTransaction) -> bool:
@@ -159,7 +159,7 @@ class BaselineHistory:
         self._upcoming: list[tuple[datetime, BaselineVersion]] = []
         self.learned_ids: set[int] = set()
         """Ids of the versions that the backtest started to learn."""
-        # The versions as they were at `since`, newest last, and later changes of the same keys.
+        # The versions as they were at `since`, newest last, and later changes to the same keys.
         for version in versions:
             active_from = max(version.until, version.created_at)
             is_complete = version.baseline is not None

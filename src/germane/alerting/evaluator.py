@@ -82,7 +82,10 @@ class AlertEvaluator:
         self._evidence = EvidenceCollector(store, settings.breakdowns, as_of=as_of)
 
     def evaluate(self) -> bool:
-        """Evaluate until no new scores remain; return whether there are notifications to send. Uses the database."""
+        """Evaluate all rules until no new scores remain. Return whether there are notifications to send.
+
+        Blocks on database access.
+        """
         notified = False
         while True:
             alerts = self._alerts.list_open()
@@ -102,7 +105,7 @@ class AlertEvaluator:
                 return notified
 
     def reset(self) -> None:
-        """Evaluate everything again next time: another process evaluated, or the last results were not written."""
+        """Evaluate all rules again next time: another process evaluated, or the last results were not written."""
         self._drops.reset()
         self._schedule.reset()
 

@@ -21,7 +21,7 @@ from germane.storage import DetectorScoreQuery, RouteMean, TrackingStore
 MAX_EXCHANGES: Final = 5
 """Number of worst exchanges in an alert."""
 MAX_CANDIDATES: Final = 500
-"""Lowest scores among which the exchanges of a restricted rule are searched."""
+"""Maximum number of the lowest scores among which the exchanges of a restricted rule are searched."""
 MAX_SHIFTS: Final = 3
 """Number of shifts per dimension in an alert."""
 COMPARISON_PERIOD: Final = timedelta(days=7)
@@ -91,7 +91,7 @@ class EvidenceCollector:
         self._as_of = as_of
 
     def add_to(self, alert: Alert, scope: RuleScope = UNRESTRICTED) -> Alert:
-        """Return an alert with worst exchanges, shifts and cause. Other alerts than those about scores are unchanged.
+        """Return an alert with worst exchanges, shifts and cause. Alerts that are not about scores are unchanged.
 
         Args:
             alert: The alert.
@@ -273,7 +273,7 @@ def _likely_cause(
     """Return the likely cause: less relevant contexts, more refusals, or drifting answers.
 
     Refusals are the cause if they explain at least half of the drop. Each refusal lowers the sum of scores by
-    the mean of an answer that is not a refusal.
+    the mean score of the answers that are not refusals.
     """
     if any(shift.name == CONTEXT_SCORER and _fall(shift) >= MIN_CONTEXT_DROP for shift in scorer_shifts):
         return "retrieval_worse"

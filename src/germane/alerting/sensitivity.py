@@ -1,7 +1,7 @@
 """Sensitivity of the drop rule: the drops that a baseline's detector would detect, and how soon.
 
-The detector runs on simulated scores drawn from the baseline: a Beta distribution with the committed mean and deviation
-of each route, zeros at its rate, and a level that wanders from day to day for all routes together.
+The detector runs on simulated scores drawn from the baseline: a Beta distribution with the mean and standard
+deviation of each route's nonzero scores, zeros at the route's zero rate, and a daily level shift shared by all routes.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class DropSensitivity:
     probabilities: tuple[tuple[float, ...], ...]
     """By drop and number of days."""
     tolerance: float
-    """Fall of the committed mean that does not count as evidence."""
+    """Fall of the mean of nonzero scores that does not count as evidence."""
     zero_tolerance: float
     """Rise of the rate of zeros that does not count as evidence."""
 
@@ -157,7 +157,7 @@ def _detection_delays(
     """Return the days until the detector fires, for each drop, after one normal day; infinite if it does not fire."""
     grid = BetGrid(baseline, rule.min_drop)
     names, rates = np.array(grid.routes, dtype=object), grid.column("scores_per_day")
-    # Without any deviation, or with all scores at 0 or 1, no Beta distribution has exactly these moments.
+    # Without any variance, or with all scores at 0 or 1, no Beta distribution has exactly these moments.
     variance = np.clip(grid.deviation**2, 1e-6, None)
     concentration = np.clip(grid.mean * (1 - grid.mean) / variance - 1, 0.1, 1e6)
 
@@ -167,7 +167,7 @@ def _detection_delays(
         times = (day + np.sort(random.random(len(routes)))) * DAY
         zero_rates = np.clip(grid.rate + wander[1] * grid.rate_wander, 0.0, 1.0)
         zeros = random.random(len(routes)) < zero_rates[routes]
-        # Zeros cannot fall, so the committed scores fall by more than the mean of all scores.
+        # Zeros cannot fall, so the nonzero scores fall by more than the mean of all scores.
         means = grid.mean - drop / np.maximum(1 - grid.rate, 0.05) + wander[0] * grid.wander
         means, spread = np.clip(means, 1e-3, 1 - 1e-3)[routes], concentration[routes]
         values = np.where(zeros, 0.0, random.beta(means * spread, (1 - means) * spread))

@@ -39,7 +39,7 @@ _STATE_ORDER: Final = ("bad", "unclear", "good")
 
 
 class AlertStateMachine:
-    """Turns the results of one evaluation into changes of alerts.
+    """Turns the results of one evaluation into changes to alerts.
 
     Args:
         now: Current time, UTC.
@@ -77,7 +77,7 @@ class AlertStateMachine:
         return [change for change in changes if change is not None]
 
     def acknowledge(self, alert: Alert, by: str | None) -> AlertChange:
-        """Acknowledge an alert, which stops reminders. Without a name, the earlier one is kept."""
+        """Acknowledge an alert, which stops reminders. Without a name, the earlier name is kept."""
         by = by or alert.acknowledged_by
         after = replace(alert, acknowledged_at=self._now, acknowledged_by=by)
         return self._change(alert, after, "acknowledged", {"by": by})
@@ -147,7 +147,7 @@ class AlertStateMachine:
         return self._change(before, after, "resolved", detail, notify=before.fired_at is not None)
 
     def _updated(self, alert: Alert, result: RuleResult) -> Alert:
-        """Return an alert with current numbers. Onset and cause keep the values that people were notified of."""
+        """Return an alert with current values. Onset and cause keep the values that people were notified of."""
         values = {name: getattr(result, name) for name in ALERT_FIELDS if getattr(result, name) is not None}
         values |= {name: getattr(alert, name) for name in ("onset", "cause") if getattr(alert, name) is not None}
         return replace(
@@ -159,7 +159,7 @@ class AlertStateMachine:
         )
 
     def _refresh(self, before: Alert, after: Alert) -> AlertChange | None:
-        """Return a change of numbers only, or None if nothing changed within the refresh interval."""
+        """Return a change to values only, or None if nothing changed within the refresh interval."""
         is_same = replace(after, evaluated_at=before.evaluated_at) == before
         if is_same and self._now - before.evaluated_at < REFRESH_INTERVAL:
             return None

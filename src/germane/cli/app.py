@@ -1,4 +1,4 @@
-"""Entry point of the command line: the list of commands, and how errors become exit codes."""
+"""Entry point of the command line: the list of commands, and the exit codes of errors."""
 
 from __future__ import annotations
 

@@ -190,7 +190,7 @@ class Worker:
             previous = reason
 
     def _describe_wait(self, backlog: OutstandingWork) -> str:
-        """Describe what the backlog is waiting for; empty while this process makes progress."""
+        """Return the reason why the backlog is waiting; empty while this process makes progress."""
         status, own = self._monitor.status(), backlog.for_scorers(self._fingerprints)
         if status.in_flight or status.unsaved or (sum(tasks.ready for tasks in own) and not status.judge_problem):
             return ""

@@ -111,7 +111,7 @@ class DemoResult:
         return self.sampled - self.scored - self.failed
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the result for JSON."""
+        """Return the result as a dict for JSON output."""
         return {
             **{name: getattr(self, name) for name in _JSON_FIELDS},
             "mean_before": round(self.before[0], 3) if self.before[1] else None,

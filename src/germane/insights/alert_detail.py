@@ -1,4 +1,4 @@
-"""Everything about one alert: its notifications, timeline, worst answers, contributors and charts."""
+"""Details of one alert: its notifications, timeline, worst answers, contributors and charts."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class AlertChart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlertDetail:
-    """Everything that the page of one alert shows."""
+    """Content of the page of one alert."""
 
     summary: AlertSummary
     notifications: Sequence[NotificationStatus]
@@ -113,7 +113,7 @@ class AlertDetail:
     contributors: Sequence[Contributor]
     """Largest first."""
     can_accept: bool
-    """Whether it can be accepted as the new baseline: an open drop whose baseline is active."""
+    """Whether its level can be accepted as the new baseline: only for an open drop whose baseline is active."""
     charts: Sequence[AlertChart]
     """The alert's scorer, and the route that contributes most; empty if the alert has no scorer."""
 
@@ -141,7 +141,7 @@ class AlertDetail:
 
 
 def load_alert_detail(context: InsightContext, alert: Alert, view: ViewParams, root: str) -> AlertDetail:
-    """Load everything about an alert."""
+    """Load the content of the page of an alert."""
     store, now = context.store, context.store.now()
     (summary,) = summarize_alerts(store, [alert], store.alerts.list_silences(), now)
     until = (alert.resolved_at or now) + NOTIFIED_WITHIN
@@ -150,7 +150,7 @@ def load_alert_detail(context: InsightContext, alert: Alert, view: ViewParams, r
     exchanges, scores = store.answers.get_exchanges(ids), store.answers.get_scores(ids)
     worst: list[tuple[Exchange, Score | None]] = []
     for id_ in filter(exchanges.__contains__, ids):
-        # The score by the alert's fingerprint, or the newest one of its scorer
+        # The score with the alert's fingerprint, or the newest score of its scorer
         of_scorer = [score for score in scores.get(id_, ()) if score.scorer == alert.scorer]
         same = [score for score in of_scorer if score.fingerprint == alert.fingerprint]
         worst.append((exchanges[id_], next(reversed(same or of_scorer), None)))
@@ -182,7 +182,7 @@ def load_alert_detail(context: InsightContext, alert: Alert, view: ViewParams, r
 
 
 def can_accept_baseline(context: InsightContext, alert: Alert) -> bool:
-    """Whether an alert can be accepted as the new baseline: an open drop whose baseline is still active."""
+    """Whether an alert's level can be accepted as the new baseline: only for an open drop whose baseline is active."""
     from germane import alerting
 
     return alert.type == "drop" and alert.is_open and alerting.active_baseline_for(context.store, alert) is not None

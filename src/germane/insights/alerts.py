@@ -230,7 +230,7 @@ class AlertFilter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlertList:
-    """Everything that the alert list shows."""
+    """Content of the alert list."""
 
     filter: AlertFilter
     open: Sequence[AlertSummary]

@@ -1,4 +1,4 @@
-"""Answers: filtered lists with their mean, and everything about one answer."""
+"""Answers: filtered lists with their mean, and the details of one answer."""
 
 from __future__ import annotations
 
@@ -229,7 +229,7 @@ class TraceLink:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerInsight:
-    """Everything that the page of one answer shows."""
+    """Content of the page of one answer."""
 
     detail: AnswerDetail
     main: ExplainedScore | None
@@ -252,7 +252,7 @@ class AnswerInsight:
 
 
 def load_answer(context: InsightContext, search: AnswerSearch, detail: AnswerDetail) -> AnswerInsight:
-    """Load everything that the page of one answer shows."""
+    """Load the content of the page of one answer."""
     scores = []
     for score in detail.scores:
         tasks = [task for task in detail.tasks if task.is_rescore or task.error]

@@ -41,10 +41,10 @@ class ExplanationRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
-    """How one score was computed. All texts except ``lead`` are untrusted."""
+    """Explanation of the computation of one score. All texts except ``lead`` are untrusted."""
 
     lead: str
-    """How such a score is computed. Trusted text."""
+    """Sentence that describes the computation. Trusted text."""
     headings: tuple[str, str] = ("", "")
     rows: Sequence[ExplanationRow] = ()
     total: ExplanationRow | None = None

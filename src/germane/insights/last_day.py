@@ -74,12 +74,12 @@ class LastDay:
 
     @property
     def current(self) -> ServiceSummary | None:
-        """The whole service by the newest fingerprint."""
+        """The scores of the whole service with the newest fingerprint."""
         return next((group for group in self.fingerprints if group.newest), None)
 
     @property
     def reference(self) -> ServiceSummary | None:
-        """The whole service by the same fingerprint in the reference period."""
+        """The scores of the whole service with the same fingerprint in the reference period."""
         current = self.current
         if self.reference_summary is None or current is None:
             return None
@@ -177,7 +177,7 @@ def find_drop_rule(settings: Settings, scorer: str | None) -> Drop | None:
 def find_active_baseline(
     versions: Iterable[BaselineVersion], service: str, scorer: str, fingerprint: str
 ) -> BaselineVersion | None:
-    """Return the active baseline of all answers of a service by one fingerprint; None while it is being learned."""
+    """Return the active baseline of all answers of a service with one fingerprint; None while it is being learned."""
     key = (service, scorer, fingerprint, _ALL_ANSWERS)
     active = (version for version in versions if version.status == "active" and version.baseline)
     return next((version for version in active if version.key == key), None)

@@ -39,7 +39,7 @@ class RouteCard:
 
     route: str
     current: RouteSummary | None
-    """The last day by the newest fingerprint; None without a score."""
+    """The last day's scores with the newest fingerprint; None without a score."""
     comparison: Comparison | None
     buckets: Sequence[Bucket]
     dropped: bool
@@ -47,7 +47,7 @@ class RouteCard:
 
     @property
     def difference(self) -> float | None:
-        """The mean now minus the mean before; None if they cannot be compared."""
+        """The current mean minus the earlier mean; None if they cannot be compared."""
         return None if self.comparison is None else self.comparison.difference
 
     @property
@@ -59,7 +59,7 @@ class RouteCard:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overview:
-    """Everything that the overview page shows."""
+    """Content of the overview page."""
 
     now: datetime
     last_day: LastDay
@@ -76,7 +76,7 @@ class Overview:
     worst: Sequence[WorstAnswer]
     """The worst answers of the last day."""
     disagreement: Disagreement | None
-    """Between people and the judge in the view's window; None if no answer has a label."""
+    """Disagreement between people and the judge in the view's window; None if no answer has a label."""
     status: StatusBar
 
     @property
@@ -102,7 +102,7 @@ class Overview:
 
     @property
     def change(self) -> Comparison | None:
-        """The change of the whole service, with routes weighted as in the reference period."""
+        """The change in the mean of the whole service, with routes weighted as in the reference period."""
         whole = self.situation.whole
         return None if whole is None or not whole.is_comparable else whole
 

@@ -80,7 +80,7 @@ class Breakdown:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RouteInsight:
-    """Everything that the page of one route shows."""
+    """Content of the page of one route."""
 
     route: str
     service: str | None
@@ -96,7 +96,7 @@ class RouteInsight:
     breakdowns: Sequence[Breakdown] = ()
     worst: Sequence[WorstAnswer] = ()
     disagreement: Disagreement | None = None
-    """Between people and the judge in this window; None if no answer has a label."""
+    """Disagreement between people and the judge in this window; None if no answer has a label."""
     alerts: Sequence[Alert] = ()
     markers: Sequence[Marker] = ()
     other_routes: Sequence[str] = field(default_factory=list)
@@ -114,7 +114,7 @@ class RouteInsight:
 
 
 def load_route(context: InsightContext, view: ViewParams, route: str, root: str = "") -> RouteInsight | None:
-    """Load everything about a route; None if it has never been declared or seen.
+    """Load the content of the page of a route; None if it has never been declared or seen.
 
     Args:
         context: The database and settings.

@@ -64,7 +64,7 @@ class DiagnosisFacts:
     """The data that rules evaluate now."""
 
     means: Sequence[RouteSummary]
-    """Means in scope by the newest fingerprint."""
+    """Means in scope, of scores with the newest fingerprint."""
     versions: Sequence[BaselineVersion]
     """Active baselines."""
     learning: Sequence[BaselineVersion]

@@ -35,7 +35,7 @@ from germane.storage import (
 DAY: Final = timedelta(hours=24)
 """The length of the current window: "now" means the last 24 hours."""
 DEFAULT_MIN_DROP: Final = 0.05
-"""The smallest change of a mean that counts, unless the drop rule sets another value."""
+"""The smallest change in a mean that counts, unless the drop rule sets another value."""
 NOTIFIED_STATES: Final = frozenset({"firing", "recovering"})
 """States of alerts that channels were notified of. Pending alerts may end without a notification."""
 
@@ -61,14 +61,14 @@ class Situation:
     zone: ZoneInfo | None = None
     """The time zone of dates in the verdict."""
     current: ServiceSummary | None = None
-    """The mean by the newest fingerprint; None without a score."""
+    """The mean of the scores with the newest fingerprint; None without a score."""
     reference: Estimate | None = None
     """The mean of the same service and fingerprint in the reference period."""
     reference_period: ComparisonPeriod | None = None
     comparisons: Comparisons | None = None
-    """Routes by the newest fingerprint, and routes last scored with another fingerprint."""
+    """Routes scored with the newest fingerprint, and routes last scored with another fingerprint."""
     min_drop: float = DEFAULT_MIN_DROP
-    """Smaller changes of a mean are ignored."""
+    """Smaller changes in a mean are ignored."""
     onsets: Mapping[str, datetime] = field(default_factory=dict)
     """The estimated start of a drop, by route."""
     onset_step: timedelta = timedelta(hours=1)
@@ -89,7 +89,7 @@ class Situation:
 
     @property
     def routes(self) -> list[Comparison]:
-        """Comparisons of routes by the newest fingerprint."""
+        """Comparisons of routes by the scores with the newest fingerprint."""
         if self.comparisons is None or self.current is None:
             return []
         return [line for line in self.comparisons.routes if line.fingerprint == self.current.fingerprint]

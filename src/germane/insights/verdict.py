@@ -54,7 +54,7 @@ _CAUSES: Final[Mapping[str, str]] = {
     UnscoredReason.MISSING_INPUT: "an input that the scorer needs was not captured. Run germane doctor.",
     UnscoredReason.QUEUE_FULL: "the queue was full, so they were dropped. Raise queue_size, or check the database.",
     UnscoredReason.EXCHANGE_LIMIT: "the exchange limit was exceeded. Raise max_exchanges_per_minute.",
-    UnscoredReason.EXPIRED: "their tasks expired because no worker has their scorer. Run germane worker.",
+    UnscoredReason.EXPIRED: "their tasks expired because no worker runs this scorer. Run germane worker.",
     UnscoredReason.JUDGE_UNREACHABLE: "the judge is unreachable{since}. Check its URL, and that it is running.",
     UnscoredReason.JUDGE_REJECTED: "the judge's server rejects the key, quota or model{since}. Run germane doctor.",
     UnscoredReason.JUDGE_TIMEOUT: "the judge times out{since}. Raise judge_timeout, or use a faster model.",

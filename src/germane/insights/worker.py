@@ -31,9 +31,9 @@ MAX_FAILURES: Final = 12
 MAX_UNDELIVERED: Final = 20
 USAGE_DAYS: Final = 14
 REDACTION_SAMPLE: Final = 20
-"""Newest answers that are searched for redactions."""
+"""Number of the newest answers that are searched for redactions."""
 REDACTION_TEXT_LENGTH: Final = 20_000
-"""Characters that are searched in each answer."""
+"""Maximum number of characters that are searched in each answer."""
 BAR_WIDTH: Final = 4
 BAR_HEIGHT: Final = 18
 _REASONS: Final[Mapping[str, str]] = {
@@ -107,7 +107,7 @@ class DailyUsage:
 
     spent: BudgetDay
     share: float
-    """Of the limit closest to being exhausted; without a budget, of the peak day's requests."""
+    """Used share of the limit closest to being exhausted; without a budget, share of the peak day's requests."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,7 +127,7 @@ class StorageSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerInsight:
-    """Everything that the worker page shows."""
+    """Content of the worker page."""
 
     health: HealthSummary
     process: Worker | None

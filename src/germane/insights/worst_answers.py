@@ -16,7 +16,7 @@ MAX_WORST_ANSWERS: Final = 10
 MAX_REFUSALS: Final = 3
 """Maximum number of refusals among the worst answers, if there are other answers."""
 MAX_LABELS: Final = 200
-"""The newest labels that are compared with scores; comparing thousands takes too long for a page."""
+"""Number of the newest labels that are compared with scores; comparing thousands takes too long for a page."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

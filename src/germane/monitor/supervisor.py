@@ -96,7 +96,7 @@ class MonitorStatus:
     budget_problem: str | None = None
     """A message with the time until which the budget is exhausted; None while it has room, or without a budget."""
     channel_problems: Mapping[str, str] = field(default_factory=dict)
-    """By failing channel: the error of its last attempt, or why it cannot send from this process."""
+    """By failing channel: the error of its last attempt, or the reason why this process cannot use it."""
     open_alerts: tuple[Alert, ...] = ()
     """The open alerts after the last evaluation by any process."""
 

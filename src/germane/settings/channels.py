@@ -67,7 +67,7 @@ def _matches_any(patterns: Collection[str], name: str) -> bool:
 
 
 class ChannelSettings(BaseModel):
-    """The fields that all channels share."""
+    """Fields shared by all channels."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
@@ -90,7 +90,7 @@ class ChannelSettings(BaseModel):
 
 
 class HTTPChannel(ChannelSettings):
-    """The fields that channels over HTTP share."""
+    """Fields shared by all HTTP channels."""
 
     allow_private_networks: bool = True
     """Whether the URL may point into private networks. If not, only public addresses at https:// and ports 80 and 443

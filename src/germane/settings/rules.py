@@ -20,7 +20,7 @@ Name = Annotated[str, Field(min_length=1, max_length=100, pattern=r"^\P{Cc}+$")]
 
 
 class Rule(BaseModel):
-    """The fields that all rules share."""
+    """Fields shared by all rules."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, populate_by_name=True)
 
@@ -61,7 +61,7 @@ class Drop(Rule):
 
 
 class WindowRule(Rule):
-    """The fields that rules over a time window share."""
+    """Fields shared by all rules over a time window."""
 
     scorer: str | None = DEFAULT_SCORER
     """The scorer to watch."""

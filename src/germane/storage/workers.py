@@ -82,7 +82,7 @@ class JobRuns:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerHeartbeat:
-    """What a worker process reports about itself."""
+    """Self-reported state of a worker process."""
 
     id: str
     """The owner of its task leases."""

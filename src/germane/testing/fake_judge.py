@@ -29,7 +29,7 @@ ScriptedReply = str | Mapping[str, Any] | Sequence[str] | None
 """A text, JSON, one text per choice, or None for the default reply."""
 ReplyFunction = Callable[[JudgeRequest], ScriptedReply]
 OptionSupport = Literal["supported", "ignored", "rejected"]
-"""How a server treats an option of a request. It rejects with HTTP 400."""
+"""Reaction of a server to an option of a request. It rejects with HTTP 400."""
 
 
 def questions_about(answer: str) -> list[str]:
@@ -100,7 +100,7 @@ class FakeJudge:
         self.response_format = response_format
         self.logprobs = logprobs
         self.encoding_format = encoding_format
-        """How the server treats ``encoding_format: base64``, which has 32-bit precision."""
+        """Reaction of the server to ``encoding_format: base64``, which has 32-bit precision."""
         self.model = model
         self.embedding_model = embedding_model
         self.dimension = dimension

@@ -58,7 +58,7 @@ def attach_scores(exchange: Exchange, scores: Sequence[Score]) -> Attachment:
 
 
 def export_carrier(key: SpanKey, evaluation: Mapping[str, Any]) -> bool:
-    """Export a new root span with the scores and one link to their span. Return False if tracing is disabled."""
+    """Export a new root span that carries scores and links to the scored span. Return False if tracing is disabled."""
     carriers = carrier_tracer()
     if carriers is None or not all(key):
         return False
@@ -115,7 +115,7 @@ def _span_context(key: SpanKey) -> SpanContext:
 
 @contextmanager
 def suppress_tracing() -> Iterator[None]:
-    """Exclude everything inside from the user's traces and from capture, such as the judge's own calls."""
+    """Exclude calls within the context from the user's traces and from capture, such as the judge's own calls."""
     context = get_current()
     for name in (_SUPPRESS_INSTRUMENTATION_KEY, "suppress_instrumentation", "suppress_language_model_instrumentation"):
         context = set_value(name, True, context)  # noqa: FBT003 - the value of a key

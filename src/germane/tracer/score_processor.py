@@ -207,7 +207,7 @@ class ScoreSpanProcessor(SpanProcessor):
             self.processor.on_end(exported)
 
     def _export_expired(self) -> None:
-        """Export spans whose delay is over, until the processor is shut down. Runs in a thread of its own."""
+        """Export spans whose delay is over, until the processor is shut down. Runs in a separate thread."""
         while True:
             with self._lock:
                 if self.closed:

@@ -47,7 +47,7 @@ def test_firing_alert_expires_after_four_intervals(receiver: Receiver) -> None:
 
 
 def test_labels_contain_no_changing_number(receiver: Receiver) -> None:
-    """The same alert with different numbers has the same identity in Alertmanager."""
+    """The same alert with different values has the same identity in Alertmanager."""
     channel = alertmanager(receiver.url)
     asyncio.run(channel.send(a_message()))
     changed = an_alert(value=0.3, current=ScoreLevel(mean=0.3, n=999), evidence=0.001, message="other", threshold=0.7)

@@ -498,7 +498,7 @@ def test_outage_and_recovery_of_a_channel_are_logged_once_each(
     asyncio.run(work())
 
     assert [record.getMessage() for record in caplog.records] == [
-        "channel hook failed to deliver an alert, and may fail for others: ConnectError",
+        "channel hook failed to deliver an alert: ConnectError; further failures are counted until a delivery succeeds",
         "channel hook delivers again after 5 failed attempts",
     ]
 

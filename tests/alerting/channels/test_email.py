@@ -140,7 +140,7 @@ def text_of(mail: EmailMessage, kind: str = "plain") -> str:
 
 
 def test_email_contains_text_and_html(serve: Callable[..., Email], box: Box) -> None:
-    """For all recipients, with message, numbers and link."""
+    """For all recipients, with message, values and link."""
     assert send(serve(), alert_url_template="https://germane.example.com/alerts/{id}") == 250
 
     (mail,) = box.mails

@@ -95,7 +95,7 @@ def test_one_blocked_address_blocks_the_host() -> None:
 @pytest.mark.parametrize(
     "url", ["http://example.com/", "https://example.com:8443/", "https://example.com:22/", "http://example.com:443/"]
 )
-def test_other_schemes_and_ports_are_blocked(url: str) -> None:
+def test_unsupported_schemes_and_ports_are_blocked(url: str) -> None:
     """Requests cannot reach other services."""
     assert not refusal(url, PUBLIC).retryable
 

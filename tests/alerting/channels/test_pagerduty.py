@@ -24,7 +24,7 @@ def pagerduty(receiver: Receiver, secret: Any) -> PagerDuty:
 
 
 def test_alert_triggers_an_incident(receiver: Receiver, pagerduty: PagerDuty) -> None:
-    """With the alert's key, its message as summary, and numbers with n and interval."""
+    """With the alert's key, its message as summary, and means with n and interval."""
     alert = an_alert(severity="critical")
     assert asyncio.run(pagerduty.send(a_message(alert, alert_url_template="https://germane.example.com/{id}"))) == 202
 

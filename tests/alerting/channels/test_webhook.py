@@ -124,7 +124,7 @@ def test_temporary_statuses_are_retryable(receiver: Receiver, secret: Any, statu
 
 
 @pytest.mark.parametrize("status", [301, 302, 307, 308, 400, 401, 403, 404, 410, 413])
-def test_rejections_and_redirects_are_permanent(receiver: Receiver, secret: Any, status: int) -> None:
+def test_rejections_and_redirects_are_not_retryable(receiver: Receiver, secret: Any, status: int) -> None:
     """Redirects are not followed."""
     receiver.answers = [Answer(status, {"Location": receiver.url + "/elsewhere", "Retry-After": "1"})]
     error = refused(webhook(secret("URL", receiver.url)))
@@ -201,7 +201,7 @@ def test_webhook_url_appears_nowhere(receiver: Receiver, secret: Any, caplog: py
     assert channel.destination == f"{receiver.url}/***"
 
 
-def test_other_requests_are_still_logged(receiver: Receiver, caplog: pytest.LogCaptureFixture) -> None:
+def test_requests_of_the_application_are_still_logged(receiver: Receiver, caplog: pytest.LogCaptureFixture) -> None:
     """Only the channel's own requests are hidden from the client's log."""
     caplog.set_level(logging.INFO, "httpx2")
     httpx2.post(receiver.url + "/theirs")

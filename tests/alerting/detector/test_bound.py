@@ -34,7 +34,7 @@ def run(random: np.random.Generator, cells: BetGrid, kind: str) -> int:
     zeros = random.random(LONGEST) < cells.rates[routes, 0]
     means = cells.means[routes, 0]
     values = random.beta(12 * means, 12 * (1 - means)) if kind == "beta" else random.random(LONGEST) < means
-    # A committed answer is above 0. The smallest positive number affects the committed half only.
+    # A nonzero score is above 0. The smallest positive number affects the committed half only.
     values = np.where(zeros, 0.0, np.maximum(values, 1e-300))
     names = [cells.routes[route] for route in routes]
     transitions = Detector(BASELINE).process(ScoreBatch(names, values, zeros, np.arange(LONGEST) * 60.0))

@@ -99,7 +99,7 @@ def test_every_bet_matches_its_formula() -> None:
 
 
 def test_one_bet_matches_a_manual_calculation() -> None:
-    """Mean .8, deviation .1, 100 committed of 120, no wander."""
+    """Mean .8, standard deviation .1, 100 of 120 scores nonzero, no wander."""
     one = RouteBaseline(
         n=120, mean=0.7, deviation=0.3, committed=100, committed_mean=0.8, committed_deviation=0.1, zero_rate=0.17,
         committed_wander=0.0, zero_wander=0.0, scores_per_day=9, committed_per_day=7,
@@ -139,7 +139,7 @@ def test_detector_matches_the_reference_implementation() -> None:
 def test_any_baseline_and_scores_match_the_reference(
     given_baseline: Baseline, seen: ScoreBatch, false_alarms: float, min_drop: float
 ) -> None:
-    """Rates near 0 and 1, no deviation, no committed answer, scores outside [0, 1], unknown and pooled routes."""
+    """Rates near 0 and 1, no variance, no nonzero score, scores outside [0, 1], unknown and pooled routes."""
     knobs: dict[str, Any] = {"min_drop": min_drop, "false_alerts_per_year": false_alarms}
     detector, reference = Detector(given_baseline, **knobs), ReferenceDetector(given_baseline, **knobs)
 

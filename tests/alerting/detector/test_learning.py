@@ -74,7 +74,7 @@ def test_wander_recovers_a_simulated_value() -> None:
 
 
 def test_route_statistics_match_the_scores() -> None:
-    """Deviations with n - 1, the smoothed rate of zeros, and rates by the length of the window."""
+    """Standard deviations with n - 1, the smoothed rate of zeros, and rates by the length of the window."""
     rows: list[Any] = [("a", 0.6, False, 60.0 * i) for i in range(20)]
     rows += [("a", 0.9, False, 60.0), ("a", 1.7, False, 60.0), ("a", -0.2, False, 60.0)]
     rows += [("a", 0.4, True, 60.0)] * 9
@@ -124,7 +124,7 @@ def test_route_with_the_name_of_the_pool_is_pooled() -> None:
 
 
 def test_without_committed_answers_only_zeros_are_watched() -> None:
-    """There is no deviation and no NaN."""
+    """The standard deviation is 0, not NaN."""
     for committed in (0, 1):
         found = learned([("a", 0.5, False, 0.0)] * committed + [("a", 0.0, False, 0.0)] * 40)
         assert (found.routes["a"].committed_deviation, found.routes["a"].committed_wander) == (0.0, 0.0)

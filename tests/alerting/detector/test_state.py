@@ -1,4 +1,4 @@
-"""A detector's state across changes of its baseline and parameters."""
+"""A detector's state across changes to its baseline and parameters."""
 
 from __future__ import annotations
 

@@ -100,7 +100,7 @@ def test_all_attribute_patterns_must_match(patterns: dict[str, str], attributes:
 
 @given(st.dictionaries(st.sampled_from(["ask", "buy", "help", "rare", "odd"]), st.integers(2, 90), min_size=1))
 def test_restricted_baseline_contains_its_routes(counts: dict[str, int]) -> None:
-    """Their numbers do not change, and the totals match them."""
+    """Their values do not change, and the totals match them."""
     found = baseline(counts)
 
     assert restrict_to_routes(found, lambda _: True) == found
@@ -137,7 +137,7 @@ def test_level_clips_values() -> None:
 
 
 def test_contributor_has_levels_before_and_since_the_onset() -> None:
-    """Mean of the committed half, rate of the zero half, per route or service."""
+    """Mean of nonzero scores, rate of zeros, per route or service."""
     found = baseline({"ask": 80, "buy": 50})
     since = [arrival(value, route=route) for route in ("ask", "buy") for value in (0.25, 0.75, 0.0, 0.0)]
 
@@ -159,7 +159,7 @@ def test_contributor_has_levels_before_and_since_the_onset() -> None:
 
 
 def test_trailing_drop_is_measured_per_route() -> None:
-    """A change of the traffic mix is not a drop; 20 scores of the last day are needed."""
+    """A change in the traffic mix is not a drop; 20 scores of the last day are needed."""
     found = baseline({"ask": 80, "buy": 50})
     level = {route: one.mean for route, one in found.routes.items()}
     as_usual = [arrival(level["ask"], route="ask")] * 15 + [arrival(level["buy"], route="buy")] * 5

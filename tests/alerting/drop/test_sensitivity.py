@@ -81,7 +81,7 @@ def test_tolerance_is_two_wanders_or_a_part_of_the_smallest_drop() -> None:
 
 
 def test_constant_scores_and_routes_of_refusals_can_be_simulated() -> None:
-    """A route without deviation or without committed answers raises no error and yields finite numbers."""
+    """A route without variance or without nonzero scores raises no error and yields finite numbers."""
     constant = replace(ROUTE, committed_deviation=0.0, committed_wander=0.0)
     silent = replace(ROUTE, committed=0, committed_mean=0.0, committed_deviation=0.0, zero_rate=0.99)
 

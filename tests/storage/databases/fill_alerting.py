@@ -62,7 +62,7 @@ def _roll(store: TrackingStore) -> None:
 
 
 def a_baseline(key: BaselineKey, mean: float) -> Baseline:
-    """Return a baseline in which most scores are committed and close to its mean."""
+    """Return a baseline in which most scores are nonzero and close to its mean."""
     rates: dict[str, Any] = {"committed": 570, "committed_deviation": 0.125, "zero_rate": 0.05}
     wander: dict[str, Any] = {"committed_wander": 0.015625, "zero_wander": 0.0078125}
     per_day: dict[str, Any] = {"scores_per_day": 40.0, "committed_per_day": 38.0}

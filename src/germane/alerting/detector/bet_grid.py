@@ -1,8 +1,8 @@
 """The detector's bet grid: null levels and stakes, fixed before a score is seen.
 
-Each half of a stream (committed mean, rate of zeros) has eight bets. A bet tests one null, a level that is still as
-good as the baseline, with a stake suited to one size of drop. With tol = .4 min_drop, z = 2 for the first four bets
-and 3.5 for the others, wander s, and D the scores (committed, all) per day of the stream in the baseline::
+Each half of a stream (mean of nonzero scores, rate of zeros) has eight bets. A bet tests one null, a level that is
+still as good as the baseline, with a stake suited to one size of drop. With tol = .4 min_drop, z = 2 for the first four
+bets and 3.5 for the others, wander s, and D the scores (nonzero, all) per day of the stream in the baseline::
 
     d_i   = a (.4 / a)^(i / 7), a = .6 min_drop          e_i  = b (.5 / b)^(i / 7), b = .8 min_drop
     m_i   = mu - max(tol, z_i s) - sd / sqrt(n)          p_i  = min(.9, p + max(tol, z_i s) + sqrt(p (1 - p) / n))
@@ -25,7 +25,7 @@ from germane.baseline import POOLED_ROUTE, Baseline
 
 BETS_PER_HALF: Final = 8
 TOLERANCE: Final = 0.4
-"""Minimum tolerated deviation from the baseline, as a fraction of ``min_drop``."""
+"""Minimum tolerated difference from the baseline, as a fraction of ``min_drop``."""
 MAX_ZERO_RATE: Final = 0.9
 """Upper limit of a null for the rate of zeros."""
 MIN_FACTOR: Final = 0.1
@@ -63,7 +63,7 @@ class BetGrid:
         margin = np.maximum(self.tolerance, np.outer(self.wander, _WANDER_MULTIPLES))
         standard_error = self.deviation / np.sqrt(np.maximum(self.column("committed"), 1))
         self.means: FloatArray = self.mean[:, None] - margin - standard_error[:, None]
-        """Nulls of the committed half, by route and bet."""
+        """Nulls for the mean of nonzero scores, by route and bet."""
 
         margin = np.maximum(self.tolerance, np.outer(self.rate_wander, _WANDER_MULTIPLES))
         standard_error = np.sqrt(self.rate * (1 - self.rate) / self.column("n"))
@@ -99,7 +99,7 @@ class BetGrid:
         )
 
     def updates_half(self, scores: IndexedScores, half: int) -> BoolArray:
-        """Return a mask of the scores that update a half: committed or all scores, on routes with a null for it."""
+        """Return a mask of the scores that update a half: nonzero or all scores, on routes with a null for it."""
         watched: BoolArray = self.watched[half, scores.routes]
         return watched & ~scores.zeros if half == 0 else watched
 
@@ -126,7 +126,7 @@ def bet_size(shift: FloatArray, variance: FloatArray, worst: FloatArray) -> Floa
 
 
 def tolerance(baseline: Baseline, *, min_drop: float = 0.05) -> tuple[float, float]:
-    """Return the fall of the committed mean and the rise of the zero rate that do not yet count as evidence.
+    """Return the fall of the nonzero mean and the rise of the zero rate that do not yet count as evidence.
 
     The value is max(.4 min_drop, 2 s) with the wander s of each route, averaged by scores per day. Sampling error is
     tolerated in addition.

@@ -22,7 +22,7 @@ from germane.alerting.detector.score_batch import ScoreBatch
 from germane.baseline import Baseline
 
 BLOCK: Final = 2048
-"""Scores that are processed in one vectorized step."""
+"""Maximum number of scores that are processed in one vectorized step."""
 DAYS_PER_YEAR: Final = 365
 CONTRIBUTOR_RANGE: Final = math.log(10)
 """A stream's half contributes to a drop if its log evidence is within this distance of the strongest."""
@@ -36,7 +36,7 @@ class Detector:
         min_drop: Smallest drop that matters, within (0, 1).
         false_alerts_per_year: Above 0.
         state: A result of :meth:`state`, to continue from exactly. Streams that have joined the baseline since then
-            start without evidence. If a stream has left it, or if its numbers or ``min_drop`` differ, everything starts
+            start without evidence. If a stream has left it, or if its values or ``min_drop`` differ, everything starts
             over: see :attr:`restarted`.
 
     Raises:
@@ -148,9 +148,9 @@ class Detector:
         return transition
 
     def _digest(self, stream: int) -> str:
-        """Return a digest of the numbers that a stream's nulls and bets are derived from.
+        """Return a digest of the values that a stream's nulls and bets are derived from.
 
-        The numbers of the whole service follow from the routes, so only its names and ``min_drop`` enter the digest.
+        The values of the whole service follow from the routes, so only its names and ``min_drop`` enter the digest.
         The whole service therefore keeps its evidence when a route joins.
         """
         if stream not in self._digests:

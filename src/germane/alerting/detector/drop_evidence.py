@@ -36,7 +36,7 @@ from germane.alerting.detector.score_batch import BoolArray, FloatArray, Indexed
 
 Half = Literal["committed", "zero"]
 HALVES: Final[tuple[Half, ...]] = ("committed", "zero")
-"""A stream's two monitored statistics: the mean of committed answers and the rate of zeros."""
+"""A stream's two monitored statistics: the mean of nonzero scores and the rate of zeros."""
 STEPWISE_SCORES_PER_STREAM: Final = 5
 """Blocks up to this many scores per stream, and up to 60 in total, are faster one score at a time."""
 _SIZES: Final = np.array([0.5, 1.0, 2.0])
@@ -52,12 +52,12 @@ class Contributor:
     route: str | None
     """None for the service as a whole."""
     half: Half
-    """``committed``: answers drift lower. ``zero``: refusals rise."""
+    """``committed``: nonzero scores drift lower. ``zero``: refusals rise."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transition:
-    """A change of state: a detector fires or resolves."""
+    """A change in state: a detector fires or resolves."""
 
     index: int
     """Position in the processed batch of the score that caused the transition."""
@@ -65,7 +65,7 @@ class Transition:
     """Arrival of that score, as a Unix timestamp in seconds."""
     state: Literal["firing", "resolved"]
     evidence: float
-    """How rare this drop is, in false alerts per year, measured when the detector fired."""
+    """Rarity of this drop, in false alerts per year, measured when the detector fired."""
     onset: float
     """Estimated start of the drop, as a Unix timestamp in seconds."""
     contributors: tuple[Contributor, ...]

@@ -1,8 +1,8 @@
 """Baselines estimated from scores.
 
 Wander is the standard deviation of the level from one block of hours to the next, beyond sampling error. It is
-estimated as the between-group deviation of a one-way random effects model, from the weighted sum of squares of the
-group means: the method of moments, with weights by group size and the within-group variance pooled over the groups.
+estimated as the between-group standard deviation of a one-way random effects model, from the weighted sum of squares of
+the group means: the method of moments, with weights by group size and the within-group variance pooled over the groups.
 
 Sources: W. Cochran, The combination of estimates from different experiments, Biometrics 10, 1954; R. DerSimonian,
 N. Laird, Meta-analysis in clinical trials, Controlled Clinical Trials 7, 1986.

@@ -30,8 +30,8 @@ from germane.errors import UsageError
 from germane.storage import BaselineKey, BaselineReason, BaselineVersion, TrackingStore
 
 LEARNING_PERIOD: Final = timedelta(days=14)
-"""Two of each weekday, so that a weekly pattern does not look like a drop. A route with two scores a day has 28 then.
-With a longer period, a new service would go unwatched while its first problems occur."""
+"""Two of each weekday, so that a weekly pattern does not look like a drop. A route with two scores a day then has
+28 scores. With a longer period, a new service would go unwatched while its first problems occur."""
 MIN_SCORES_TO_JOIN: Final = 30
 """Scores of a new route that are needed to add it to a baseline."""
 MIN_BASELINE_SPAN: Final = timedelta(days=3)
@@ -131,7 +131,7 @@ class BaselineLearner:
             self._versions.cancel_learning(version.id, holder=self._holder)
 
     def _add_new_routes(self, version: BaselineVersion, active: Baseline, now: datetime) -> None:
-        """Add routes that have enough scores to the active baseline. The numbers of other routes do not change."""
+        """Add routes that have enough scores to the active baseline. The values of other routes do not change."""
         arrivals = load_sampled_scores(self._store, version.key, version.since, version.until, active.sampling_rate)
         arrivals = [arrival for arrival in arrivals if is_new_route(active, arrival.route)]
         first_seen: dict[str, datetime] = {}

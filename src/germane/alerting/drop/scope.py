@@ -49,7 +49,7 @@ def restrict_to_routes(baseline: Baseline, matches_route: Callable[[str], bool])
 
 
 def add_routes(baseline: Baseline, newcomers: Baseline) -> Baseline:
-    """Return a baseline extended by the routes of another one. Its own routes keep their numbers."""
+    """Return a baseline extended by the routes of another one. Its own routes keep their values."""
     new = {
         name: route for name, route in newcomers.routes.items() if name != POOLED_ROUTE and name not in baseline.routes
     }

@@ -63,7 +63,7 @@ class FiringDrop(NamedTuple):
     """A drop, as of the time when the detector fired."""
 
     evidence: float
-    """How rare the drop is, in false alerts per year."""
+    """Rarity of the drop, in false alerts per year."""
     onset: datetime
     contributors: tuple[Contributor, ...]
     """Strongest first."""

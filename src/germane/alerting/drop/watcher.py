@@ -24,9 +24,9 @@ from germane.settings import Drop
 from germane.storage import BaselineKey, BaselineReason, BaselineVersion, DetectorScore, DetectorState, TrackingStore
 
 BATCH: Final = 2000
-"""Scores that one evaluation processes, in one transaction."""
+"""Maximum number of scores that one evaluation processes, in one transaction."""
 REFRESH_INTERVAL: Final = timedelta(minutes=10)
-"""Time between updates of a firing alert's numbers while scores arrive."""
+"""Time between updates to a firing alert's values while scores arrive."""
 _CLOCK_MARGIN: Final = timedelta(seconds=1)
 Names = tuple[str, str]
 """Service and scorer."""

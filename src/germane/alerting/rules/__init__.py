@@ -66,7 +66,7 @@ class RuleSchedule:
         return results
 
     def reset(self) -> None:
-        """Evaluate everything again next time: another process evaluated, or the last results were not written."""
+        """Evaluate all rules again next time: another process evaluated, or the last results were not written."""
         self._evaluated_at.clear()
         for evaluation in self._evaluations:
             evaluation.reset()

@@ -193,7 +193,8 @@ class BudgetExhaustedEvaluation:
         if as_of is None:
             spent = store.quota.load_usage()
         else:
-            # Only the total of a past day is stored. It counts from the first answer that was skipped for the budget.
+            # Only the total of a past day is stored. The budget counts as spent from the first answer skipped for this
+            # reason.
             day = as_of.astimezone(UTC).date()
             coverage = store.trends.coverage(since=datetime.combine(day, time(), UTC), until=as_of)
             is_spent = any(UnscoredReason.BUDGET.value in route.skipped for route in coverage)

@@ -1,4 +1,4 @@
-"""``germane baseline``: show, import or replace what drops are measured against."""
+"""``germane baseline``: show, import or replace the baselines that drops are measured against."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ DEFAULT_ROUTE: Final = "evaluation"
 """Route of imported rows without a route."""
 RUNNING: Final = "running"
 """Value of --as for the current fingerprint."""
-HEADINGS: Final = ("  route", "n", "mean", "mean, non-refusals", "refusals", "day-to-day deviation", "scores/day")
+HEADINGS: Final = ("  route", "n", "mean", "mean, non-refusals", "refusals", "day-to-day SD", "scores/day")
 _TRUE: Final = {"1", "true", "yes"}
 _FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
 _service = click.option("--service", help="Only this service.")
@@ -152,8 +152,9 @@ def import_(
 ) -> None:
     """Learn a baseline from FILE or stored scores immediately.
 
-    FILE is a report of `germane score --report json`, or rows with value and optionally route, label and at (JSONL,
-    JSON, CSV or Parquet). Its scores must have the current fingerprint, unless you pass --as.
+    FILE is a report from `germane score --report json`, or a data set (JSONL, JSON, CSV or Parquet) with the column
+    `value` and, optionally, `route`, `label` and `at`. Its scores must have the current fingerprint, unless you
+    pass --as.
     """
     from germane import alerting
     from germane.storage import BaselineKey
@@ -296,7 +297,7 @@ def _parse_example(path: Path, row: Mapping[str, Any]) -> BaselineExample:
 
 
 def version_as_dict(version: BaselineVersion) -> dict[str, Any]:
-    """Return a version for JSON. ``numbers`` is null while it is being learned."""
+    """Return a version as a dict for JSON output. ``numbers`` is null while it is being learned."""
     baseline, numbers = version.baseline, None
     if baseline is not None:
         numbers = {

@@ -124,7 +124,7 @@ def _channel_fields(channel: BaseModel) -> dict[str, Any]:
 
 
 def _to_json(settings: Settings, value: SettingValue) -> Any:
-    """Return a value for JSON, with masked secrets."""
+    """Return a value as JSON data, with masked secrets."""
     if value.name == "database":
         return settings.model_dump(include={"database"})["database"]
     if not isinstance(value.value, SecretStr):

@@ -89,10 +89,10 @@ def _restore_export(store: TrackingStore, file: Path, *, skip_bad: bool) -> None
                 if not skip_bad:
                     batch.flush()
                     raise UsageError(
-                        f"{place} {error}. The lines before it were imported; fix the line and import again, or skip "
+                        f"{place}: {error}. The lines before it were imported; fix the line and import again, or skip "
                         "such lines with --skip-bad"
                     ) from None
-                click.echo(f"skipped: {place} {sanitize.line(str(error))}", err=True)
+                click.echo(f"skipped: {place}: {sanitize.line(str(error))}", err=True)
     batch.flush()
     click.echo(f"exchanges read: {batch.read}, new: {batch.new_exchanges}; new tasks: {batch.new_tasks}")
 
@@ -150,11 +150,11 @@ def _parse_line(line: bytes) -> ExchangeRecord | DroppedCount | Marker | None:
     from germane.storage import parse_line
 
     if len(line) >= MAX_LINE_BYTES:
-        raise UsageError(f"is longer than {MAX_LINE_BYTES // 1_000_000} MB")
+        raise UsageError(f"the line is longer than {MAX_LINE_BYTES // 1_000_000} MB")
     try:
         text = line.decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise UsageError("is not UTF-8") from None
+        raise UsageError("the line is not UTF-8") from None
     return parse_line(text) if text.strip() else None
 
 

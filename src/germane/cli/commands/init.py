@@ -76,7 +76,7 @@ def command(force: bool, print_only: bool) -> None:  # noqa: FBT001 - click pass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DetectedEnvironment:
-    """What was detected, without secrets."""
+    """The detected configuration, without secrets."""
 
     service: str
     """Name of the project, otherwise of the directory."""

@@ -129,7 +129,7 @@ def command(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RescorePlan:
-    """What to rescore."""
+    """The answers and scorers to rescore."""
 
     pairs: Sequence[tuple[str, str]]
     """Exchange ids, each with a scorer."""

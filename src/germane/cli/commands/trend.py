@@ -54,8 +54,8 @@ def command(
 ) -> None:
     """Draw the mean of SCORER over time.
 
-    Each line shows a mean with its 95 % interval. Markers, alerts, changes of the judge and the baseline are shown.
-    SCORER defaults to the scorer on the dashboard's overview.
+    Each line shows a mean with its 95 % interval. Markers, alerts, judge changes and the baseline are also
+    shown. SCORER defaults to the scorer on the dashboard's overview.
     """
     with open_store(database) as store:
         end = until or store.now()
@@ -100,7 +100,7 @@ class ScoreTrend:
     alerts: list[Alert]
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the trend for JSON."""
+        """Return the trend as a dict for JSON output."""
         query = self.query
         return {
             "scorer": query.scorer,
@@ -200,7 +200,7 @@ def _format_lines(trend: ScoreTrend) -> Iterator[str]:
         yield from trend_chart.draw_trend(picture, buckets, annotations)
     yield ""
     if corrected := sum(bucket.correlation is not None for bucket in buckets):
-        yield f"{corrected} of {len(buckets)} means are corrected by a free local score of all answers."
+        yield f"{corrected} of {len(buckets)} means are corrected using a free local score of all answers."
     if sum(bucket.has_min_samples for bucket in buckets) * 2 < len(buckets):
         hours = max(1, round(4 * query.bucket / timedelta(hours=1)))
         longer = f"{hours}h" if hours % 24 else f"{hours // 24}d"

@@ -60,7 +60,7 @@ def describe_learning(version: BaselineVersion, now: datetime) -> str:
 
 
 def learning_as_dicts(versions: Sequence[BaselineVersion]) -> list[dict[str, Any]]:
-    """Return baselines that are being learned for JSON."""
+    """Return baselines that are being learned as dicts for JSON output."""
     return [
         {**version.key._asdict(), "reason": version.reason, "since": version.since, "until": version.until}
         for version in versions
@@ -73,7 +73,7 @@ def has_data(coverage: Coverage) -> bool:
 
 
 def coverage_as_dict(coverage: Coverage) -> dict[str, Any]:
-    """Return coverage for JSON. The scorer is empty for exchanges dropped before a scorer was known."""
+    """Return coverage as a dict for JSON output. It has no scorer for exchanges dropped before one was known."""
     return {
         "service": coverage.service,
         "route": coverage.route,
@@ -115,20 +115,20 @@ def describe_missing_scores(coverages: Iterable[Coverage], backlog: OutstandingW
 
 
 def describe_candidates(backlog: OutstandingWork) -> list[str]:
-    """Return one line per scorer with exchanges that the budget may select."""
+    """Return one line per scorer with exchanges waiting to be sampled by budget."""
     counts: Counter[str] = Counter()
     for tasks in backlog.tasks:
         counts[tasks.scorer] += tasks.candidates
     return [
-        f"{sanitize.count_noun(count, 'candidate')} for {sanitize.line(scorer, 40)}: the budget selects some at the "
-        "end of the interval"
+        f"{sanitize.count_noun(count, 'candidate')} for {sanitize.line(scorer, 40)}: a sample within the budget is "
+        "selected at the end of the interval"
         for scorer, count in counts.items()
         if count
     ]
 
 
 def backlog_as_dict(backlog: OutstandingWork) -> dict[str, Any]:
-    """Return the current backlog of all routes for JSON."""
+    """Return the current backlog of all routes as a dict for JSON output."""
     tasks = [
         {
             "scorer": tasks.scorer,
@@ -206,7 +206,7 @@ def describe_result(comparisons: Comparisons) -> Iterator[str]:
 
 
 def comparison_as_dict(comparisons: Comparisons, marker: Marker | None) -> dict[str, Any]:
-    """Return a comparison for JSON."""
+    """Return a comparison as a dict for JSON output."""
     return {
         "marker": None if marker is None else marker_as_dict(marker),
         "before": {"since": comparisons.before[0], "until": comparisons.before[1]},
@@ -220,7 +220,7 @@ def comparison_as_dict(comparisons: Comparisons, marker: Marker | None) -> dict[
 
 
 def marker_as_dict(marker: Marker) -> dict[str, Any]:
-    """Return a marker for JSON."""
+    """Return a marker as a dict for JSON output."""
     return {
         "id": marker.id,
         "name": marker.name,

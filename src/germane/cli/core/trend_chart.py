@@ -29,7 +29,7 @@ _DAY: Final = timedelta(days=1)
 
 @dataclass(frozen=True, slots=True)
 class ChartAnnotation:
-    """An event shown between two lines."""
+    """An event printed between two rows of the chart."""
 
     at: datetime
     text: str

@@ -81,7 +81,7 @@ _MESSAGES: Final[Mapping[str, str]] = {
     "waiting": "Already queued. The answer is retried next.",
     "erased": "The text of this answer has been erased, so it cannot be scored again.",
     "not_sampled": "Sampling skipped this answer, so it stays unscored.",
-    "unknown": "No worker has this scorer, so the answer cannot be scored again.",
+    "unknown": "No worker runs this scorer, so the answer cannot be scored again.",
 }
 """Messages after a form."""
 _TEXT_PARAMETERS: Final = ("route", "fingerprint", "label", "model", "prompt_version")
@@ -277,7 +277,7 @@ def answer_as_row(answer: Answer) -> dict[str, Any]:
 
 
 def answer_as_dict(detail: AnswerDetail) -> dict[str, Any]:
-    """Return everything about one exchange as JSON data."""
+    """Return an exchange with its tasks, scores and labels as JSON data."""
     return {
         "schema_version": SCHEMA_VERSION,
         "exchange": _exchange_as_dict(detail.exchange),
@@ -349,7 +349,7 @@ def answer(request: Request, context: InsightContext) -> Response:
 
 
 def answer_json(request: Request, context: InsightContext) -> Response:
-    """Return everything about one answer."""
+    """Return the details of one answer as JSON."""
     return JSONResponse(answer_as_dict(_load_detail(request, context)))
 
 

@@ -91,7 +91,7 @@ def start(request: Request, context: InsightContext) -> Response:
 
 
 def route(request: Request, context: InsightContext) -> Response:
-    """Show everything about a route. Its name may contain any character."""
+    """Show the page of a route. The route's name may contain any character."""
     view = parse_view_params(request, context.now())
     name = request.query_params.get("name", request.path_params["route"])
     insight = load_route(context, view, name, root_of(request.scope))

@@ -75,7 +75,7 @@ def retry(request: Request, context: InsightContext) -> Response:
     scorer, reason = fields.get("scorer", ""), fields.get("reason", "")
     fingerprints = available_scorers(context)
     if scorer not in fingerprints:
-        raise http_error(409, "No worker has this scorer.", "Start a worker that has it, then try again.")
+        raise http_error(409, "No worker runs this scorer.", "Start a worker that runs it, then try again.")
     if reason and reason not in _FAILURE_REASONS:
         raise http_error(400, "Unknown reason.", "Go back and use one of the buttons.")
     window = fields.get("window", DEFAULT_WINDOW)

@@ -112,7 +112,7 @@ def chart_points(buckets: Iterable[Bucket]) -> tuple[Point, ...]:
 
 
 def split_by_fingerprint(points: Iterable[Point]) -> list[list[Point]]:
-    """Return one series per fingerprint, in order of their first point. A change of judge starts a new series."""
+    """Return one series per fingerprint, in order of their first point. Changing the judge starts a new series."""
     series: dict[tuple[str, int], list[Point]] = {}
     changes = 0
     for point in sorted(points, key=lambda point: point.start):

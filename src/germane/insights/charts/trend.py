@@ -166,7 +166,8 @@ def sparkline_svg(
 ) -> Markup:
     """Return a small chart of means over time; arguments as for :func:`trend_svg`.
 
-    To give adjacent charts the same scale, pass the same ``floor`` to all of them if one may have negative means.
+    To give adjacent charts the same scale, pass the same ``floor`` to all of them if a mean on any of them may be
+    negative.
     """
     edge = Plot(left=26, right=width - 6, top=7, bottom=height - 7, since=since, until=until)
     inside = [point for point in points if edge.shows(point, bucket)]
@@ -211,7 +212,7 @@ def _draw_time_axis(plot: Plot, strip: Plot, layout: _Layout, zone: ZoneInfo | N
 
 
 def _point_data(points: Sequence[Point], plot: Plot, bucket: timedelta) -> str:
-    """Return the numbers that the script shows next to the crosshair, as JSON. It contains no text."""
+    """Return the values that the script shows next to the crosshair, as JSON. It contains no text."""
     rows = [
         (
             round(point.start.timestamp()),

@@ -196,7 +196,11 @@ class ChannelWorker:
     def _log_failure(self, error: str) -> None:
         """Log the first failure after a success; further failures are only counted."""
         if self._error is None:
-            logger.warning("channel %s failed to deliver an alert, and may fail for others: %s", self.name, error)
+            logger.warning(
+                "channel %s failed to deliver an alert: %s; further failures are counted until a delivery succeeds",
+                self.name,
+                error,
+            )
         self._error = error
 
     def _wake_after(self, delay: timedelta) -> None:

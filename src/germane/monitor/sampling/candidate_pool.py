@@ -2,8 +2,9 @@
 
 One transaction selects: it makes all selected candidates ready, and stores with the lease a record of the inputs of the
 inclusion probabilities. The remaining candidates are skipped in batches, whose probabilities follow from that record.
-If a process stops in between, the next leader continues with the same selection and the same probabilities; if it
-stops before that transaction, nothing has changed. While such a record is open, no new candidates are added.
+If a process stops before all candidates are skipped, the next leader continues with the same selection and the same
+probabilities; if it stops before that transaction, nothing has changed. While such a record is open, no new
+candidates are added.
 """
 
 from __future__ import annotations

@@ -60,7 +60,7 @@ class Sampler:
     async def run(self) -> int:
         """Select from the pool if an interval has ended, then decide on all new exchanges; return their number."""
         total = 0
-        # Process the whole pool first: exchanges that enter it in between would be skipped with the rest.
+        # Process the whole pool first: exchanges that enter it before that would be skipped with the rest.
         while not self.stopping and (count := await self._thread_pool.run(self._as_leader, self._pool.run_step)):
             total += count
         while not self.stopping:

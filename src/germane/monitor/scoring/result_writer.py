@@ -19,7 +19,7 @@ from germane.storage import ScoringTask, TrackingStore
 
 UNAVAILABLE_ERRORS: Final = (DatabaseUnreachable, DatabaseNotMigrated)
 REJECTED_ERRORS: Final = (StorageError, TypeError, ValueError, AttributeError, ArithmeticError)
-"""Errors that the database, or the code in between, raises for a score that cannot be stored."""
+"""Errors that the database, or the code that calls it, raises for a score that cannot be stored."""
 FAILURES_BEFORE_WARNING: Final = 5
 """The number of consecutive failures after which a scorer is reported."""
 CIRCUIT_BREAKER_REASONS: Final = frozenset(
@@ -142,7 +142,7 @@ class ResultWriter:
             return self._store.queue.complete_tasks(self._owner, failures)
 
     def _write(self, batch: Sequence[ExchangeResult]) -> list[tuple[ScoringTask, Score]]:
-        # Retries first: after a failure in between, repeated completions would return nothing to attach.
+        # Retries first: if they failed after the completions, repeated completions would return nothing to attach.
         groups: dict[tuple[UnscoredReason, int], list[ScheduledRetry]] = {}
         for result in batch:
             for retry in result.retries:  # one statement per reason and second

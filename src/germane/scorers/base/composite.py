@@ -89,7 +89,7 @@ class CompositeParts:
             ScoringError: a part may still get its value, or a part is missing under the ``fail`` policy. Carries the
                 reason of the first such part.
         """
-        # Everything that scorers may use: the id is not enough, because rows of a data set may share one.
+        # All fields that scorers may use: the id is not enough, because rows of a data set may share one.
         key = (exchange.id, exchange.question, exchange.answer, exchange.contexts, exchange.history)
         finished = self._finished.get(key, {})
         unfinished = {name: scorer for name, scorer in self.scorers.items() if name not in finished}

@@ -16,7 +16,7 @@ def fingerprint(
     judge: str | None = None,
     embedder: str | None = None,
 ) -> str:
-    """Hash everything that determines a scorer's values into 12 hexadecimal digits.
+    """Hash all inputs that determine a scorer's values into 12 hexadecimal digits.
 
     Equal arguments give equal fingerprints in every process and release. ``parameters`` must be JSON-serializable;
     ``prompt`` is the template before any placeholder is filled.

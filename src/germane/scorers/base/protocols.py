@@ -139,7 +139,7 @@ class Scorer(Protocol):
 
     @property
     def fingerprint(self) -> str:
-        """Short hash of everything that determines its values. Different fingerprints are never averaged together."""
+        """Short hash of all inputs that determine the values. Different fingerprints are never averaged together."""
         ...
 
     @property

@@ -24,7 +24,7 @@ _OPENING = re.compile(r"[{\[]")
 _NUMBER = re.compile(r"\A\s*([-+]?\d+(?:[.,]\d+)?)\s*(?:/\s*(\d+)|(%))?\s*\Z")
 _NUMBER_WORDS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 MAX_QUESTION_REPLY_CHARACTERS = 20_000
-"""Replies are truncated to this length before parsing."""
+"""Replies with questions are truncated to this length before parsing."""
 QUESTION_MARKS = "?\uff1f\u061f;\u055e\u1367\u2e2e\u203d"
 """Question marks of several scripts; the fourth is the Greek one."""
 _BROKEN = re.compile(
@@ -84,7 +84,7 @@ def parse_json_object(reply: str) -> Mapping[str, Any]:
 
 
 def parse_number(value: Any, minimum: float, maximum: float) -> float:
-    """Parse a number, digits (``"4"``, ``"80%"``, or ``"4/5"`` for a ``maximum`` of 5) or a number word up to ten.
+    """Parse a number, a numeric string (``"4"``, ``"80%"``, ``"4/5"`` if ``maximum`` is 5), or a number word up to ten.
 
     Raises:
         UnreadableReply: the value is not a number (``unparsable``) or lies outside the limits (``out_of_range``).

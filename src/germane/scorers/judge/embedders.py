@@ -23,7 +23,7 @@ MIN_CALLERS = 16
 MAX_GATHER_SECONDS = 0.2
 """Maximum length of this delay after the last reply."""
 MAX_WAIT_SECONDS = 2.0
-"""Maximum time that callers wait behind a request in flight."""
+"""Maximum time that callers wait for a request in flight."""
 MAX_REQUEST_BYTES = 800_000
 """Size of the texts in one request: about 200,000 tokens. Servers accept 300,000 or more."""
 Vector = Vectors
@@ -59,7 +59,8 @@ class EmbeddingBatcher:
             gather_seconds: Time to gather calls.
             max_texts: Send immediately when this many texts are waiting.
             cache_size: Number of vectors to cache; see :meth:`embed`.
-            max_wait: Seconds behind a request in flight after which waiting texts get their own request.
+            max_wait: Maximum number of seconds that texts wait for a request in flight before they are sent in their
+                own request.
         """
         self.embedder = embedder
         self.gather_seconds = gather_seconds

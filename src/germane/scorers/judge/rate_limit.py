@@ -13,7 +13,7 @@ from germane.exchange import Message
 from germane.scorers.base.protocols import Reply
 
 BYTES_PER_TOKEN = 4
-"""UTF-8 bytes per token, typical of English. For other languages, the actual count corrects it after each reply."""
+"""UTF-8 bytes per token, typical of English. In other languages, each reply's actual count corrects the estimate."""
 INITIAL_OUTPUT_TOKENS = 100.0
 """Expected output tokens per choice before the first reply."""
 OUTPUT_SMOOTHING = 0.2

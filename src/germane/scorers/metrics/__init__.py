@@ -1,4 +1,4 @@
-"""Built-in scorers: one module per scorer, which has the scorer's name.
+"""Built-in scorers, one module per scorer. Each module is named after its scorer.
 
 Each module defines ``build(models, options)``, which returns the scorer for the options in ``scorer_options.<name>``.
 A new module needs no registration: :data:`germane.registry.BUILTIN_SCORER_NAMES` lists the modules in this folder.

@@ -79,7 +79,7 @@ class AnswerQuality:
         aggregate: QualityAggregate = "weighted",
         missing: MissingPolicy = "renormalize",
     ) -> None:
-        """Combine three of the ``scorers``: ``context_relevance``, ``faithfulness``, and the one named ``relevancy``.
+        """Combine ``context_relevance``, ``faithfulness`` and the scorer whose name is passed as ``relevancy``.
 
         With ``missing="fail"``, there is no value unless every part has one.
 

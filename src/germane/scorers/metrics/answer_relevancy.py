@@ -44,7 +44,7 @@ class AnswerRelevancy(JudgeScorer):
     (identical), .75, .5, .25 or 0; the value lies from 0 to 1 and no embedder is needed.
 
     The score says whether the answer addresses the question, not whether it is true or complete. Noncommittal answers
-    ("I don't know", a counter-question) are detected by rules without a judge request, and get 0 and the label
+    ("I don't know", a clarifying question) are detected by rules without a judge request, and get 0 and the label
     ``noncommittal``. Sends one judge request per exchange, two with ``"judge"``, and one more if questions are missing.
 
     Source: Es et al. 2023, arXiv 2309.15217, section 3.

@@ -20,7 +20,7 @@ class DirectRelevancy(JudgeScorer):
     """A judge's rating of the answer from 1 (not at all) to 5 (fully), scaled to 0..1 as (rating - 1) / 4.
 
     If the server returns logprobs, the rating is the expected value over the digits of the first token, with one
-    request of one token and no rationale. Otherwise it is the digit that the judge writes. The two methods give
+    request for one token and no rationale. Otherwise it is the digit that the judge writes. The two methods give
     different values, so they have different fingerprints.
 
     A refusal keeps the judge's rating, because an honest refusal can be the best possible answer. If the rules of

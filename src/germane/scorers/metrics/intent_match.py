@@ -36,7 +36,7 @@ class IntentRating:
 
     intent: str
     given: str | None
-    """What the answer gives, in the judge's words."""
+    """Content of the answer, in the judge's words."""
     rating: float
 
 

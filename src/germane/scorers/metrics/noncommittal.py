@@ -29,7 +29,7 @@ _SCHEMA = {
 class Noncommittal:
     """0 for noncommittal answers, 1 for all others. As with all scorers, higher is better.
 
-    "I don't know", refusals and counter-questions are noncommittal. Rules find them without a request: phrases in 16
+    "I don't know", refusals and clarifying questions are noncommittal. Rules find them without a request: phrases in 16
     languages about what the speaker or the sources do not know, combined with the length of the rest of the answer.
     With a judge, answers that match no rule are sent to it, one request each; small judges are unreliable at this.
 

@@ -132,7 +132,10 @@ class JudgeScorer(ABC):
         """Return all prompts that the scorer may use."""
 
     def parameters(self) -> Mapping[str, object]:
-        """Return everything else that determines the values, as JSON: options, schemas, limits."""
+        """Return the parameters that affect scores, in addition to the prompts: options, schemas, limits.
+
+        Values must be JSON-serializable.
+        """
         return {}
 
     @property
@@ -180,7 +183,7 @@ class JudgeScorer(ABC):
 
 
 class SingleRequestScorer(JudgeScorer, Generic[ParsedReply]):
-    """A scorer with one schema and one prompt, which has the scorer's name."""
+    """A scorer with one schema and one prompt. The prompt is named after the scorer."""
 
     schema: ClassVar[Mapping[str, Any]]
     max_tokens: ClassVar[int] = MAX_REPLY_TOKENS

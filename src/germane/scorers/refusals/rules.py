@@ -1,4 +1,4 @@
-"""Rules that recognize noncommittal answers without a judge: "I don't know", refusals, and counter-questions.
+"""Rules that recognize noncommittal answers without a judge: "I don't know", refusals, and clarifying questions.
 
 A phrase alone proves little: "we cannot accept returns after 30 days" answers a question. The phrase must concern what
 the speaker or the sources know, and the rest of the answer must be short. ``phrases.txt`` holds the phrases, as regular
@@ -144,7 +144,7 @@ def find_noncommittal(answer: str) -> NoncommittalMatch | None:
         if content_words < (MAX_WORDS_AFTER_PHRASE if starts_with_phrase else MAX_WORDS_BEFORE_PHRASE):
             return NoncommittalMatch("it says that it does not know, or refuses", phrases[0].text)
 
-    # A closing courtesy ("Does that help?") is not a counter-question, unless the answer has no content.
+    # A closing courtesy ("Does that help?") is not a clarifying question, unless the answer has no content.
     asking = list(clauses)
     while asking and COURTESY.search(asking[-1].text.lower()) and any(each.kind == "content" for each in asking):
         asking.pop()
@@ -152,7 +152,7 @@ def find_noncommittal(answer: str) -> NoncommittalMatch | None:
     if asking and asking[-1].kind == "question":
         asks_meaning = MEANING.search(asking[-1].text.lower())
         if content_words < (MAX_WORDS_BEFORE_MEANING if asks_meaning else MAX_WORDS_BEFORE_QUESTION):
-            return NoncommittalMatch("it ends with a counter-question", asking[-1].text)
+            return NoncommittalMatch("it ends with a clarifying question", asking[-1].text)
 
     if clauses and all(clause.kind == "apology" for clause in clauses):
         return NoncommittalMatch("it only apologizes", clauses[0].text)

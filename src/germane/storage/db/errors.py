@@ -1,4 +1,4 @@
-"""Translation of driver errors into germane's errors: what failed, in which database, and how to fix it.
+"""Translation of driver errors into germane's errors, which name the failure, the database and the fix.
 
 The driver's error is not chained: its text may quote user data or connection parameters.
 """

@@ -28,7 +28,7 @@ _ROWS_PER_STATEMENT: Final = 50
 
 
 class ExchangeStore(StoreComponent):
-    """Writes what the tracer captures."""
+    """Writes captured exchanges."""
 
     def __init__(self, context: StoreContext) -> None:
         super().__init__(context)

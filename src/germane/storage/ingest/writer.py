@@ -269,7 +269,9 @@ class ExchangeWriter:
             left = [*self._in_flight, *self._queue.copy(), *self._score_buffer.all_scores()]
         if left:
             logger.warning(
-                "%s not written to %s before the writer stopped: lost", describe_items(left), self._store.name
+                "lost %s that could not be written to %s before the writer stopped",
+                describe_items(left),
+                self._store.name,
             )
         if uncounted := len(self._queue_full) + len(self._over_limit):
             logger.warning("%d dropped exchanges are missing in the counts of %s", uncounted, self._store.name)
@@ -325,7 +327,7 @@ class ExchangeWriter:
         """Sleep until the queue has ``wake_length`` items, or for ``timeout`` seconds."""
         self._wake.clear()
         self._wake_length = wake_length
-        # Checked after setting wake_length: an item that is put in between is either seen here, or sets the event.
+        # Checked after setting wake_length: an item that is put between the two is either seen here, or sets the event.
         is_idle = len(self._queue) < wake_length and not (wake_length == 1 and self._has_uncounted_drops)
         if is_idle and not self._is_flushing and self._deadline is None:
             self._wake.wait(timeout)

@@ -19,7 +19,7 @@ class OpenTasks:
     scorer: str
     fingerprint: str
     candidates: int = 0
-    """Tasks in the pool from which a budget selects at the end of its interval."""
+    """Tasks in the pool that is sampled within the budget at the end of each interval."""
     ready: int = 0
     """Tasks that can be claimed."""
     postponed: int = 0

@@ -128,7 +128,7 @@ def skip_candidates(
 
 
 def remove_from_pool(connection: Connection, ids: Sequence[str]) -> None:
-    """Remove locked exchanges without a waiting task from the pool."""
+    """Remove exchanges without a waiting task from the candidate pool. The caller must hold their locks."""
     for batch in batched(ids):
         connection.execute(_REMOVE.where(exchange.c.id.in_(batch)))
 

@@ -156,7 +156,7 @@ class SamplingReasonCount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SamplingSummary:
-    """How the newest exchanges were sampled and stored."""
+    """Sampling and storage of the newest exchanges."""
 
     n: int
     """Number of exchanges."""
@@ -171,7 +171,7 @@ class SamplingSummary:
 
 
 def summarize_sampling(connection: Connection, newest: int) -> SamplingSummary:
-    """Return how the newest exchanges were sampled and stored."""
+    """Summarize the sampling and storage of the newest exchanges."""
     columns = exchange.c
     hidden = columns.question.is_(None) & columns.answer.is_(None) & columns.erased_at.is_(None)
     wanted = (

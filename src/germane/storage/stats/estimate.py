@@ -92,7 +92,7 @@ class WeightedSums:
 
 
 def estimate_mean(sums: WeightedSums) -> Estimate:
-    """Return mean, deviation and interval of a group with at least one score."""
+    """Return mean, standard deviation and interval of a group with at least one score."""
     mean = max(-1.0, min(1.0, sums.sum_wy / sums.sum_w))  # rounding errors of long sums
     return Estimate(
         n=sums.n,
@@ -110,7 +110,7 @@ def mean_interval(sums: WeightedSums, mean: float, gain: float = 1.0) -> Interva
     """Return the 95 % confidence interval of a mean of at least two scores, clipped to [-1, 1].
 
     Scores are a mixture of refusals at exactly 0 and others. Refusals are rare and have a large effect, so the coverage
-    of a plain t interval is only 80 %. The share and the mean of committed answers get separate intervals, which are
+    of a plain t interval is only 80 %. The share and the mean of nonzero scores get separate intervals, which are
     combined for their product (MOVER: G. Zou, A. Donner, Construction of confidence limits about effect measures,
     Statistics in Medicine 27, 2008). The gain applies to the share only to the extent that there are refusals to
     estimate it from.

@@ -136,14 +136,14 @@ def effect_size(pair: EstimatePair) -> float | None:
 
 
 def standardize(sides: Sequence[Estimate], shares: Sequence[float]) -> Estimate:
-    """Return the estimate of a service as the weighted mean of its routes.
+    """Return a service's estimate: the weighted mean of its routes' estimates.
 
     Args:
         sides: One estimate per route, each with an interval.
         shares: Weights of the routes, which sum to 1.
 
     Returns:
-        An estimate whose deviation is the pooled deviation within routes.
+        The estimate. Its ``deviation`` is the pooled within-route standard deviation.
     """
     parts = list(zip(shares, sides, strict=True))
     mean = sum(share * side.mean for share, side in parts)

@@ -112,18 +112,20 @@ def parse_line(line: str) -> ExchangeRecord | DroppedCount | Marker:
     """Return the item of a line.
 
     Raises:
-        UsageError: The line is invalid. The message completes a sentence that starts with the position of the line.
+        UsageError: The line is invalid. The message does not contain the position of the line.
     """
     try:
         content = json.loads(line)
     except (ValueError, RecursionError) as error:
-        raise UsageError(f"is not JSON: {error}") from None
+        raise UsageError(f"the line is not JSON: {error}") from None
     if not isinstance(content, dict) or "version" not in content:
-        raise UsageError("is not a line of an export: it has no version")
+        raise UsageError("the line is not part of an export: it has no version")
     if content["version"] == 1:
         content = _upgrade_version_1(content)
     if content["version"] != VERSION:
-        raise UsageError(f"has version {content['version']!r:.20}; this germane reads version {VERSION} and older")
+        raise UsageError(
+            f"unsupported version {content['version']!r:.20}; this germane reads version {VERSION} and older"
+        )
     if "marker" in content:
         return _parse_marker(content["marker"])
     return _parse_dropped(content["dropped"]) if "dropped" in content else _parse_record(content)
@@ -156,7 +158,7 @@ def _upgrade_version_1(content: Mapping[str, Any]) -> dict[str, Any]:
 
 def _parse_record(content: dict[str, Any]) -> ExchangeRecord:
     if unknown := content.keys() - _LISTS.keys() - {"version", "exchange"}:
-        raise UsageError(f"has an unknown part {min(unknown)!r:.50}")
+        raise UsageError(f"unknown part {min(unknown)!r:.50}")
     for name in _LISTS:
         if not isinstance(content.get(name, []), list):
             raise UsageError(f"{name} is not a list")
@@ -182,7 +184,7 @@ def _parse_record(content: dict[str, Any]) -> ExchangeRecord:
     _check_exchange(record.exchange)
     done = {score_key(task) for task in record.tasks if task["state"] == "done"}
     if any((row["scorer"], row["fingerprint"]) not in done for row in record.scores):
-        raise UsageError("has a score without a task that is done")
+        raise UsageError("a score has no task with the state done")
     for row in record.scores:
         _check_range("score.value", row["value"], -1)
         _check_range("score.sampling_probability", row["sampling_probability"], MIN_PROBABILITY)
@@ -191,7 +193,7 @@ def _parse_record(content: dict[str, Any]) -> ExchangeRecord:
     # A task without not_before waits for the sampler, which only selects candidates: other tasks would wait forever.
     unscheduled = any(task["state"] == "pending" and task["not_before"] is None for task in record.tasks)
     if unscheduled and record.exchange["sampling_reason"] != "candidate":
-        raise UsageError("has a pending task without not_before")
+        raise UsageError("a pending task has no not_before")
     return record
 
 
@@ -215,9 +217,9 @@ def _check_range(name: str, value: float | None, minimum: float) -> None:
 
 def _parse_row(part: str, content: Any) -> dict[str, Any]:
     if not isinstance(content, dict):
-        raise UsageError(f"has no {part}, or one that is not an object")
+        raise UsageError(f"{part} is missing or not an object")
     if unknown := content.keys() - {column.name for column in COLUMNS[part]}:
-        raise UsageError(f"has an unknown column {part}.{min(unknown)!s:.50}")
+        raise UsageError(f"unknown column {part}.{min(unknown)!s:.50}")
     row = {column.name: _parse_value(part, column, content.get(column.name)) for column in COLUMNS[part]}
     if name := next((name for name in _NAMES if len(row.get(name) or "") > MAX_NAME_LENGTH), None):
         raise UsageError(f"{part}.{name} is longer than {MAX_NAME_LENGTH} characters")
@@ -251,9 +253,9 @@ def _parse_dropped(content: Any) -> DroppedCount:
         texts = {name: _parse_text(content[name]) for name in ("service", "route", "scorer", "process")}
         reason, count = UnscoredReason(content["reason"]).value, _parse_integer(content["count"])
     except (KeyError, TypeError, ValueError):
-        raise UsageError("has an invalid count of dropped exchanges") from None
+        raise UsageError("invalid count of dropped exchanges") from None
     if reason not in NEVER_STORED:
-        raise UsageError("has an invalid count of dropped exchanges")
+        raise UsageError("invalid count of dropped exchanges")
     return DroppedCount(minute=minute, **texts, reason=reason, count=count)
 
 
@@ -262,9 +264,9 @@ def _parse_marker(content: Any) -> Marker:
         texts = {name: _parse_text(content[name]) for name in ("id", "name", "service")}
         marker = Marker(**texts, at=_parse_time(content["at"]), attributes=content.get("attributes", {}))
     except (AttributeError, KeyError, TypeError, ValueError):
-        raise UsageError("has an invalid marker") from None
+        raise UsageError("invalid marker") from None
     if not isinstance(marker.attributes, dict) or not all(0 < len(text) <= MAX_NAME_LENGTH for text in texts.values()):
-        raise UsageError("has an invalid marker")
+        raise UsageError("invalid marker")
     return marker
 
 

@@ -60,7 +60,7 @@ class RollupRows:
 
 
 def bounded(rows: Iterable[Row]) -> list[Row]:
-    """Limit the rows of one dimension to the 100 most frequent labels for each service and route."""
+    """Keep the most frequent labels of one dimension for each service and route, and combine the others."""
     rows = list(rows)
     counts: dict[tuple[str, str], Counter[str]] = {}
     for row in rows:

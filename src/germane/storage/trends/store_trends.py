@@ -94,7 +94,7 @@ class TrendReader(StoreComponent):
     ) -> list[CoverageBucket]:
         """Return the coverage over time, oldest first, including buckets without scores.
 
-        The arguments are as for :meth:`over_time`. The window starts at the full minute of ``since``.
+        The arguments are as for :meth:`over_time`. ``since`` is rounded down to the minute.
 
         Raises:
             UsageError: The bucket is not a multiple of one minute, or an end of the window has no time zone.
@@ -117,7 +117,7 @@ class TrendReader(StoreComponent):
         return self._read(_request(since, until, None, None), histograms=histograms).route_summaries()
 
     def coverage(self, *, since: datetime | None = None, until: datetime | None = None) -> list[Coverage]:
-        """Return the coverage per service, route and scorer. The window starts at the full minute of ``since``."""
+        """Return the coverage per service, route and scorer. ``since`` is rounded down to the minute."""
         with self._database.read(snapshot=True) as connection:
             counts = TrendQuery(connection, _request(since, until, None, None)).counts(_NAMES)
         return [coverage_of(key, outcomes) for key, outcomes in sorted(counts.items())]

@@ -196,7 +196,7 @@ def build_buckets(
 
 
 def merge_groups(groups: Mapping[Key, Group], part: Callable[[Key], Key]) -> dict[Key, Group]:
-    """Sum up groups with the same part of the key."""
+    """Add up the groups for whose keys ``part`` returns the same value."""
     merged: dict[Key, Group] = {}
     for key, group in groups.items():
         total = merged.setdefault(part(key), Group(dict.fromkeys(group.sums, 0), group.latest))
@@ -205,7 +205,7 @@ def merge_groups(groups: Mapping[Key, Group], part: Callable[[Key], Key]) -> dic
 
 
 def sum_by(groups: Mapping[Key, Mapping[Any, Any]], part: Callable[[Key], Any]) -> dict[Any, dict[Any, Any]]:
-    """Sum up values with the same part of the key."""
+    """Add up the values for whose keys ``part`` returns the same value."""
     total: dict[Any, dict[Any, Any]] = {}
     for key, values in groups.items():
         sums = total.setdefault(part(key), {})

@@ -85,5 +85,5 @@ def up(moment: datetime, span: int) -> datetime:
 
 
 def after(start: datetime, span: int) -> datetime:
-    """Return the end of an hour, day or week."""
+    """Return the end of the hour, day or week that begins at ``start``. ``span`` is its length in seconds."""
     return start + timedelta(seconds=span)

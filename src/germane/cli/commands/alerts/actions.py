@@ -88,7 +88,7 @@ def format_silence(silence: Silence) -> str:
 
 
 def silence_as_dict(silence: Silence) -> dict[str, Any]:
-    """Return a silence for JSON."""
+    """Return a silence as a dict for JSON output."""
     return {
         "id": silence.id,
         "matchers": dict(silence.matchers),

@@ -52,7 +52,12 @@ class RuleSetting(click.ParamType[tuple[str, Any]]):
 )
 @click.option("--since", type=PastTime(), default="30d", show_default=True, help="Start of the replayed history.")
 @click.option(
-    "--set", "changes", type=RuleSetting(), multiple=True, metavar="NAME=VALUE", help="Change a setting of the rules."
+    "--set",
+    "changes",
+    type=RuleSetting(),
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Override a rule setting for this backtest.",
 )
 @database
 @as_json
@@ -161,7 +166,11 @@ def _print(report: BacktestReport) -> None:
         click.echo(
             f"{_rule_name(backtest.rule)}: fired {_format_times(len(backtest.episodes))}, "
             f"resolved {_format_times(backtest.resolved)}; {notifications}"
-            + (f"; {backtest.unfired} pending alerts ended before firing" if backtest.unfired else "")
+            + (
+                f"; {sanitize.count_noun(backtest.unfired, 'pending alert')} ended before firing"
+                if backtest.unfired
+                else ""
+            )
         )
         for episode in backtest.episodes:
             end = "still firing"
@@ -180,7 +189,7 @@ def _print(report: BacktestReport) -> None:
     if report.rules:
         count = sanitize.count_noun(report.notifications, "notification")
         click.echo(f"A channel for all of these rules would have received {count}.")
-        click.echo("Silences, acknowledgments and manual resolutions are not replayed.")
+        click.echo("Silences, acknowledgements and manual resolutions are not replayed.")
 
 
 def _rule_name(rule: AnyRule) -> str:

@@ -178,7 +178,7 @@ def _print_calibrations(n: int, calibrations: Sequence[MeasuredCalibration], *, 
     ]
     print_table(CALIBRATION_HEADINGS, rows)
     click.echo(
-        "Saved. Processes use them for labels after a restart."
+        "Floors saved. Processes use them for labels after a restart."
         if is_saved
         else "Not saved. To store the floors, pass --save."
     )

@@ -74,7 +74,7 @@ def load_file_labels(store: TrackingStore, path: Path) -> list[LabeledAnswer]:
     for place, record in iterate_records(path):
         exchange_id = record.get("exchange_id") if isinstance(record, Mapping) else None
         if not isinstance(exchange_id, str) or "label" not in record:
-            raise UsageError(f"{place} has no exchange_id and label; pass rows with question and answer to --file")
+            raise UsageError(f"{place} must have exchange_id and label; for rows with question and answer, use --file")
         labels[exchange_id] = _parse_label(record["label"], place)
     return _add_scores(store, store.answers.get_exchanges(list(labels)), labels)
 
@@ -269,7 +269,7 @@ class RefusalVotes:
         return math.ceil((self.false_rate or 0.0) * self.questions - 1e-9)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the votes for JSON."""
+        """Return the votes as a dict for JSON output."""
         return {
             **asdict(self),
             "max_false_rate": self.max_false_rate,

@@ -47,7 +47,7 @@ def check_channels(store: TrackingStore, settings: Settings) -> Iterator[Finding
                 yield Finding(subject, "warning", message, f"active rules: {known}")
     for name, queue in queues.items():
         fix = (
-            "start the process that has this channel"
+            "start the process that sends to this channel"
             if name in BUILTIN_CHANNELS
             else "this channel is not configured: configure a channel with this name again"
         )

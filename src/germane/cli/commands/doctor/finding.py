@@ -26,7 +26,7 @@ class Finding:
     """Coverage of a route and scorer, for JSON."""
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the finding for JSON."""
+        """Return the finding as a dict for JSON output."""
         return {name: value for name, value in asdict(self).items() if name != "coverage" or value is not None}
 
 

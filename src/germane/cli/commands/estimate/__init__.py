@@ -78,7 +78,7 @@ def command(
             print_json({"error": "no exchanges"})
         context.exit(EXIT_NOT_ENOUGH_DATA)
     models = find_model_prices(settings, has_server=has_server)
-    share = settings.sample_rate if settings.budget is None else 1.0  # a budget selects as many as it can pay for
+    share = settings.sample_rate if settings.budget is None else 1.0  # a budget has no fixed rate
     forecasts = asyncio.run(
         forecast_usage(
             names,
@@ -103,7 +103,7 @@ def command(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CostEstimate:
-    """Daily usage and cost, and what the estimate is based on."""
+    """Daily usage and cost, and the basis of the estimate."""
 
     sample_rate: float
     basis: EstimateBasis
@@ -113,7 +113,7 @@ class CostEstimate:
     notes: Sequence[str]
 
     def as_dict(self) -> Mapping[str, Any]:
-        """Return the estimate for JSON."""
+        """Return the estimate as a dict for JSON output."""
         from germane.scorers import price_list_date
 
         basis, models = self.basis, self.models

@@ -48,7 +48,7 @@ _DAY: Final = timedelta(days=1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScorerForecast:
-    """What one scorer would use per day."""
+    """Estimated usage of one scorer per day."""
 
     scorer: str
     requests: float

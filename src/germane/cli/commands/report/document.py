@@ -64,7 +64,7 @@ if TYPE_CHECKING:
 
 HEADINGS: Final = ("route", "scorer", *MEAN_HEADINGS, "scored")
 CORRECTION_NOTE: Final = (
-    "corrected: adjusted by a free local score of all answers, which correlates with the scores by r. "
+    "corrected: adjusted using a free local score of all answers; r is its correlation with the scores. "
     "The SQL view answers contains the scores without this correction."
 )
 MAX_WORST_ANSWERS: Final = 10
@@ -138,7 +138,7 @@ class ReportData:
         return rows
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the report for JSON."""
+        """Return the report as a dict for JSON output."""
         comparison = {} if self.comparisons is None else comparison_as_dict(self.comparisons, self.marker)
         return {
             "since": self.since,

@@ -33,7 +33,7 @@ class DetectorInputRow(Base, table=True):
 
 
 class BaselineRow(Base, table=True):
-    """A baseline of one service, scorer and fingerprint. Its numbers never change; a newer version replaces it."""
+    """A baseline of one service, scorer and fingerprint. Its values never change; a newer version replaces it."""
 
     __tablename__ = "baseline"
     __table_args__ = (
