@@ -74,7 +74,7 @@ def test_newer_tables_are_not_changed(call: Call, database: str, store: Tracking
     for arguments in (["report"], ["db", "upgrade"]):
         ended = call(*arguments)
         assert ended.code == 1
-        assert "newer than this germane" in ended.err
+        assert "newer than this version of germane" in ended.err
 
 
 def test_rollup_reports_the_number_of_hours(call: Call, store: TrackingStore, database: str) -> None:

@@ -42,7 +42,7 @@ def picture(hours: int = 6, baseline: float | None = None, **terminal: Any) -> C
     return ChartLayout(terminal=Terminal(**terminal), since=since, until=NOON, bucket=HOUR, baseline=baseline)
 
 
-def test_mean_is_drawn_at_its_column() -> None:
+def test_mean_is_drawn_in_the_matching_column() -> None:
     """Mean, both ends of the interval and the baseline match the axis from 0 to 1."""
     shown = picture(1, baseline=0.9)
     axis, line = draw_trend(shown, [bucket(1, 0.5)], [])

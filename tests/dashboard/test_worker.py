@@ -171,7 +171,7 @@ def test_ages_use_the_database_clock(store: TrackingStore) -> None:
     with TestClient(app) as client:
         tiles = words(client.get("/worker").text.split('id="tiles"')[1].split("</dl>")[0])
 
-    assert "running seen now" in tiles
+    assert "running last seen now" in tiles
 
 
 def test_backlog_is_shown_by_scorer_and_state(page: TestClient) -> None:

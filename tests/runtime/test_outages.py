@@ -118,7 +118,7 @@ def test_an_unwritable_path_is_logged_once(tmp_path: Path, warnings: Warnings) -
 
     assert ["unable to open" in warning for warning in warnings()] == [True, False]
     assert "make sure that its directory exists" in warnings()[0]
-    assert "3 exchanges not written" in warnings()[1]
+    assert "lost 3 exchanges that could not be written" in warnings()[1]
 
 
 @pytest.mark.slow

@@ -124,7 +124,7 @@ def test_stop_respects_its_timeout(
 
     assert not writer.stop(0.2)
 
-    assert any("1 exchange not written" in message for message in messages(caplog, logging.WARNING))
+    assert any("lost 1 exchange that could not be written" in message for message in messages(caplog, logging.WARNING))
 
 
 def test_stop_reports_drops_that_could_not_be_counted(

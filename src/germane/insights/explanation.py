@@ -190,7 +190,9 @@ def _explain_context_relevance(score: Score) -> Explanation:
     ]
     lead = "The cosine similarity of the question and each retrieved text. Earlier texts have more weight."
     if "ratings" in details:
-        lead = "The judge rated how each retrieved text helps to answer. Earlier texts have more weight."
+        lead = (
+            "The judge rated how much each retrieved text helps to answer the question. Earlier texts have more weight."
+        )
     means = (("position_weighted", "Weighted by position"), ("mean", "Plain mean"))
     facts = [(name, f"{value:.2f}") for key, name in means if (value := finite_number(details.get(key))) is not None]
     return Explanation(lead=lead, headings=("Retrieved text", "Relevance"), rows=rows, facts=facts)

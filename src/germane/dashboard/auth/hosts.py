@@ -65,9 +65,9 @@ def is_cross_site(origin: str | None, fetch_site: str | None, host: str) -> bool
     """Whether a browser reports that a page on another site sent a form.
 
     Args:
-        origin: The header ``Origin``. ``null`` is not decisive, because the dashboard's own pages send no referrer.
-        fetch_site: The header ``Sec-Fetch-Site``. If present, it decides, because pages cannot forge it.
-        host: The header ``Host``.
+        origin: The ``Origin`` header. ``null`` is not decisive, because the dashboard's own pages send no referrer.
+        fetch_site: The ``Sec-Fetch-Site`` header. If present, it takes precedence, because pages cannot forge it.
+        host: The ``Host`` header.
     """
     if fetch_site is not None:
         return fetch_site not in {"same-origin", "none"}

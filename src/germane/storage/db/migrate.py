@@ -47,8 +47,8 @@ def check(database: Database) -> None:
         raise DatabaseNotMigrated(f"{database.name} has no germane tables: run 'germane db upgrade'")
     if current != REVISIONS[-1]:
         raise DatabaseNotMigrated(
-            f"the tables in {database.name} are older than this germane ({current}, it needs {REVISIONS[-1]}): "
-            "run 'germane db upgrade'"
+            f"the tables in {database.name} are older than this version of germane "
+            f"({current}, it needs {REVISIONS[-1]}): run 'germane db upgrade'"
         )
 
 
@@ -68,7 +68,7 @@ def _read_revision(connection: Connection, name: str) -> str | None:
     version = connection.execute(text(f"SELECT version_num FROM {VERSION_TABLE}")).scalar()  # noqa: S608 - a constant
     if version is not None and version not in REVISIONS:
         raise DatabaseNotMigrated(
-            f"the tables in {name} are newer than this germane ({version}, it knows up to {REVISIONS[-1]}): "
+            f"the tables in {name} are newer than this version of germane ({version}, it knows up to {REVISIONS[-1]}): "
             "upgrade germane"
         )
     return version

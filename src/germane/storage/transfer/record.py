@@ -124,7 +124,7 @@ def parse_line(line: str) -> ExchangeRecord | DroppedCount | Marker:
         content = _upgrade_version_1(content)
     if content["version"] != VERSION:
         raise UsageError(
-            f"unsupported version {content['version']!r:.20}; this germane reads version {VERSION} and older"
+            f"unsupported version {content['version']!r:.20}; this version of germane reads version {VERSION} and older"
         )
     if "marker" in content:
         return _parse_marker(content["marker"])

@@ -130,7 +130,12 @@ def check_export() -> Iterator[Finding]:
         if os.environ.get(name, "").lower() in values
     ]
     if disabled:
-        yield Finding("export", "warning", f"trace export is disabled: {', '.join(disabled)}", "unset it for export")
+        yield Finding(
+            "export",
+            "warning",
+            f"trace export is disabled: {', '.join(disabled)}",
+            "unset these variables to enable trace export",
+        )
         return
     endpoint = os.environ.get("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") or os.environ.get("OTEL_EXPORTER_OTLP_ENDPOINT")
     if endpoint is None:

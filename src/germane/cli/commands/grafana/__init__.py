@@ -173,7 +173,7 @@ def _place_panels(link: str | None) -> list[Panel]:
     low_description = f"Share of answers in the lowest band. {BY_ANSWER_TIME}"
     refusal_description = f"Share of refusals. {BY_ANSWER_TIME}"
     shares = [
-        _time_series("Scores", {"{{route}}": SCORES}, COUNT_UNIT, description="Number of scores of each mean."),
+        _time_series("Scores", {"{{route}}": SCORES}, COUNT_UNIT, description="Number of scores in each mean."),
         _time_series("Low answers", {"{{route}}": LOW}, SHARE_UNIT, description=low_description),
         _time_series("Refusals", {"{{route}}": REFUSED}, SHARE_UNIT, description=refusal_description),
     ]
