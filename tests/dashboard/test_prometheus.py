@@ -17,7 +17,7 @@ import pytest
 from tests.dashboard.conftest import Week, now
 from tests.dashboard.seeding import SEARCH, SERVICE
 
-from germane.cli.commands.grafana import command as grafana
+from germane.cli.app import group
 from germane.cli.commands.grafana import dashboard
 from germane.dashboard import create_app
 from germane.dashboard.server import DashboardServer
@@ -43,7 +43,7 @@ def wait_for(condition: Callable[[], Any], seconds: float = 60.0) -> Any:
 def scraping(week: Week, tmp_path: Path) -> Iterator[str]:
     """The URL of a Prometheus that scrapes a served page, with the rules that germane ships."""
     path = shutil.which("prometheus") or pytest.skip("prometheus is not installed: no real scrape is tried")
-    assert grafana.main([str(tmp_path / "out")], standalone_mode=False) is None
+    assert group.main(["grafana", str(tmp_path / "out")], standalone_mode=False) is None
     server = DashboardServer(
         create_app(load_settings(database="sqlite://"), store=week.store, now=now), host="127.0.0.1", port=0
     )

@@ -21,7 +21,7 @@ from tests.cli.conftest import an_exchange
 from tests.conftest import migrated_file
 from tests.dashboard.http_server import PAGE, TOKEN
 
-from germane.cli.commands.serve import command
+from germane.cli.app import group
 from germane.errors import GermaneError
 from germane.storage import TrackingStore
 from germane.testing import FakeJudge
@@ -86,7 +86,7 @@ def serving(*arguments: str, **environment: str) -> Iterator[ServeProcess]:
 
 def failed_start(*arguments: str, **environment: str) -> tuple[int, str]:
     """Return exit code and message of a failed start, in this process."""
-    ended = CliRunner().invoke(command, arguments, env=environment)
+    ended = CliRunner().invoke(group, ["serve", *arguments], env=environment)
     return ended.exit_code, ended.output + (str(ended.exception) if isinstance(ended.exception, GermaneError) else "")
 
 

@@ -194,7 +194,7 @@ def test_exchanges_are_stored_after_a_migration(
     postgresql: Any, judge: FakeJudge, warnings: Warnings, until: Until
 ) -> None:
     """germane does not migrate PostgreSQL itself: it names the command, waits, and continues."""
-    from germane.cli.commands.db import upgrade
+    from germane.cli.app import group
 
     url = postgresql.url(postgresql.create())
     germane.start(**judge.settings(), database=url, poll_interval=0.05)
@@ -202,7 +202,7 @@ def test_exchanges_are_stored_after_a_migration(
     assert "germane db upgrade" in warnings()[0]
     assert depth() == 5
 
-    assert CliRunner().invoke(upgrade, ["--database", url]).exit_code == 0
+    assert CliRunner().invoke(group, ["db", "upgrade", "--database", url]).exit_code == 0
 
     store = germane.Store(url)
     until(lambda: store.answers.counts().scores == 5)
