@@ -111,11 +111,11 @@ def judged(fake: FakeJudge, bare: Path) -> Callable[..., list[Score]]:
         settings = load_settings(service="tests", **fake.settings(), scorers=(name,), scorer_options={name: options})
 
         async def score_all() -> list[Score]:
-            workbench = build_scorers(settings)
+            scorer_set = build_scorers(settings)
             try:
-                return [await run_scorer(workbench.scorers[0], each, clock=lambda: NOON) for each in exchanges]
+                return [await run_scorer(scorer_set.scorers[0], each, clock=lambda: NOON) for each in exchanges]
             finally:
-                await workbench.aclose()
+                await scorer_set.aclose()
 
         return asyncio.run(score_all())
 

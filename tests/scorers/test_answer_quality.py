@@ -76,9 +76,7 @@ def test_the_value_is_the_weighted_mean(asked: Exchange, score: Any) -> None:
     ("aggregate", "value", "label"),
     [("weighted", 0.71, "C"), ("harmonic", 3 / (1 / 0.8 + 1 / 0.5 + 1 / 0.9), "D"), ("minimum", 0.5, "F")],
 )
-def test_the_mean_used_as_value_can_be_chosen(
-    asked: Exchange, score: Any, aggregate: Any, value: float, label: str
-) -> None:
+def test_the_type_of_mean_can_be_chosen(asked: Exchange, score: Any, aggregate: Any, value: float, label: str) -> None:
     """The value and the letter grade follow it."""
     (result,) = score(quality(0.8, 0.5, 0.9, aggregate=aggregate), asked)
 
@@ -216,17 +214,17 @@ def test_a_relevant_but_unfaithful_answer_scores_lower_than_a_faithful_one(excha
     assert faithful.value > unsupported.value
 
 
-def test_parts_are_shared_with_the_scorers_of_the_settings(fake: FakeJudge, bare: Path) -> None:
+def test_parts_are_shared_with_configured_scorers(fake: FakeJudge, bare: Path) -> None:
     """Each scorer is created once with its own options and is used under both names."""
     names = ("faithfulness", "answer_quality")
     options = {"faithfulness": {"claims": "judge"}, "answer_quality": {"relevancy": "intent_match"}}
-    workbench = build_scorers(load_settings(service="tests", **fake.settings(), scorers=names, scorer_options=options))
+    scorer_set = build_scorers(load_settings(service="tests", **fake.settings(), scorers=names, scorer_options=options))
 
-    faithfulness, whole = workbench.scorers
+    faithfulness, whole = scorer_set.scorers
 
     assert isinstance(whole, AnswerQuality)
     assert whole.scorers["faithfulness"] is faithfulness
-    asyncio.run(workbench.aclose())
+    asyncio.run(scorer_set.aclose())
 
 
 def test_errors_about_invalid_options_name_the_setting(fake: FakeJudge, bare: Path) -> None:

@@ -73,7 +73,7 @@ def test_negative_means_are_kept(bench: Any) -> None:
     assert score.value == pytest.approx(-1, abs=1e-9)
 
 
-def test_a_score_names_judge_embedder_and_tokens(bench: Any) -> None:
+def test_a_score_records_judge_embedder_and_tokens(bench: Any) -> None:
     """A score records what produced it."""
     (score,) = bench.score()
 
@@ -86,7 +86,7 @@ def test_a_score_names_judge_embedder_and_tokens(bench: Any) -> None:
 
 @pytest.mark.parametrize("count", range(1, 11))
 def test_any_number_of_questions_costs_one_request(bench: Any, count: int) -> None:
-    """N questions are N choices of one request."""
+    """N questions are requested as N choices in one request."""
     bench.options["generated_questions"] = count
     bench.fake.questions = lambda answer: [f"Is this question {place} of the ferry?" for place in range(20)]
 
@@ -262,7 +262,7 @@ def test_hostile_answers_are_treated_as_data(bench: Any, exchange: Make, answer:
 
 
 def test_each_answer_has_its_own_delimiter(bench: Any, exchange: Make) -> None:
-    """A delimiter seen once does not close another answer. Equal answers have equal requests."""
+    """A delimiter seen once does not close another answer. Identical answers have identical requests."""
     bench.score(exchange(), exchange(), exchange(answer="It leaves at nine from pier four."))
 
     first, again, other = (request.body["messages"] for request in bench.fake.chat_requests)
@@ -311,8 +311,8 @@ def scorer(**changes: Any) -> AnswerRelevancy:
 
 def test_the_fingerprint_does_not_change_by_accident() -> None:
     """Only scores with equal fingerprints are averaged: a new fingerprint needs a new version or prompt."""
-    assert scorer().fingerprint == "2d0eececb40a"
-    assert scorer(prompt_style="few_shot").fingerprint == "ec67b9a5586a"
+    assert scorer().fingerprint == "e183bd8efe17"
+    assert scorer(prompt_style="few_shot").fingerprint == "b72c307cebc9"
 
 
 def test_every_option_that_affects_values_changes_the_fingerprint() -> None:

@@ -43,7 +43,7 @@ def test_rule_based_zeros_and_judged_scores_share_a_fingerprint(bench: Any, exch
     assert len({score.fingerprint for score in scores}) == 1
 
 
-def test_choices_and_lists_have_different_fingerprints(bench: Any) -> None:
+def test_separate_choices_and_lists_have_different_fingerprints(bench: Any) -> None:
     """Questions from one list differ more from each other than N separate choices."""
     (choices,) = bench.score()
     bench.fake.supports_n = False
@@ -61,7 +61,7 @@ def test_refusal_votes_are_requested_only_if_they_count(bench: Any) -> None:
     assert score.label != "noncommittal"
     assert [each["noncommittal"] for each in score.details["questions"]] == [None, None, None]
     assert "noncommittal" not in prompt_of(bench.fake.chat_requests[0])
-    assert "response_format" not in bench.fake.chat_requests[0].body
+    assert set(bench.fake.chat_requests[0].schema["properties"]) == {"question"}
 
 
 @pytest.mark.parametrize(

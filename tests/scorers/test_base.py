@@ -46,7 +46,7 @@ def test_prompts_are_packaged(name: str) -> None:
     assert "{answer}" in prompt.messages[-1].content
 
 
-def test_filled_values_are_not_templates() -> None:
+def test_placeholders_in_filled_values_are_not_replaced() -> None:
     """An answer may contain placeholder names."""
     prompt = Prompt(version="1", messages=(Message("user", "{fence} {answer} {other}"),), text="")
 
@@ -106,7 +106,7 @@ def test_invalid_vectors_are_rejected(rows: object) -> None:
         normalize_rows(rows, 2)  # type: ignore[arg-type]  # on purpose
 
 
-def test_mean_pairwise_cosine_is_over_all_pairs() -> None:
+def test_mean_pairwise_cosine_covers_all_pairs() -> None:
     """It is None for a single row."""
     rows = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]])
 

@@ -1,4 +1,4 @@
-"""Calibration from texts of different exchanges."""
+"""Calibration from texts in different exchanges."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def cosines_of(rows: list[list[float]]) -> UnrelatedPairs:
     return UnrelatedPairs("question_answer_similarity", "question and answer", "mini", np.array(rows))
 
 
-def test_pairs_of_one_exchange_are_excluded() -> None:
+def test_pairs_from_the_same_exchange_are_excluded() -> None:
     """Of three exchanges, six pairs count: .1 to .6 have the mean .35."""
     found = cosines_of([[9.0, 0.1, 0.2], [0.3, 9.0, 0.4], [0.5, 0.6, 9.0]]).to_calibration(NOW)
 
@@ -36,7 +36,7 @@ def test_pairs_of_one_exchange_are_excluded() -> None:
 
 @given(st.lists(st.integers(0, 3), min_size=4, max_size=4))
 def test_resampled_mean_equals_mean_of_repeated_exchanges(drawn: list[int]) -> None:
-    """Copies of one exchange form no pair."""
+    """Copies of the same exchange do not form a pair."""
     rows = np.random.default_rng(0).random((4, 4))
     copies = [place for place, count in enumerate(drawn) for _ in range(count)]
     pairs = [rows[first, second] for first, second in product(copies, copies) if first != second]
@@ -45,7 +45,7 @@ def test_resampled_mean_equals_mean_of_repeated_exchanges(drawn: list[int]) -> N
 
 
 def test_floor_of_one_is_an_error() -> None:
-    """A floor of one leaves no scale."""
+    """With a floor of one, no scale remains."""
     with pytest.raises(ValueError, match="less than 1"):
         cosines_of([[1.0] * 3] * 3).to_calibration(NOW)
 
@@ -57,7 +57,7 @@ def test_questions_are_counted_once_and_need_an_answer(exchange: Make) -> None:
 
 
 def test_each_cosine_scorer_gets_a_floor(exchange: Make) -> None:
-    """Fifty exchanges with contexts suffice; 49 give none for contexts."""
+    """Fifty exchanges with contexts are enough; 49 give none for contexts."""
     given = [exchange(f"q{n} is", f"a{n} was", f"c{n} of") for n in range(50)]
     found = asyncio.run(measure_unrelated_pairs(given, FakeEmbedder(dimension=2048)))
 

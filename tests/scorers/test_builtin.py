@@ -9,11 +9,13 @@ import subprocess
 import sys
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import germane
 from germane.registry import BUILTIN_SCORER_NAMES
+from germane.score import NONCOMMITTAL, REFUSAL_SCORERS, Score
 from germane.testing import FakeJudge
 
 NEW_SCORER = """
@@ -57,6 +59,29 @@ def test_every_module_builds_the_scorer_with_its_name() -> None:
     assert all(hasattr(import_module(f"germane.scorers.metrics.{name}"), "build") for name in BUILTIN_SCORER_NAMES)
 
 
+def test_scorers_that_detect_refusals_are_listed(fake: FakeJudge, exchange: Any) -> None:
+    """For all others, the share of refusals is not measured."""
+    import asyncio
+
+    from germane.scorers import build_scorers, run_scorer
+    from germane.settings import load_settings
+
+    fake.first_token = {"4": 1.0}
+    settings = load_settings(service="tests", **fake.settings(), scorers=BUILTIN_SCORER_NAMES)
+
+    async def score_all() -> list[Score]:
+        scorer_set = build_scorers(settings)
+        try:
+            refusal = exchange("Where is the pier?", "I don't know.", "The pier is here.")
+            return [await run_scorer(scorer, refusal) for scorer in scorer_set.scorers]
+        finally:
+            await scorer_set.aclose()
+
+    scores = asyncio.run(score_all())
+
+    assert {score.scorer for score in scores if score.label == NONCOMMITTAL} == REFUSAL_SCORERS
+
+
 @pytest.mark.slow
 def test_adding_a_scorer_takes_one_file(tmp_path: Path) -> None:
     """A module in `scorers/metrics` can be named in settings, with options, without any other change."""
@@ -76,7 +101,7 @@ def test_adding_a_scorer_takes_one_file(tmp_path: Path) -> None:
 
 
 def test_names_are_known_without_importing_the_scorers() -> None:
-    """A capture-only process checks names, too."""
+    """A capture-only process also checks names."""
     code = "import sys, germane.registry as r; assert 'faithfulness' in r.BUILTIN_SCORER_NAMES; print(*sys.modules)"
 
     modules = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()

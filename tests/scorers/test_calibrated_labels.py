@@ -59,7 +59,7 @@ OTHERS = [
 
 
 @pytest.mark.parametrize("score", OTHERS, ids=["another embedder", "no embedder", "no cosine", "no value"])
-def test_calibration_of_another_embedder_is_ignored(score: Score) -> None:
+def test_calibration_for_another_embedder_is_ignored(score: Score) -> None:
     """Its scale differs."""
     assert apply_calibration(score, {**FLOORS, ("mini", "faithfulness"): HALF}) == score
 

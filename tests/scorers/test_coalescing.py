@@ -84,7 +84,7 @@ def together(oracle: Oracle, *asks: Callable[[CoalescingJudge], Awaitable[Reply]
     return asyncio.run(ask_all())
 
 
-def test_equal_concurrent_requests_are_sent_once() -> None:
+def test_identical_concurrent_requests_are_sent_once() -> None:
     """One caller gets tokens and cost, the others 0."""
     oracle = Oracle()
 
@@ -209,7 +209,7 @@ def test_request_without_callers_is_cancelled() -> None:
     assert oracle.asked == 2
 
 
-def test_coalescing_judge_can_change_event_loops() -> None:
+def test_coalescing_judge_works_on_successive_event_loops() -> None:
     """Requests of a closed event loop are sent again."""
     oracle = Oracle()
     judge = CoalescingJudge(oracle)
@@ -329,7 +329,7 @@ def test_later_requests_are_sent_despite_retry_after(fake: FakeJudge, server: Mo
     assert asyncio.run(ask_twice()).texts
 
 
-def test_meter_counts_judge_and_embedder(fake: FakeJudge, server: ModelServer) -> None:
+def test_meter_counts_judge_and_embedder_usage(fake: FakeJudge, server: ModelServer) -> None:
     """It counts requests with and without a reply, and the tokens reported by the server."""
     fake.faults.extend([None, Fault("status", status=503)])
     meter = UsageMeter()

@@ -232,17 +232,17 @@ def wired(fake: FakeJudge, exchange: Exchange, *names: str, **options: Any) -> l
     fake.first_token = {"4": 1.0}
 
     async def score_it() -> list[Score]:
-        workbench = build_scorers(settings)
+        scorer_set = build_scorers(settings)
         try:
-            return await asyncio.gather(*(run_scorer(scorer, exchange) for scorer in workbench.scorers))
+            return await asyncio.gather(*(run_scorer(scorer, exchange) for scorer in scorer_set.scorers))
         finally:
-            await workbench.aclose()
+            await scorer_set.aclose()
 
     return asyncio.run(score_it())
 
 
 @pytest.mark.usefixtures("bare")
-def test_parts_are_shared_with_the_scorers_of_the_settings(exchange: Make, fake: FakeJudge) -> None:
+def test_parts_are_shared_with_configured_scorers(exchange: Make, fake: FakeJudge) -> None:
     """A part that is also configured as a scorer has the same value and is judged once."""
     combined, coverage = wired(fake, exchange(), "combined_relevancy", "question_coverage")
 

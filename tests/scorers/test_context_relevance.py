@@ -185,7 +185,7 @@ class TellingJudge:
         return Reply((text,), tokens=(Token('{"ratings":'), Token(" ["), *listed, Token("]}")))
 
 
-def test_each_rating_of_a_list_is_the_expected_rating(exchange: Make, score: Any) -> None:
+def test_each_rating_in_a_list_is_an_expected_rating(exchange: Make, score: Any) -> None:
     """One request is enough, and equal digits get different ratings."""
     judge = TellingJudge({"4": 0.6, "5": 0.4}, {"4": 0.8, "1": 0.2})
 
@@ -249,7 +249,7 @@ def test_ratings_are_parsed_from_prose_and_from_number_words(exchange: Make, jud
     assert score.details["chunks"] == [1.0, 0.0]
 
 
-def test_a_failing_judge_determines_the_reason(exchange: Make, judged: Any, fake: FakeJudge) -> None:
+def test_a_judge_failure_is_the_reason_for_the_missing_score(exchange: Make, judged: Any, fake: FakeJudge) -> None:
     """No value is invented."""
     fake.faults.append(Fault("status", status=401))
 

@@ -41,7 +41,7 @@ def test_the_value_is_the_expected_rating_of_one_token(direct: Any) -> None:
 
 
 @pytest.mark.parametrize("treatment", ["ignored", "refused"])
-def test_without_log_probabilities_the_generated_digit_counts(direct: Any, exchange: Make, treatment: Any) -> None:
+def test_without_log_probabilities_the_generated_digit_is_used(direct: Any, exchange: Make, treatment: Any) -> None:
     """It is taken from the same reply if possible. The next request does not ask for log probabilities."""
     direct.fake.logprobs = treatment
     direct.fake.replies = lambda request: "4"
@@ -115,7 +115,7 @@ def test_a_server_that_rejects_a_one_token_limit_gets_a_longer_one(direct: Any, 
     assert [request.body["max_tokens"] for request in direct.fake.chat_requests] == [1, 800, 800]
 
 
-def test_a_judge_that_refuses_to_rate_gives_a_reason(direct: Any, exchange: Make) -> None:
+def test_a_refusal_to_rate_is_reported_as_the_reason(direct: Any, exchange: Make) -> None:
     """One request and a reason. The next answer is rated as usual."""
     direct.fake.faults.extend([None, Fault("refusal")])
 
@@ -142,7 +142,7 @@ def test_an_unparsable_rating_is_requested_once_more(direct: Any) -> None:
 @pytest.mark.parametrize(
     ("reply", "reason"), [("It is rather good.", UnscoredReason.UNPARSABLE), ("Rating: 9", UnscoredReason.OUT_OF_RANGE)]
 )
-def test_two_replies_without_a_rating_give_no_value(direct: Any, reply: str, reason: UnscoredReason) -> None:
+def test_two_replies_without_a_rating_yield_no_value(direct: Any, reply: str, reason: UnscoredReason) -> None:
     """Two requests, a reason, no value."""
     direct.options["logprobs"] = False
     direct.fake.replies = lambda request: reply
@@ -152,13 +152,35 @@ def test_two_replies_without_a_rating_give_no_value(direct: Any, reply: str, rea
     assert (score.value, score.reason, len(direct.fake.chat_requests)) == (None, reason, 2)
 
 
-def test_digits_with_low_probability_give_no_value(direct: Any) -> None:
+def test_digits_with_low_probability_yield_no_value(direct: Any) -> None:
     """Digits with less than half of the probability are unparsable, after one request."""
     direct.fake.first_token = {"I": 0.6, "5": 0.4}
 
     (score,) = direct.score()
 
     assert (score.value, score.reason, len(direct.fake.chat_requests)) == (None, UnscoredReason.UNPARSABLE, 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "first_token", "value"),
+    [
+        ("3 upstream servers failed", {"3": 0.9}, None),
+        ("Sorry", {"4": 0.9}, None),
+        ("2", {"4": 0.9, "2": 0.05}, 0.25),
+        ("2", {"4": 0.9}, 0.25),
+        ("4", {"4": 0.6, "2": 0.4}, 0.55),
+        (" 4\n", {" 4": 0.5, "4": 0.1, "2": 0.4}, 0.55),
+    ],
+)
+def test_probabilities_count_only_if_they_belong_to_the_written_rating(
+    direct: Any, text: str, first_token: dict[str, float], value: float | None
+) -> None:
+    """Otherwise the text decides, which is no rating if it says more or something else."""
+    direct.fake.first_token, direct.fake.replies = first_token, lambda _: text
+
+    (score,) = direct.score()
+
+    assert score.value == (None if value is None else pytest.approx(value, abs=1e-6))
 
 
 def test_a_refusal_keeps_its_rating_and_gets_a_label(direct: Any, exchange: Make) -> None:

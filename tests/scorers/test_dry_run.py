@@ -56,7 +56,8 @@ def test_requests_and_tokens_are_counted(exchange: Callable[..., Exchange], scor
 
     assert (first.requests, second.requests) == (1, 1)
     assert second.input_tokens - first.input_tokens == pytest.approx(40 * 6 / 4, abs=1e-9)
-    assert first.output_tokens == pytest.approx(2 * estimate_output_tokens("What is point 1 about?"), abs=1e-9)
+    reply = '{"question": "What is point 1 about?"}'
+    assert first.output_tokens == pytest.approx(2 * estimate_output_tokens(reply), abs=1e-9)
     assert first.embedded_tokens == pytest.approx((7 + 2 * 22) / 4, abs=1e-9)
 
 

@@ -47,7 +47,7 @@ def gather(batcher: EmbeddingBatcher, *calls: Sequence[str]) -> list[Any]:
 
 
 def test_concurrent_calls_share_one_request() -> None:
-    """Equal texts are sent once, and each caller gets its own rows in order."""
+    """Identical texts are sent once, and each caller gets its own rows in order."""
     embedder = FakeEmbedder()
 
     rows = gather(EmbeddingBatcher(embedder), ["a", "b"], ["c", "a"], ["b", "b"])
@@ -70,7 +70,7 @@ def test_a_full_batch_is_sent_immediately_and_never_exceeds_its_size() -> None:
     assert (one.shape, rest.shape) == ((1, 256), (9, 256))
 
 
-def test_bad_texts_fail_only_their_own_caller() -> None:
+def test_rejected_texts_raise_only_for_their_own_caller() -> None:
     """A rejected batch is retried caller by caller."""
     embedder = Picky()
 
@@ -82,7 +82,7 @@ def test_bad_texts_fail_only_their_own_caller() -> None:
     assert len(embedder.calls) == 4
 
 
-def test_an_unreachable_embedder_fails_all_callers_after_one_request() -> None:
+def test_an_unreachable_embedder_raises_for_all_callers_after_one_request() -> None:
     """Retries per caller would only add load."""
     embedder = Picky()
     embedder.away = True
@@ -93,7 +93,7 @@ def test_an_unreachable_embedder_fails_all_callers_after_one_request() -> None:
     assert len(embedder.calls) == 1
 
 
-def test_any_exception_of_an_embedder_reaches_all_callers() -> None:
+def test_any_exception_from_an_embedder_reaches_all_callers() -> None:
     """A custom embedder can raise any exception."""
 
     class Broken(FakeEmbedder):
@@ -105,8 +105,8 @@ def test_any_exception_of_an_embedder_reaches_all_callers() -> None:
     assert [type(result) for result in results] == [KeyError, KeyError]
 
 
-def test_invalid_rows_of_an_embedder_are_rejected() -> None:
-    """Rows of a custom embedder are checked like all others."""
+def test_invalid_rows_from_an_embedder_are_rejected() -> None:
+    """Rows from a custom embedder are checked like all others."""
 
     class Zero(FakeEmbedder):
         async def embed(self, texts: Sequence[str]) -> Vectors:

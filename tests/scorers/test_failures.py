@@ -96,8 +96,11 @@ AT_THE_DOOR = {
     "slow drip": (Fault("drip"), UnscoredReason.JUDGE_TIMEOUT),
     "reset": (Fault("reset"), UnscoredReason.JUDGE_UNREACHABLE),
     "half a reply": (Fault("truncated"), UnscoredReason.JUDGE_UNREACHABLE),
-    "a web page": (Fault("garbage"), UnscoredReason.UNPARSABLE),
-    "no JSON": (Fault("not_json"), UnscoredReason.UNPARSABLE),
+    "a web page": (Fault("garbage"), UnscoredReason.JUDGE_UNREACHABLE),
+    "no JSON": (Fault("not_json"), UnscoredReason.JUDGE_UNREACHABLE),
+    "an empty body": (Fault("empty_body"), UnscoredReason.JUDGE_UNREACHABLE),
+    "an error with HTTP 200": (Fault("error_body"), UnscoredReason.JUDGE_UNREACHABLE),
+    "an endless body": (Fault("endless"), UnscoredReason.UNPARSABLE),
     "no choices": (Fault("no_choices"), UnscoredReason.UNPARSABLE),
     "nothing said": (Fault("empty"), UnscoredReason.UNPARSABLE),
     "only thought": (Fault("thinking"), UnscoredReason.UNPARSABLE),
@@ -127,8 +130,8 @@ EMBEDDER = {
     "quota spent": (status(429, "insufficient_quota"), 0, 1),
     "bad text": (status(400), None, 2),
     "too long": (status(413), None, 1),
-    "a web page": (Fault("garbage"), None, 1),
-    "no JSON": (Fault("not_json"), None, 1),
+    "a web page": (Fault("garbage"), 0, 1),
+    "no JSON": (Fault("not_json"), 0, 1),
     "no number": (Fault("nan"), None, 1),
     "zeros": (Fault("zeros"), None, 1),
     "no dimension": (Fault("wrong_dimension"), None, 1),
@@ -141,7 +144,7 @@ The first request that is refused for itself is made again without packing: that
 """
 
 
-def patience(fault: Fault) -> dict[str, float]:
+def server_options(fault: Fault) -> dict[str, float]:
     """Return the timeout: two seconds if no reply is expected, longer if a busy machine may be late."""
     return {"timeout": 2.0 if fault.kind in {"hang", "drip"} else 30.0, "retries": 0}
 
@@ -154,10 +157,10 @@ def assert_failed(score: Score, reason: UnscoredReason) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", AT_THE_DOOR)
-def test_a_failing_judge_gives_no_relevancy(bench: Any, kind: str) -> None:
+def test_a_failing_judge_yields_no_relevancy(bench: Any, kind: str) -> None:
     """The score has the judge's reason after one request, and nothing is embedded."""
     bench.fake.outage, reason = AT_THE_DOOR[kind]
-    bench.server = patience(bench.fake.outage)
+    bench.server = server_options(bench.fake.outage)
 
     (score,) = bench.score()
 
@@ -167,12 +170,12 @@ def test_a_failing_judge_gives_no_relevancy(bench: Any, kind: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", AT_THE_DOOR)
-def test_a_failing_judge_gives_no_rating(fake: FakeJudge, exchange: Any, kind: str) -> None:
+def test_a_failing_judge_yields_no_rating(fake: FakeJudge, exchange: Any, kind: str) -> None:
     """A failed JSON request is not repeated immediately, either."""
     fake.replies = lambda _: GOOD
     fake.outage, reason = AT_THE_DOOR[kind]
 
-    score = rate(fake, exchange(), **patience(fake.outage))
+    score = rate(fake, exchange(), **server_options(fake.outage))
 
     assert_failed(score, reason)
     assert len(fake.chat_requests) == 1
@@ -180,7 +183,7 @@ def test_a_failing_judge_gives_no_rating(fake: FakeJudge, exchange: Any, kind: s
 
 
 @pytest.mark.parametrize("kind", IN_THE_JSON)
-def test_invalid_json_twice_gives_no_rating(fake: FakeJudge, exchange: Any, kind: str) -> None:
+def test_invalid_json_twice_yields_no_rating(fake: FakeJudge, exchange: Any, kind: str) -> None:
     """The reply is requested once more, not twice."""
     fake.replies = lambda _: GOOD
     fake.outage, reason = IN_THE_JSON[kind]
@@ -192,7 +195,7 @@ def test_invalid_json_twice_gives_no_rating(fake: FakeJudge, exchange: Any, kind
 
 
 @pytest.mark.parametrize("kind", IN_THE_JSON)
-def test_a_valid_second_json_reply_counts(fake: FakeJudge, exchange: Any, kind: str) -> None:
+def test_a_valid_second_json_reply_is_used(fake: FakeJudge, exchange: Any, kind: str) -> None:
     """The value comes from the valid reply; the usage covers both replies."""
     fake.replies = lambda _: GOOD
     fake.faults.append(IN_THE_JSON[kind][0])
@@ -207,7 +210,7 @@ def test_a_valid_second_json_reply_counts(fake: FakeJudge, exchange: Any, kind: 
     [
         {"rating": "four", "parts": [0, 1]},
         {"rating": "4/5", "parts": ["0.5", "100%"]},
-        'Let me see {"a": 1]. My verdict:\n```json\n{"rating": 4, "parts": [0.5, 1]}\n```\nThank you.',
+        'Let me see. My verdict:\n```json\n{"rating": 4, "parts": [0.5, 1]}\n```\nThank you.',
         '<think>{"rating": 1, "parts": [0, 0]}</think>{"rating": 4, "parts": [0.5, 1]}',
     ],
 )
@@ -237,7 +240,7 @@ def test_prose_around_json_is_accepted(fake: FakeJudge, exchange: Any) -> None:
 
 
 @pytest.mark.parametrize("reply", ["Certainly.", "The ferry leaves from pier four.", '{"verdict": 7}', "?!"])
-def test_replies_without_a_question_give_no_relevancy(bench: Any, reply: str) -> None:
+def test_replies_without_a_question_yield_no_relevancy(bench: Any, reply: str) -> None:
     """Other content does not matter, and nothing is embedded."""
     bench.fake.replies = lambda _: reply
 
@@ -249,11 +252,11 @@ def test_replies_without_a_question_give_no_relevancy(bench: Any, reply: str) ->
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", EMBEDDER)
-def test_a_failing_embedder_gives_no_similarity(fake: FakeJudge, exchange: Any, kind: str) -> None:
+def test_a_failing_embedder_yields_no_similarity(fake: FakeJudge, exchange: Any, kind: str) -> None:
     """The score states whether and when a retry can help."""
     fake.outage, pause, requests = EMBEDDER[kind]
 
-    (score,) = compare(fake, exchange(), **patience(fake.outage))
+    (score,) = compare(fake, exchange(), **server_options(fake.outage))
 
     assert_failed(score, UnscoredReason.EMBEDDER_ERROR)
     assert score.details.get("retry_after") == pause
@@ -262,11 +265,11 @@ def test_a_failing_embedder_gives_no_similarity(fake: FakeJudge, exchange: Any, 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", EMBEDDER)
-def test_a_failing_embedder_gives_no_relevancy(bench: Any, kind: str) -> None:
+def test_a_failing_embedder_yields_no_relevancy(bench: Any, kind: str) -> None:
     """The embedder fails after the judge has generated its questions."""
     fault, _, requests = EMBEDDER[kind]
     bench.fake.embedding_faults.extend([fault] * requests)
-    bench.server = patience(fault)
+    bench.server = server_options(fault)
 
     (score,) = bench.score()
 
@@ -274,14 +277,14 @@ def test_a_failing_embedder_gives_no_relevancy(bench: Any, kind: str) -> None:
     assert (len(bench.fake.chat_requests), len(bench.fake.embedding_requests)) == (1, requests)
 
 
-def test_vectors_of_a_new_model_are_not_mixed_with_old_ones(fake: FakeJudge, exchange: Any) -> None:
+def test_vectors_from_a_new_model_are_not_mixed_with_old_ones(fake: FakeJudge, exchange: Any) -> None:
     """If the cached vector of the question has another dimension than the answer's, both are embedded again."""
     fake.embedding_faults.extend([None, Fault("other_dimension"), Fault("other_dimension")])
 
     first, second = compare(fake, exchange(), exchange(answer="Quite another answer."))
 
     assert first.value is not None
-    assert second.value == pytest.approx(1.0)
+    assert second.value == pytest.approx(1.0, abs=0.01)
     assert [len(request.body["input"]) for request in fake.embedding_requests] == [2, 1, 2]
 
 

@@ -235,7 +235,7 @@ def test_an_unparsable_reply_is_requested_once_more(exchange: Make, judged: Any,
     assert len(fake.chat_requests) == 4
 
 
-def test_a_failing_judge_determines_the_reason(exchange: Make, judged: Any, fake: FakeJudge) -> None:
+def test_a_judge_failure_is_the_reason_for_the_missing_score(exchange: Make, judged: Any, fake: FakeJudge) -> None:
     """This holds for both requests."""
     fake.faults.extend([None, Fault("refusal")])
 

@@ -151,7 +151,7 @@ def test_an_exchange_without_a_required_input_is_skipped(
 
 
 def test_a_blocking_function_does_not_block_the_event_loop(exchange: Make, custom: Any) -> None:
-    """Each call waits for work of the event loop. If it ran on the loop itself, it would never end."""
+    """Each call waits for work on the event loop. If it ran on the loop itself, it would never end."""
     free = threading.Event()
     blocks = custom(lambda exchange: 0.5 if free.wait(30) else 0.0)
 
@@ -255,8 +255,8 @@ def declare_nothing(exchange: Exchange) -> float:
 @pytest.mark.parametrize(
     ("function", "options", "message"),
     [
-        (3, {}, "3 is not a function of an exchange"),
-        (Tone, {}, "is not a function of an exchange"),
+        (3, {}, "3 is not a function that takes an exchange"),
+        (Tone, {}, "is not a function that takes an exchange"),
         (lambda: 0.5, {}, "cannot be called with one argument"),
         (lambda one, two: 0.5, {}, "cannot be called with one argument"),
         (lambda exchange: 0.5, {"name": None}, "invalid scorer name '<lambda>'"),

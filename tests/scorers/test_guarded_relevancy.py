@@ -70,7 +70,7 @@ def test_an_answer_that_only_repeats_the_question_scores_zero(guarded: Any, exch
     assert len(guarded.fake.embedding_requests) == 1
 
 
-def test_the_judge_request_equals_the_request_of_direct_relevancy(guarded: Any) -> None:
+def test_the_judge_request_is_identical_to_that_of_direct_relevancy(guarded: Any) -> None:
     """The texts are identical, so one request serves both scorers."""
     guarded.score()
     guarded.make = lambda judge, embedder, **options: DirectRelevancy(judge, **options)
@@ -91,7 +91,7 @@ def test_a_refusal_keeps_its_value_and_gets_a_label(guarded: Any, exchange: Make
 
 
 @pytest.mark.parametrize("kind", ["nan", "zeros", "wrong_dimension", "uneven_dimension", "wrong_count"])
-def test_a_failed_embedding_gives_no_value(guarded: Any, kind: Any) -> None:
+def test_a_failed_embedding_yields_no_value(guarded: Any, kind: Any) -> None:
     """One factor alone is not a score."""
     guarded.fake.embedding_faults.append(Fault(kind))
 
@@ -119,7 +119,7 @@ class RatingJudge(IdleJudge):
         self.first_token = first_token
 
     async def ask(self, messages: Any, **options: Any) -> Reply:
-        return Reply(("5",), first_token=self.first_token)
+        return Reply((max(self.first_token, key=lambda token: self.first_token[token]),), first_token=self.first_token)
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -30,11 +30,11 @@ def match(fake: FakeJudge, bare: Path) -> Callable[..., Score]:
         settings = load_settings(service="tests", **fake.settings(), scorers=(name,), scorer_options={name: options})
 
         async def score_it() -> Score:
-            workbench = build_scorers(settings)
+            scorer_set = build_scorers(settings)
             try:
-                return await run_scorer(workbench.scorers[0], exchange)
+                return await run_scorer(scorer_set.scorers[0], exchange)
             finally:
-                await workbench.aclose()
+                await scorer_set.aclose()
 
         return asyncio.run(score_it())
 
@@ -100,7 +100,7 @@ def test_a_rating_is_accepted_in_several_forms(exchange: Make, match: Any, fake:
         ("4", UnscoredReason.UNPARSABLE),
     ],
 )
-def test_an_unparsable_rating_is_requested_once_more_and_gives_no_value(
+def test_two_unparsable_ratings_yield_no_value(
     exchange: Make, match: Any, fake: FakeJudge, reply: Any, reason: UnscoredReason
 ) -> None:
     """There is no default rating."""
@@ -110,7 +110,7 @@ def test_an_unparsable_rating_is_requested_once_more_and_gives_no_value(
     assert len(fake.chat_requests) == 2
 
 
-def test_an_unreachable_judge_gives_no_value(exchange: Make, match: Any, fake: FakeJudge) -> None:
+def test_an_unreachable_judge_yields_no_value(exchange: Make, match: Any, fake: FakeJudge) -> None:
     """The score can be retried."""
     fake.outage = Fault("status", status=503)
 
@@ -147,7 +147,7 @@ def test_the_judges_summary_of_the_answer_is_optional(exchange: Make, match: Any
     score = match(exchange(), {"intent": INTENT, "given": "Fewer servers.", "rating": 3})
 
     assert score.details["given"] == "Fewer servers."
-    assert score.explanation == f'The answer partly fulfills the intent: "{INTENT}"; it gives: "Fewer servers."'
+    assert score.explanation == f'The answer partly fulfills the intent: "{INTENT}"; the answer gives: "Fewer servers."'
 
 
 def test_a_long_intent_is_shortened(exchange: Make, match: Any) -> None:

@@ -178,7 +178,7 @@ def test_blank_chunks_are_ignored_and_chunks_are_limited(exchange: Make, score: 
     }
 
 
-def test_an_unknown_mean_is_rejected() -> None:
+def test_an_unknown_averaging_method_is_rejected() -> None:
     """The error is raised when the scorer is created, not when it scores."""
     with pytest.raises(ValueError, match="aggregate must be one of position_weighted, mean, not 'median'"):
         ContextSimilarity(FakeEmbedder(), aggregate="median")  # type: ignore[arg-type]  # on purpose

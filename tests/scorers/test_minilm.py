@@ -38,7 +38,7 @@ TOPICS = [
 ]  # fmt: skip
 
 
-def test_tokens_match_the_tokenizer_of_the_model(minilm: MiniLM) -> None:
+def test_tokens_match_the_models_tokenizer(minilm: MiniLM) -> None:
     """Lower case, word pieces, no accents, special tokens at both ends."""
     assert minilm.token_ids("Hello, World!") == [101, 7592, 1010, 2088, 999, 102]
     assert minilm.token_ids("Café") == minilm.token_ids("cafe")
@@ -46,7 +46,7 @@ def test_tokens_match_the_tokenizer_of_the_model(minilm: MiniLM) -> None:
     assert len(minilm.token_ids("word " * 1_000)) == 256
 
 
-def test_vectors_have_length_one_and_do_not_depend_on_the_batch(minilm: MiniLM) -> None:
+def test_vectors_are_unit_length_and_do_not_depend_on_the_batch(minilm: MiniLM) -> None:
     """The effect of padding is negligible."""
     texts = ["short", "a rather longer text " * 20, "日本語", "x"]
 

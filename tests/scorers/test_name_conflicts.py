@@ -55,7 +55,7 @@ def test_importing_a_conflicting_function_works_and_the_builtin_scorer_runs(tmp_
     warning, modules = run_python(tmp_path, "-c", SCRIPT, "import").splitlines()
 
     assert warning == (
-        "the scorer shop_scorers.context_coverage has the name of the built-in scorer 'context_coverage' "
+        "the scorer shop_scorers.context_coverage has the same name as the built-in scorer 'context_coverage' "
         "(germane.scorers.metrics.context_coverage), which is used instead; rename your scorer"
     )
     assert json.loads(modules) == ["germane.scorers.metrics.context_coverage"] * 2
@@ -67,7 +67,7 @@ def test_a_conflicting_entry_point_is_reported_without_loading_it(tmp_path: Path
 
     warning, modules = run_python(tmp_path, "-c", SCRIPT).splitlines()
 
-    assert warning.startswith("the scorer shop-scorers (shop_scorers:missing) has the name of the built-in scorer")
+    assert warning.startswith("the scorer shop-scorers (shop_scorers:missing) has the same name as the built-in scorer")
     assert json.loads(modules) == ["germane.scorers.metrics.context_coverage"] * 2
 
 
@@ -92,5 +92,5 @@ def test_passing_a_conflicting_function_is_an_error(monkeypatch: pytest.MonkeyPa
     def context_coverage(exchange: object) -> float:
         return 0.5
 
-    with pytest.raises(UsageError, match=r"has the name of the built-in scorer 'context_coverage'.*rename"):
+    with pytest.raises(UsageError, match=r"has the same name as the built-in scorer 'context_coverage'.*rename"):
         build_scorers(load_settings(), [context_coverage])

@@ -65,7 +65,7 @@ def test_an_answer_that_only_repeats_the_question_is_noncommittal(exchange: Make
 
 
 def test_the_judge_is_asked_only_if_no_rule_matches(judged: Any, exchange: Make) -> None:
-    """A refusal takes no request. All scores share one fingerprint, which differs from that of rules alone."""
+    """Refusals that match a rule take no request. All scores share one fingerprint, unlike that of rules alone."""
     refusal, evasion = judged.score(exchange(answer="I don't know."), exchange(answer="Ferries are interesting."))
 
     assert (refusal.value, refusal.details["decided"]) == (0.0, "rules")
@@ -87,7 +87,7 @@ def test_a_verdict_must_match_a_whole_word(judged: Any, verdict: str, value: flo
 
 
 @pytest.mark.parametrize("verdict", ["maybe", "not noncommittal", "committal or noncommittal", "", True, None, 1])
-def test_two_replies_without_a_verdict_give_no_value(judged: Any, verdict: Any) -> None:
+def test_two_replies_without_a_verdict_yield_no_value(judged: Any, verdict: Any) -> None:
     """Two requests and a reason."""
     judged.fake.replies = lambda request: {"verdict": verdict}
 

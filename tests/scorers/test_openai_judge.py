@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import json
 import logging
 import socket
+import tracemalloc
 from collections.abc import Awaitable, Callable
+from types import SimpleNamespace
 from typing import Any
 
 import httpx2
@@ -16,9 +19,12 @@ import pytest
 from germane.errors import ScoringError, SettingsError
 from germane.exchange import Message
 from germane.score import UnscoredReason
-from germane.scorers import ModelServer, OpenAIJudge, Vectors
-from germane.scorers.judge.client import parse_retry_after
+from germane.scorers import ModelServer, OpenAIJudge, Reply, Vectors
+from germane.scorers.judge import http_client
+from germane.scorers.judge.client import NoModelReply, _parse_reply
 from germane.scorers.judge.embedders import OpenAIEmbedder, decode_vector
+from germane.scorers.judge.http_client import parse_retry_after
+from germane.scorers.judge.openai_protocol import parse_reply
 from germane.testing import FakeJudge, Fault
 
 TURNS = [Message("system", "You write questions."), Message("user", "The ferry leaves from pier four.")]
@@ -71,8 +77,16 @@ FAILURES = {
     "slow, by its own account": (Fault("status", status=408), UnscoredReason.JUDGE_TIMEOUT, 2),
     "reset": (Fault("reset"), UnscoredReason.JUDGE_UNREACHABLE, 2),
     "half a body": (Fault("truncated"), UnscoredReason.JUDGE_UNREACHABLE, 2),
-    "a web page": (Fault("garbage"), UnscoredReason.UNPARSABLE, 1),
-    "no JSON": (Fault("not_json"), UnscoredReason.UNPARSABLE, 1),
+    "a web page": (Fault("garbage"), UnscoredReason.JUDGE_UNREACHABLE, 2),
+    "no JSON": (Fault("not_json"), UnscoredReason.JUDGE_UNREACHABLE, 2),
+    "an empty body": (Fault("empty_body"), UnscoredReason.JUDGE_UNREACHABLE, 2),
+    "an error with HTTP 200": (Fault("error_body"), UnscoredReason.JUDGE_UNREACHABLE, 2),
+    "busy with HTTP 200": (Fault("error_body", code="429"), UnscoredReason.JUDGE_RATE_LIMITED, 2),
+    "a wrong key with HTTP 200": (Fault("error_body", code="401"), UnscoredReason.JUDGE_REJECTED, 1),
+    "filtered with HTTP 200": (Fault("error_body", code="content_filter"), UnscoredReason.JUDGE_REFUSED, 1),
+    "a redirect loop": (Fault("redirect"), UnscoredReason.JUDGE_UNREACHABLE, 3),
+    "an endless body": (Fault("endless"), UnscoredReason.UNPARSABLE, 1),
+    "a small body of 100 MB": (Fault("compressed"), UnscoredReason.UNPARSABLE, 1),
     "no choices": (Fault("no_choices"), UnscoredReason.UNPARSABLE, 1),
     "empty contents": (Fault("empty"), UnscoredReason.UNPARSABLE, 1),
     "thoughts only": (Fault("thinking"), UnscoredReason.UNPARSABLE, 1),
@@ -83,7 +97,7 @@ FAILURES = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("fault", "reason", "requests"), FAILURES.values(), ids=FAILURES.keys())
-def test_each_failure_has_its_reason(fake: FakeJudge, fault: Fault, reason: UnscoredReason, requests: int) -> None:
+def test_each_failure_has_its_own_reason(fake: FakeJudge, fault: Fault, reason: UnscoredReason, requests: int) -> None:
     """Requests that cannot help are not sent."""
     fake.outage = fault
 
@@ -91,9 +105,63 @@ def test_each_failure_has_its_reason(fake: FakeJudge, fault: Fault, reason: Unsc
     assert len(fake.chat_requests) == requests
 
 
+def test_text_may_arrive_in_parts() -> None:
+    """Some servers send a list; only its parts of type text belong to the reply."""
+    parts = [SimpleNamespace(type="thinking", text="2"), *(SimpleNamespace(type="text", text=text) for text in "4.")]
+
+    reply = parse_reply(SimpleNamespace(choices=[SimpleNamespace(message=SimpleNamespace(content=parts))]))
+
+    assert reply.texts == ("4.",)
+
+
+@pytest.mark.parametrize(
+    ("reason", "expected"),
+    [
+        *((reason, "4") for reason in (None, "", "stop", "STOP", "eos", "end_turn", "stop_sequence")),
+        *((reason, "cut off") for reason in ("length", "LENGTH", "max_tokens", "MAX_TOKENS", "model_length")),
+        *((reason, "cut off") for reason in ("max_output_tokens", "token_max")),
+        *((reason, "judge_refused") for reason in ("content_filter", "SAFETY", "RECITATION", "refusal", "BLOCKLIST")),
+        *((reason, "judge_unreachable") for reason in ("error", "ERROR", "abort", "cancelled", "OTHER", 7)),
+    ],
+)
+def test_finish_reason_decides_whether_a_text_is_a_reply(reason: Any, expected: str) -> None:
+    """Servers write reasons in several forms. A text that the server did not finish is not a judgment."""
+    choice = SimpleNamespace(message=SimpleNamespace(content="4"), finish_reason=reason)
+    completion = SimpleNamespace(choices=[choice])
+    if expected.startswith("judge_"):
+        with pytest.raises(ScoringError) as caught:
+            parse_reply(completion)
+        assert caught.value.reason.value == expected
+    else:
+        reply = parse_reply(completion)
+        assert ("cut off" if reply.cut_off else reply.texts[0]) == expected
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        ({"code": 502, "message": "upstream failed"}, UnscoredReason.JUDGE_UNREACHABLE),
+        ({"code": 429, "message": "slow down"}, UnscoredReason.JUDGE_RATE_LIMITED),
+        ({"code": "content_filter"}, UnscoredReason.JUDGE_REFUSED),
+        ("overloaded", UnscoredReason.JUDGE_UNREACHABLE),
+    ],
+)
+@pytest.mark.parametrize("part", ["choices", "data"])
+@pytest.mark.parametrize("place", ["body", "part"])
+def test_error_next_to_a_reply_is_an_error(error: Any, reason: UnscoredReason, part: str, place: str) -> None:
+    """Gateways add an error to the choices or vectors that they received before the failure."""
+    item = {"message": {"content": "4"}, **({"error": error} if place == "part" else {})}
+    body = {part: [item], **({"error": error} if place == "body" else {"error": None})}
+
+    with pytest.raises(NoModelReply) as caught:
+        _parse_reply(json.dumps(body).encode())
+
+    assert caught.value.reason is reason
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["hang", "drip"])
-def test_a_deadline_ends_missing_and_slow_responses(fake: FakeJudge, kind: Any) -> None:
+def test_requests_end_at_a_deadline_if_the_response_is_missing_or_slow(fake: FakeJudge, kind: Any) -> None:
     """Occasional bytes do not extend a request, and a timed-out request is not repeated."""
     fake.outage = Fault(kind)
 
@@ -112,6 +180,86 @@ def test_a_requested_retry_delay_is_passed_on(fake: FakeJudge, reason: UnscoredR
 
     assert (error.reason, error.retry_after) == (reason, 600)
     assert len(fake.chat_requests) == 1
+
+
+ENVIRONMENT = {
+    "a SOCKS proxy": ("ALL_PROXY", "socks5://127.0.0.1:1", "ALL_PROXY names a SOCKS proxy"),
+    "an unclosed address": ("http_proxy", "http://[::1", "http_proxy is not the URL of a proxy"),
+    "an unknown scheme": ("HTTPS_PROXY", "foo://x:secret@y", "HTTPS_PROXY is not the URL of a proxy"),
+    "no URL": ("https_proxy", "::::", "https_proxy is not the URL of a proxy"),
+    "a port that is no number": ("HTTP_PROXY", "http://user:secret@host:port", "HTTP_PROXY is not the URL of a proxy"),
+    "a missing file": ("SSL_CERT_FILE", "/missing", "SSL_CERT_FILE names a file that cannot be used"),
+    "a directory as a file": ("SSL_CERT_FILE", "/tmp", "SSL_CERT_FILE names a file that cannot be used"),
+    "a log that cannot be written": ("SSLKEYLOGFILE", "/missing/log", "SSLKEYLOGFILE names a file that cannot be used"),
+}
+
+
+@pytest.mark.parametrize(("name", "value", "message"), ENVIRONMENT.values(), ids=ENVIRONMENT.keys())
+def test_an_unusable_environment_fails_requests_only(
+    fake: FakeJudge, monkeypatch: pytest.MonkeyPatch, name: str, value: str, message: str
+) -> None:
+    """The judge can be created, and its error names the variable without the value. It works once that is corrected."""
+    if name == "SSL_CERT_FILE" and http_client.http_library().__name__ == "httpx":
+        pytest.skip("httpx ignores missing certificate files")
+    http_client._certificates.cache_clear()
+
+    async def ask_before_and_after() -> tuple[ScoringError, Reply]:
+        with monkeypatch.context() as environment:
+            environment.setenv(name, value)
+            judge = OpenAIJudge("fake-judge", ModelServer(api_key="test", base_url=fake.base_url))
+            with pytest.raises(ScoringError, match=message) as caught:
+                await judge.ask(TURNS)
+        try:
+            return caught.value, await judge.ask(TURNS)
+        finally:
+            await judge.aclose()
+
+    error, reply = asyncio.run(ask_before_and_after())
+
+    assert error.reason is UnscoredReason.JUDGE_UNREACHABLE
+    assert "secret" not in str(error)
+    assert reply.texts
+
+
+@pytest.mark.parametrize("proxy", ["HTTP_PROXY", "all_proxy", None])
+def test_a_failed_connection_names_the_address_and_the_proxy(
+    monkeypatch: pytest.MonkeyPatch, proxy: str | None
+) -> None:
+    """Without the user, password and path of the URL."""
+    address, nowhere = "http://judge.invalid", "127.0.0.1:1"  # nothing listens on port 1
+    if proxy is None:
+        address = f"http://{nowhere}"
+    else:
+        monkeypatch.setenv(proxy, f"http://user:secret@{nowhere}")
+
+    async def ask() -> ScoringError:
+        url = address.replace("//", "//user:secret@") + "/secret/v1"
+        judge = OpenAIJudge("fake-judge", ModelServer(api_key="test", base_url=url))
+        with pytest.raises(ScoringError, match="no connection") as caught:
+            await judge.ask(TURNS)
+        await judge.aclose()
+        return caught.value
+
+    error = asyncio.run(ask())
+
+    assert address in str(error)
+    assert "secret" not in str(error)
+    assert (proxy in str(error) and proxy in error.fix) if proxy else error.fix is None
+
+
+@pytest.mark.slow
+def test_an_endless_reply_takes_little_memory(fake: FakeJudge) -> None:
+    """Reading stops at the limit."""
+    fake.outage = Fault("endless")
+    failure(fake)
+    tracemalloc.start()
+    try:
+        failure(fake)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+    assert peak < 10 * http_client.MAX_REPLY_BYTES
 
 
 def test_retry_after_can_be_a_date(fake: FakeJudge) -> None:
@@ -238,7 +386,7 @@ def test_a_long_error_page_is_truncated(fake: FakeJudge) -> None:
 
 def test_only_the_beginning_of_an_endless_reply_is_read(fake: FakeJudge) -> None:
     """No request asks for that much."""
-    fake.replies = lambda request: "What is it? " * 100_000
+    fake.replies = lambda request: "What is it? " * 50_000
 
     reply = with_judge(fake, lambda judge: judge.ask(TURNS))
 
@@ -298,7 +446,7 @@ def test_an_option_rejected_by_the_server_is_not_sent_again(fake: FakeJudge, opt
     assert all("max_completion_tokens" in chat.body for chat in fake.chat_requests[1:]) is (option == "max_tokens")
 
 
-def test_an_option_that_is_not_the_cause_is_sent_again(fake: FakeJudge) -> None:
+def test_an_option_that_did_not_cause_the_rejection_is_sent_again(fake: FakeJudge) -> None:
     """A request rejected for another reason is tried once without each option, and nothing changes."""
     schema: dict[str, Any] = {"type": "object"}
     fake.faults.extend([Fault("status", status=400)] * 3)
@@ -390,7 +538,7 @@ def test_an_invalid_base64_vector_is_rejected(broken: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "kind", ["nan", "zeros", "wrong_dimension", "uneven_dimension", "wrong_count", "garbage", "not_json"]
+    "kind", ["nan", "zeros", "wrong_dimension", "uneven_dimension", "wrong_count", "constant", "no_index"]
 )
 def test_invalid_vectors_are_a_permanent_embedder_error(fake: FakeJudge, kind: Any) -> None:
     """A retry cannot help."""

@@ -1,4 +1,4 @@
-"""Prices of models."""
+"""Model prices."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def test_an_exchange_without_an_answer_is_skipped(exchange: Make, score: Any) ->
 
 
 def test_the_fingerprint_covers_the_embedder() -> None:
-    """Cosines of different embedders are not comparable."""
+    """Cosines from different embedders are not comparable."""
     other = FakeEmbedder()
     other.model = "another"
 

@@ -31,11 +31,11 @@ def cover(fake: FakeJudge, bare: Path) -> Callable[..., Score]:
         settings = load_settings(service="tests", **fake.settings(), scorers=(name,), scorer_options={name: options})
 
         async def score_it() -> Score:
-            workbench = build_scorers(settings)
+            scorer_set = build_scorers(settings)
             try:
-                return await run_scorer(workbench.scorers[0], exchange)
+                return await run_scorer(scorer_set.scorers[0], exchange)
             finally:
-                await workbench.aclose()
+                await scorer_set.aclose()
 
         return asyncio.run(score_it())
 
@@ -129,9 +129,7 @@ def test_verdicts_are_accepted_in_several_forms(exchange: Make, cover: Any, fake
         "I cannot say.",
     ],
 )
-def test_unparsable_verdicts_are_requested_once_more_and_give_no_value(
-    exchange: Make, cover: Any, fake: FakeJudge, reply: Any
-) -> None:
+def test_two_unparsable_replies_yield_no_value(exchange: Make, cover: Any, fake: FakeJudge, reply: Any) -> None:
     """Verdicts that are missing, partial or contradictory, and sub-questions that are missing or too many."""
     score = cover(exchange(), reply)
 
@@ -139,7 +137,7 @@ def test_unparsable_verdicts_are_requested_once_more_and_give_no_value(
     assert len(fake.chat_requests) == 2
 
 
-def test_a_valid_second_reply_counts(exchange: Make, cover: Any, fake: FakeJudge) -> None:
+def test_a_valid_second_reply_is_used(exchange: Make, cover: Any, fake: FakeJudge) -> None:
     """The details record two requests."""
     replies = iter(["no JSON", verdicts(("A?", "yes"))])
 
@@ -156,7 +154,7 @@ def test_a_repeated_sub_question_counts_once(exchange: Make, cover: Any) -> None
 
 
 def test_an_echo_of_the_question_scores_zero_without_a_request(exchange: Make, cover: Any, fake: FakeJudge) -> None:
-    """It has the fingerprint of all other scores of that judge."""
+    """It has the same fingerprint as that judge's other scores."""
     echo = cover(exchange(FRANCE, f"{FRANCE} {FRANCE}"), verdicts(("A?", "yes")))
     asked = len([request for request in fake.chat_requests if "sub_questions" in request.text])
     other = cover(exchange(FRANCE, "Paris."), verdicts(("A?", "yes")))

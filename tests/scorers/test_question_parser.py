@@ -1,4 +1,4 @@
-"""Parsing of questions from the replies of a judge."""
+"""Parsing of questions from a judge's replies."""
 
 # ruff: noqa: RUF001 - sentences of many languages
 
@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-from germane.scorers.base.reply_parser import GeneratedQuestion, parse_questions
+from germane.scorers.prompting.question_parser import GeneratedQuestion, parse_questions
 
 ONE = [GeneratedQuestion("Where is the pier?", noncommittal=False)]
 BARE = [GeneratedQuestion("Where is the pier?")]
@@ -38,8 +38,10 @@ REPLIES = {
     ),
     "several lines": ("- Where is the pier?\n- Who knows?", [*BARE, GeneratedQuestion("Who knows?")]),
     "nothing": ("", []),
-    "a refusal": ("I can't help with that.", []),
+    "a refusal": ("I can't help with that.", [GeneratedQuestion("I can't help with that.")]),
     "another object": ('{"answer": "pier four"}', []),
+    "an error with a question": ('{"question": "Where is the pier?", "error": "upstream timeout"}', []),
+    "an empty error": ('{"question": "Where is the pier?", "error": null}', BARE),
     "deep nonsense": ("[" * 100_000, []),
     "a number": ("12", []),
     "a value inside another": ('[1, [2], {"question": "Where is the pier?"}]', BARE),
@@ -59,6 +61,8 @@ def test_questions_are_parsed_from_json_and_from_text(reply: str, expected: list
     [
         "Where is the pier?",
         "Where is the pier",
+        "What's the capital of France",
+        "In which year did the war end",
         "営業時間は何時ですか。",
         "你们几点开门？",
         "ร้านเปิดกี่โมง",

@@ -51,7 +51,7 @@ def test_the_judge_compares_questions_between_delimiters(compared: Any) -> None:
     assert request.section("questions") == "\n".join(f"{place}. {text}" for place, text in enumerate(QUESTIONS, 1))
 
 
-def test_equal_questions_are_compared_once(compared: Any) -> None:
+def test_identical_questions_are_compared_once(compared: Any) -> None:
     """Each keeps its similarity."""
     compared.fake.questions = lambda answer: [QUESTIONS[0], QUESTIONS[1], QUESTIONS[0]]
     compared.fake.replies = says([1, 0.25])
@@ -107,7 +107,7 @@ def test_any_number_of_questions_is_compared_in_one_request(compared: Any, count
     assert (score.value, len(compared.fake.chat_requests)) == (0.5, 2)
 
 
-def test_similarities_rated_by_the_judge_lie_from_zero_to_one(compared: Any) -> None:
+def test_similarities_rated_by_the_judge_lie_between_zero_and_one(compared: Any) -> None:
     """Unlike cosines, they are never negative, and the declared range starts at zero."""
     compared.fake.replies = says([0, 0, 0])
 
@@ -153,7 +153,7 @@ def test_the_explanation_names_the_nearest_and_the_farthest_question(compared: A
     assert len(score.explanation) < 250
 
 
-def test_the_explanation_of_one_question_names_no_farthest_one(compared: Any) -> None:
+def test_the_explanation_for_a_single_question_names_no_farthest_question(compared: Any) -> None:
     """It names only the nearest."""
     compared.options["generated_questions"] = 1
     compared.fake.replies = says([1])

@@ -1,4 +1,4 @@
-"""Reservations of judge requests with a rate limiter, and their settlement."""
+"""Reservations for judge requests with a rate limiter, and their settlement."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_actual_usage_replaces_the_reserved_usage() -> None:
 
 
 def test_a_retry_is_reserved_before_it_is_sent() -> None:
-    """Retries of the client are reserved like the first request. The reply reports the usage of the last one."""
+    """Retries by the client are reserved like the first request. The reply reports the usage of the last one."""
     book = Book()
     take(RateLimitGuard(book), Reply(("yes",), input_tokens=12, output_tokens=50), sent=3)
 
@@ -125,7 +125,7 @@ def test_cost_is_reserved_from_estimates_and_settled_from_counts() -> None:
 
 @pytest.mark.parametrize("count", [10**9, 10**400, -1, True, 1.5, "12", None])
 def test_impossible_token_counts_are_ignored(count: object) -> None:
-    """One such reply of a broken gateway would use up a token budget or block a limit forever."""
+    """One such reply from a broken gateway would use up a token budget or block a limit forever."""
     reported = SimpleNamespace(prompt_tokens=count, completion_tokens=5)
     choice = SimpleNamespace(message=SimpleNamespace(content="yes"))
 
@@ -190,7 +190,7 @@ def test_waiting_for_the_rate_limit_uses_no_slot_and_no_timeout(fake: FakeJudge)
     assert fake.max_in_flight == 1
 
 
-def test_retries_of_the_client_are_counted(fake: FakeJudge) -> None:
+def test_retries_by_the_client_are_counted(fake: FakeJudge) -> None:
     """A request that failed once is sent twice and counts twice."""
     book = Book()
     fake.faults.extend([Fault("status", status=500), None, Fault("status", status=500), Fault("status", status=500)])
@@ -218,7 +218,7 @@ def test_retries_of_the_client_are_counted(fake: FakeJudge) -> None:
     ids=["server error", "broken connection", "rejected option"],
 )
 def test_no_request_is_repeated_without_a_reservation(fake: FakeJudge, fault: Fault) -> None:
-    """For any cause of a retry, the judge gets one request, and the reason is the budget."""
+    """For any cause of a retry, the judge gets one request, and the score fails with the reason budget."""
     book = Book(repeats=0)
     fake.faults.append(fault)
 
@@ -253,7 +253,7 @@ class _Elsewhere(BaseHTTPRequestHandler):
 
 def test_each_redirect_needs_a_reservation() -> None:
     """It is reserved before it is sent."""
-    book, server = Book(repeats=2), ThreadingHTTPServer(("127.0.0.1", 0), _Elsewhere)
+    book, server = Book(repeats=1), ThreadingHTTPServer(("127.0.0.1", 0), _Elsewhere)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
 
@@ -273,7 +273,7 @@ def test_each_redirect_needs_a_reservation() -> None:
         server.shutdown()
         thread.join()
         server.server_close()
-    assert (len(_Elsewhere.asked), len(book.repeated)) == (3, 2)
+    assert (len(_Elsewhere.asked), len(book.repeated)) == (2, 1)
 
 
 def test_the_price_of_the_configured_model_applies_if_the_served_name_differs(fake: FakeJudge) -> None:

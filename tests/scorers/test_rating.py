@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 
 import pytest
@@ -31,15 +32,15 @@ def test_tokens_that_differ_in_white_space_count_as_one_digit() -> None:
     assert rating.digits == pytest.approx({"2": 0.2, "4": 0.6})
 
 
-def test_digits_with_too_little_probability_give_no_rating() -> None:
-    """Below one half, the judge was about to generate something else."""
+def test_digits_with_too_little_probability_yield_no_rating() -> None:
+    """Up to one half, the judge was about to generate something else."""
     with pytest.raises(
         ScoringError, match=r"digits have a total probability of 0\.49; the most likely token is 'I'"
     ) as caught:
         expected_rating({"I": 0.51, "5": 0.49})
 
     assert caught.value.reason is UnscoredReason.UNPARSABLE
-    assert expected_rating({"I": 0.5, "5": 0.5}).points == 5
+    assert expected_rating({"I": 0.49, "5": 0.51}).points == 5
 
 
 @given(st.dictionaries(st.sampled_from("12345"), st.floats(0.01, 1), min_size=1))
@@ -74,13 +75,16 @@ TEXTS = {
     "4 = mostly": 4,
     "mostly": 4,
     "Not at all.": 1,
-    "I would rate it 4, since it answers most of it.": 4,
     '{"rating": 4}': 4,
     '{"rating": "four"}': 4,
     '{"score": 2}': 2,
-    'Sure: {"why": "good", "rating": 3}.': 3,
+    'Sure: {"reason": "good", "rating": 3}.': 3,
     "<think>Is it 2 or 3? Not 5.</think>4": 4,
     "4.5": 4.5,
+    "4.5 (mostly)": 4.5,
+    '{"Rating": 4}': 4,
+    '{"score": 4, "rating": 4}': 4,
+    '{"rating": 4, "Justification": "The reply names the pier.", "error": null}': 4,
 }
 
 
@@ -91,23 +95,42 @@ def test_a_rating_can_be_a_digit_a_word_or_json(text: str, points: float) -> Non
 
 
 @pytest.mark.parametrize(
+    "members",
+    [
+        {"type": "error"}, {"status": "failed"}, {"ok": False}, {"success": False}, {"flagged": True}, {"code": 503},
+        {"error": "overloaded"}, {"errorMessage": "x"}, {"fault": "x"}, {"detail": "x"}, {"id": "req-1"},
+        {"reason": "I'm sorry, but I can't assist with that."}, {"explanation": "Error: upstream timed out"},
+    ],
+)  # fmt: skip
+def test_rating_with_unknown_members_is_not_a_rating(members: dict[str, object]) -> None:
+    """Only rationales may accompany a rating: a gateway's status object may have a rating, too."""
+    with pytest.raises(UnreadableReply):
+        parse_rating(json.dumps({"rating": 4, **members}))
+
+
+@pytest.mark.parametrize(
     ("text", "reason"),
     [
         ("", UnscoredReason.UNPARSABLE),
         ("good", UnscoredReason.UNPARSABLE),
         ("Between 3 and 4", UnscoredReason.UNPARSABLE),
+        ("I would rate it 4, since it answers most of it.", UnscoredReason.UNPARSABLE),
         ("{}", UnscoredReason.UNPARSABLE),
         ('{"rating": null}', UnscoredReason.UNPARSABLE),
         ('{"rating": true}', UnscoredReason.UNPARSABLE),
         ('{"rating": NaN}', UnscoredReason.OUT_OF_RANGE),
         ("7", UnscoredReason.OUT_OF_RANGE),
         ("0", UnscoredReason.OUT_OF_RANGE),
+        ("5 - not at all", UnscoredReason.UNPARSABLE),
+        ("1 = fully", UnscoredReason.UNPARSABLE),
+        ("4: partly", UnscoredReason.UNPARSABLE),
+        ('{"rating": 4, "score": 2}', UnscoredReason.UNPARSABLE),
         ("-4", UnscoredReason.OUT_OF_RANGE),
         ("Rating: 9", UnscoredReason.OUT_OF_RANGE),
         ('{"rating": 50}', UnscoredReason.OUT_OF_RANGE),
     ],
 )
-def test_an_unparsable_rating_gives_a_reason(text: str, reason: UnscoredReason) -> None:
+def test_an_unparsable_rating_has_a_reason(text: str, reason: UnscoredReason) -> None:
     """There is no value."""
     with pytest.raises(UnreadableReply) as caught:
         parse_rating(text)

@@ -43,7 +43,7 @@ def test_digits_can_share_a_token_with_punctuation() -> None:
 
 
 def test_digits_in_reasoning_before_the_list_are_ignored() -> None:
-    """Lists in the reasoning are ignored, too."""
+    """Lists in the reasoning are also ignored."""
     thought = [Token("<think>"), Token("["), Token("1"), Token("] is"), Token("4"), Token("</think>")]
 
     ratings = expected_ratings([*thought, *LIST, Token("2", {"2": 1.0}), Token("]}")], [2])
@@ -64,7 +64,7 @@ def test_digits_in_reasoning_before_the_list_are_ignored() -> None:
         ([Token("3", {"3": 1.0})], [3]),
     ],
 )
-def test_unusable_log_probabilities_give_no_expected_ratings(tokens: list[Token], written: list[float]) -> None:
+def test_unusable_log_probabilities_yield_no_expected_ratings(tokens: list[Token], written: list[float]) -> None:
     """Other digits, parts of numbers, too little probability, no log probabilities or no list: the text counts
     instead.
     """

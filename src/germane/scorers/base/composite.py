@@ -86,8 +86,8 @@ class CompositeParts:
         """Score all parts. If the exchange is retried, only unfinished scorers run again.
 
         Raises:
-            ScoringError: a part may still get its value, or a part is missing under the ``fail`` policy. Carries the
-                reason of the first such part.
+            ScoringError: a part may still succeed on a retry, or a part is missing under the ``fail`` policy. Carries
+                the reason of the first such part.
         """
         # All fields that scorers may use: the id is not enough, because rows of a data set may share one.
         key = (exchange.id, exchange.question, exchange.answer, exchange.contexts, exchange.history)
@@ -151,7 +151,7 @@ def missing_error(missing: Sequence[ScorePart]) -> ScoringError:
 
 
 def raise_if_incomplete(parts: Sequence[ScorePart]) -> None:
-    """Raise if a part may still get its value.
+    """Raise if a part may still succeed on a retry.
 
     Raises:
         ScoringError: the budget is exhausted, or the judge is unreachable, busy, or rejects the key or quota. The

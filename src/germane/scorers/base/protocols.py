@@ -16,12 +16,14 @@ if TYPE_CHECKING:
     from germane.settings import Settings
 
 MAX_REPLY_TOKENS = 800
-"""Default token limit of one judge reply. It is generous because reasoning models spend part of it on thinking."""
+"""Default token limit for one judge reply. It is generous because reasoning models spend part of it on thinking."""
+MAX_TOTAL_PROBABILITY = 1.02
+"""Total probability of alternative tokens; more than 1 for rounded log probabilities."""
 CHECK_MESSAGE = Message("user", "Reply with: ok")
 """A minimal request that shows whether the judge is reachable, which model serves it, and what it supports."""
 
 Vectors = NDArray[np.float64]
-"""Array of shape (texts, dimensions). Each row has length 1."""
+"""Array of shape (texts, dimensions) with unit-length rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +51,12 @@ class Reply:
     """Probabilities, 0 to 1, of the most likely first tokens of the first choice. Empty without logprobs."""
     tokens: tuple[Token, ...] = ()
     """All tokens of the first choice. Empty without logprobs."""
+    cut_off: frozenset[int] = frozenset()
+    """Indexes of the texts that reached the token limit."""
 
 
 class JudgeOptions(TypedDict, total=False):
-    """Keyword options of :meth:`Judge.ask`, for functions that pass them on."""
+    """Keyword arguments of :meth:`Judge.ask`, for functions that forward them."""
 
     n: int
     temperature: float
@@ -101,7 +105,7 @@ class Judge(Protocol):
             messages: The conversation to send.
             n: Number of choices to request.
             temperature: Sampling temperature.
-            max_tokens: Token limit of each choice.
+            max_tokens: Token limit for each choice.
             stop: Stop sequences, each of which ends a choice.
             schema: JSON schema of the reply. Servers may ignore it.
             top_tokens: Number of most likely tokens to return per position, if the server supports logprobs.
@@ -121,7 +125,7 @@ class Embedder(Protocol):
         ...
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
-        """Return one row of length 1 per text, all of the same dimension.
+        """Return one unit-length row per text, all of the same dimension.
 
         Raises:
             ScoringError: with reason ``embedder_error``.
@@ -153,7 +157,7 @@ class Scorer(Protocol):
         ...
 
     async def score(self, exchange: Exchange) -> Score | float:
-        """Return the score of an exchange, or only its value.
+        """Return an exchange's score, or only its value.
 
         Raises:
             ScoringError: there is no value; carries the reason.

@@ -1,6 +1,4 @@
-"""Parsers for judge replies: strict about values, tolerant about formatting.
-
-Questions are read from JSON if possible, otherwise from lines that end in a question mark."""
+"""Parsers for JSON objects in judge replies: strict about values, tolerant of formatting."""
 
 from __future__ import annotations
 
@@ -8,12 +6,11 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from germane.errors import ScoringError
 from germane.score import UnscoredReason
-from germane.scorers.base.text import has_letters, strip_control_characters
+from germane.scorers.base.text import strip_control_characters
 
 MAX_REPLY_CHARACTERS = 100_000
 """Replies are truncated to this length before parsing."""
@@ -21,28 +18,28 @@ _MAX_JSON_CANDIDATES = 50
 _THINKING = re.compile(r"\A.*</think>|<think>.*\Z", re.DOTALL | re.IGNORECASE)
 """A reasoning block. Some servers omit its opening tag."""
 _OPENING = re.compile(r"[{\[]")
+_WORD = re.compile(r"\w+")
+_FENCE = re.compile(r"```\w*")
+_INTRODUCTION_WORDS = frozenset(
+    {
+        *("sure", "ok", "okay", "certainly", "of", "course", "here", "is", "s", "are", "the", "my", "your", "this"),
+        *("json", "object", "format", "in", "output", "response", "reply", "result", "results", "answer", "requested"),
+        *("rating", "ratings", "score", "scores", "verdict", "verdicts", "evaluation", "analysis", "assessment", "as"),
+        *("below", "following", "final", "what", "you", "asked", "for", "i", "hope", "that", "it", "helps", "based"),
+        *("on", "and", "a", "each", "any", "time", "valid", "only", "claims", "passages", "sub", "questions", "all"),
+        *("done", "thank", "thanks", "let", "me", "see", "know", "if", "need", "anything", "else"),
+    }
+)
+"""Words allowed around a rating in a code fence, or around a JSON object."""
+_ERROR_NAME = re.compile(r"(?<![a-z])(?:errors?|err|exceptions?|faults?|failures?|refusals?|traceback)(?![a-z])")
+_CAPITAL = re.compile(r"(?<=[a-z])(?=[A-Z])")
+_NO_ERROR = ("", "none", "no", "null", "false", "n/a", "-", "ok", "0")
+_PLACEHOLDER = re.compile(r"\W*|<[^<>]*>|\W*(?:strings?|n/?a|tbd|todo|placeholder|null|undefined)\W*", re.IGNORECASE)
+"""A text that a judge copied from the description of the requested form."""
 _NUMBER = re.compile(r"\A\s*([-+]?\d+(?:[.,]\d+)?)\s*(?:/\s*(\d+)|(%))?\s*\Z")
 _NUMBER_WORDS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
-MAX_QUESTION_REPLY_CHARACTERS = 20_000
-"""Replies with questions are truncated to this length before parsing."""
 QUESTION_MARKS = "?\uff1f\u061f;\u055e\u1367\u2e2e\u203d"
 """Question marks of several scripts; the fourth is the Greek one."""
-_BROKEN = re.compile(
-    r'"question"\s*:\s*("(?:[^"\\]|\\.)*")(?:[^{}"]*"noncommittal"\s*:\s*(true|false))?', re.IGNORECASE
-)
-_BULLET = re.compile(r"^\s*(?:[-*\u2022>]+|\(?\d{1,2}[.):]|q(?:uestion)?\s*\d*\s*[:.])\s*", re.IGNORECASE)
-_QUOTES = "\"'`*_\u201c\u201d\u2018\u2019\u00ab\u00bb\u201e \t"
-_WITHOUT_MARK = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u4e00-\u9fff]")
-"""Scripts in which a question may lack a question mark: Thai, Lao, Burmese, Khmer, Japanese, Chinese."""
-_ASKING = re.compile(
-    r"(who|whom|whose|what|which|when|where|why|how|is|are|was|were|do|does|did|can|could|will|would|should|has|have"
-    r"|qu[ée]|qui[ée]n|cu[áa]l|cu[áa]ndo|d[óo]nde|c[óo]mo|cu[áa]nt[oa]s?|por qu[ée]"
-    r"|qui|quel|quelle|quels|quelles|quand|o[ùu]|pourquoi|comment|combien|est-ce"
-    r"|wer|was|wann|wo|warum|wieso|wie|welche[rsnm]?|wessen)\b(?!'t|\u2019t| not\b)(?: +\S+){2}",
-    re.IGNORECASE,
-)
-"""The beginning of a question without a question mark. "could not write a question" does not match."""
-_STATEMENT_ENDS = (".", "!", "\u3002", "\uff01")
 
 
 class UnreadableReply(ScoringError):
@@ -53,34 +50,91 @@ class UnreadableReply(ScoringError):
 
 
 def strip_thinking(reply: str) -> str:
-    """Remove reasoning blocks and control characters from a reply."""
-    return strip_control_characters(_THINKING.sub("", reply)[:MAX_REPLY_CHARACTERS]).strip()
+    """Remove reasoning blocks, control characters and a byte order mark from a reply."""
+    return strip_control_characters(_THINKING.sub("", reply)[:MAX_REPLY_CHARACTERS]).strip().lstrip("\ufeff")
 
 
 def find_json_values(text: str) -> Iterator[Any]:
-    """Yield the JSON objects and lists in a text, outermost first, ignoring any text around them."""
-    decoder = json.JSONDecoder()
+    """Yield the JSON objects and lists in a text, outermost first, ignoring any text around them.
+
+    A value that the text cuts off ends the search: its inner values are not what was asked for. A value with two
+    members of the same name is not JSON.
+    """
+    for value, _, _ in _locate_json_values(text):
+        yield value
+
+
+def _locate_json_values(text: str) -> Iterator[tuple[Any, int, int]]:
+    """Yield the values of :func:`find_json_values` with their first and last positions."""
+    decoder = json.JSONDecoder(object_pairs_hook=_unique_members)
     end = 0
     for opening in list(_OPENING.finditer(text))[:_MAX_JSON_CANDIDATES]:
         if opening.start() < end:
             continue
         try:
             value, end = decoder.raw_decode(text, opening.start())
+        except json.JSONDecodeError as error:
+            if error.pos >= len(text.rstrip()) or error.msg.startswith("Unterminated"):
+                return
+            continue
         except (ValueError, RecursionError):
             continue
-        yield value
+        yield value, opening.start(), end
 
 
 def parse_json_object(reply: str) -> Mapping[str, Any]:
-    """Return the first JSON object in a reply.
+    """Return the JSON object that a reply consists of, apart from code fences, reasoning and an introduction.
+
+    In other text, an object is an example or belongs to a refusal: "I cannot rate this. The format is {...}."
 
     Raises:
-        UnreadableReply: the reply contains no JSON object.
+        UnreadableReply: the reply contains no JSON object, several different ones, other text, or an error member.
     """
-    for value in find_json_values(strip_thinking(reply)):
-        if isinstance(value, dict):
-            return value
-    raise UnreadableReply("the reply contains no JSON object")
+    text = strip_thinking(reply)
+    located = [each for each in _locate_json_values(text) if isinstance(each[0], dict)]
+    found: list[dict[str, Any]] = [value for value, _, _ in located]
+    if not found:
+        raise UnreadableReply("the reply contains no JSON object")
+    if any(value != found[0] for value in found):
+        raise UnreadableReply(f"the reply contains {len(found)} different JSON objects")
+    ends = [0, *(end for _, _, end in located)]
+    starts = [*(start for _, start, _ in located), len(text)]
+    require_introduction(text, *(text[end:start] for end, start in zip(ends, starts, strict=True)))
+    if error := find_error_member(found[0]):
+        raise UnreadableReply(f"the reply contains an error: {error:.200}")
+    return found[0]
+
+
+def require_introduction(text: str, *around: str) -> None:
+    """Check the texts around a value: they may only introduce it, such as "Sure! Here is the JSON:".
+
+    Raises:
+        UnreadableReply: they say something else.
+    """
+    if any(word not in _INTRODUCTION_WORDS for word in _WORD.findall(_FENCE.sub(" ", " ".join(around)).lower())):
+        raise UnreadableReply(f"{text!r:.80} is more than the requested value")
+
+
+def find_error_member(value: Any) -> str | None:
+    """Return the first non-empty member of a JSON value, at any depth, whose name says that it is an error."""
+    if isinstance(value, list):
+        return next((error for item in value if (error := find_error_member(item))), None)
+    if not isinstance(value, dict):
+        return None
+    for name, member in value.items():
+        is_empty = not member or (isinstance(member, str) and member.strip().lower() in _NO_ERROR)
+        if not is_empty and _ERROR_NAME.search(_CAPITAL.sub("_", name).lower()):
+            return f"{name}: {member!r}"
+        if error := find_error_member(member):
+            return error
+    return None
+
+
+def _unique_members(members: list[tuple[str, Any]]) -> dict[str, Any]:
+    unique = dict(members)
+    if len(unique) < len(members):
+        raise ValueError("two members have the same name")
+    return unique
 
 
 def parse_number(value: Any, minimum: float, maximum: float) -> float:
@@ -115,11 +169,16 @@ def parse_text(value: Any) -> str:
     """Return a string with normalized white space.
 
     Raises:
-        UnreadableReply: the value is not a string, or is blank.
+        UnreadableReply: the value is not a string, is blank, or is a placeholder.
     """
-    if not isinstance(value, str) or not value.strip():
-        raise UnreadableReply(f"{value!r:.80} is not a non-blank string")
+    if not isinstance(value, str) or is_placeholder(value):
+        raise UnreadableReply(f"{value!r:.80} is not a text")
     return " ".join(strip_control_characters(value).split())
+
+
+def is_placeholder(text: str) -> bool:
+    """Return whether a text says nothing: it is blank, or only "...", "string" or "N/A"."""
+    return _PLACEHOLDER.fullmatch(text.strip()) is not None
 
 
 def parse_list(value: Any, *, count: int | None = None) -> list[Any]:
@@ -147,88 +206,3 @@ def parse_choice(value: Any, choices: Mapping[str, bool]) -> bool:
     if word not in choices:
         raise UnreadableReply(f"{value!r:.80} is not one of {', '.join(choices)}")
     return choices[word]
-
-
-@dataclass(frozen=True, slots=True)
-class GeneratedQuestion:
-    """A question generated by the judge, with the judge's vote on the answer."""
-
-    text: str
-    noncommittal: bool | None = None
-    """Whether the judge considers the answer noncommittal; None without a vote."""
-
-    @property
-    def is_usable(self) -> bool:
-        """Whether the text is a question and contains letters."""
-        if not has_letters(self.text):
-            return False
-        if self.text.rstrip(_QUOTES + ").!").endswith(tuple(QUESTION_MARKS)):
-            return True
-        # "か。": the Japanese interrogative particle before a full stop.
-        if self.text.endswith(_STATEMENT_ENDS) and not self.text.endswith("\u304b\u3002"):
-            return False
-        return bool(_ASKING.match(self.text) or _WITHOUT_MARK.search(self.text))
-
-
-def parse_questions(reply: str) -> list[GeneratedQuestion]:
-    """Return the questions in a judge's reply, in order. Texts that are not questions are included as unusable."""
-    text = strip_thinking(reply)[:MAX_QUESTION_REPLY_CHARACTERS]
-    for value in find_json_values(text):
-        if questions := list(_from_json(value)):
-            return questions
-    if questions := list(_from_broken_json(text)):
-        return questions
-    lines = (_tidy(_BULLET.sub("", line)) for line in text.splitlines())
-    return [GeneratedQuestion(line) for line in lines if line.endswith(tuple(QUESTION_MARKS))]
-
-
-def parse_first_question(reply: str) -> GeneratedQuestion:
-    """Return the first question in a reply that should be JSON, or an empty one."""
-    questions = parse_questions(reply)
-    return questions[0] if questions else GeneratedQuestion("")
-
-
-def parse_question_line(reply: str) -> GeneratedQuestion:
-    """Return the question in a reply that should be one line of text, or an empty one.
-
-    JSON is only parsed if the reply starts with it. JSON inside a line comes from the answer.
-    """
-    text = strip_thinking(reply)[:MAX_QUESTION_REPLY_CHARACTERS]
-    if text.startswith(("{", "[", "```")):
-        return parse_first_question(text)
-    lines = [GeneratedQuestion(_tidy(_BULLET.sub("", line))) for line in text.splitlines() if line.strip()]
-    marked = [line for line in lines if line.text.endswith(tuple(QUESTION_MARKS))]
-    usable = [line for line in lines if line.is_usable]
-    return next(iter(marked + usable + lines), GeneratedQuestion(""))
-
-
-def _from_json(value: Any) -> Iterator[GeneratedQuestion]:
-    if isinstance(value, str):
-        yield GeneratedQuestion(_tidy(value))
-    elif isinstance(value, list):
-        for item in value:
-            yield from _from_json(item) if isinstance(item, (str, dict)) else ()
-    elif isinstance(value, dict) and isinstance(value.get("questions"), list):
-        yield from _from_json(value["questions"])
-    elif isinstance(value, dict) and isinstance(value.get("question"), str):
-        yield GeneratedQuestion(_tidy(value["question"]), _parse_vote(value.get("noncommittal")))
-
-
-def _from_broken_json(text: str) -> Iterator[GeneratedQuestion]:
-    """Yield the complete questions in truncated or unclosed JSON."""
-    for match in _BROKEN.finditer(text):
-        try:
-            question = json.loads(match[1], strict=False)
-        except ValueError:
-            continue
-        yield GeneratedQuestion(_tidy(question), _parse_vote(match[2]))
-
-
-def _tidy(text: str) -> str:
-    return " ".join(strip_control_characters(text).split()).strip(_QUOTES)
-
-
-def _parse_vote(value: Any) -> bool | None:
-    if isinstance(value, str):
-        return {"true": True, "yes": True, "false": False, "no": False}.get(value.strip().lower())
-    return bool(value) if value in (0, 1) else None

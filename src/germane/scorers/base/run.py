@@ -37,8 +37,8 @@ def utc_now() -> datetime:
 async def run_scorer(scorer: Scorer, exchange: Exchange, *, clock: Callable[[], datetime] = utc_now) -> Score:
     """Score an exchange; return a finite value in the scorer's range, or the reason why there is no value.
 
-    Never raises, except that cancelling the task cancels the call. If a server requested a delay, its seconds are in
-    ``details["retry_after"]``; see :func:`is_retryable`.
+    Never raises, except that cancelling the task cancels the call. If a server requested a delay,
+    ``details["retry_after"]`` contains it in seconds; see :func:`is_retryable`.
     """
     started = time.perf_counter()
     try:
@@ -88,17 +88,18 @@ def _validated(scorer: Scorer, result: Score | float) -> Score:
     if not isinstance(result, Score):
         if not isinstance(result, Real) or isinstance(result, bool):  # numpy numbers are Real, too
             return _unscored(
-                scorer, UnscoredReason.SCORER_ERROR, f"it returned {type(result).__name__} instead of a score"
+                scorer, UnscoredReason.SCORER_ERROR, f"the scorer returned {type(result).__name__} instead of a score"
             )
         return _in_range(scorer, Score(scorer=scorer.name, fingerprint=scorer.fingerprint, value=0.0), float(result))
     # The score may come from user code that no type checker has seen.
     for name, expected in _FIELD_TYPES.items():
         field = getattr(result, name)
         if field is not None and not isinstance(field, expected):
-            explanation = f"it returned a score whose {name} is a {type(field).__name__}"
+            explanation = f"the scorer returned a score whose {name} is a {type(field).__name__}"
             return _unscored(scorer, UnscoredReason.SCORER_ERROR, explanation)
     if result.cost is not None and not math.isfinite(result.cost):
-        return _unscored(scorer, UnscoredReason.SCORER_ERROR, f"it returned a score whose cost is {result.cost}")
+        explanation = f"the scorer returned a score whose cost is {result.cost}"
+        return _unscored(scorer, UnscoredReason.SCORER_ERROR, explanation)
     # Databases accept only Python's own number types.
     changes = {
         name: convert(number)

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 _VISIBLE_CATEGORIES = frozenset("LNPS")
 _PREFIX = 100
-"""Characters checked first, which usually suffice. The rest is deduplicated, so a megabyte of blanks is fast."""
+"""Number of characters checked first, usually enough. The rest is deduplicated, so a megabyte of blanks is fast."""
 _MARKS = (
     "\u0300-\u036f\u0591-\u05bd\u05bf-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06dc"
     "\u0900-\u0963\u0966-\u0dff\u0e31\u0e34-\u0e3a\u0e47-\u0e4e\u0eb1\u0eb4-\u0ebc\u0ec8-\u0ecd\u102b-\u103e\u200c\u200d"

@@ -14,7 +14,7 @@ from germane.scorers.base.protocols import Vectors
 
 
 def normalize_rows(rows: Sequence[Any] | ArrayLike, count: int) -> Vectors:
-    """Return the rows as an array of shape (count, dimensions), each scaled to length 1.
+    """Return the rows as an array of shape (count, dimensions), each scaled to unit length.
 
     Raises:
         ScoringError: the rows have the wrong number, dimension or content; reason ``embedder_error``.
@@ -36,7 +36,7 @@ def normalize_rows(rows: Sequence[Any] | ArrayLike, count: int) -> Vectors:
 
 
 def mean_pairwise_cosine(rows: Vectors) -> float | None:
-    """Return the mean cosine over all pairs of unit rows; None for fewer than two rows."""
+    """Return the mean cosine over all pairs of unit-length rows; None for fewer than two rows."""
     if len(rows) < 2:
         return None
     upper = np.triu_indices(len(rows), k=1)

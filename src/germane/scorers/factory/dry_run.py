@@ -27,7 +27,7 @@ _DIMENSIONS = 8
 
 @dataclass(slots=True)
 class RequestEstimate:
-    """Estimated usage of the judge and the embedder."""
+    """Estimated usage by the judge and the embedder."""
 
     requests: int = 0
     input_tokens: float = 0.0

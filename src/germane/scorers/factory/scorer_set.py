@@ -1,4 +1,4 @@
-"""The scorers of one process, constructed from settings, with the judge and the embedder that they share."""
+"""One process's scorers, constructed from settings, with the judge and the embedder that they share."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ from germane.settings import DEFAULT_EMBEDDER, LOCAL, Settings
 CAPTURE_ONLY = (
     "nothing will be scored, because neither a judge nor an embedder is configured. Set OPENAI_API_KEY, or "
     "OPENAI_BASE_URL for your own server, for answer_relevancy; or pip install 'germane[local]' for "
-    "question_answer_similarity"
+    "question_answer_similarity and noncommittal"
 )
 LOCAL_CHECK_TOKENS = 8
-"""Token limit of the check request to the embedded judge, which neither reasons nor stops on its own."""
+"""Token limit for the check request to the embedded judge, which neither reasons nor stops on its own."""
 log = logging.getLogger("germane.scorers")
 _logged_conflicts: set[NameConflict] = set()
 
 
 class ScorerFactory:
-    """Creates the scorers of one process, and the objects that they share."""
+    """Creates one process's scorers, and the objects that they share."""
 
     def __init__(self, settings: Settings, rate_limiter: RateLimiter | None = None) -> None:
         self.settings = settings
@@ -154,7 +154,7 @@ class ScorerFactory:
             known = dict.fromkeys([*registry.BUILTIN_SCORER_NAMES, *registry.declared_names(), *plugin_names()])
             raise SettingsError(
                 f"setting scorers: unknown scorer {name!r}; known scorers: {', '.join(known)}. To use your own, list "
-                "the module that defines it in the setting imports"
+                "the module that defines it in the imports setting"
             )
         if self.settings.scorer_options.get(name):
             raise SettingsError(f"setting scorer_options.{name}: user-defined scorers take no options")
@@ -179,7 +179,7 @@ class ScorerFactory:
 
 @dataclass
 class ScorerSet:
-    """The scorers of one process. Created by :func:`build_scorers`; close it on the event loop on which it scored."""
+    """One process's scorers. Created by :func:`build_scorers`; close it on the event loop on which it scored."""
 
     scorers: tuple[Scorer, ...] = ()
     judge: Judge | None = None
@@ -227,7 +227,7 @@ def build_scorers(
 ) -> ScorerSet:
     """Build the scorers named in the settings, or the default scorers.
 
-    Imports the modules of the setting ``imports``, and logs a warning for each user-defined scorer with the name of a
+    Imports the modules in the ``imports`` setting, and logs a warning for each user-defined scorer with the name of a
     built-in one. No connection is opened and no process is started before the first score.
 
     Args:
@@ -253,7 +253,7 @@ def build_scorers(
         if scorers is not None:
             return ScorerSet()
         if settings.scorers is not None:
-            return ScorerSet(unavailable_reason="nothing will be scored: the setting scorers is empty")
+            return ScorerSet(unavailable_reason="nothing will be scored: the scorers setting is empty")
         log.warning(CAPTURE_ONLY)
         return ScorerSet(unavailable_reason=CAPTURE_ONLY)
 
@@ -280,4 +280,4 @@ def default_scorer_names(settings: Settings) -> tuple[str, ...]:
         return settings.scorers
     if settings.has_server or settings.judge == LOCAL:
         return ("answer_relevancy",)
-    return ("question_answer_similarity",) if is_local_installed() else ()
+    return ("question_answer_similarity", "noncommittal") if is_local_installed() else ()

@@ -5,10 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
-from functools import cache
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlsplit
@@ -17,21 +16,30 @@ from germane.errors import ScoringError, SettingsError
 from germane.logging_filters import suppressed_loggers
 from germane.score import UnscoredReason
 from germane.scorers.base.text import shorten
-from germane.scorers.judge.rate_limit import count_request
+from germane.scorers.judge.http_client import (
+    MAX_REDIRECTS,
+    MAX_REPLY_BYTES,
+    ReplyTooLarge,
+    build_http_client,
+    http_library,
+    max_reply_bytes,
+    parse_retry_after,
+    proxy_variable,
+    redirects_left,
+)
 
 if TYPE_CHECKING:
-    import ssl
-
-    import httpx2
     import openai
 
 PLACEHOLDER_API_KEY = "none"
 """Sent to servers that need no key, because the client requires one."""
+DEFAULT_BASE_URL = "https://api.openai.com"
+"""Where the client connects if it is given no URL."""
 CONNECTIONS_PER_CLIENT = 4
-MAX_CLIENT_PAUSE = 1.0
-"""Seconds. If a server requests a longer pause, the client raises the error instead of waiting."""
-MAX_RETRY_AFTER = 86_400.0
-"""Seconds. Longer pauses that a server requests are capped at this value."""
+MAX_INLINE_BYTES = 64_000
+"""Larger replies are parsed in a thread, so that they do not block the event loop."""
+RETRY_DELAY = 0.5
+"""Seconds before a request is retried whose reply is not from a model."""
 MIN_SECRET_CHARACTERS = 6
 """Shorter keys are placeholders such as "test", which may be ordinary words in an error message."""
 _KEY = re.compile(r"\b(sk|key|gsk|hf|api)[-_][\w*.-]{6,}", re.IGNORECASE)
@@ -41,7 +49,7 @@ _REFUSAL_CODES = frozenset(
 """Codes that concern a single request. Other requests may succeed."""
 _QUOTA_CODES = frozenset({"insufficient_quota", "billing_hard_limit_reached", "billing_not_active"})
 _OUT_OF_TOKENS = "output limit was reached"
-"""OpenAI's error if a reasoning model uses up its tokens before it replies."""
+"""OpenAI's error if a reasoning model reaches the token limit before it replies."""
 
 
 @dataclass(frozen=True)
@@ -63,27 +71,25 @@ class ModelServer:
 
         Raises:
             SettingsError: ``base_url`` is invalid.
+            ScoringError: the environment names a proxy or certificates that cannot be used.
         """
-        import httpx2
         import openai
 
         try:
             url = urlsplit(self.base_url or "")
-            return openai.AsyncOpenAI(
-                api_key=self.api_key or (PLACEHOLDER_API_KEY if self.base_url else None),
-                # Without the query: the client would append request paths to it.
-                base_url=self.base_url and url._replace(query="", fragment="").geturl(),
-                default_query=dict(parse_qsl(url.query)),
-                max_retries=self.retries,
-                http_client=openai.DefaultAsyncHttpxClient(
-                    verify=_certificates(),
-                    # No read timeout: the deadline around the request also ends slow streams.
-                    timeout=openai.Timeout(None, connect=min(5.0, self.timeout)),
-                    event_hooks={"request": [count_request], "response": [_disable_long_client_pauses]},
-                ),
-            )
-        except (httpx2.InvalidURL, ValueError):
+            url.port  # noqa: B018 - raises for an invalid port
+            query = dict(parse_qsl(url.query))
+            # Without the query: the client would append request paths to it.
+            base_url = self.base_url and str(http_library().URL(url._replace(query="", fragment="").geturl()))
+        except (ValueError, http_library().InvalidURL):
             raise SettingsError("setting base_url: invalid URL") from None
+        return openai.AsyncOpenAI(
+            api_key=self.api_key or (PLACEHOLDER_API_KEY if self.base_url else None),
+            base_url=base_url,
+            default_query=query,
+            max_retries=self.retries,
+            http_client=build_http_client(min(5.0, self.timeout)),
+        )
 
     @asynccontextmanager
     async def guard_request(self) -> AsyncIterator[None]:
@@ -97,16 +103,34 @@ class ModelServer:
         except TimeoutError:
             raise ScoringError(UnscoredReason.JUDGE_TIMEOUT, f"no reply within {self.timeout:g} s") from None
         except openai.APIConnectionError as error:
-            cause = type(error.__cause__).__name__
-            raise ScoringError(UnscoredReason.JUDGE_UNREACHABLE, f"no connection: {cause}") from None
+            if isinstance(error.__cause__, ScoringError):  # openai 1.x wraps what a hook raises
+                raise error.__cause__ from None
+            raise self._connection_error(error) from None
         except openai.APIStatusError as error:
             raise ScoringError(
                 reason_for_error(error),
                 f"HTTP {error.status_code}: {self._hide_secrets(server_message(error))}",
                 retry_after=parse_retry_after(error.response.headers),
             ) from None
-        except (openai.OpenAIError, ValueError, RecursionError) as error:
+        except ReplyTooLarge:
+            raise ScoringError(UnscoredReason.UNPARSABLE, "the reply is too large, or compressed") from None
+        except NoModelReply as error:
+            raise ScoringError(error.reason, f"HTTP 200, but {self._hide_secrets(str(error))}") from None
+        except (openai.OpenAIError, ValueError) as error:
             raise ScoringError(UnscoredReason.UNPARSABLE, f"the reply is unreadable: {type(error).__name__}") from None
+
+    def _connection_error(self, error: Exception) -> ScoringError:
+        """Return an error that names the server or the proxy, without the secrets that their URLs may contain."""
+        url = urlsplit(self.base_url or DEFAULT_BASE_URL)
+        address = f"{url.scheme}://{url.netloc.rpartition('@')[2]}"
+        cause, proxy = type(error.__cause__).__name__, proxy_variable(address)
+        if proxy is None:
+            return ScoringError(UnscoredReason.JUDGE_UNREACHABLE, f"no connection to {address}: {cause}")
+        return ScoringError(
+            UnscoredReason.JUDGE_UNREACHABLE,
+            f"no connection to {address} through the proxy that {proxy} names: {cause}",
+            fix=f"start the proxy, correct {proxy}, or exclude the server with NO_PROXY",
+        )
 
     def _hide_secrets(self, text: str) -> str:
         url = urlsplit(self.base_url or "")  # the path may be secret: some gateways issue such URLs
@@ -118,19 +142,25 @@ class ModelServer:
 
 
 class ClientPool:
-    """Clients of one server, created on demand.
+    """Clients for one server, created on demand.
 
-    Can be used from several event loops in succession. Clients of a closed loop are dropped, because they can be
-    neither used nor closed.
+    Can be used from several event loops in succession. Clients that belong to a closed loop are dropped, because they
+    can be neither used nor closed.
     """
 
     def __init__(self, server: ModelServer) -> None:
         self.server = server
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._clients = [server.connect()]
+        self._clients: list[openai.AsyncOpenAI] = []
+        with suppress(ScoringError):  # the environment may be corrected; until then, each request fails
+            self._clients.append(server.connect())
 
     def client_for(self, slot: int) -> openai.AsyncOpenAI:
-        """Return the client for a slot. A client checks all its connections on each request, so each has only a few."""
+        """Return the client for a slot. A client checks all its connections on each request, so each has only a few.
+
+        Raises:
+            ScoringError: see :meth:`ModelServer.connect`.
+        """
         loop = asyncio.get_running_loop()
         if self._loop not in (None, loop):
             self._clients = []
@@ -140,25 +170,38 @@ class ClientPool:
         return self._clients[slot // CONNECTIONS_PER_CLIENT]
 
     async def aclose(self) -> None:
-        """Close the connections of the running event loop."""
+        """Close the running event loop's connections."""
         clients, self._clients = self._clients, []
         if self._loop in (None, asyncio.get_running_loop()):
             for client in clients:
                 await client.close()
 
 
+class NoModelReply(Exception):
+    """A reply with HTTP 200 does not come from a model: a gateway's page, an error, or nothing."""
+
+    def __init__(self, message: str, reason: UnscoredReason = UnscoredReason.JUDGE_UNREACHABLE) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
 def reason_for_error(error: openai.APIStatusError) -> UnscoredReason:
     """Return the reason for an HTTP error, which determines whether a retry may help and who must act."""
     codes = {str(code).lower() for code in (error.code, error.type) if code}
-    if codes & _REFUSAL_CODES or error.status_code == 413:
+    return _reason_for_status(error.status_code, codes, server_message(error))
+
+
+def _reason_for_status(status: int, codes: Collection[str], message: str) -> UnscoredReason:
+    if not _REFUSAL_CODES.isdisjoint(codes) or status == 413:
         return UnscoredReason.JUDGE_REFUSED
-    if error.status_code == 429:
-        return UnscoredReason.JUDGE_REJECTED if codes & _QUOTA_CODES else UnscoredReason.JUDGE_RATE_LIMITED
-    if error.status_code == 408:
+    if status == 429:
+        is_quota = not _QUOTA_CODES.isdisjoint(codes)
+        return UnscoredReason.JUDGE_REJECTED if is_quota else UnscoredReason.JUDGE_RATE_LIMITED
+    if status == 408:
         return UnscoredReason.JUDGE_TIMEOUT
-    if error.status_code == 400 and _OUT_OF_TOKENS in server_message(error):
+    if status == 400 and _OUT_OF_TOKENS in message:
         return UnscoredReason.UNPARSABLE
-    return UnscoredReason.JUDGE_UNREACHABLE if error.status_code >= 500 else UnscoredReason.JUDGE_REJECTED
+    return UnscoredReason.JUDGE_UNREACHABLE if status >= 500 else UnscoredReason.JUDGE_REJECTED
 
 
 def server_message(error: openai.APIStatusError) -> str:
@@ -168,48 +211,67 @@ def server_message(error: openai.APIStatusError) -> str:
     return str(message or "no explanation").strip()
 
 
-def parse_retry_after(headers: httpx2.Headers) -> float | None:
-    """Return the delay that a server requests, in seconds, at most a day; None if it requests none."""
-    # In the order of the client, which would sleep for the first value that it finds.
-    for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
-        with suppress(KeyError, ValueError):
-            return min(max(0.0, float(headers[name]) * unit), MAX_RETRY_AFTER)
-
-    from email.utils import parsedate_to_datetime
-
-    try:  # a date, compared with the server's own clock
-        until = parsedate_to_datetime(headers["retry-after"])
-        sent = parsedate_to_datetime(headers.get("date", headers["retry-after"]))
-        return min(max(0.0, (until - sent).total_seconds()), MAX_RETRY_AFTER)
-    except (KeyError, ValueError, TypeError):
-        return None
-
-
-async def post_json(client: openai.AsyncOpenAI, path: str, body: Mapping[str, Any]) -> Any:
+async def post_json(
+    client: openai.AsyncOpenAI, path: str, body: Mapping[str, Any], *, max_bytes: int = MAX_REPLY_BYTES
+) -> Any:
     """Send a POST request and return the JSON of the reply, with its objects as namespaces.
 
-    The client handles retries and HTTP errors.
+    The client retries connection errors and HTTP errors. A reply that does not come from a model is retried as often.
 
     Raises:
-        ValueError: the reply is not JSON.
-        RecursionError: the reply is nested too deeply.
+        NoModelReply: the reply is not a JSON object, or contains an error.
+        ReplyTooLarge: the reply is longer than ``max_bytes``.
     """
-    import httpx2
+    max_reply_bytes.set(max_bytes)
+    redirects_left.set([MAX_REDIRECTS])
+    for attempt in range(client.max_retries + 1):
+        response = await client.post(path, body=dict(body), cast_to=http_library().Response)
+        try:
+            if len(response.content) <= MAX_INLINE_BYTES:
+                return _parse_reply(response.content)
+            return await asyncio.to_thread(_parse_reply, response.content)
+        except ReplyTooLarge:
+            raise ScoringError(UnscoredReason.UNPARSABLE, "the reply is too large, or compressed") from None
+        except NoModelReply as error:
+            if attempt == client.max_retries or not error.reason.is_transient:
+                raise
+        await asyncio.sleep(RETRY_DELAY)
+    raise AssertionError("unreachable")
 
-    response = await client.post(path, body=body, cast_to=httpx2.Response)
-    return json.loads(response.content, object_hook=lambda members: SimpleNamespace(**members))
+
+def _parse_reply(content: bytes) -> Any:
+    if not content.strip():
+        raise NoModelReply("the body is empty")
+    try:
+        reply = json.loads(content, object_hook=lambda members: SimpleNamespace(**members))
+    except (ValueError, RecursionError):
+        kind = "HTML" if content.lstrip()[:1] == b"<" else "not JSON"
+        raise NoModelReply(f"the body is {kind}") from None
+    error = getattr(reply, "error", None)
+    if not isinstance(reply, SimpleNamespace) or _is_error(error):
+        raise _error_in_reply(error)
+    for name in ("choices", "data"):
+        parts = getattr(reply, name, None)
+        for part in parts if isinstance(parts, list) else []:
+            if _is_error(error := getattr(part, "error", None)):
+                raise _error_in_reply(error)
+    return reply
 
 
-@cache
-def _certificates() -> ssl.SSLContext:
-    """Load the certificates once, because loading is slow."""
-    import httpx2
-
-    return httpx2.create_ssl_context()
+def _is_error(error: Any) -> bool:
+    """Return whether an error member is not empty. An object without members is a true value."""
+    return bool(vars(error) if isinstance(error, SimpleNamespace) else error)
 
 
-async def _disable_long_client_pauses(response: httpx2.Response) -> None:
-    """Keep the client from sleeping through a long ``Retry-After`` while it occupies a request slot."""
-    pause = parse_retry_after(response.headers)
-    if pause is not None and pause > MAX_CLIENT_PAUSE:
-        response.headers["x-should-retry"] = "false"
+def _error_in_reply(error: Any) -> NoModelReply:
+    """Return the exception for an error object; gateways put the model's HTTP status into its ``code``."""
+    message = getattr(error, "message", error)
+    if error is None:
+        return NoModelReply("the body is not a JSON object")
+    code = getattr(error, "code", None)
+    codes = {str(name).lower() for name in (code, getattr(error, "type", None)) if name}
+    status = int(code) if isinstance(code, (int, str)) and str(code).isdigit() else 0
+    text = f"the body is an error: {str(message).strip() or 'no explanation'}"
+    if not (400 <= status <= 599 or not (_REFUSAL_CODES | _QUOTA_CODES).isdisjoint(codes)):
+        return NoModelReply(text)
+    return NoModelReply(text, _reason_for_status(status or 429, codes, text))

@@ -1,4 +1,4 @@
-"""Judge wrapper that coalesces equal requests."""
+"""Judge wrapper that coalesces identical requests."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class _InFlightRequest:
 
 
 class CoalescingJudge:
-    """Sends equal concurrent requests once, and meters all requests.
+    """Sends identical concurrent requests once, and meters all requests.
 
     One waiter receives the reply with its tokens and cost. The others receive the same texts with 0 tokens and no
     cost, so that sums over scores equal the actual cost. A request is cancelled when no caller waits for it any more.
@@ -60,7 +60,7 @@ class CoalescingJudge:
         await self.judge.aclose()
 
     async def ask(self, messages: Sequence[Message], **options: Unpack[JudgeOptions]) -> Reply:
-        """Return the reply to this request or to an equal one in flight; see :meth:`Judge.ask` for the options.
+        """Return the reply to this request or to an identical one in flight; see :meth:`Judge.ask` for the options.
 
         An omitted option equals its default.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import unicodedata
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -16,6 +17,7 @@ from germane.score import UnscoredReason
 from germane.scorers.base.protocols import Embedder, Vectors
 from germane.scorers.base.vectors import normalize_rows
 from germane.scorers.judge.client import ClientPool, ModelServer, post_json
+from germane.scorers.judge.http_client import MAX_REPLY_BYTES
 from germane.scorers.judge.prices import UsageMeter
 
 MIN_CALLERS = 16
@@ -26,15 +28,21 @@ MAX_WAIT_SECONDS = 2.0
 """Maximum time that callers wait for a request in flight."""
 MAX_REQUEST_BYTES = 800_000
 """Size of the texts in one request: about 200,000 tokens. Servers accept 300,000 or more."""
+MAX_VECTOR_BYTES = 100_000
+"""Size of one vector in a reply: 4,096 numbers as text."""
 Vector = Vectors
-"""One vector of length 1."""
+"""One unit-length vector."""
 _Call = tuple[Sequence[str], asyncio.Future[dict[str, Vector]]]
+_MAX_ROUNDING = 1e-6
+"""Difference between the numbers of equal vectors."""
+_COMPARED_CHARACTERS = 200
+"""Embedders ignore the end of long texts."""
 _SINGLE_REQUEST_ERRORS = ("HTTP 400", "HTTP 422")
 """Prefixes of errors that concern a single request rather than all requests."""
 
 
 class EmbeddingBatcher:
-    """An embedder that combines concurrent calls into few requests and sends equal texts once.
+    """An embedder that combines concurrent calls into few requests and sends identical texts once.
 
     If no request is in flight, it gathers calls for a few milliseconds. If one is in flight, it gathers until that
     request returns; with few callers it then waits for up to twice the request's duration.
@@ -80,7 +88,7 @@ class EmbeddingBatcher:
         return self.embedder.model
 
     async def embed(self, texts: Sequence[str], *, keep: int = 0) -> Vectors:
-        """Return one row of length 1 per text.
+        """Return one unit-length row per text.
 
         The first ``keep`` texts are cached: questions repeat, answers do not.
 
@@ -216,7 +224,7 @@ class OpenAIEmbedder:
         return f"OpenAIEmbedder({self.model!r})"
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
-        """Return one row of length 1 per text, in one request.
+        """Return one unit-length row per text, in one request.
 
         Raises:
             ScoringError: ``embedder_error``. It has ``retry_after`` (0 if the server named no time) if the server was
@@ -232,11 +240,11 @@ class OpenAIEmbedder:
             )
             pause = error.retry_after or 0.0 if rejected or error.reason.is_transient else None
             raise ScoringError(
-                UnscoredReason.EMBEDDER_ERROR, f"embedder: {error}", retry_after=pause, rejected=rejected
+                UnscoredReason.EMBEDDER_ERROR, f"embedder: {error}", retry_after=pause, rejected=rejected, fix=error.fix
             ) from None
         tokens = getattr(getattr(reply, "usage", None), "prompt_tokens", None)
         self.meter.embedding_tokens += max(tokens, 0) if isinstance(tokens, int) else 0
-        return normalize_rows(_parse_vectors(reply), len(texts))
+        return _parse_vectors(reply, texts)
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -258,27 +266,61 @@ class OpenAIEmbedder:
     async def _send(self, texts: list[str], encoding: Literal["base64", "float"]) -> Any:
         self.meter.embedding_requests += 1
         body = {"model": self.model, "input": texts, "encoding_format": encoding}
-        reply = await post_json(self._clients.client_for(0), "/embeddings", body)
+        max_bytes = MAX_REPLY_BYTES + MAX_VECTOR_BYTES * len(texts)
+        reply = await post_json(self._clients.client_for(0), "/embeddings", body, max_bytes=max_bytes)
         self._is_encoding_proven = True
         return reply
 
 
 def decode_vector(vector: Any) -> Any:
-    """Decode a base64 vector of little-endian 32-bit floats. Return anything else unchanged."""
-    if not isinstance(vector, str):
+    """Decode a base64 vector of little-endian 32-bit floats. Return lists of numbers unchanged.
+
+    Raises:
+        ScoringError: neither; reason ``embedder_error``.
+    """
+    if isinstance(vector, list) and all(type(number) in (int, float) for number in vector):
         return vector
     try:
         return np.frombuffer(base64.b64decode(vector, validate=True), dtype="<f4")
-    except ValueError:
+    except (TypeError, ValueError):
         raise ScoringError(UnscoredReason.EMBEDDER_ERROR, "the embedder's reply contains an invalid vector") from None
 
 
-def _parse_vectors(reply: Any) -> list[Any]:
-    """Return the vectors in the order of the texts. The reply may be any JSON."""
+def _parse_vectors(reply: Any, texts: Sequence[str]) -> Vectors:
+    """Return one row of length 1 per text. The reply may be any JSON.
+
+    Raises:
+        ScoringError: the reply does not have one vector per text, each with the text's index, or has the same vector
+            for all of several different texts; reason ``embedder_error``.
+    """
     data = getattr(reply, "data", None)
     if not isinstance(data, list):
         raise ScoringError(UnscoredReason.EMBEDDER_ERROR, "the embedder's reply contains no vectors")
-    indexes = [getattr(item, "index", None) for item in data]
-    if sorted(index for index in indexes if isinstance(index, int)) == list(range(len(data))):
-        data = sorted(data, key=lambda item: item.index)
-    return [decode_vector(getattr(item, "embedding", None)) for item in data]
+    by_index = {index: item for item in data if type(index := getattr(item, "index", None)) is int}
+    if len(data) != len(texts) or by_index.keys() != set(range(len(texts))):
+        raise ScoringError(
+            UnscoredReason.EMBEDDER_ERROR, f"the indexes of the embedder's vectors are not 0 to {len(texts) - 1}"
+        )
+    rows = normalize_rows(
+        [decode_vector(getattr(by_index[index], "embedding", None)) for index in range(len(texts))], len(texts)
+    )
+    _require_different_rows(rows, texts)
+    return rows
+
+
+def _require_different_rows(rows: Vectors, texts: Sequence[str]) -> None:
+    """Check that unit-length rows differ if the texts do.
+
+    Raises:
+        ScoringError: the rows are equal apart from rounding; reason ``embedder_error``.
+    """
+    if len({_comparable(text) for text in texts}) > 1 and np.allclose(rows, rows[0], rtol=0.0, atol=_MAX_ROUNDING):
+        raise ScoringError(
+            UnscoredReason.EMBEDDER_ERROR, f"the embedder returned the same vector for {len(texts)} different texts"
+        )
+
+
+def _comparable(text: str) -> str:
+    """Return the beginning of a text without case, accents and punctuation, which embedders may ignore."""
+    letters = unicodedata.normalize("NFKD", text[:_COMPARED_CHARACTERS]).casefold()
+    return "".join(character for character in letters if character.isalnum())

@@ -15,6 +15,7 @@ from germane.exchange import Message
 from germane.score import UnscoredReason
 from germane.scorers.base.protocols import CHECK_MESSAGE, MAX_REPLY_TOKENS, Reply
 from germane.scorers.judge.client import ClientPool, ModelServer, post_json
+from germane.scorers.judge.http_client import MAX_REPLY_BYTES
 from germane.scorers.judge.openai_protocol import SupportedOptions, build_request_options, parse_reply, served_model
 from germane.scorers.judge.prices import MILLION, PriceList
 from germane.scorers.judge.rate_limit import RateLimiter, RateLimitGuard
@@ -148,7 +149,9 @@ class OpenAIJudge:
 
     async def _send(self, client: openai.AsyncOpenAI, body: dict[str, Any], options: dict[str, Any]) -> Reply:
         async def post(supported: Mapping[str, Any]) -> Any:
-            return await post_json(client, "/chat/completions", {**body, **supported})
+            # Log probabilities take about 20 times as many bytes as the text.
+            max_bytes = MAX_REPLY_BYTES * (4 if "logprobs" in supported else 1)
+            return await post_json(client, "/chat/completions", {**body, **supported}, max_bytes=max_bytes)
 
         try:
             async with self.server.guard_request():

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from germane.errors import ScoringError
 from germane.score import UnscoredReason
-from germane.scorers.base.protocols import Reply, Token
+from germane.scorers.base.protocols import MAX_TOTAL_PROBABILITY, Reply, Token
 from germane.scorers.base.reply_parser import MAX_REPLY_CHARACTERS
 from germane.scorers.base.text import shorten, strip_control_characters
 from germane.scorers.judge.client import reason_for_error, server_message
@@ -20,8 +20,14 @@ _SUSPECTS = ("response_format", "logprobs", "max_tokens", "temperature", "stop",
 """Options that some servers and models reject with HTTP 400, in the order in which they are dropped."""
 _UNNAMED_SUSPECTS = frozenset({"response_format", "logprobs", "n"})
 """Options that are dropped even if the error does not name them."""
+_COMPLETE = frozenset({"", "stop", "eos", "eos_token", "end_turn", "stop_sequence", "tool_calls", "function_call"})
+_CUT_OFF = frozenset({"length", "max_tokens", "model_length"})
+_REFUSED = frozenset({"content_filter", "safety", "recitation", "refusal", "blocklist", "prohibited_content", "spii"})
+"""Finish reasons of several servers, in lower case. All others are failures of the server."""
 _MAX_TOKEN_COUNT = 100_000_000
 """Larger counts are ignored as invalid; they would permanently exhaust a budget or a limit."""
+_MAX_LOGPROB = 0.01
+"""Rounding may raise the log probability of a certain token above 0."""
 _MIN_LOGPROB = -10_000.0
 """Servers may send -infinity, or a large negative number, for a probability of 0."""
 
@@ -101,18 +107,23 @@ def parse_reply(completion: Any) -> Reply:
     """Convert a completion to a reply. Texts longer than any that germane requests are truncated.
 
     Raises:
-        ScoringError: the completion is empty (``unparsable``) or a refusal (``judge_refused``).
+        ScoringError: the completion is empty (``unparsable``), a refusal (``judge_refused``), or incomplete because the
+            server failed (``judge_unreachable``).
     """
     choices: Any = getattr(completion, "choices", None)
     if not isinstance(choices, list) or not choices:
         raise ScoringError(UnscoredReason.UNPARSABLE, "the reply contains no choices")
+    for choice in choices:
+        reason = _finish_reason(choice)
+        if not (reason in _COMPLETE | _REFUSED or _is_cut_off(choice)):
+            raise ScoringError(UnscoredReason.JUDGE_UNREACHABLE, f"the reply ended with finish_reason {reason!r:.80}")
     texts = tuple(_parse_text(choice) for choice in choices)
     if not any(text.strip() for text in texts):
         if any(_is_refusal(choice) for choice in choices):
             raise ScoringError(UnscoredReason.JUDGE_REFUSED, "the judge or its content filter refused to answer")
-        if any(getattr(choice, "finish_reason", None) == "length" for choice in choices):
+        if any(_is_cut_off(choice) for choice in choices):
             raise ScoringError(
-                UnscoredReason.UNPARSABLE, "the judge's reply is empty: it used up its tokens on reasoning"
+                UnscoredReason.UNPARSABLE, "the judge's reply is empty: the token limit was reached during reasoning"
             )
         raise ScoringError(UnscoredReason.UNPARSABLE, "the judge's reply is empty")
     usage = getattr(completion, "usage", None)
@@ -128,6 +139,7 @@ def parse_reply(completion: Any) -> Reply:
         model=served_model(completion),
         first_token=tokens[0].alternatives if tokens else {},
         tokens=tokens,
+        cut_off=frozenset(index for index, choice in enumerate(choices) if _is_cut_off(choice)),
     )
 
 
@@ -138,12 +150,25 @@ def served_model(completion: Any) -> str | None:
 
 def _parse_text(choice: Any) -> str:
     content = getattr(getattr(choice, "message", None), "content", None)
+    if isinstance(content, list):
+        parts = [getattr(part, "text", None) for part in content if getattr(part, "type", None) == "text"]
+        content = "".join(part for part in parts if isinstance(part, str))
     return content[:MAX_REPLY_CHARACTERS] if isinstance(content, str) and not _is_refusal(choice) else ""
 
 
 def _is_refusal(choice: Any) -> bool:
     refusal = getattr(getattr(choice, "message", None), "refusal", None)
-    return bool(refusal) or getattr(choice, "finish_reason", None) == "content_filter"
+    return bool(refusal) or _finish_reason(choice) in _REFUSED
+
+
+def _is_cut_off(choice: Any) -> bool:
+    reason = _finish_reason(choice)
+    return reason in _CUT_OFF or ("max" in reason and "token" in reason)
+
+
+def _finish_reason(choice: Any) -> str:
+    reason = getattr(choice, "finish_reason", None)
+    return "" if reason is None else str(reason).strip().lower()
 
 
 def _parse_count(usage: Any, name: str) -> int | None:
@@ -158,14 +183,21 @@ def _parse_tokens(choice: Any) -> tuple[Token, ...]:
     tokens = []
     for position in content if isinstance(content, list) else []:
         top = getattr(position, "top_logprobs", None)
-        pairs = [
-            (getattr(alternative, "token", None), getattr(alternative, "logprob", None))
-            for alternative in (top if isinstance(top, list) else [])
-        ]
-        alternatives = {
-            token: math.exp(max(min(logprob, 0.0), _MIN_LOGPROB))
-            for token, logprob in pairs
-            if isinstance(token, str) and isinstance(logprob, (int, float)) and not math.isnan(logprob)
-        }
-        tokens.append(Token(str(getattr(position, "token", "")), alternatives))
+        tokens.append(Token(str(getattr(position, "token", "")), _parse_alternatives(top)))
     return tuple(tokens)
+
+
+def _parse_alternatives(top: Any) -> dict[str, float]:
+    """Return the probability of each token; empty if the values cannot be log probabilities.
+
+    Some servers send probabilities, zeros or booleans instead.
+    """
+    probabilities: dict[str, float] = {}
+    for alternative in top if isinstance(top, list) else []:
+        token, logprob = getattr(alternative, "token", None), getattr(alternative, "logprob", None)
+        if not isinstance(token, str) or not isinstance(logprob, (int, float)) or isinstance(logprob, bool):
+            return {}
+        if not logprob <= _MAX_LOGPROB:  # greater, or NaN
+            return {}
+        probabilities[token] = math.exp(max(min(logprob, 0.0), _MIN_LOGPROB))
+    return probabilities if math.fsum(probabilities.values()) <= MAX_TOTAL_PROBABILITY else {}

@@ -22,13 +22,13 @@ _VERSION = re.compile(r"[-@:](?:\d{4}-\d{2}-\d{2}|\d{8}|\d{6}|\d{4}|\d{3}|latest
 
 
 class PriceList:
-    """Prices by model name. A name with a version or date suffix has the price of the name without it."""
+    """Prices by model name. A name with a version or date suffix has the same price as the name without it."""
 
     def __init__(self, user_prices: Mapping[str, Price] | None = None) -> None:
         self._user_prices = dict(user_prices or {})
 
     def find_price(self, configured: str, served: str | None = None) -> Price | None:
-        """Return the price of a model, or None if it is unknown.
+        """Return a model's price, or None if it is unknown.
 
         Args:
             configured: The model's name in the settings.
@@ -77,7 +77,7 @@ def price_list_date() -> date:
 
 
 def _find(prices: Mapping[str, Price], model: str) -> Price | None:
-    """Return the price with the longest name that matches the model's name, ignoring a version suffix."""
+    """Return the price of the longest name that matches the model's name, ignoring a version suffix."""
     matching = [
         name for name in prices if model.startswith(name) and (model == name or _VERSION.fullmatch(model, len(name)))
     ]

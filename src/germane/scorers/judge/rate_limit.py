@@ -75,7 +75,7 @@ class RateSlot:
 
     rate_limiter: RateLimiter | None = None
     reservation: RequestReservation = RequestReservation()
-    """Reservation of the current attempt."""
+    """Reservation for the current attempt."""
     attempts: int = 0
     """Number of times that the request was sent. Clients retry failed requests and follow redirects."""
     reply: Reply | None = None
@@ -83,7 +83,7 @@ class RateSlot:
     async def record_attempt(self) -> None:
         """Count an attempt before it is sent, reserving the amount again for every attempt after the first.
 
-        Otherwise retries would exceed a request budget. Disabling the client's retries would not suffice: unsupported
+        Otherwise retries would exceed a request budget. Disabling the client's retries would not be enough: unsupported
         options and redirects cause further requests, too. All of them pass the client's request hook.
 
         Raises:
@@ -98,12 +98,15 @@ _current_slot: ContextVar[RateSlot | None] = ContextVar("germane_rate_slot", def
 
 
 class RateLimitGuard:
-    """Reserves the estimated usage of each judge request and settles the actual usage."""
+    """Reserves each judge request's estimated usage and settles the actual usage."""
 
     def __init__(
         self, rate_limiter: RateLimiter | None, request_cost: Callable[[float, float], float] = lambda *_: 0.0
     ) -> None:
-        """Use a rate limiter, if any. ``request_cost`` returns the US dollars for input and output tokens."""
+        """Apply the rate limiter, if one is given.
+
+        ``request_cost`` returns the cost in US dollars of the given input and output tokens.
+        """
         self.rate_limiter = rate_limiter
         self._request_cost = request_cost
         self._expected_output = INITIAL_OUTPUT_TOKENS

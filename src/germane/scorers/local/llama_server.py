@@ -1,4 +1,4 @@
-"""Process of the embedded judge. It runs as a script and imports nothing from germane.
+"""The embedded judge's process. It runs as a script and imports nothing from germane.
 
 The first line of standard input is the configuration. The first line of standard output is the server's address, or an
 error. The process exits when its standard input closes, because the parent closed it or died.

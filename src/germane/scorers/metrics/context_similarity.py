@@ -23,7 +23,7 @@ from germane.scorers.prompting.context_blocks import (
 
 VERSION = "1"
 MAX_EMBEDDED_BYTES = 8_000
-"""Limit of one embedded text."""
+"""Limit for one embedded text."""
 
 
 class ContextSimilarity:

@@ -77,7 +77,10 @@ def build(models: ScorerModels, options: Mapping[str, Any]) -> Scorer:
 
 
 async def score_question_echo(scorer: JudgeScorer, rater: Rater, inputs: PromptInputs) -> Score:
-    """Return 0 without a rating, with the fingerprint of a rated score, so that one trend includes both."""
+    """Return a score of 0 without requesting a rating.
+
+    It has the fingerprint of rated scores, so that they share a trend.
+    """
     method = await rater.rating_method()  # first: it may identify the judge, too
     return await scorer.build_score_without_request(
         0.0,

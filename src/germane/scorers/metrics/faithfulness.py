@@ -65,11 +65,11 @@ _EMPHASIS = re.compile(r"\*\*|__|`")
 MAX_CLAIMS = 20
 """Maximum number of claims checked per answer. Later claims are ignored."""
 MAX_CLAIM_BYTES = 1_000
-"""Limit of one claim shown to the judge."""
+"""Limit for one claim shown to the judge."""
 MAX_TEXT_CHARACTERS = 300
 """Length to which claims and evidence are truncated in the details."""
 BASE_TOKENS, TOKENS_PER_CLAIM = 800, 100
-"""Token limit of a reply. The base leaves room for reasoning."""
+"""Token limit for a reply. The base leaves room for reasoning."""
 VERDICTS = {"supported": True, "not supported": False, "unsupported": False, "contradicted": False}
 EVIDENCE_NOT_FOUND = "evidence not found"
 EXTRACTION_SCHEMA = {

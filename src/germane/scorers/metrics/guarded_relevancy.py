@@ -21,10 +21,10 @@ class GuardedRelevancy(JudgeScorer):
     """The rating of ``direct_relevancy`` times max(cosine(question, answer), 0), from 0 to 1.
 
     Repetitions of the question are removed from the answer first; if nothing is left, the value is 0 without a
-    request. Values are lower than both factors and have their own scale. ``details`` holds both factors. The judge
-    request is the same as for ``direct_relevancy``; the embedding request is shared.
+    request. Values are never higher than either factor, and are not comparable with those of other scorers. ``details``
+    holds both factors. The judge request is the same as for ``direct_relevancy``; the embedding request is shared.
 
-    Source: germane defines the product; for the rating, see ``direct_relevancy``.
+    Source: the product is specific to germane; for the rating, see ``direct_relevancy``.
     """
 
     name = "guarded_relevancy"

@@ -8,7 +8,7 @@ from typing import Any
 
 from germane.score import Score
 from germane.scorers.base.protocols import Scorer, ScorerModels
-from germane.scorers.base.reply_parser import parse_number, parse_text
+from germane.scorers.base.reply_parser import is_placeholder, parse_number, parse_text
 from germane.scorers.base.text import shorten
 from germane.scorers.prompting.judge_scorer import JudgeSession, SingleRequestScorer
 from germane.scorers.prompting.prompt import PromptInputs
@@ -60,7 +60,9 @@ class IntentMatch(SingleRequestScorer[IntentRating]):
         given = reply.get("given")
         return IntentRating(
             intent=shorten(parse_text(reply.get("intent")), MAX_TEXT_CHARACTERS),
-            given=shorten(parse_text(given), MAX_TEXT_CHARACTERS) if isinstance(given, str) and given.strip() else None,
+            given=None
+            if not isinstance(given, str) or is_placeholder(given)
+            else shorten(parse_text(given), MAX_TEXT_CHARACTERS),
             rating=parse_number(reply.get("rating"), MIN_RATING, MAX_RATING),
         )
 
@@ -72,7 +74,7 @@ class IntentMatch(SingleRequestScorer[IntentRating]):
             (parsed.rating - MIN_RATING) / (MAX_RATING - MIN_RATING),
             session,
             details={"intent": parsed.intent, "given": parsed.given, "rating": parsed.rating, **inputs.details()},
-            explanation=f'{explanation}; it gives: "{parsed.given}"' if parsed.given else explanation,
+            explanation=f'{explanation}; the answer gives: "{parsed.given}"' if parsed.given else explanation,
         )
 
 

@@ -124,7 +124,7 @@ class Noncommittal:
 
 
 def build(models: ScorerModels, options: Mapping[str, Any]) -> Scorer:
-    """Build the scorer from settings. With the option ``judge``, the judge decides if no rule matches."""
+    """Build the scorer from settings. With the ``judge`` option, the judge decides if no rule matches."""
     arguments = dict(options)
     use_judge = arguments.pop("judge", False)
     if not isinstance(use_judge, bool):

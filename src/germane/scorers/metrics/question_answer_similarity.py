@@ -16,7 +16,7 @@ from germane.scorers.prompting.prompt import remove_question_echo as without_que
 
 VERSION = "1"
 MAX_EMBEDDED_BYTES = 8_000
-"""Limit of one embedded text."""
+"""Limit for one embedded text."""
 
 
 class QuestionAnswerSimilarity:

@@ -8,7 +8,7 @@ from typing import Any
 
 from germane.score import Score
 from germane.scorers.base.protocols import Scorer, ScorerModels
-from germane.scorers.base.reply_parser import UnreadableReply, parse_choice, parse_list, parse_text
+from germane.scorers.base.reply_parser import UnreadableReply, is_placeholder, parse_choice, parse_list, parse_text
 from germane.scorers.base.text import shorten
 from germane.scorers.prompting.judge_scorer import JudgeSession, SingleRequestScorer
 from germane.scorers.prompting.prompt import PromptInputs
@@ -59,10 +59,10 @@ class SubQuestion:
 class QuestionCoverage(SingleRequestScorer[list[SubQuestion]]):
     """Share of a question's parts that the answer addresses: covered / total, from 0 to 1.
 
-    In one request, the judge lists the 1 to 8 sub-questions, then quotes for each what the answer says about it and
-    gives a verdict, yes or no. (Without list and quotation, small judges say yes to everything, or omit what they do
-    not find.) An answer to one of two parts gets .5, however much it says about it. The score does not say whether the
-    answer is true; questions with one part get 0 or 1 only.
+    In one request, the judge lists the 1 to 8 sub-questions. For each of them, it quotes what the answer says about it,
+    and gives a verdict, yes or no. (Without the list and the quotations, small judges say yes to everything, or omit
+    what they do not find.) An answer to one of two parts gets .5, however much it says about it. The score does not say
+    whether the answer is true; questions with one part get 0 or 1 only.
 
     Source: sub-question coverage, Xie et al. 2024, arXiv 2410.15531; germane adds the quotations.
     """
@@ -81,9 +81,9 @@ class QuestionCoverage(SingleRequestScorer[list[SubQuestion]]):
             parsed = SubQuestion(
                 text=shorten(parse_text(item.get("question")), MAX_TEXT_CHARACTERS),
                 addressed=parse_choice(item.get("addressed"), VERDICTS),
-                quote=shorten(parse_text(quote), MAX_TEXT_CHARACTERS)
-                if isinstance(quote, str) and quote.strip()
-                else "",
+                quote=""
+                if not isinstance(quote, str) or is_placeholder(quote)
+                else shorten(parse_text(quote), MAX_TEXT_CHARACTERS),
             )
             if sub_questions.setdefault(parsed.text.casefold(), parsed).addressed != parsed.addressed:
                 raise UnreadableReply(f"two verdicts on {parsed.text!r:.80}")

@@ -63,7 +63,7 @@ def truncation(name: str, shown: int, of: int) -> Truncations:
 
 
 def delimited_blocks(texts: Sequence[str], name: str, delimiter: str, *, title: str = "") -> str:
-    """Return the texts between tags of this name and delimiter. A ``title`` numbers them: "Passage 1:"."""
+    """Wrap each text in tags with this name and delimiter. A ``title`` adds numbered headings: "Passage 1:"."""
     return "\n\n".join(
         (f"{title} {number}:\n" if title else "") + f"<{name}-{delimiter}>\n{text}\n</{name}-{delimiter}>"
         for number, text in enumerate(texts, 1)

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Generic, Literal, TypeVar, Unpack
 
 from germane.exchange import Exchange, Message
-from germane.score import Score, band_of
+from germane.score import Score, UnscoredReason, band_of
 from germane.scorers.base.fingerprint import fingerprint
 from germane.scorers.base.protocols import MAX_REPLY_TOKENS, Embedder, Judge, JudgeOptions, Reply
 from germane.scorers.base.reply_parser import UnreadableReply, parse_json_object
+from germane.scorers.base.text import split_words
 from germane.scorers.prompting.prompt import MAX_ANSWER_BYTES, Prompt, PromptInputs, build_prompt_inputs, load_prompt
+from germane.scorers.refusals.judge_replies import find_statement_problem
 
 RETRY_MESSAGE = Message(
     "user", "That was not the JSON asked for. Reply with that JSON object only, nothing before or after it."
 )
 _MAX_QUOTED_CHARACTERS = 2_000
 """Length to which an unreadable reply is truncated when it is sent back."""
+_QUOTED_WORDS = 5
+"""A text whose first words the prompt contains, in this order, is a quotation."""
 Value = TypeVar("Value")
 ONLY_QUESTION_ECHO = "The answer only repeats the question."
 ParsedReply = TypeVar("ParsedReply")
@@ -77,10 +81,10 @@ class JudgeSession:
             options["top_tokens"] = top_tokens
         reply = await self.ask(messages, **options)
         try:
-            return parse(parse_json_object(reply.texts[0]))
+            return parse(_parse_judged_object(reply, values))
         except UnreadableReply:
             reply = await self.ask_again(messages, reply, RETRY_MESSAGE, **options)
-            return parse(parse_json_object(reply.texts[0]))
+            return parse(_parse_judged_object(reply, values))
 
     @property
     def model(self) -> str:
@@ -97,6 +101,32 @@ class JudgeSession:
         """Return the total number of tokens in the replies that report it; None if no reply does."""
         counts = [count for reply in self.replies if (count := getattr(reply, kind)) is not None]
         return sum(counts) if counts else None
+
+
+def _parse_judged_object(reply: Reply, values: Mapping[str, str]) -> Mapping[str, Any]:
+    """Return the JSON object of a reply in which the judge neither refuses nor reports an error.
+
+    The judge may quote refusals and errors from the texts in the prompt.
+
+    Raises:
+        UnreadableReply: there is no such object; ``judge_refused`` if the judge refuses inside the object.
+    """
+    members = parse_json_object(reply.texts[0])
+    shown = f" {' '.join(split_words(' '.join(values.values())))} "
+    for text in _texts_of(members):
+        problem = find_statement_problem(text)
+        if problem and f" {' '.join(split_words(text)[:_QUOTED_WORDS])} " not in shown:
+            reason = UnscoredReason.JUDGE_REFUSED if problem == "refusal" else UnscoredReason.UNPARSABLE
+            raise UnreadableReply(f"the reply contains no judgment but this {problem}: {text!r:.80}", reason)
+    return members
+
+
+def _texts_of(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, (list, Mapping)):
+        for member in value.values() if isinstance(value, Mapping) else value:
+            yield from _texts_of(member)
 
 
 class JudgeScorer(ABC):
@@ -173,13 +203,11 @@ class JudgeScorer(ABC):
         )
 
     def _build(self, value: float, model: str, **fields: Any) -> Score:
-        defaults = {
-            "label": band_of(value),
-            "fingerprint": self.fingerprint_for(model),
-            "judge": model,
-            "embedder": self.embedder.model if self.embedder else None,
-        }
-        return Score(scorer=self.name, value=value, **{**defaults, **fields})
+        fields.setdefault("label", band_of(value))
+        if "fingerprint" not in fields:
+            fields["fingerprint"] = self.fingerprint_for(model)
+        embedder = self.embedder.model if self.embedder else None
+        return Score(scorer=self.name, value=value, judge=model, embedder=embedder, **fields)
 
 
 class SingleRequestScorer(JudgeScorer, Generic[ParsedReply]):
@@ -203,7 +231,7 @@ class SingleRequestScorer(JudgeScorer, Generic[ParsedReply]):
 
     @abstractmethod
     def score_reply(self, parsed: ParsedReply, session: JudgeSession, inputs: PromptInputs) -> Score:
-        """Return the score of a parsed reply."""
+        """Return the score for a parsed reply."""
 
     def prompts(self) -> Sequence[Prompt]:
         """Return the scorer's prompt."""

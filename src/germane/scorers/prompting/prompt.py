@@ -69,7 +69,7 @@ def load_prompt(name: str) -> Prompt:
 def delimiter_for(*texts: str) -> str:
     """Return eight hexadecimal digits that the authors of the texts cannot predict.
 
-    Equal texts get equal delimiters within one process, so that equal requests can be coalesced.
+    Identical texts get the same delimiter within one process, so that identical requests can be coalesced.
     """
     digest = hashlib.blake2b(key=_DELIMITER_KEY, digest_size=4)
     for text in texts:
@@ -150,7 +150,7 @@ def build_prompt_inputs(
 
 
 def remove_question_echo(answer: str, question: str) -> str:
-    """Replace every repetition of the question in the answer, with its closing punctuation, by a space.
+    """Replace every repetition of the question in the answer, including its closing punctuation, with a space.
 
     A repetition has all words of the question in order; case and punctuation may differ. Paraphrases are kept. The
     running time grows with the sum of the lengths of the texts, not with their product.

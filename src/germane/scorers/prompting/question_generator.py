@@ -9,14 +9,14 @@ from typing import Any, Literal
 from germane.errors import ScoringError
 from germane.score import UnscoredReason
 from germane.scorers.base.protocols import CHECK_MESSAGE, MAX_REPLY_TOKENS, Judge, JudgeOptions
-from germane.scorers.base.reply_parser import (
+from germane.scorers.prompting.judge_scorer import JudgeSession
+from germane.scorers.prompting.prompt import MAX_ANSWER_BYTES, Prompt, delimiter_for, load_prompt
+from germane.scorers.prompting.question_parser import (
     GeneratedQuestion,
-    parse_first_question,
+    parse_question,
     parse_question_line,
     parse_questions,
 )
-from germane.scorers.prompting.judge_scorer import JudgeSession
-from germane.scorers.prompting.prompt import MAX_ANSWER_BYTES, Prompt, delimiter_for, load_prompt
 
 PromptStyle = Literal["instructions", "few_shot"]
 RequestKind = Literal["choices", "list"]
@@ -83,7 +83,10 @@ def generation_method(style: PromptStyle, *, votes: bool) -> GenerationMethod:
             list_schema=list_of(_VOTE_SCHEMA),
         )
     return GenerationMethod(
-        load_prompt("question_of_answer"), load_prompt("questions_of_answer"), list_schema=list_of(_QUESTION_SCHEMA)
+        load_prompt("question_of_answer"),
+        load_prompt("questions_of_answer"),
+        schema=_QUESTION_SCHEMA,
+        list_schema=list_of(_QUESTION_SCHEMA),
     )
 
 
@@ -93,7 +96,7 @@ class GeneratedQuestions:
 
     request_kind: RequestKind
     questions: list[GeneratedQuestion] = field(default_factory=list)
-    """One per choice. A choice without a question gives an empty one."""
+    """One question per choice; an empty one for a choice without a question."""
 
     @property
     def usable(self) -> list[GeneratedQuestion]:
@@ -164,8 +167,11 @@ class QuestionGenerator:
     async def _ask_choices(self, session: JudgeSession, answer: str, generated: GeneratedQuestions, count: int) -> None:
         messages = self.method.one.fill(answer=answer, fence=delimiter_for(answer))
         reply = await session.ask(messages, **self._options(self.method.schema, n=count))
-        parse = parse_question_line if self.method.schema is None else parse_first_question
-        generated.questions += [parse(text) for text in reply.texts[:count]]
+        # Servers without JSON schemas reply with a line, unless the prompt asks for JSON too.
+        parse = parse_question if self.method.schema is _VOTE_SCHEMA else parse_question_line
+        generated.questions += [
+            parse(text, is_cut_off=index in reply.cut_off) for index, text in enumerate(reply.texts[:count])
+        ]
 
     async def _ask_list(
         self, session: JudgeSession, prompt: Prompt, answer: str, generated: GeneratedQuestions, count: int

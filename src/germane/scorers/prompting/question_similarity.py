@@ -14,7 +14,7 @@ from germane.scorers.prompting.judge_scorer import JudgeSession
 from germane.scorers.prompting.prompt import delimiter_for, load_prompt
 
 MAX_EMBEDDED_BYTES = 8_000
-"""Limit of one embedded text."""
+"""Limit for one embedded text."""
 SIMILARITY_DEGREES = (1.0, 0.75, 0.5, 0.25, 0.0)
 """Ratings that a judge may give two questions, from identical to different."""
 PROMPT = load_prompt("similar_questions")

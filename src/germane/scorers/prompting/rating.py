@@ -11,15 +11,22 @@ from typing import Any, Literal
 from germane.errors import ScoringError
 from germane.exchange import Message
 from germane.score import UnscoredReason
-from germane.scorers.base.protocols import MAX_REPLY_TOKENS, Judge, Reply, Token
-from germane.scorers.base.reply_parser import UnreadableReply, find_json_values, parse_number, strip_thinking
+from germane.scorers.base.protocols import MAX_REPLY_TOKENS, MAX_TOTAL_PROBABILITY, Judge, Reply, Token
+from germane.scorers.base.reply_parser import (
+    UnreadableReply,
+    parse_json_object,
+    parse_number,
+    require_introduction,
+    strip_thinking,
+)
 from germane.scorers.prompting.judge_scorer import JudgeSession
 from germane.scorers.prompting.prompt import Prompt
+from germane.scorers.refusals.judge_replies import find_statement_problem
 
 MIN_RATING, MAX_RATING = 1, 5
 TOP_TOKENS = 20
 MIN_DIGIT_PROBABILITY = 0.5
-"""If the total probability of the digits is lower, the reply is not a rating."""
+"""If the total probability of the digits is not higher, the reply is not a rating."""
 RATING_WORDS = {"not at all": 1.0, "barely": 2.0, "partly": 3.0, "mostly": 4.0, "fully": 5.0}
 THINKING_PREFIX = "<"
 """First character of a reply that starts with a reasoning block. No rating starts with it."""
@@ -28,9 +35,52 @@ RATING_RETRY_MESSAGE = Message(
 )
 _STILL_THINKING_REASONS = (UnscoredReason.UNPARSABLE, UnscoredReason.JUDGE_REFUSED)
 """Reasons for failed scores if a judge is still reasoning after one token."""
+_MAX_ROUNDING = 0.01
+"""Difference between probabilities that are equal apart from rounding."""
 _DIGITS = tuple(str(digit) for digit in range(MIN_RATING, MAX_RATING + 1))
-_OF_FIVE = re.compile(rf"\s*(?:/|\bout of\b|\bof\b)\s*{MAX_RATING}\b")
-_NUMBER = re.compile(r"[-+]?\d+(?:[.,]\d+)?")
+_FENCE = re.compile(r"```[a-z]*\s+(.*?)\s*```", re.DOTALL | re.IGNORECASE)
+_LABEL = re.compile(
+    r"\A(?:(?:the|my|your|final|overall|relevance|relevancy|numeric|answer|i) )*"
+    r"(?:rating|score|grade|rate|verdict|answer|result|bewertung|note|puntuaci[o\u00f3]n|calificaci[o\u00f3]n|valoraci[o\u00f3]n"
+    r"|valutazione|punteggio|avalia[c\u00e7][a\u00e3]o|nota|beoordeling|score|ocena|puan|\u043e\u0446\u0435\u043d\u043a\u0430"
+    r"|\u8bc4\u5206|\u8bc4\u7ea7|\u8a55\u4fa1|\ud3c9\uac00|\uc810\uc218)"
+    r"(?: (?:is|it|this|would be|of))*[\s*_`]*(?:[:=\uff1a-]|\Z|(?=\s))\s*",
+    re.IGNORECASE,
+)
+"""A label before the rating, such as "Rating:", "My final score is" or "Bewertung:"."""
+_PREAMBLE = re.compile(r"\A\W*(?:sure\W+)?here is (?=(?:the|my|your) )", re.IGNORECASE)
+_TAG = re.compile(r"\s*<(rating|score)>([^<>]*)</\1>\s*", re.IGNORECASE)
+_NUMBER = re.compile(
+    rf"\A([-+]?\d+(?:[.,]\d+)?|zero|one|two|three|four|five|six|seven|eight|nine|ten)[\s*_`]*"
+    rf"(?:(?:/|out of|of)\s*{MAX_RATING}\b)?[\s*_`]*(?:points?|stars?)?"
+    rf"[\s*_`]*(?:[-=:,(\u2013\u2014]+\s*({'|'.join(RATING_WORDS)})\)?)?[\s*_`.!]*\Z",
+    re.IGNORECASE,
+)
+"""A number, optionally of five, in points, or with its verdict."""
+_MAX_WORD_DIFFERENCE = 0.5
+"""How far a number may be from the rating that its word means, such as in "3.5 (mostly)"."""
+_RATING_MEMBERS = ("rating", "score")
+_OTHER_MEMBERS = frozenset(
+    {
+        *("reason", "reasons", "reasoning", "explanation", "explanations", "rationale", "justification", "comment"),
+        *(
+            "comments",
+            "analysis",
+            "thought",
+            "thoughts",
+            "thinking",
+            "notes",
+            "note",
+            "feedback",
+            "evidence",
+            "summary",
+        ),
+        *("confidence", "verdict", "label", "scale", "max", "question", "answer", "meaning", "parts"),
+        *("error", "errors"),  # parse_json_object accepts them only if they are empty
+    }
+)
+"""Words of the names that other members of a rating may have."""
+_NAME_WORD = re.compile(r"[a-z]+")
 _EDGES = " \t\r\n*_`\"'.!#:="
 _DIGIT_TOKEN = re.compile(rf"\A[\s\[,]*([{MIN_RATING}-{MAX_RATING}])[\s\],}}]*\Z")
 """A token that is one rating, apart from the punctuation of a list."""
@@ -43,7 +93,7 @@ class Rating:
     """A judge's rating."""
 
     points: float
-    """From 1 to 5."""
+    """A number from 1 to 5."""
     method: RatingMethod
     digits: Mapping[str, float] = field(default_factory=dict)
     """Probability of each digit, 0 to 1; empty for parsed ratings."""
@@ -97,7 +147,7 @@ class Rater:
     async def rate(self, session: JudgeSession, values: Mapping[str, str]) -> Rating:
         """Return the judge's rating for the prompt filled with these values.
 
-        Sends one request of one token if the server supports logprobs, otherwise one with room for reasoning, and one
+        Sends one request for one token if the server supports logprobs, otherwise one with room for reasoning, and one
         retry if its reply is unreadable.
 
         Raises:
@@ -111,7 +161,9 @@ class Rater:
         if self._supports_logprobs is not False:
             reply = await self._ask_first_token(session, messages)
             if self._supports_logprobs and reply is not None and reply.first_token:
-                return expected_rating(reply.first_token)
+                expected = expected_rating(reply.first_token)
+                if _is_likeliest_digit(reply):
+                    return expected
             with suppress(UnreadableReply):
                 return Rating(parse_rating(reply.texts[0] if reply else ""), "parsed")
         reply = await session.ask(messages, temperature=0.0, max_tokens=MAX_REPLY_TOKENS)
@@ -127,7 +179,7 @@ class Rater:
         return Rating(points, "parsed")
 
     async def _ask_first_token(self, session: JudgeSession, messages: list[Message]) -> Reply | None:
-        """Return a reply of one token; None if support is unknown and the judge did not reply within one token."""
+        """Return a one-token reply; None if support is unknown and the judge did not reply within one token."""
         try:
             reply = await session.ask(messages, temperature=0.0, max_tokens=1, top_tokens=TOP_TOKENS)
         except ScoringError as error:
@@ -140,20 +192,30 @@ class Rater:
         return reply
 
 
+def _is_likeliest_digit(reply: Reply) -> bool:
+    """Return whether the reply is one digit and no other digit is likelier, so that the probabilities belong to it."""
+    digits: dict[str, float] = {}
+    for token, probability in reply.first_token.items():
+        if (digit := token.strip()) in _DIGITS:
+            digits[digit] = digits.get(digit, 0.0) + probability
+    written = reply.texts[0].strip()
+    return written in digits and digits[written] >= max(digits.values()) - _MAX_ROUNDING
+
+
 def expected_rating(first_token: Mapping[str, float]) -> Rating:
     """Return the expected value of the digits 1 to 5: sum(d * p(d)) / sum(p(d)).
 
     The probabilities of tokens that differ only in white space are added.
 
     Raises:
-        ScoringError: the digits have a total probability below .5; ``unparsable``.
+        ScoringError: the digits have a total probability of at most .5, or more than 1; ``unparsable``.
     """
     digits: dict[str, float] = {}
     for token, probability in first_token.items():
         if (digit := token.strip()) in _DIGITS:
             digits[digit] = digits.get(digit, 0.0) + probability
     total = sum(digits.values())
-    if total < MIN_DIGIT_PROBABILITY:
+    if not MIN_DIGIT_PROBABILITY < total <= MAX_TOTAL_PROBABILITY:
         most_likely = max(first_token, key=lambda token: first_token[token])
         raise ScoringError(
             UnscoredReason.UNPARSABLE,
@@ -188,25 +250,52 @@ def expected_ratings(tokens: Sequence[Token], written: Sequence[float]) -> list[
 
 
 def parse_rating(reply: str) -> float:
-    """Return the rating in a judge's text: a digit, ``4/5``, a word, JSON, or the only number in a sentence.
+    """Return the rating that a judge's text consists of.
+
+    The text is a number (``4``, ``4/5``, ``four``), a verdict (``mostly``), both (``4 = mostly``), or a JSON object
+    with the member ``rating``. White space, Markdown and a label such as ``Rating:`` may surround it. A digit in a
+    sentence is not a rating: "Rate limited: try again in 5 seconds."
 
     Raises:
-        UnreadableReply: there is no rating or more than one (``unparsable``), or it is not from 1 to 5
-            (``out_of_range``).
+        UnreadableReply: the text is not a rating (``unparsable``), or the rating is not from 1 to 5 (``out_of_range``).
     """
     text = strip_thinking(reply)
-    for value in find_json_values(text):
-        if isinstance(value, dict) and value:
-            return parse_number(value.get("rating", next(iter(value.values()))), MIN_RATING, MAX_RATING)
-    bare = text.strip(_EDGES)
+    if fenced := _FENCE.search(text):
+        require_introduction(text, text[: fenced.start()], text[fenced.end() :])
+        text = fenced[1]
+    if "{" in text:
+        require_introduction(text, text[: text.find("{")], text[text.rfind("}") + 1 :])
+        return _parse_rating_object(text)
+    text = _PREAMBLE.sub("", text, count=1)
+    if tagged := _TAG.fullmatch(text):
+        text = tagged[2]
+    bare = _LABEL.sub("", text.strip(_EDGES), count=1).strip(_EDGES)
     if bare.lower() in RATING_WORDS:
         return RATING_WORDS[bare.lower()]
-    with suppress(UnreadableReply):
-        return parse_number(bare, MIN_RATING, MAX_RATING)
-    numbers = set(_NUMBER.findall(_OF_FIVE.sub("", bare)))
-    if len(numbers) != 1:
-        raise UnreadableReply(f"{bare!r:.80} is not one rating")
-    return parse_number(numbers.pop(), MIN_RATING, MAX_RATING)
+    match = _NUMBER.match(bare)
+    if match is None:
+        raise UnreadableReply(f"{bare!r:.80} is not a rating")
+    points = parse_number(match[1], MIN_RATING, MAX_RATING)
+    if match[2] and abs(RATING_WORDS[match[2].lower()] - points) > _MAX_WORD_DIFFERENCE:
+        raise UnreadableReply(f"the number and the word of {bare!r:.80} contradict each other")
+    return points
+
+
+def _parse_rating_object(text: str) -> float:
+    members = parse_json_object(text)
+    ratings = {
+        parse_number(value, MIN_RATING, MAX_RATING)
+        for name, value in members.items()
+        if name.lower() in _RATING_MEMBERS
+    }
+    others = [name for name in members if name.lower() not in _RATING_MEMBERS]
+    if len(ratings) != 1 or any(_OTHER_MEMBERS.isdisjoint(_NAME_WORD.findall(name.lower())) for name in others):
+        raise UnreadableReply(f"{text!r:.80} is not a rating")
+    for name in others:
+        if isinstance(members[name], str) and (problem := find_statement_problem(members[name])):
+            reason = UnscoredReason.JUDGE_REFUSED if problem == "refusal" else UnscoredReason.UNPARSABLE
+            raise UnreadableReply(f"the rating comes with this {problem}: {members[name]!r:.80}", reason)
+    return ratings.pop()
 
 
 def _as_digit(token: str) -> str:

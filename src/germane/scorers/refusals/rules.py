@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.resources import files
 from typing import Literal
@@ -62,11 +63,11 @@ def load_sections(text: str) -> dict[str, list[str]]:
 def compile_any(expressions: list[str]) -> re.Pattern[str]:
     r"""Compile one alternation of all expressions.
 
-    The leading ``\b`` of most expressions is factored out, so that they are only tried where a word starts or ends.
+    The leading ``\b`` of most expressions is factored out, so that they are only tried where a word starts.
     """
-    at_boundary = [f"(?:{each[2:]})" for each in expressions if each.startswith(r"\b")]
+    at_word_start = [f"(?:{each[2:]})" for each in expressions if each.startswith(r"\b")]
     others = [each for each in expressions if not each.startswith(r"\b")]
-    return re.compile("|".join([rf"\b(?:{'|'.join(at_boundary)})"] * bool(at_boundary) + others))
+    return re.compile("|".join([rf"\b(?=\w)(?:{'|'.join(at_word_start)})"] * bool(at_word_start) + others))
 
 
 _SECTIONS = load_sections(PHRASES_TEXT)
@@ -83,12 +84,16 @@ APOLOGY = re.compile(
 """A clause that only apologizes."""
 
 
+STARTS_WITH_APOLOGY = re.compile(rf"^\W*(?:{'|'.join(_SECTIONS['apology'])})")
+"""A text that begins by apologizing."""
+
+
 OFFER = re.compile(rf"\b(?:{'|'.join(_SECTIONS['offer'])})")
 """A clause that offers help or refers the reader to someone. Such clauses are ignored."""
 
 
 COURTESY = re.compile(rf"\b(?:{'|'.join(_SECTIONS['courtesy'])})")
-"""A closing question whether more help is wanted."""
+"""A closing question that asks whether more help is wanted."""
 
 
 MEANING = re.compile(rf"\b(?:{'|'.join(_SECTIONS['what was meant'])})")
@@ -96,7 +101,11 @@ MEANING = re.compile(rf"\b(?:{'|'.join(_SECTIONS['what was meant'])})")
 
 
 WHOLE_ANSWERS = frozenset(_SECTIONS["whole answers"])
-"""Answers that say nothing else."""
+"""Noncommittal phrases that must be the whole answer."""
+
+
+QUESTION_ENDINGS = tuple(QUESTION_MARKS.replace(";", ""))
+"""The marks that end a question, without the Greek one, which ends a clause elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +116,7 @@ class NoncommittalMatch:
     text: str
 
     def details(self) -> dict[str, str]:
-        """Return the match for a score's details."""
+        """Return the rule and the matching words as the ``details`` of a score."""
         return {"rule": self.rule, "text": shorten(self.text, 200)}
 
 
@@ -131,8 +140,8 @@ def find_noncommittal(answer: str) -> NoncommittalMatch | None:
 
     clauses: list[_Clause] = []
     content_words = 0
-    for match in _SENTENCE.finditer(text):
-        sentence = _split_clauses(match[0].strip()) if match[0].strip(_EDGES) else []
+    for text_of_sentence in split_into_sentences(text):
+        sentence = _split_clauses(text_of_sentence)
         clauses += sentence
         content_words += sum(clause.words for clause in sentence if clause.kind == "content")
         if content_words >= MAX_WORDS_BEFORE_MEANING:  # no rule can match any more
@@ -159,8 +168,15 @@ def find_noncommittal(answer: str) -> NoncommittalMatch | None:
     return None
 
 
+def split_into_sentences(text: str) -> Iterator[str]:
+    """Yield the sentences of a text that contain more than punctuation."""
+    for match in _SENTENCE.finditer(text):
+        if match[0].strip(_EDGES):
+            yield match[0].strip()
+
+
 def _split_clauses(sentence: str) -> list[_Clause]:
-    if sentence.rstrip("*_ )").endswith(tuple(QUESTION_MARKS.replace(";", ""))):
+    if sentence.rstrip("*_ )").endswith(QUESTION_ENDINGS):
         return [_Clause(sentence, "question")]
     clauses = []
     for text in _CLAUSE_BOUNDARY.split(sentence):

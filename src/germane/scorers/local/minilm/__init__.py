@@ -1,4 +1,4 @@
-"""The embedded embedder: all-MiniLM-L6-v2 with int8 weights, on one core, without a network."""
+"""The embedded embedding model: all-MiniLM-L6-v2 with int8 weights. Runs on one core, without network access."""
 
 from __future__ import annotations
 

