@@ -1,4 +1,4 @@
-"""Fixtures of the tracer tests: a connected tracer with its spans and exchanges, handlers, and other processes."""
+"""Fixtures for the tracer tests: a connected tracer with its spans and exchanges, handlers, and other processes."""
 
 from __future__ import annotations
 
@@ -113,18 +113,18 @@ def run() -> Callable[..., str]:
 
 @pytest.fixture(name="handler")
 def handler_fixture() -> Callable[..., Any]:
-    """A function that creates an observed handler of a kind."""
+    """A function that creates an observed handler of a given kind."""
     return handler
 
 
 @pytest.fixture(name="take")
 def call_fixture() -> Callable[..., Any]:
-    """A function that calls a handler of a kind, and returns its answer."""
+    """A function that calls a handler of a given kind, and returns its answer."""
     return take
 
 
 def handler(kind: str, body: Callable[[str], Any], **options: Any) -> Callable[[str], Any]:
-    """Create an observed handler of a kind, which returns the result of ``body``, or yields it as its only chunk."""
+    """Create an observed handler of a kind that returns the result of ``body``, or yields it as its only chunk."""
 
     def ask(question: str) -> Any:
         return body(question)
@@ -145,7 +145,7 @@ def handler(kind: str, body: Callable[[str], Any], **options: Any) -> Callable[[
 
 
 def take(kind: str, function: Callable[[str], Any], question: str = "Why?") -> Any:
-    """Call a handler of a kind, and return its answer."""
+    """Call a handler of a given kind, and return its answer."""
     if kind == "function":
         return function(question)
     if kind == "generator":

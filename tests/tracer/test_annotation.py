@@ -79,7 +79,7 @@ def test_score_is_recorded(annotated: Annotated) -> None:
 
 
 def test_marker_is_recorded(annotated: Annotated) -> None:
-    """A marker has the current time in UTC, the service of the settings, and a copy of its attributes."""
+    """A marker has the current time in UTC, the configured service, and a copy of its attributes."""
     before, attributes = datetime.now(UTC), {"commit": "4f2a9c1", "chunks": [np.int64(512)]}
     germane.mark(" index v42\n", attributes=attributes)
     attributes["chunks"] = []
@@ -181,7 +181,7 @@ class EndlessDetails(dict[str, Any]):
 
 @pytest.mark.parametrize("deep", [False, True])
 def test_reading_huge_details_stops_at_the_maximum_length(annotated: Annotated, deep: bool) -> None:
-    """Details are read no further than their maximum length, because the caller waits."""
+    """Details are read no further than their maximum length, because the caller is waiting."""
     endless = EndlessDetails()
 
     germane.record_score("e1", "mine", 0.5, details={"a": [endless]} if deep else endless)
@@ -235,7 +235,7 @@ def test_error_while_recording_does_not_reach_the_caller(unconnected: Any) -> No
     germane.feedback("e1", 1.0)
 
 
-def test_id_none_records_nothing(annotated: Annotated) -> None:
+def test_annotation_with_id_none_is_not_recorded(annotated: Annotated) -> None:
     """A handler may annotate exchanges that are not recorded, also in strict mode."""
     with strict():
         germane.record_score(germane.current_exchange().id, "length", 0.25)
@@ -247,7 +247,7 @@ def test_id_none_records_nothing(annotated: Annotated) -> None:
 
 
 def test_annotations_before_start_have_no_effect() -> None:
-    """Tests of an application can call its handlers without germane."""
+    """An application's tests can call its handlers without starting germane."""
     germane.feedback("e1", 1.0)
     germane.record_score("e1", "mine", 1.0)
     germane.mark("v1")

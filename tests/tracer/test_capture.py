@@ -127,7 +127,7 @@ class TestQuestion:
 
         assert traced.attributes("docs")["gen_ai.retrieval.query.text"] == "Why?"
 
-    def test_call_has_its_arguments_by_name(self) -> None:
+    def test_call_provides_its_arguments_by_name(self) -> None:
         """Defaults are filled in."""
         call = Call(lambda question, k=3, **more: None, ("Why?",), {"x": 1})
 
@@ -185,7 +185,7 @@ class TestContexts:
 
     @pytest.mark.parametrize("name", RETRIEVED)
     def test_contexts_of_common_frameworks_need_no_selector(self, traced: Any, name: str) -> None:
-        """Texts, mappings, objects, pairs with scores and arrays are recognized."""
+        """Texts, mappings, objects, pairs with scores, and arrays are recognized."""
         returned, expected = RETRIEVED[name]
         search = germane.retrieval(lambda query: returned)
 
@@ -270,7 +270,7 @@ class TestContexts:
         assert (traced.exchange.answer, len(traced.exchange.contexts)) == ("A", 2)
 
     def test_handler_can_add_contexts(self, traced: Any) -> None:
-        """Added contexts belong to the exchange, and get a retrieval span."""
+        """Added contexts belong to the exchange, and are recorded on a retrieval span."""
 
         @germane.observe
         def ask(question: str) -> str:
@@ -283,13 +283,13 @@ class TestContexts:
         assert list(traced.exchange.contexts) == [Context("a", "1"), Context("b")]
         assert [span.name for span in traced.spans] == ["retrieval ask", "retrieval ask", "invoke_workflow ask"]
 
-    def test_retriever_outside_a_handler_is_only_a_span(self, traced: Any) -> None:
+    def test_retriever_outside_a_handler_creates_only_a_span(self, traced: Any) -> None:
         """There is no exchange to add the contexts to."""
         assert germane.retrieval(source="docs")(lambda query: ["a"])("Why?") == ["a"]
         assert (traced.exchanges, traced.span().name) == ([], "retrieval docs")
 
     def test_handler_inside_a_retriever_belongs_to_the_outer_exchange(self, traced: Any) -> None:
-        """Its answer does not become a separate exchange."""
+        """Its answer is not recorded as a separate exchange."""
         inner = germane.observe(route="inner")(lambda query: "rewritten")
         search = germane.retrieval(lambda query: [inner(query)])
 
@@ -386,3 +386,19 @@ class TestAttributes:
             ("system", "e"),
             ("user", "f"),
         ]
+
+    @pytest.mark.parametrize("kind", ["coroutine", "generator", "object"])
+    def test_history_that_is_not_made_of_messages_is_reported(self, traced: Any, kind: str) -> None:
+        """A selector that returns a coroutine or another object without text loses the history, which is reported."""
+
+        async def later() -> list[str]:
+            return ["earlier"]
+
+        coroutine = later()
+        values = {"coroutine": coroutine, "generator": (turn for turn in ["earlier"]), "object": object()}
+
+        germane.observe(history=lambda: values[kind])(lambda question: "a")("Why?")
+        coroutine.close()
+
+        assert traced.exchange.history == ()
+        assert f"history: {kind} is not a message" in traced.attributes()["germane.capture.error"]

@@ -1,4 +1,4 @@
-"""The exchange limit: an exchange that it drops leaves only its span."""
+"""The exchange limit: only the span of a dropped exchange remains."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def ask(question: str) -> str:
     return "Within thirty days."
 
 
-def test_limit_gets_the_sampling_key_of_the_exchange(unconnected: Any) -> None:
+def test_limit_receives_the_sampling_key_of_the_exchange(unconnected: Any) -> None:
     """The exchange records the probability with which it was captured."""
     asked: list[tuple[str, str, int, float]] = []
     traced = unconnected.connect(admit=lambda *given: asked.append(given) or 0.25)

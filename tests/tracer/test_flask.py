@@ -15,7 +15,7 @@ EVENTS = ['data: {"delta": "Hel"}\n\n', 'data: {"delta": "lo!"}\n\n', "data: [DO
 
 
 def client_of(respond: Callable[[], Any], **options: Any) -> Any:
-    """Return a client of an application whose only handler returns this."""
+    """Return a client for an application whose only handler returns this value."""
     app = flask.Flask(__name__)
 
     @app.get("/")
@@ -46,7 +46,7 @@ def test_server_sent_events_are_parsed(traced: Any) -> None:
 
 
 def test_disconnected_client_leaves_an_abandoned_exchange(traced: Any) -> None:
-    """The server closes the response and the generator of the handler."""
+    """The server closes the response and the handler's generator."""
     closed = []
 
     def endless() -> Iterator[str]:

@@ -44,7 +44,7 @@ def test_error_in_a_logging_filter_does_not_reach_the_handler(traced: Any, handl
 
 
 @pytest.mark.parametrize("raised", [StopIteration, StopAsyncIteration, GeneratorExit, KeyboardInterrupt, SystemExit])
-def test_exceptions_that_control_python_propagate(traced: Any, raised: type[BaseException]) -> None:
+def test_control_flow_exceptions_propagate(traced: Any, raised: type[BaseException]) -> None:
     """Exceptions such as SystemExit reach the caller as without the decorator."""
     error = raised("x")
 
@@ -130,7 +130,7 @@ def test_captured_data_is_freed_when_the_call_ends(traced: Any, kind: str, handl
 
 
 def test_recursive_handler_yields_one_exchange(traced: Any) -> None:
-    """Each call has its span."""
+    """Each call has its own span."""
 
     @germane.observe
     def count(question: str, depth: int) -> str:
@@ -156,7 +156,7 @@ def test_infinite_recursion_raises_recursion_error(traced: Any, handler: Any, ta
 
 
 @pytest.mark.parametrize("left", range(1, 40))
-def test_handler_runs_near_the_end_of_the_stack(traced: Any, left: int, handler: Any) -> None:
+def test_handler_runs_near_the_recursion_limit(traced: Any, left: int, handler: Any) -> None:
     """If no stack remains for germane, the handler still runs with one additional frame."""
     ask = handler("function", len)
 

@@ -12,9 +12,9 @@ from germane.tracer import suppress_tracing
 
 
 class TestNesting:
-    """Of nested handlers, the outermost yields the exchange."""
+    """Among nested handlers, the outermost yields the exchange."""
 
-    def test_inner_handlers_are_only_spans(self, traced: Any) -> None:
+    def test_inner_handlers_create_spans_but_no_exchanges(self, traced: Any) -> None:
         """Three handlers yield one exchange and nested spans. Attributes of inner ones belong to the exchange."""
 
         @germane.observe
@@ -39,7 +39,7 @@ class TestNesting:
         assert "germane.exchange.id" not in traced.attributes("second")
         assert traced.attributes("third")["input.value"] == "Q12"
 
-    def test_inner_handler_that_outlives_the_outer_yields_its_own_exchange(self, traced: Any) -> None:
+    def test_inner_handler_that_outlives_the_outer_handler_yields_its_own_exchange(self, traced: Any) -> None:
         """A task that continues after its outer handler has its own exchange, whenever it started."""
         tasks: list[asyncio.Task[str]] = []
         begun = asyncio.Event
@@ -120,8 +120,8 @@ class TestNesting:
         asyncio.run(serve())
         assert max(kept) == 0
 
-    def test_stream_is_the_current_exchange_only_while_it_produces_items(self, traced: Any) -> None:
-        """A call by the stream belongs to its exchange, a call between its chunks does not."""
+    def test_stream_has_a_current_exchange_only_while_it_produces_items(self, traced: Any) -> None:
+        """A call made by the stream belongs to its exchange; a call made between chunks does not."""
         inner = germane.observe(route="inner")(lambda question: question)
 
         @germane.observe(route="stream")
@@ -134,8 +134,8 @@ class TestNesting:
 
         assert [exchange.route for exchange in traced.exchanges] == ["inner", "inner", "stream"]
 
-    def test_work_of_germane_is_not_captured(self, traced: Any) -> None:
-        """An observed judge client yields no exchange and no span."""
+    def test_germanes_own_calls_are_not_captured(self, traced: Any) -> None:
+        """An observed judge client yields neither an exchange nor a span."""
         with suppress_tracing():
             assert germane.observe(lambda question: germane.retrieval(lambda q: q)(question))("Why?") == "Why?"
 
@@ -154,8 +154,8 @@ class TestContextVariables:
 
         assert run(lambda: (germane_ask("Why?"), self.VARIABLE.get()))[1] == "Why?"
 
-    def test_generator_shares_the_context_of_its_reader(self, traced: Any) -> None:
-        """Values that are set before and between items are visible to both."""
+    def test_generator_shares_the_context_of_its_consumer(self, traced: Any) -> None:
+        """Values set before and between items are visible to both."""
         seen: list[str] = []
 
         @germane.observe
@@ -174,8 +174,8 @@ class TestContextVariables:
         contextvars.copy_context().run(consume)
         assert seen == ["caller", "body 0", "caller again", "body 1"]
 
-    def test_asynchronous_generator_shares_the_context_of_its_reader(self, traced: Any) -> None:
-        """This applies within one task."""
+    def test_asynchronous_generator_shares_the_context_of_its_consumer(self, traced: Any) -> None:
+        """This applies within a single task."""
         seen: list[str] = []
 
         @germane.observe

@@ -1,4 +1,4 @@
-"""Streams of the openai client, over real HTTP."""
+"""Streams from the openai client, over real HTTP."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DELTAS = b"".join(
 
 
 class Completions(BaseHTTPRequestHandler):
-    """A server of the OpenAI protocol that streams one answer."""
+    """A server that speaks the OpenAI protocol and streams one answer."""
 
     def do_POST(self) -> None:
         self.rfile.read(int(self.headers["Content-Length"]))

@@ -58,7 +58,7 @@ class TestCapture:
         ask_with_secret(capture if by == "handler" else None)()
         return traced.exchange, span_texts(traced.spans)
 
-    def test_span_and_store_records_text_everywhere(self, unconnected: Any, by: str) -> None:
+    def test_capture_span_and_store_records_text_everywhere(self, unconnected: Any, by: str) -> None:
         """Text is on spans and in the exchange, including the traceback of an error."""
         exchange, shown = self.captured(unconnected, by, "span+store")
 
@@ -67,7 +67,7 @@ class TestCapture:
         for text in ("why", "answer why", "context why", "added why", "failed why", "cause why", "inner why"):
             assert f"{text} {SECRET}" in shown
 
-    def test_store_records_text_in_the_exchange_only(self, unconnected: Any, by: str) -> None:
+    def test_capture_store_records_text_in_the_exchange_only(self, unconnected: Any, by: str) -> None:
         """No span contains text: not in attributes, events or statuses, and not in inner handlers."""
         exchange, shown = self.captured(unconnected, by, "store")
 
@@ -78,7 +78,7 @@ class TestCapture:
         assert SECRET not in shown
         assert "LookupError" in shown
 
-    def test_none_records_no_text(self, unconnected: Any, by: str) -> None:
+    def test_capture_mode_none_records_no_text(self, unconnected: Any, by: str) -> None:
         """Only time, duration and status of the call are recorded."""
         exchange, shown = self.captured(unconnected, by, "none")
 
@@ -86,7 +86,7 @@ class TestCapture:
         assert (exchange.question, exchange.answer, exchange.contexts, exchange.history) == (None, None, (), ())
         assert (exchange.status, exchange.error) == ("error", "LookupError")
 
-    def test_explanations_are_recorded_only_where_text_is(self, unconnected: Any, by: str) -> None:
+    def test_explanations_are_recorded_only_where_text_is_recorded(self, unconnected: Any, by: str) -> None:
         """A scorer's explanation may quote the answer, so it is omitted from spans, too."""
         exchange, _ = self.captured(unconnected, by, "store")
         unconnected.exporter.clear()

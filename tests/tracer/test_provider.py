@@ -66,7 +66,7 @@ germane.tracer.disconnect()
         assert run(SETUP + code, **environment) == "ProxyTracerProvider _ProxyMeterProvider ProxyLoggerProvider"
 
 
-def test_without_an_endpoint_nothing_is_exported(run: Any) -> None:
+def test_nothing_is_exported_without_an_endpoint(run: Any) -> None:
     """Spans still have valid ids. No exporter, thread or gRPC library is loaded."""
     code = """
 import threading
@@ -123,8 +123,8 @@ def test_private_provider_exports_to_the_endpoint(run: Any, protocol: Any) -> No
         ({"OTEL_SERVICE_NAME": "named by the environment"}, (2, 2, True)),
     ],
 )
-def test_standard_environment_variables_turn_signals_off(run: Any, environment: dict[str, str], arrived: Any) -> None:
-    """Each signal can be turned off by the variables of OpenTelemetry."""
+def test_standard_environment_variables_disable_signals(run: Any, environment: dict[str, str], arrived: Any) -> None:
+    """Each signal can be turned off with OpenTelemetry's environment variables."""
     with OTLPReceiver() as receiver:
         run(SETUP + SCORED, **receiver.environment(), **environment)
         if arrived[0]:
@@ -184,7 +184,7 @@ def disconnected() -> Iterator[None]:
 
 
 def test_handlers_run_uncaptured_before_start(disconnected: None, caplog: pytest.LogCaptureFixture) -> None:
-    """This is logged once, not once per call."""
+    """A warning is logged once, not once per call."""
     ask = germane.observe(lambda question: question)
 
     with caplog.at_level(logging.WARNING, "germane"):

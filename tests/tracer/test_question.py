@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from enum import StrEnum
 from itertools import pairwise
 from typing import Any
 
@@ -11,16 +12,16 @@ import pytest
 import germane
 from germane.tracer.handler import QuestionArgument
 
-CUSTOMARY_NAMES = ["question", "query", "prompt", "message", "input", "user_input"]
+CONVENTIONAL_NAMES = ["question", "query", "prompt", "message", "input", "user_input"]
 OBSERVE_OPTIONS = [
-    "route", "question", "answer", "contexts", "history", "attributes", "chunk", "join", "redact", "capture",
+    "route", "question", "answer", "contexts", "history", "attributes", "stream", "chunk", "join", "redact", "capture",
 ]  # fmt: skip
 RETRIEVAL_OPTIONS = ["source", "query", "contexts", "content", "id", "score"]
 SECRET = "4111-1111"
 
 
 def find_question(function: Any, *args: Any, **kwargs: Any) -> str | None:
-    """Return the question that a call of the function asks."""
+    """Return the question captured from a call to the function."""
     return QuestionArgument(inspect.signature(function))(args, kwargs)
 
 
@@ -29,47 +30,47 @@ def function_with_parameters(parameters: str) -> Any:
     return eval(f"lambda {parameters}: None")
 
 
-class TestCustomaryName:
-    """Without a selector, the parameter with a customary name is the question."""
+class TestConventionalName:
+    """Without a selector, the parameter with a conventional name is the question."""
 
-    @pytest.mark.parametrize("name", CUSTOMARY_NAMES)
+    @pytest.mark.parametrize("name", CONVENTIONAL_NAMES)
     def test_question_passed_by_position_is_found(self, name: str) -> None:
         """The parameter is found wherever it is in the signature."""
         function = function_with_parameters(f"tenant, {name}, language='en'")
 
         assert find_question(function, "acme", "Why?") == "Why?"
 
-    @pytest.mark.parametrize("name", CUSTOMARY_NAMES)
+    @pytest.mark.parametrize("name", CONVENTIONAL_NAMES)
     def test_question_passed_by_keyword_is_found(self, name: str) -> None:
         """The order of the keyword arguments does not matter."""
         function = function_with_parameters(f"tenant, {name}")
 
         assert find_question(function, tenant="acme", **{name: "Why?"}) == "Why?"
 
-    @pytest.mark.parametrize("name", CUSTOMARY_NAMES)
+    @pytest.mark.parametrize("name", CONVENTIONAL_NAMES)
     def test_default_of_an_omitted_question_is_found(self, name: str) -> None:
-        """A call without the argument asks the default question."""
+        """If the argument is omitted, the question is its default value."""
         function = function_with_parameters(f"tenant, {name}='Why?'")
 
         assert find_question(function, "acme") == "Why?"
 
-    @pytest.mark.parametrize("name", CUSTOMARY_NAMES)
+    @pytest.mark.parametrize("name", CONVENTIONAL_NAMES)
     def test_keyword_only_question_after_var_positional_is_found(self, name: str) -> None:
         """Extra positional arguments are not mistaken for a keyword-only question."""
         function = function_with_parameters(f"*texts, {name}")
 
         assert find_question(function, "a", "b", **{name: "Why?"}) == "Why?"
 
-    @pytest.mark.parametrize(("first", "second"), list(pairwise(CUSTOMARY_NAMES)))
-    def test_earlier_customary_name_takes_precedence(self, first: str, second: str) -> None:
+    @pytest.mark.parametrize(("first", "second"), list(pairwise(CONVENTIONAL_NAMES)))
+    def test_first_conventional_parameter_name_takes_precedence(self, first: str, second: str) -> None:
         """The order of the names decides, not the order of the parameters."""
         function = function_with_parameters(f"{second}, {first}")
 
         assert find_question(function, "other", "Why?") == "Why?"
 
     @pytest.mark.parametrize("value", [None, 7, b"bytes", {"text": "Why?"}, ["Why?"]])
-    def test_value_that_is_not_a_str_falls_through_to_the_next_name(self, value: Any) -> None:
-        """A parameter with a customary name is skipped if its value is not a str."""
+    def test_value_that_is_not_a_str_is_skipped_for_the_next_name(self, value: Any) -> None:
+        """A parameter with a conventional name is skipped if its value is not a str."""
         assert find_question(lambda question, query: None, value, "Why?") == "Why?"
         assert find_question(lambda question, lang: None, value, "en") == "en"
 
@@ -99,7 +100,7 @@ class TestCustomaryName:
 
 
 class TestFirstText:
-    """Without a customary name, the first str argument is the question."""
+    """Without a conventional name, the first str argument is the question."""
 
     def test_first_str_argument_is_found(self) -> None:
         """Other values are skipped, in positional and in keyword arguments."""
@@ -107,13 +108,26 @@ class TestFirstText:
         assert find_question(lambda k, text, lang: None, k=3, lang="en", text="Why?") == "Why?"
 
     def test_first_extra_positional_argument_is_found(self) -> None:
-        """``*args`` counts, even if it has a customary name."""
+        """``*args`` counts, even if it has a conventional name."""
         assert find_question(lambda *args: None, 3, "Why?") == "Why?"
         assert find_question(lambda *question: None, "Why?", "b") == "Why?"
 
     def test_extra_keyword_argument_is_found(self) -> None:
         """``**kwargs`` counts after the declared parameters."""
         assert find_question(lambda k, **more: None, k=3, text="Why?") == "Why?"
+
+    @pytest.mark.parametrize("name", CONVENTIONAL_NAMES)
+    @pytest.mark.parametrize("parameters", ["**more", "*question, **more", "k=3, **message"])
+    def test_extra_keyword_argument_with_a_conventional_name_is_found(self, parameters: str, name: str) -> None:
+        """It is the question, whatever other texts are passed before it."""
+        function = function_with_parameters(parameters)
+
+        assert find_question(function, text="t", **{name: "Why?"}) == "Why?"
+        assert QuestionArgument(None)((), {"text": "t", name: "Why?"}) == "Why?"
+
+    def test_declared_parameter_takes_precedence_over_extra_keyword_arguments(self) -> None:
+        """The signature names the question."""
+        assert find_question(lambda query, **more: None, "Why?", question="other") == "Why?"
 
     def test_function_without_signature_finds_the_first_text(self) -> None:
         """Some built-in functions do not reveal their signature."""
@@ -140,7 +154,7 @@ class TestSetQuestion:
         assert traced.exchange.question == "Why?"
         assert traced.attributes()["input.value"] == "Why?"
 
-    def test_question_set_in_a_nested_handler_belongs_to_the_outermost(self, traced: Any) -> None:
+    def test_question_set_in_a_nested_handler_belongs_to_the_outermost_handler(self, traced: Any) -> None:
         """Nested handlers yield one exchange, which gets the question."""
 
         @germane.observe
@@ -212,3 +226,73 @@ def test_signature_of_a_decorator_lists_its_options(decorator: Any, options: lis
     assert [parameter.name for parameter in parameters] == options
     assert {parameter.kind for parameter in parameters} == {inspect.Parameter.KEYWORD_ONLY}
     assert {parameter.default for parameter in parameters} == {None}
+
+
+class Language(StrEnum):
+    """A str that is not a question."""
+
+    ENGLISH = "en"
+
+
+class TestSeveralTexts:
+    """If several arguments are text, a warning says which of them is used as the question."""
+
+    @pytest.mark.parametrize("name", [*CONVENTIONAL_NAMES, "other"])
+    def test_member_of_an_enumeration_is_not_the_question(self, name: str) -> None:
+        """Such an argument selects an option, whatever its parameter is called."""
+        function = function_with_parameters(f"{name}, text")
+
+        assert find_question(function, Language.ENGLISH, "Why?") == "Why?"
+        assert find_question(function, text="Why?", **{name: Language.ENGLISH}) == "Why?"
+        assert find_question(function, Language.ENGLISH, None) is None
+
+    @pytest.mark.parametrize(
+        ("parameters", "taken", "other"),
+        [
+            ("title, body", "title", "body"),
+            ("prompt, query", "query", "prompt"),
+            ("*texts", "argument 1", "argument 2"),
+        ],
+    )
+    def test_choice_among_several_texts_is_logged_once_per_handler(
+        self, traced: Any, caplog: pytest.LogCaptureFixture, parameters: str, taken: str, other: str
+    ) -> None:
+        """The warning names the parameter that was taken and the others."""
+        for number in range(2):
+            route = f"{number} choosing {parameters}"
+            ask = germane.observe(route=route)(eval(f"lambda {parameters}: 'a'"))
+            for _ in range(3):
+                ask("Why?", "How?")
+
+        expected = f"is '{taken}', not {other}"
+        assert [expected in record.getMessage() for record in caplog.records] == [True, True]
+
+    def test_conventional_name_among_other_texts_is_not_ambiguous(
+        self, traced: Any, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """Nothing is logged if exactly one parameter has a conventional name, or if there is only one text."""
+        germane.observe(lambda tenant, question: "a")("acme", "Why?")
+        germane.observe(lambda k, text, language: "a")(3, "Why?", Language.ENGLISH)
+
+        assert caplog.records == []
+
+    @pytest.mark.parametrize("value", [{"text": "Why?"}, ["Why?"], Language.ENGLISH])
+    def test_text_that_stands_in_for_a_conventional_parameter_is_logged_once(
+        self, traced: Any, caplog: pytest.LogCaptureFixture, value: Any
+    ) -> None:
+        """If ``question`` is not text, the only other text is the question, and a warning names both."""
+        ask = germane.observe(route=f"stand-in for {value}")(lambda question, title: "a")
+        for _ in range(2):
+            ask(value, "Title")
+
+        assert [exchange.question for exchange in traced.exchanges] == ["Title", "Title"]
+        (record,) = caplog.records
+        assert "is 'title', not question" in record.getMessage()
+
+    def test_next_conventional_parameter_is_not_logged(self, traced: Any, caplog: pytest.LogCaptureFixture) -> None:
+        """Nothing is logged if another parameter with a conventional name is text, or if ``question`` is not given."""
+        germane.observe(lambda message, prompt="Why?": "a")({"text": "How?"})
+        germane.observe(lambda text, question=None: "a")("Why?")
+
+        assert [exchange.question for exchange in traced.exchanges] == ["Why?", "Why?"]
+        assert caplog.records == []

@@ -45,7 +45,7 @@ class ProcessorBench:
         span = self.tracer.start_span(name, **options)
         context = span.get_span_context()
         if announced:
-            self.holder.announce((context.trace_id, context.span_id))
+            self.holder.announce((context.trace_id, context.span_id), "e1")
         span.end()
         return context.trace_id, context.span_id
 
@@ -81,7 +81,7 @@ def test_span_that_was_not_announced_is_exported_immediately(bench: Callable[...
     here = bench()
     with here.tracer.start_as_current_span("held") as held:
         context = held.get_span_context()
-        here.holder.announce((context.trace_id, context.span_id))
+        here.holder.announce((context.trace_id, context.span_id), "e1")
         here.span("child", announced=False)
     here.span("other", announced=False)
 
@@ -118,9 +118,9 @@ def test_score_is_added_to_the_held_span(bench: Callable[..., ProcessorBench]) -
         span.add_event("happened", {"what": "this"})
         span.set_status(StatusCode.ERROR, "broke")
         context = span.get_span_context()
-        here.holder.announce((context.trace_id, context.span_id))
+        here.holder.announce((context.trace_id, context.span_id), "e1")
         span.end()
-    ((_, original),) = here.holder._held.values()
+    ((_, original, _),) = here.holder._held.values()
     here.exporter.clear()
 
     assert here.holder.attach((context.trace_id, context.span_id), SCORE) == "attached"
@@ -145,7 +145,7 @@ def test_ended_span_cannot_be_changed(bench: Callable[..., ProcessorBench], capl
     here = bench()
     span = here.tracer.start_span("held")
     key = span.get_span_context().trace_id, span.get_span_context().span_id
-    here.holder.announce(key)
+    here.holder.announce(key, "e1")
     span.end()
     span.set_attribute("late", True)
     here.holder.attach(key, SCORE)
@@ -197,12 +197,12 @@ def test_max_delay_zero_holds_no_span(bench: Callable[..., ProcessorBench]) -> N
     assert here.names == ["a"]
 
 
-def test_score_that_precedes_its_span_waits_for_it(bench: Callable[..., ProcessorBench]) -> None:
+def test_score_that_arrives_before_its_span_ends_waits_for_it(bench: Callable[..., ProcessorBench]) -> None:
     """The announced span is exported with its score as soon as it ends."""
     here = bench()
     span = here.tracer.start_span("late")
     key = span.get_span_context().trace_id, span.get_span_context().span_id
-    here.holder.announce(key)
+    here.holder.announce(key, "e1")
     assert here.holder.attach(key, SCORE) == "stashed"
     assert here.holder.attach(key, SCORE) == "gone"
     span.end()
@@ -215,11 +215,11 @@ def test_score_that_precedes_its_span_waits_for_it(bench: Callable[..., Processo
 def test_score_whose_span_never_arrives_is_returned(bench: Callable[..., ProcessorBench], how: str) -> None:
     """If the announcement is evicted or withdrawn, or at shutdown, the score needs a carrier span."""
     here = bench(max_spans=2)
-    here.holder.announce((1, 1))
+    here.holder.announce((1, 1), "e1")
     assert here.holder.attach((1, 1), SCORE) == "stashed"
     if how == "evicted":
-        here.holder.announce((2, 2))
-        here.holder.announce((3, 3))
+        here.holder.announce((2, 2), "e2")
+        here.holder.announce((3, 3), "e3")
     elif how == "withdrawn":
         here.holder.withdraw((1, 1))
     else:
@@ -233,7 +233,7 @@ def test_remaining_scores_get_carrier_spans_at_disconnect(unconnected: Any) -> N
     """They are sent while spans can still be exported."""
     holder = germane.ScoreSpanProcessor(SimpleSpanProcessor(unconnected.exporter), max_delay=60)
     unconnected.connect(processor=holder, holds_spans=True)
-    holder.announce((1, 1))
+    holder.announce((1, 1), "e1")
     holder.attach((1, 1), SCORE)
     germane.tracer.disconnect()
 
@@ -274,7 +274,7 @@ def test_shutdown_exports_held_spans(bench: Callable[..., ProcessorBench]) -> No
 
 
 def test_oldest_spans_are_exported_when_the_processor_is_full(bench: Callable[..., ProcessorBench]) -> None:
-    """With ten spans and room for three, seven are exported unscored in order. Nothing blocks or is lost."""
+    """With ten spans and space for three, seven are exported unscored, in order. Nothing blocks or is lost."""
     here = bench(max_spans=3)
     for number in range(10):
         here.span(str(number))
@@ -285,14 +285,14 @@ def test_oldest_spans_are_exported_when_the_processor_is_full(bench: Callable[..
     assert here.names == [str(number) for number in range(10)]
 
 
-def test_dropped_counts_of_a_span_are_unchanged(bench: Callable[..., ProcessorBench]) -> None:
+def test_dropped_item_counts_of_a_span_are_unchanged(bench: Callable[..., ProcessorBench]) -> None:
     """The score is exempt from the attribute limit, and the counts of dropped items remain."""
     here = bench(limits=SpanLimits(max_span_attributes=2, max_events=1, max_links=1))
     span = here.tracer.start_span("held", attributes={"a": 1, "b": 2, "c": 3})
     span.add_event("1")
     span.add_event("2")
     key = span.get_span_context().trace_id, span.get_span_context().span_id
-    here.holder.announce(key)
+    here.holder.announce(key, "e1")
     span.end()
     here.holder.attach(key, SCORE)
 
@@ -377,7 +377,7 @@ print(json.dumps(told))
 
 
 def test_call_in_progress_at_a_fork_belongs_to_the_parent(run: Any) -> None:
-    """It yields one exchange. Calls of the child have their own."""
+    """It yields one exchange. The child's own calls yield theirs."""
     assert json.loads(run(IN_A_CALL)) == [["ask", "Why?", "parent"]]
 
 

@@ -111,6 +111,16 @@ def returning(stream: Any) -> Any:
 class TestIterator:
     """Iterators that are not generators."""
 
+    def test_stream_keeps_its_class_under_nested_decorators(self, traced: Any) -> None:
+        """The class is the original's, and both handlers record the stream."""
+        stream = germane.observe(route="outer")(lambda question: returning(Stream("a", "b")))("Why?")
+
+        assert isinstance(stream, Stream)
+        assert stream.__class__ is Stream
+        assert list(stream) == ["a", "b"]
+        assert traced.exchange.answer == "ab"
+        assert [span.attributes["output.value"] for span in traced.spans] == ["ab", "ab"]
+
     def test_stream_keeps_its_class_and_attributes(self, traced: Any) -> None:
         """Class, attributes, methods and operators work as on the original."""
         original = Stream("a", "b")
@@ -147,7 +157,7 @@ class TestIterator:
         assert (traced.exchange.answer, traced.exchange.status) == ("a", "error")
 
     @pytest.mark.parametrize("how", ["close", "with", "dropped"])
-    def test_stream_that_is_ended_early_is_abandoned(self, traced: Any, how: str) -> None:
+    def test_stream_that_is_stopped_early_is_recorded_as_abandoned(self, traced: Any, how: str) -> None:
         """It may be closed, left or garbage-collected. The items so far are the answer."""
         original = Stream("a", "b")
         stream = returning(original)
@@ -272,7 +282,7 @@ class TestAsynchronousIterator:
         assert (traced.exchange.answer, traced.exchange.status) == ("a", "error")
 
     @pytest.mark.parametrize("how", ["aclose", "with"])
-    def test_asynchronous_stream_that_is_ended_early_is_abandoned(self, traced: Any, how: str) -> None:
+    def test_asynchronous_stream_that_is_stopped_early_is_recorded_as_abandoned(self, traced: Any, how: str) -> None:
         """It may be closed or left. The items so far are the answer."""
         original = AsyncStream("a", "b")
 
@@ -308,8 +318,8 @@ class TestAsynchronousIterator:
 class TestGenerator:
     """Generators and coroutines."""
 
-    def test_send_throw_and_return_work(self, traced: Any) -> None:
-        """The body gets what is sent and thrown, the caller what is yielded and returned."""
+    def test_send_throw_and_return_work_on_generators(self, traced: Any) -> None:
+        """The body gets what the caller sends and throws; the caller gets what the body yields and returns."""
 
         @germane.observe
         def ask(question: str) -> Generator[str, str, str]:
@@ -369,7 +379,7 @@ class TestGenerator:
 
         assert (done, traced.exchange.status) == ([True], "abandoned")
 
-    def test_coroutine_that_is_never_awaited_is_abandoned(self, traced: Any) -> None:
+    def test_coroutine_that_is_never_awaited_is_recorded_as_abandoned(self, traced: Any) -> None:
         """A returned coroutine may be closed or awaited as without the decorator."""
 
         async def later(question: str) -> str:

@@ -1,4 +1,4 @@
-"""Counters and gauges of germane, with and without a meter provider of the application."""
+"""germane's counters and gauges, with and without an application's meter provider."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ print(json.dumps([sorted(first), second, shown()]))
 
 
 def test_without_a_meter_provider_nothing_is_measured(run: Any) -> None:
-    """Neither SDK nor exporter is loaded, no thread is started, and no state is read."""
+    """Neither the SDK nor an exporter is loaded, no thread is started, and no state is read."""
     code = """
 del sys.modules["opentelemetry.sdk.metrics"]
 connect(); tracer.count_outcomes(ENDED)
@@ -171,7 +171,7 @@ print(json.dumps([[point.count, point.sum, point.min] for point in points]))
     assert run(code) == [[2, 0.5, 0.0]]
 
 
-def test_number_of_series_by_label_is_limited(run: Any) -> None:
+def test_number_of_series_per_label_is_limited(run: Any) -> None:
     """The first twenty labels of a scorer become series. Further scores are counted without a label."""
     code = """
 from datetime import UTC, datetime

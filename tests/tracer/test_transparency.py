@@ -1,4 +1,4 @@
-"""Transparency: with and without the decorator, every use of a callable has the same effects."""
+"""Transparency: every use of a callable has the same effects with and without the decorator."""
 
 from __future__ import annotations
 
@@ -391,7 +391,7 @@ def consume_async(log: Log, stream: Any, program: Program) -> None:
 
 
 def observed(program: Program, decorate: Callable[[Any], Any]) -> Log:
-    """Return everything that can be observed in a run of a program."""
+    """Return everything observable in a run of a program."""
     log: Log = []
     ask = make(program, decorate, log)
     log.append((ask.__name__, ask.__qualname__, str(inspect.signature(ask)), ask.__doc__))

@@ -23,7 +23,7 @@ import germane
 
 
 def body_of(endpoint: Any, question: str = "Why?") -> str:
-    """Return the body that a client of this endpoint gets."""
+    """Return the body that a client gets from this endpoint."""
     with TestClient(Starlette(routes=[Route("/", endpoint)])) as client:
         return client.get("/", params={"q": question}).text
 
@@ -160,7 +160,7 @@ def test_event_stream_without_a_final_empty_line_is_complete(traced: Any) -> Non
 
 @pytest.mark.parametrize("chunk", [None, "delta"])
 def test_server_sent_events_of_a_generator_are_recognized(traced: Any, chunk: str | None) -> None:
-    """They need no media type."""
+    """No media type is needed."""
 
     @germane.observe(chunk=chunk)
     def ask(_question: str) -> Iterator[str]:
@@ -223,7 +223,7 @@ def test_chunk_selector_reads_plain_chunks(traced: Any) -> None:
 
 
 def test_stream_is_captured_up_to_the_maximum_length(unconnected: Any) -> None:
-    """Further chunks pass without being read. An event without an end is given up, too."""
+    """Further chunks pass without being read. An event that never ends is also abandoned."""
     unconnected.connect(max_text_length=100)
 
     @germane.observe

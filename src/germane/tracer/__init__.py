@@ -1,4 +1,4 @@
-"""Capture of exchanges inside the user's application, and attachment of their scores to spans.
+"""Captures exchanges inside the user's application, and attaches their scores to spans.
 
 Apart from the testing tools, no other package imports OpenTelemetry at run time.
 """
@@ -13,8 +13,8 @@ from germane.tracer.decorators import observe, observed_routes, retrieval
 from germane.tracer.exporters import expose_registry
 from germane.tracer.guard import strict
 from germane.tracer.lifecycle import connect, disconnect, flush
-from germane.tracer.score_processor import ScoreSpanProcessor
-from germane.tracer.selectors import Call, Selector
+from germane.tracer.score_processor import ScoreSpanProcessor, exchanges_with_waiting_spans
+from germane.tracer.selectors import Call, Selector, is_async
 from germane.tracer.telemetry import are_gauges_exported, count_outcomes
 
 __all__ = [
@@ -31,9 +31,11 @@ __all__ = [
     "count_outcomes",
     "current_exchange",
     "disconnect",
+    "exchanges_with_waiting_spans",
     "expose_registry",
     "feedback",
     "flush",
+    "is_async",
     "mark",
     "observe",
     "observed_routes",

@@ -18,11 +18,15 @@ Capture = Literal["span+store", "store", "none"]
 Redact = Callable[[str], str]
 
 SPAN_TEXT_LIMIT = 32_768
-"""Maximum characters of one text on a span, so that a batch of spans fits into an OTLP message of 4 MiB."""
+"""Maximum number of characters in one text on a span, so that a batch of spans fits into an OTLP message of 4 MiB."""
 
 
 def _shows(*switches: str) -> bool:
-    """Return whether the environment allows text on spans. A switch that hides one form of text hides all forms."""
+    """Return whether the environment allows text on spans.
+
+    OpenTelemetry's content capture must include spans (the default), and none of the given ``OPENINFERENCE_HIDE_*``
+    switches may be set.
+    """
     capture_mode = os.environ.get("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT") or "SPAN_ONLY"
     hidden = any(os.environ.get(f"OPENINFERENCE_HIDE_{switch}", "").lower() in {"true", "1"} for switch in switches)
     return capture_mode.upper() in {"SPAN_ONLY", "SPAN_AND_EVENT", "TRUE"} and not hidden
@@ -33,15 +37,15 @@ class BacklogState:
     """The backlog in the database, which one process at a time reads periodically."""
 
     undecided: int
-    """Exchanges that are not sampled yet."""
+    """Exchanges without a sampling decision."""
     exchanges: Mapping[tuple[str, str], int] = field(default_factory=dict)
-    """Exchanges that wait for a score, by scorer and state: ``candidate``, ``ready``, ``postponed`` or ``running``."""
+    """Exchanges waiting for a score, by scorer and state: ``candidate``, ``ready``, ``postponed`` or ``running``."""
     lag: float
     """Age of the oldest waiting exchange in seconds."""
     workers: int
     """Number of worker processes."""
     budget: Mapping[str, float] = field(default_factory=dict)
-    """Used share of the day's budget, in [0, 1] or slightly above, by limit: ``calls``, ``tokens``, ``usd``."""
+    """Used share of the day's budget, in [0, 1] or slightly above, by limit: ``requests``, ``tokens``, ``usd``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +71,7 @@ class Connection:
     annotate: Callable[[Annotation], object] | None = None
     """Receives feedback, recorded scores and markers on the caller's thread. Must return immediately."""
     scorers: frozenset[str] = frozenset()
-    """Names of the scorers of this process, which recorded scores must not use."""
+    """Names of this process's scorers, which recorded scores must not use."""
     state: Callable[[], TelemetryState] | None = None
     """Returns the values of gauges from memory. Exporters call it on their own threads."""
     rejected_calls: Counter[str] = field(default_factory=Counter)
@@ -78,6 +82,8 @@ class Connection:
     sample_rate: float = 1.0
     holds_spans: bool = True
     """Whether spans of sampled exchanges wait for their scores, because this process scores them."""
+    worker_id: Callable[[], str] = lambda: "unknown"
+    """Returns the id of this process as a worker. Exchanges whose spans wait carry it."""
     max_span_delay: float = 15.0
     provider: TracerProvider | None = None
     """Used instead of the application's global provider."""

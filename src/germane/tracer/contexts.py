@@ -11,11 +11,12 @@ from germane.errors import UsageError
 from germane.exchange import Context
 from germane.tracer import conventions
 from germane.tracer.connection import SPAN_TEXT_LIMIT
+from germane.tracer.known_types import attribute, pretends
 from germane.tracer.selectors import Selector, ValueReader, value_reader
 from germane.tracer.text import as_text, encode, items_of
 
 MAX_CONTEXTS = 100
-"""Maximum number of contexts of one exchange."""
+"""Maximum number of contexts per exchange."""
 MAX_SPAN_CONTEXTS = 30
 """Maximum number of contexts on one span, with three attributes each: a span is limited to 128 attributes
 and drops the oldest."""
@@ -45,9 +46,10 @@ class ContextReader:
         Raises:
             UsageError: The item contains no text.
         """
-        if isinstance(item, str | bytes) and not self._has_content_selector:
+        kind = type(item)
+        if issubclass(kind, str | bytes) and not self._has_content_selector:
             return Context(as_text(item))
-        is_pair = isinstance(item, tuple) and len(item) == 2 and isinstance(item[1], Real)
+        is_pair = issubclass(kind, tuple) and len(item) == 2 and issubclass(type(item[1]), Real)
         if is_pair and not self._has_content_selector:
             context = self.read(item[0])
             return Context(context.text, context.id, _finite_or_none(item[1]))
@@ -59,29 +61,28 @@ class ContextReader:
         )
 
     def read_all(self, value: Any) -> list[Context]:
-        """Read the contexts of a collection, up to the maximum."""
+        """Read the contexts in a collection, up to the maximum."""
         contexts: list[Context] = []
         for item in items_of(value):
             if len(contexts) == MAX_CONTEXTS:
                 break
-            contexts.append(item if isinstance(item, Context) else self.read(item))
+            contexts.append(item if type(item) is Context else self.read(item))
         return contexts
 
 
 def document_attributes(contexts: Sequence[Context]) -> dict[str, str | float]:
     """Return contexts as span attributes, in both conventions."""
     attributes: dict[str, str | float] = {}
-    documents = []
+    documents: list[dict[str, str | float]] = []
     for number, context in enumerate(contexts[:MAX_SPAN_CONTEXTS]):
         prefix = conventions.DOCUMENT.format(number)
         content = context.text[: SPAN_TEXT_LIMIT // 8]
-        # Phoenix rejects all documents of a span if one of them has no string id or no numeric score.
-        identity, score = context.id or str(number), 0.0 if context.score is None else context.score
-        attributes[prefix + "content"] = content
-        attributes[prefix + "id"] = identity
-        documents.append({"id": identity, "score": score, "content": content})
+        # If a document has no score, Phoenix ignores the JSON attribute, and reads the flat ones.
+        document: dict[str, str | float] = {"id": context.id or str(number), "content": content}
         if context.score is not None:
-            attributes[prefix + "score"] = score
+            document["score"] = context.score
+        attributes |= {prefix + name: value for name, value in document.items()}
+        documents.append(document)
     attributes[conventions.RETRIEVAL_DOCUMENTS] = encode(documents)
     return attributes
 
@@ -90,8 +91,10 @@ def first_present(names: Iterable[str]) -> ValueReader:
     """Return a function that reads the first of these keys or attributes that a value has."""
 
     def read(value: Any) -> Any:
-        is_mapping = isinstance(value, Mapping)
-        candidates = (value.get(name) if is_mapping else getattr(value, name, None) for name in names)
+        if pretends(type(value)):  # a lazy object, which reading an attribute would evaluate
+            return None
+        is_mapping = issubclass(type(value), Mapping)
+        candidates = (value.get(name) if is_mapping else attribute(value, name) for name in names)
         return next((candidate for candidate in candidates if candidate is not None), None)
 
     return read

@@ -11,6 +11,7 @@ from opentelemetry.trace import SpanKind
 from germane.tracer import conventions
 from germane.tracer.contexts import ContextReader, document_attributes
 from germane.tracer.guard import guarded, log_once
+from germane.tracer.known_types import is_lazy_sequence
 from germane.tracer.provider import tracer
 from germane.tracer.recording import enclosing_recording
 
@@ -72,7 +73,8 @@ def add_contexts(
     """
 
     def add(recording: EnclosingRecording) -> None:
-        added = recording.add_contexts(ContextReader(content=content, id=id, score=score).read_all(contexts))
+        items = list(contexts) if is_lazy_sequence(type(contexts)) else contexts  # it was passed to be read
+        added = recording.add_contexts(ContextReader(content=content, id=id, score=score).read_all(items))
         source = tracer()
         if source is None:
             return

@@ -5,24 +5,37 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from functools import partial, wraps
+from types import BuiltinFunctionType, FunctionType, MemberDescriptorType, MethodDescriptorType, MethodType, coroutine
 from typing import Any, TypeVar, overload
 
 from germane.errors import UsageError
 from germane.tracer.connection import Capture, Redact
+from germane.tracer.delivery import deliver, record_iterable_coroutine
 from germane.tracer.guard import guarded
-from germane.tracer.handler import Handler
+from germane.tracer.handler import Handler, unwrap_partial
 from germane.tracer.handler_recording import start_handler_recording
+from germane.tracer.known_types import pretends
 from germane.tracer.privacy import REDACTED_ROUTES
 from germane.tracer.retrieval_recording import Retriever, start_retrieval_recording
 from germane.tracer.selectors import Selector
-from germane.tracer.streams import StartRecording, async_generator_function, deliver, record_generator
+from germane.tracer.streams import StartRecording, async_generator_function, record_generator
 
 F = TypeVar("F")
+_PLAIN_DESCRIPTORS = (
+    FunctionType,
+    MethodType,
+    BuiltinFunctionType,
+    MethodDescriptorType,
+    MemberDescriptorType,
+    classmethod,
+    staticmethod,
+)
+"""Attribute types that can be read without running code, as opposed to properties."""
 _routes: dict[str, None] = {}
 
 
 def observed_routes() -> list[str]:
-    """Return the routes of all observed handlers of this process, in the order of decoration."""
+    """Return the routes of all observed handlers in this process, in the order of decoration."""
     return list(_routes)
 
 
@@ -39,6 +52,7 @@ def observe(
     contexts: Selector | None = ...,
     history: Selector | None = ...,
     attributes: Mapping[str, Selector] | None = ...,
+    stream: type | tuple[type, ...] | None = ...,
     chunk: Selector | None = ...,
     join: Callable[[list[str]], str] | None = ...,
     redact: Redact | None = ...,
@@ -56,6 +70,7 @@ def observe(
     contexts: Selector | None = None,
     history: Selector | None = None,
     attributes: Mapping[str, Selector] | None = None,
+    stream: type | tuple[type, ...] | None = None,
     chunk: Selector | None = None,
     join: Callable[[list[str]], str] | None = None,
     redact: Redact | None = None,
@@ -66,8 +81,8 @@ def observe(
     The decorator never changes what the handler returns, raises or yields, and keeps its kind and signature. It works
     with functions, coroutine functions, generators, asynchronous generators, methods, and handlers that return a
     stream: a streaming response is returned with a recorded body, and any other iterator is replaced by a proxy of its
-    class. If observed handlers are nested, the outermost yields the exchange. Apply the decorator directly above
-    ``def``, below the decorators of web frameworks.
+    class. Lazy objects are returned without being evaluated. If observed handlers are nested, the outermost yields the
+    exchange. Apply the decorator directly above ``def``, below the decorators of web frameworks.
 
     Args:
         function: The handler, if the decorator is used without parentheses.
@@ -80,6 +95,8 @@ def observe(
         history: Selector for earlier messages in the arguments.
         attributes: Additional values to store with the exchange, by name. ``model``, ``prompt_version``, ``session``
             and ``user`` have their own columns.
+        stream: Class, or tuple of classes, whose instances are streams. Generators, iterators and the streaming
+            responses of common frameworks are recognized without it.
         chunk: Selector for the text in a chunk of a stream. A dotted path parses a text chunk as JSON.
         join: Joins the texts of the chunks into an answer. Defaults to ``"".join``.
         redact: Called with each text before it is recorded. A text for which it raises is dropped. The redaction of
@@ -103,6 +120,7 @@ def observe(
             contexts=contexts,
             history=history,
             attributes=attributes,
+            stream=stream,
             chunk=chunk,
             join=join,
             redact=redact,
@@ -214,8 +232,27 @@ def wrap(function: Callable[..., Any], start_recording: StartRecording) -> Calla
         recording = guarded("the start of a call", start_recording, args, kwargs)
         return (yield from (body if recording is None else record_generator(recording, body)))
 
+    def recorded_iterable_coroutine(*args: Any, **kwargs: Any) -> Any:
+        body = function(*args, **kwargs)
+        recording = guarded("the start of a call", start_recording, args, kwargs)
+        return (yield from (body if recording is None else record_iterable_coroutine(recording, body)))
+
     if inspect.isasyncgenfunction(function):
-        return wraps(function)(async_generator_function(function, start_recording))
+        return named_like(function, async_generator_function(function, start_recording))
     if inspect.isgeneratorfunction(function):
-        return wraps(function)(recorded_generator)
-    return wraps(function)(recorded_coroutine if inspect.iscoroutinefunction(function) else recorded)
+        is_awaited = unwrap_partial(function).__code__.co_flags & inspect.CO_ITERABLE_COROUTINE
+        return named_like(function, coroutine(recorded_iterable_coroutine) if is_awaited else recorded_generator)
+    return named_like(function, recorded_coroutine if inspect.iscoroutinefunction(function) else recorded)
+
+
+def named_like(function: Callable[..., Any], wrapper: Callable[..., Any]) -> Callable[..., Any]:
+    """Copy name, signature and public attributes, such as ``cache_clear`` of :func:`functools.lru_cache`."""
+    wraps(function)(wrapper)
+    if isinstance(function, FunctionType | MethodType) or pretends(type(function)):
+        return wrapper
+    for name in dir(function):
+        attribute = inspect.getattr_static(function, name)
+        is_computed = hasattr(type(attribute), "__get__") and not isinstance(attribute, _PLAIN_DESCRIPTORS)
+        if not name.startswith("__") and not is_computed and not hasattr(wrapper, name):
+            setattr(wrapper, name, getattr(function, name))
+    return wrapper

@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from enum import Enum
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from germane.errors import UsageError
 from germane.exchange import Context, Message
 from germane.tracer import conventions
+from germane.tracer.answers import answer_text, chunk_text
 from germane.tracer.contexts import ContextReader, first_present
-from germane.tracer.selectors import Call, Selector, argument_reader, chunk_reader, signature_of, value_reader
+from germane.tracer.guard import log_once
+from germane.tracer.privacy import Privacy
+from germane.tracer.selectors import Call, Selector, argument_reader, chunk_reader, is_async, signature_of, value_reader
 from germane.tracer.text import NAME_LIMIT, as_text, clean, items_of
 
 if TYPE_CHECKING:
-    from germane.tracer.connection import Capture, Redact
+    from germane.tracer.connection import Capture, Connection, Redact
 
 _CONTEXT_READER = ContextReader()
+_VARIABLE = {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}
 _KEYWORD_ONLY = sys.maxsize
 """Position of a parameter that is never passed positionally."""
 
@@ -36,17 +41,30 @@ class Handler:
         contexts: Selector | None = None,
         history: Selector | None = None,
         attributes: Mapping[str, Selector] | None = None,
+        stream: type | tuple[type, ...] | None = None,
         chunk: Selector | None = None,
         join: Callable[[list[str]], str] | None = None,
         redact: Redact | None = None,
         capture: Capture | None = None,
     ) -> None:
+        classes = stream if isinstance(stream, tuple) else (stream,)
         for option, value, valid, expected in (
+            (
+                "stream",
+                stream,
+                all(_is_stream_class(kind) for kind in classes),
+                "an iterable class, or a tuple of them",
+            ),
             ("capture", capture, capture in {"span+store", "store", "none"}, "'span+store', 'store' or 'none'"),
             ("route", route, isinstance(route, str), "a name"),
             ("attributes", attributes, isinstance(attributes, Mapping), "a mapping of names to selectors"),
-            ("join", join, callable(join), "a function that takes the chunks' texts"),
-            ("redact", redact, callable(redact), "a function that takes a text"),
+            (
+                "join",
+                join,
+                callable(join) and not is_async(join),
+                "a function, not async, that takes the chunks' texts",
+            ),
+            ("redact", redact, callable(redact) and not is_async(redact), "a function, not async, that takes a text"),
         ):
             if value is not None and not valid:
                 raise UsageError(f"{option}={value!r:.100}: must be {expected}")
@@ -55,12 +73,14 @@ class Handler:
         self.route = clean(route or name_of(function), NAME_LIMIT)
         self.redact = redact
         self.capture = capture
-        self.question_argument = QuestionArgument(self.signature)
+        self.question_argument = QuestionArgument(self.signature, f"question of {self.route}")
         self.find_question = None if question is None else argument_reader(question)
         self.find_answer = None if answer is None else value_reader(answer)
         self.find_contexts = None if contexts is None else value_reader(contexts)
         self.find_history = None if history is None else argument_reader(history)
         self.find_attributes = {str(name): argument_reader(value) for name, value in (attributes or {}).items()}
+        self.streams = () if stream is None else stream
+        """Classes whose instances are streams."""
         self.find_chunk = None if chunk is None else chunk_reader(chunk)
         self.detects_sse = chunk is None or isinstance(chunk, str)
         """Whether a text stream that looks like server-sent events is parsed as such."""
@@ -68,6 +88,9 @@ class Handler:
         self.on_question = f"question of {self.route}"
         self.on_answer = f"answer of {self.route}"
         self.on_chunk = f"a chunk of {self.route}"
+        self.needs_call = bool(self.find_question or self.find_attributes or self.find_history)
+        """Whether selectors read the arguments, in addition to the default question."""
+        self._privacy: Privacy | None = None
         self.span_name = f"{conventions.INVOKE_WORKFLOW} {self.route}"
         self.span_attributes = {
             conventions.SPAN_KIND: conventions.CHAIN,
@@ -75,10 +98,12 @@ class Handler:
             conventions.WORKFLOW_NAME: self.route,
         }
 
-    @property
-    def needs_call(self) -> bool:
-        """Whether selectors read the arguments, in addition to the default question."""
-        return bool(self.find_question or self.find_attributes or self.find_history)
+    def privacy(self, connection: Connection) -> Privacy:
+        """Return the privacy settings, which are the same for all calls of a connection."""
+        privacy = self._privacy
+        if privacy is None or privacy.connection is not connection:
+            privacy = self._privacy = Privacy(connection, self.redact, self.capture)
+        return privacy
 
     def question(self, call: Call) -> str | None:
         """Return the question of a call."""
@@ -88,7 +113,7 @@ class Handler:
 
     def answer(self, result: Any) -> str | None:
         """Return the answer in a return value."""
-        return text_or_none(result if self.find_answer is None else self.find_answer(result))
+        return answer_text(result if self.find_answer is None else self.find_answer(result))
 
     def contexts(self, result: Any) -> list[Context]:
         """Return the contexts in a return value, if a selector names them."""
@@ -96,7 +121,7 @@ class Handler:
 
     def chunk(self, chunk: Any) -> str | None:
         """Return the text of one chunk of a stream."""
-        return text_or_none(chunk if self.find_chunk is None else self.find_chunk(chunk))
+        return chunk_text(chunk if self.find_chunk is None else self.find_chunk(chunk))
 
     def joined(self, pieces: list[str]) -> str:
         """Join the texts of the chunks into an answer."""
@@ -104,44 +129,97 @@ class Handler:
 
 
 class QuestionArgument:
-    """Finds the question in the arguments: a parameter with a conventional name, otherwise the first str argument."""
+    """Finds the question in the arguments: the parameter with a conventional name, or else the first str argument.
+
+    With ``**kwargs``, extra keyword arguments count as parameters. Members of enumerations are not questions.
+    """
 
     NAMES = ("question", "query", "prompt", "message", "input", "user_input")
 
-    def __init__(self, signature: inspect.Signature | None) -> None:
-        names = () if signature is None else tuple(signature.parameters)
-        self._names = names
-        self._skip = 1 if names[:1] in (("self",), ("cls",)) else 0
+    def __init__(self, signature: inspect.Signature | None, what: str = "question") -> None:
+        parameters = {} if signature is None else dict(signature.parameters)
+        self._what = what
+        self._names = tuple(parameters)
+        self._skip = 1 if self._names[:1] in (("self",), ("cls",)) else 0
+        self._variable = {name for name, parameter in parameters.items() if parameter.kind in _VARIABLE}
         self._candidates = tuple(
-            (name, _KEYWORD_ONLY if parameter.kind is parameter.KEYWORD_ONLY else names.index(name), parameter.default)
+            (
+                name,
+                _KEYWORD_ONLY if parameter.kind is parameter.KEYWORD_ONLY else self._names.index(name),
+                parameter.default,
+            )
             for name in self.NAMES
-            if signature is not None
-            and (parameter := signature.parameters.get(name)) is not None
-            and parameter.kind not in {parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD}
+            if (parameter := parameters.get(name)) is not None and name not in self._variable
         )
+        is_open = signature is None or any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
+        declared = parameters.keys() - self._variable
+        self._extra_names = tuple(name for name in self.NAMES if is_open and name not in declared)
+        """Conventional names that only extra keyword arguments can have."""
+        self._is_ambiguity_logged = False
 
     def __call__(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str | None:
-        # issubclass() on the type, because isinstance() would call the value's own code, which may fail.
-        for name, position, default in self._candidates:
+        candidates = self._candidates
+        for name, position, default in candidates:
             value = args[position] if position < len(args) else kwargs.get(name, default)
-            if issubclass(type(value), str):
+            if type(value) is str or _is_text(value):
+                if len(candidates) > 1 and not self._is_ambiguity_logged:
+                    self._log_ambiguity(name, [item for item in self._named(args, kwargs) if _is_text(item[1])])
                 return str.__str__(value)
-        for value in args[self._skip :]:
-            if issubclass(type(value), str):
-                return str.__str__(value)
-        if not kwargs:
+        extra = [(name, kwargs[name]) for name in self._extra_names if name in kwargs and _is_text(kwargs[name])]
+        texts = iter(extra) if extra else self._other_texts(args, kwargs)
+        first = next(texts, None)
+        if first is None:
             return None
-        ordered = [name for name in self._names if name in kwargs]
-        for name in (*ordered, *kwargs):
-            if issubclass(type(kwargs[name]), str):
-                return str.__str__(kwargs[name])
-        return None
+        if not self._is_ambiguity_logged:
+            self._log_ambiguity(first[0], [first, *texts, *(() if extra else self._named(args, kwargs))])
+        return str.__str__(first[1])
+
+    def _named(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+        """Yield the arguments with a conventional name that are given, or have a default."""
+        for name, position, default in self._candidates:
+            yield name, args[position] if position < len(args) else kwargs.get(name, default)
+        for name in self._extra_names:
+            yield name, kwargs.get(name)
+
+    def _other_texts(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+        """Yield the arguments that are text, in the order of the parameters."""
+        for position in range(self._skip, len(args)):
+            if _is_text(args[position]):
+                name = self._names[position] if position < len(self._names) else ""
+                yield f"argument {position + 1}" if not name or name in self._variable else name, args[position]
+        for name in (*(name for name in self._names if name in kwargs), *kwargs):
+            if _is_text(kwargs[name]):
+                yield name, kwargs[name]
+
+    def _log_ambiguity(self, taken: str, arguments: list[tuple[str, Any]]) -> None:
+        """Log once which of several arguments is the question."""
+        names = list(dict.fromkeys(name for name, value in arguments if value is not None))
+        if len(names) > 1:
+            self._is_ambiguity_logged = True
+            others = ", ".join(name for name in names if name != taken)
+            log_once(f"the {self._what} is {taken!r}, not {others}: select another with question= or query=")
+
+
+def _is_text(value: Any) -> bool:
+    """Return whether a value is a str that is not a member of an enumeration."""
+    kind = type(value)  # isinstance() would call the value's own code, which may fail
+    return kind is str or (issubclass(kind, str) and not issubclass(kind, Enum))
+
+
+def _is_stream_class(kind: Any) -> bool:
+    return isinstance(kind, type) and (hasattr(kind, "__iter__") or hasattr(kind, "__aiter__"))
+
+
+def unwrap_partial(function: Callable[..., Any]) -> Any:
+    """Return the function of nested :func:`functools.partial` objects."""
+    while isinstance(function, partial):
+        function = function.func
+    return function
 
 
 def name_of(function: Callable[..., Any]) -> str:
     """Return a function's name, qualified by its class but not by an enclosing function."""
-    while isinstance(function, partial):
-        function = function.func
+    function = unwrap_partial(function)
     name = getattr(function, "__qualname__", None) or type(function).__name__
     return str(name).rpartition("<locals>.")[2]
 
@@ -150,18 +228,24 @@ def read_history(value: Any) -> tuple[Message, ...]:
     """Read earlier messages: pairs of role and text, mappings or objects with ``role`` and ``content``, or texts.
 
     Messages without text, such as those of an assistant that only calls a tool, are omitted.
+
+    Raises:
+        UsageError: A value has neither a role nor text, such as a coroutine that was not awaited.
     """
     messages = []
     for item in items_of(value):
-        if isinstance(item, Message):
+        kind = type(item)  # isinstance() would evaluate a lazy object
+        if kind is Message:
             messages.append(item)
-        elif isinstance(item, str):
+        elif issubclass(kind, str):
             messages.append(Message("user", item))
-        elif isinstance(item, tuple | list) and len(item) == 2:
+        elif issubclass(kind, tuple | list) and len(item) == 2:
             messages.append(Message(as_text(item[0]), as_text(item[1])))
         elif (text := first_present(("content", "text"))(item)) is not None:
             role = first_present(("role", "type"))(item)
             messages.append(Message(as_text(role or "user"), as_text(text)))
+        elif item is not None and first_present(("role", "type"))(item) is None:
+            raise UsageError(f"{kind.__name__} is not a message: it has neither a role nor text")
     return tuple(messages)
 
 

@@ -1,11 +1,10 @@
-"""The recording of one call of an observed handler, which yields an exchange."""
+"""Records one call to an observed handler as an exchange."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from json.encoder import encode_basestring
 from typing import TYPE_CHECKING, Any
-
-from opentelemetry.context import set_value
 
 from germane.exchange import Exchange, new_exchange_id, sampling_key_for
 from germane.tracer import conventions
@@ -13,13 +12,15 @@ from germane.tracer.connection import SPAN_TEXT_LIMIT
 from germane.tracer.contexts import MAX_CONTEXTS
 from germane.tracer.guard import guarded
 from germane.tracer.handler import Handler, read_history
+from germane.tracer.iterator_proxy import is_proxy, proxy_iterator
 from germane.tracer.privacy import Privacy
 from germane.tracer.provider import tracer
 from germane.tracer.recording import RECORDING_KEY, EnclosingRecording, Recording, recording_scope
+from germane.tracer.responses import content_type, has_text, http_status, is_response
 from germane.tracer.score_processor import score_processors
 from germane.tracer.selectors import Call
-from germane.tracer.sse import ChunkReader, EventReader, TextReader, looks_like_sse, may_become_sse
-from germane.tracer.text import NAME_LIMIT, as_attribute, as_text, clean, encode
+from germane.tracer.stream_text import StreamText
+from germane.tracer.text import NAME_LIMIT, as_attribute, as_text, clean
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -35,30 +36,26 @@ _COLUMNS = {
     "session": (conventions.SESSION_ID, conventions.CONVERSATION_ID),
     "user": (conventions.USER_ID,),
 }
-"""Attributes with their own column, and their names on a span."""
-_MAX_STREAM_OVERHEAD = 32
-"""Events and JSON around the text may make a stream this many times longer than the maximum text length. Chunks beyond
-that are not read."""
-_USER_MESSAGE = '[{{"role":"user","parts":[{{"type":"text","content":{}}}]}}]'
-_ASSISTANT_MESSAGE = '[{{"role":"assistant","parts":[{{"type":"text","content":{}}}],"finish_reason":"stop"}}]'
+"""Attributes that have their own column, with their names on a span."""
+_USER_MESSAGE = '[{"role":"user","parts":[{"type":"text","content":%s}]}]'
+_ASSISTANT_MESSAGE = '[{"role":"assistant","parts":[{"type":"text","content":%s}],"finish_reason":"stop"}]'
 
 
 class HandlerRecording(Recording):
     """One call of an observed handler. If handlers are nested, the outermost (``root``) yields the exchange."""
 
     __slots__ = (
-        "_chunk_reader",
         "_exchange_id",
-        "_expects_sse",
-        "_pieces",
-        "_pieces_length",
-        "_stream_length",
+        "_has_text",
+        "_http_error",
+        "_stream_text",
         "answer",
         "attributes",
         "contexts",
         "handler",
         "history",
         "question",
+        "span_context",
     )
 
     def __init__(
@@ -70,19 +67,21 @@ class HandlerRecording(Recording):
         outer: EnclosingRecording | None,
     ) -> None:
         super().__init__(span, outer_context, privacy, outer)
-        self.context = set_value(RECORDING_KEY, self, self.context)
+        self.span_context = span.get_span_context()
         self.handler = handler
         self.question: str | None = None
         self.answer: str | None = None
         self.history: tuple[Message, ...] = ()
         self.contexts: list[Context] = []
         self.attributes: dict[str, AttributeValue] = {}
-        self._pieces: list[str] = []
-        self._pieces_length = 0
-        self._stream_length = 0
-        self._expects_sse = False
-        self._chunk_reader: ChunkReader | None = None
+        self._stream_text: StreamText | None = None
         self._exchange_id: str | None = None
+        self._http_error: str | None = None
+        """The status of an error response, such as ``HTTP 500``. Its body is not an answer."""
+        self._has_text = True
+
+    def _context_values(self) -> dict[str, object]:
+        return {RECORDING_KEY: self}
 
     @property
     def root(self) -> EnclosingRecording:
@@ -105,13 +104,13 @@ class HandlerRecording(Recording):
     @property
     def trace_id(self) -> str:
         """The trace id as 32 hexadecimal digits. If tracing is disabled, the exchange id."""
-        trace_id = self.span.get_span_context().trace_id
+        trace_id = self.span_context.trace_id
         return f"{trace_id:032x}" if trace_id else self.exchange_id
 
     @property
     def span_id(self) -> str:
         """The span id as 16 hexadecimal digits. If tracing is disabled, the end of the exchange id."""
-        span_id = self.span.get_span_context().span_id
+        span_id = self.span_context.span_id
         return f"{span_id:016x}" if span_id else self.exchange_id[-16:]
 
     def capture_call(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
@@ -153,75 +152,95 @@ class HandlerRecording(Recording):
 
     def finish_with(self, result: Any) -> None:
         handler = self.handler
-        self.answer = guarded(handler.on_answer, handler.answer, result, problems=self.problems)
-        if handler.find_contexts is not None:
+        if type(result) is str and handler.find_answer is None:
+            self.answer = result
+        else:
+            self.answer = guarded(handler.on_answer, self._answer_in, result, problems=self.problems)
+        if handler.find_contexts is not None and self._http_error is None:
             self.add_contexts(guarded("contexts", handler.contexts, result, problems=self.problems) or ())
         self.finish()
 
-    def expect_sse(self) -> None:
-        self._expects_sse = True
+    def record_returned(self, result: Any) -> Any:
+        streams, kind = self.handler.streams, type(result)
+        if streams and is_proxy(kind):
+            kind = result.__class__
+        return proxy_iterator(self, result) if streams and issubclass(kind, streams) else None
+
+    @property
+    def has_chunks(self) -> bool:
+        return not self._has_text or (self._stream_text is not None and self._stream_text.has_chunks)
+
+    def expect_response(self, response: Any) -> None:
+        self._read_head(response, self.handler.find_chunk)
+        if content_type(response).startswith("text/event-stream"):
+            self._start_stream(declares_sse=True)
+
+    def _answer_in(self, result: Any) -> str | None:
+        if is_response(type(result)):
+            self._read_head(result, self.handler.find_answer)
+        return self.handler.answer(result) if self._has_text else None
+
+    def _read_head(self, response: Any, selector: Any) -> None:
+        """Decide whether the body of a response is an answer. A selector finds one in any media type."""
+        status = http_status(response)
+        if status >= 400:
+            self._http_error = f"HTTP {status}"
+        self._has_text = self._http_error is None and (selector is not None or has_text(response))
 
     def add_chunk(self, chunk: Any) -> None:
+        if self._has_text:
+            stream_text = self._stream_text or self._start_stream(declares_sse=False)
+            guarded(self.handler.on_chunk, stream_text.add, chunk, problems=self.problems)
+
+    def _start_stream(self, *, declares_sse: bool) -> StreamText:
         limit = self.privacy.connection.max_text_length
-        if self._pieces_length < limit and self._stream_length < limit * _MAX_STREAM_OVERHEAD:
-            guarded(self.handler.on_chunk, self._add_chunk, chunk, problems=self.problems)
+        self._stream_text = StreamText(self.handler, limit, self.problems, declares_sse=declares_sse)
+        return self._stream_text
 
-    def _add_chunk(self, chunk: Any) -> None:
-        if not isinstance(chunk, str | bytes | bytearray | memoryview):
-            self._add_piece(chunk)
-        elif chunk:
-            self._stream_length += len(chunk)
-            if self._chunk_reader is None:  # the first chunk decides how the stream is read
-                handler = self.handler
-                if (self._expects_sse and may_become_sse(chunk)) or (handler.detects_sse and looks_like_sse(chunk)):
-                    self._chunk_reader = EventReader()
-                else:
-                    self._chunk_reader = TextReader() if handler.find_chunk is None else ChunkReader()
-            for part in self._chunk_reader.feed(chunk):
-                self._add_piece(part)
-
-    def _add_piece(self, part: Any) -> None:
-        text = self.handler.chunk(part)
-        if text:
-            self._pieces.append(text)
-            self._pieces_length += len(text)
+    def _join_stream(self, stream_text: StreamText, status: Status) -> None:
+        """Set the answer to the text of the stream."""
+        handler = self.handler
+        stream_text.close(is_complete=status == "ok")
+        if stream_text.pieces:
+            self.answer = guarded(handler.on_answer, handler.joined, stream_text.pieces, problems=self.problems)
+        elif status == "ok" and stream_text.has_chunks and not self.problems:
+            self.warn(f"{handler.on_answer}: no text was found in the stream; select it with chunk=")
 
     def _finish(self, status: Status, error: BaseException | None) -> None:
-        seconds, exchange, handler = self.seconds, None, self.handler
-        error_text = self._describe_error(status, error)
+        seconds, exchange, handler, privacy = self.seconds, None, self.handler, self.privacy
+        error_text = self._http_error
+        if error is not None:
+            error_text = self._describe_error(status, error)
+        elif error_text is not None:
+            status = "error"
         try:
-            if self._pieces or self._chunk_reader is not None:
-                if status == "ok" and self._chunk_reader is not None:
-                    for part in guarded(handler.on_chunk, self._chunk_reader.close, problems=self.problems) or ():
-                        guarded(handler.on_chunk, self._add_piece, part, problems=self.problems)
-                if self._pieces:
-                    self.answer = guarded(handler.on_answer, handler.joined, self._pieces, problems=self.problems)
-            question = self.privacy.screen("question", self.question, self.problems)
-            answer = self.privacy.screen("answer", self.answer, self.problems)
-            if self.root is self:
-                exchange = self._create_exchange(question, answer, status, error_text, seconds)
+            if self._stream_text is not None:
+                guarded(handler.on_answer, self._join_stream, self._stream_text, status, problems=self.problems)
+            question = privacy.screen("question", self.question, self.problems)
+            answer = privacy.screen("answer", self.answer, self.problems)
             attributes: dict[str, AttributeValue] = {}
-            for name, value in self.attributes.copy().items():
+            for name, value in self.attributes.copy().items() if self.attributes else ():
                 attributes.update(dict.fromkeys(_COLUMNS.get(name, (name,)), value))
-            if self.root is self:
+            if self.outer is None or self.root is self:
+                exchange = self._create_exchange(question, answer, status, error_text, seconds)
                 attributes[conventions.EXCHANGE_ID] = self.exchange_id
             attributes[conventions.SPAN_KIND] = conventions.CHAIN
             # Question and answer come last, because a span at its attribute limit drops the oldest attributes.
-            if question is not None and self.privacy.shows_input:
+            if question is not None and privacy.shows_input:
                 text = question[:SPAN_TEXT_LIMIT]
-                attributes[conventions.INPUT_MESSAGES] = _USER_MESSAGE.format(encode(text))
+                attributes[conventions.INPUT_MESSAGES] = _USER_MESSAGE % encode_basestring(text)
                 attributes[conventions.INPUT_VALUE] = text
                 attributes[conventions.INPUT_MIME_TYPE] = conventions.TEXT_PLAIN
-            if answer is not None and self.privacy.shows_output:
+            if answer is not None and privacy.shows_output:
                 text = answer[:SPAN_TEXT_LIMIT]
-                attributes[conventions.OUTPUT_MESSAGES] = _ASSISTANT_MESSAGE.format(encode(text))
+                attributes[conventions.OUTPUT_MESSAGES] = _ASSISTANT_MESSAGE % encode_basestring(text)
                 attributes[conventions.OUTPUT_VALUE] = text
                 attributes[conventions.OUTPUT_MIME_TYPE] = conventions.TEXT_PLAIN
             self.span.set_attributes(attributes)
         finally:
             guarded("the end of a span", self._end_sampled_span, exchange, status, error, error_text)
         if exchange is not None:
-            self.privacy.connection.sink(exchange)
+            privacy.connection.sink(exchange)
 
     def _create_exchange(
         self, question: str | None, answer: str | None, status: Status, error_text: str | None, seconds: float
@@ -232,9 +251,22 @@ class HandlerRecording(Recording):
         probability = connection.admit(connection.service, self.handler.route, self.started, sampling_key)
         if probability is None:
             return None
-        attributes = self.attributes.copy()  # another thread may still set one
-        columns: dict[str, Any] = {name: str(attributes.pop(name)) for name in _COLUMNS if name in attributes}
-        distinct_contexts = {context.text: context for context in self.contexts}
+        attributes: dict[str, AttributeValue] = {}
+        columns: dict[str, Any] = {}
+        if self.attributes:
+            attributes = self.attributes.copy()  # another thread may still set one
+            columns = {name: str(attributes.pop(name)) for name in _COLUMNS if name in attributes}
+        distinct_contexts = {context.text: context for context in self.contexts} if self.contexts else {}
+        traced = self.span_context.trace_flags.sampled
+        # Its span waits if this process will score the exchange soon.
+        span_waits = (
+            traced
+            and connection.holds_spans
+            and status == "ok"
+            and bool(question and answer)
+            and sampling_key <= connection.sample_rate
+            and bool(score_processors())
+        )
         return Exchange(
             id=self.exchange_id,
             trace_id=trace_id,
@@ -252,29 +284,22 @@ class HandlerRecording(Recording):
             duration=seconds,
             sampling_key=sampling_key,
             capture_probability=probability,
-            traced=self.span.get_span_context().trace_flags.sampled,
+            traced=traced,
+            span_holder=connection.worker_id() if span_waits else None,
             **columns,
         )
 
     def _end_sampled_span(
         self, exchange: Exchange | None, status: Status, error: BaseException | None, error_text: str | None
     ) -> None:
-        """End the span. If this process will score the exchange soon, announce the span first, so that it waits."""
-        context, connection = self.span.get_span_context(), self.privacy.connection
-        awaits_score = (
-            exchange is not None
-            and context.trace_flags.sampled
-            and connection.holds_spans
-            and exchange.status == "ok"
-            and bool(exchange.question and exchange.answer)
-            and exchange.sampling_key <= connection.sample_rate
-        )
-        if not awaits_score:
+        """End the span. If it waits for scores, announce it first."""
+        if exchange is None or exchange.span_holder is None:
             self._end_span(status, error, error_text)
             return
-        key, processors = (context.trace_id, context.span_id), score_processors()
+        context, processors = self.span_context, score_processors()
+        key = context.trace_id, context.span_id
         for processor in processors:
-            processor.announce(key)
+            processor.announce(key, exchange.id)
         self._end_span(status, error, error_text)
         for processor in processors:
             processor.withdraw(key)
@@ -288,10 +313,14 @@ def start_handler_recording(
     if scope is None or (current_tracer := tracer()) is None:
         return None
     connection, context, outer = scope
-    privacy = Privacy(connection, handler.redact, handler.capture)
+    privacy = handler.privacy(connection)
     if outer is not None:
         privacy = privacy.within(outer.privacy)
     span = current_tracer.start_span(handler.span_name, context, attributes=handler.span_attributes)
     recording = HandlerRecording(handler, span, context, privacy, outer)
-    recording.capture_call(args, kwargs)
+    try:
+        recording.capture_call(args, kwargs)
+    except BaseException as error:  # raised by a signal handler
+        recording.fail(error)
+        raise
     return recording

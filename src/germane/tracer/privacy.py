@@ -1,7 +1,8 @@
-"""Privacy settings of captured text: redaction, truncation, and where it may be recorded."""
+"""Privacy settings for captured text: redaction, truncation, and where it may be recorded."""
 
 from __future__ import annotations
 
+from types import CoroutineType
 from typing import TYPE_CHECKING
 
 from germane.errors import UsageError
@@ -20,31 +21,25 @@ _STRICTNESS = ("span+store", "store", "none")
 
 
 class Privacy:
-    """The privacy settings of one handler: its own, otherwise those of the connection."""
+    """The privacy settings for one handler: its own, or else those of the connection."""
 
-    __slots__ = ("capture", "connection", "redacts")
+    __slots__ = ("capture", "connection", "redacts", "shows_input", "shows_output")
 
     def __init__(self, connection: Connection, redact: Redact | None = None, capture: Capture | None = None) -> None:
         self.connection = connection
         self.capture: Capture = capture or connection.capture
         redact = redact or connection.redact
         self.redacts: tuple[Redact, ...] = () if redact is None else (redact,)
+        self.shows_input = self.capture == "span+store" and connection.shows_input
+        """Whether questions and queries may be recorded on spans."""
+        self.shows_output = self.capture == "span+store" and connection.shows_output
+        """Whether answers and contexts may be recorded on spans."""
 
     def within(self, outer: Privacy) -> Privacy:
-        """Return these settings, restricted to what the enclosing handler allows, with its redaction in addition."""
+        """Return these settings, restricted to what the enclosing handler allows, with both redactions applied."""
         restricted = Privacy(self.connection, capture=max(self.capture, outer.capture, key=_STRICTNESS.index))
         restricted.redacts = tuple(dict.fromkeys((*self.redacts, *outer.redacts)))
         return restricted
-
-    @property
-    def shows_input(self) -> bool:
-        """Whether questions and queries may be recorded on spans."""
-        return self.capture == "span+store" and self.connection.shows_input
-
-    @property
-    def shows_output(self) -> bool:
-        """Whether answers and contexts may be recorded on spans."""
-        return self.capture == "span+store" and self.connection.shows_output
 
     def screen(self, what: str, text: str | None, problems: list[str]) -> str | None:
         """Redact, truncate and clean a text. Return None if it must not be stored, or if redaction failed."""
@@ -74,7 +69,9 @@ class Privacy:
 
 
 def _redacted(redact: Redact, text: str) -> str:
-    redacted = redact(text)
+    redacted: object = redact(text)
     if not isinstance(redacted, str):
+        if isinstance(redacted, CoroutineType):
+            redacted.close()  # otherwise, Python warns that it was never awaited
         raise UsageError(f"redact= must return text, not {type(redacted).__name__}")
     return str.__str__(redacted)

@@ -7,6 +7,7 @@ late, even after the first span.
 from __future__ import annotations
 
 import threading
+from functools import cache
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
@@ -29,37 +30,57 @@ _carrier_tracer: tuple[trace.TracerProvider, trace.Tracer] | None = None
 
 
 def tracer() -> trace.Tracer | None:
-    """Return the tracer for the next span, or None if there is neither a provider nor a connection."""
+    """Return the tracer for the next span. None if there is neither a provider nor a connection."""
     global _tracer
-    provider = _current_provider()
-    if provider is None:
+    connection = current_connection()
+    provider = (connection.provider if connection is not None else None) or trace.get_tracer_provider()
+    if _tracer is not None and _tracer[0] is provider:  # usually
+        return _tracer[1]
+    resolved = _current_provider()
+    if resolved is None:
         return None
-    if _tracer is None or _tracer[0] is not provider:
-        _tracer = provider, provider.get_tracer(conventions.SCOPE, version("germane"))
+    if _tracer is None or _tracer[0] is not resolved:
+        _tracer = resolved, resolved.get_tracer(conventions.SCOPE, version("germane"))
     return _tracer[1]
 
 
 def carrier_tracer() -> trace.Tracer | None:
     """Return the tracer for carrier spans. It exports through the current provider but bypasses its sampler.
 
-    A carrier is a root span, which a ratio sampler would sample independently of the span that it links to.
+    A carrier is a root span, which a ratio sampler would sample independently of the span that it links to. Only
+    sampled spans get carriers.
     """
     global _carrier_tracer
     sampled, provider = tracer(), _current_provider()
     if sampled is None or provider is None:
         return None
     if _carrier_tracer is None or _carrier_tracer[0] is not provider:
-        carriers = sampled
-        processor = getattr(provider, "_active_span_processor", None)
-        if processor is not None:  # an SDK provider
+        carriers, sdk_provider = sampled, _sdk_provider(provider)
+        if sdk_provider is not None:
             from opentelemetry.sdk.trace import TracerProvider
             from opentelemetry.sdk.trace.sampling import ALWAYS_ON
 
-            resource = provider.resource  # type: ignore[attr-defined]  # SDK providers have a resource
-            unsampled = TracerProvider(ALWAYS_ON, resource, shutdown_on_exit=False, active_span_processor=processor)
+            unsampled = TracerProvider(
+                ALWAYS_ON,
+                sdk_provider.resource,
+                shutdown_on_exit=False,
+                active_span_processor=sdk_provider._active_span_processor,  # noqa: SLF001 - also sees later additions
+                id_generator=sdk_provider.id_generator,
+            )
             carriers = unsampled.get_tracer(conventions.SCOPE, version("germane"))
         _carrier_tracer = provider, carriers
     return _carrier_tracer[1]
+
+
+def _sdk_provider(provider: trace.TracerProvider, depth: int = 3) -> SDKTracerProvider | None:
+    """Return the SDK's provider: this one, or the one that it wraps, as Logfire's does."""
+    from opentelemetry.sdk.trace import TracerProvider
+
+    if isinstance(provider, TracerProvider):
+        return provider
+    wrapped = (value for value in getattr(provider, "__dict__", {}).values() if isinstance(value, trace.TracerProvider))
+    found = (_sdk_provider(inner, depth - 1) for inner in wrapped) if depth else ()
+    return next((inner for inner in found if inner is not None), None)
 
 
 def _current_provider() -> trace.TracerProvider | None:
@@ -78,19 +99,29 @@ def _create_private_provider(connection: Connection) -> trace.TracerProvider:
     global _private_provider
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.sdk.trace.export import BatchSpanProcessor
-    from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
 
     with _lock:
-        if _private_provider is None:
-            exports = bool(otlp_endpoint("traces"))
-            # Without an exporter, a span is needed only for its ids.
-            sampler = None if exports else ALWAYS_OFF
-            provider = TracerProvider(resource=resource(), sampler=sampler, shutdown_on_exit=False)
-            if exports:
-                exporting = BatchSpanProcessor(_create_exporter())
-                provider.add_span_processor(ScoreSpanProcessor(exporting, max_delay=connection.max_span_delay))
+        if _private_provider is None and not otlp_endpoint("traces"):
+            _private_provider = _provider_without_exporter()
+        elif _private_provider is None:
+            provider = TracerProvider(resource=resource(), shutdown_on_exit=False)
+            exporting = BatchSpanProcessor(_create_exporter())
+            provider.add_span_processor(ScoreSpanProcessor(exporting, max_delay=connection.max_span_delay))
             _private_provider = provider
         return _private_provider
+
+
+@cache
+def _provider_without_exporter() -> SDKTracerProvider:
+    """Return a provider whose spans are needed only for their ids.
+
+    There is one per process, because each provider registers callbacks for forks that are never removed.
+    """
+    from opentelemetry.sdk.resources import Resource
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
+
+    return TracerProvider(ALWAYS_OFF, Resource.get_empty(), shutdown_on_exit=False)
 
 
 def _create_exporter() -> SpanExporter:

@@ -1,8 +1,7 @@
-"""The recording of one call of a decorated function, from its start to its end."""
+"""Records one call to a decorated function, from start to finish."""
 
 from __future__ import annotations
 
-import asyncio
 import os
 import time
 import traceback
@@ -13,16 +12,17 @@ from typing import TYPE_CHECKING, Any, Protocol
 from opentelemetry.context import (
     _RUNTIME_CONTEXT,
     _SUPPRESS_INSTRUMENTATION_KEY,
-    attach,
     create_key,
     get_current,
 )
 from opentelemetry.context import Context as OTelContext
-from opentelemetry.trace import Span, StatusCode, set_span_in_context
+from opentelemetry.trace import Span, StatusCode
+from opentelemetry.trace.propagation import _SPAN_KEY
 
 from germane.tracer import conventions
 from germane.tracer.connection import SPAN_TEXT_LIMIT, current_connection
-from germane.tracer.guard import guarded, log_once
+from germane.tracer.guard import NOT_CAPTURED, guarded, log_once
+from germane.tracer.known_types import library_classes
 from germane.tracer.text import as_text, clean
 
 if TYPE_CHECKING:
@@ -34,15 +34,20 @@ if TYPE_CHECKING:
     from germane.tracer.privacy import Privacy
 
 RECORDING_KEY = create_key("germane.recording")
-"""Key of the OpenTelemetry context that holds the recording of the innermost handler."""
+"""OpenTelemetry context key under which the innermost handler's recording is stored."""
 
-_STATUS_BY_ERROR: dict[type[BaseException], Status] = {
-    asyncio.CancelledError: "cancelled",
-    GeneratorExit: "abandoned",
+_CANCELLATIONS = {
+    ("asyncio", "CancelledError"),
+    ("concurrent", "CancelledError"),
+    ("greenlet", "GreenletExit"),  # gevent's
+    ("trio", "Cancelled"),
 }
+"""Exceptions that cancel a call, by package and class."""
 _STATUS_ATTRIBUTES = {"abandoned": conventions.ABANDONED, "cancelled": conventions.CANCELLED}
 _MAX_STACK_FRAMES = 64
 """Maximum number of stack frames on the span, nearest to the cause. Formatting them delays the caller."""
+_attach, _detach, _get_current = _RUNTIME_CONTEXT.attach, _RUNTIME_CONTEXT.detach, _RUNTIME_CONTEXT.get_current
+# The functions of the API log errors and look the same object up, which takes a tenth of a captured call.
 _process = object()
 """A different object in every forked child."""
 
@@ -57,7 +62,7 @@ if hasattr(os, "register_at_fork"):  # not on Windows
 
 
 class EnclosingRecording(Protocol):
-    """The recording of a handler, as the recordings of calls inside it see it."""
+    """A handler's recording, as seen by the recordings of calls inside it."""
 
     handler: Handler
     privacy: Privacy
@@ -89,6 +94,7 @@ class Recording(ABC):
 
     __slots__ = (
         "__weakref__",
+        "_left_context",
         "_outer_context",
         "_process",
         "_started_at",
@@ -115,11 +121,17 @@ class Recording(ABC):
         self._started_at = time.perf_counter()
         self._process = _process
         self._outer_context = outer_context
-        self.context = set_span_in_context(span, outer_context)
+        self._left_context: OTelContext | None = None
+        """The call's own context, if the body attached another context and did not detach it in the same step."""
+        self.context = OTelContext({**outer_context, _SPAN_KEY: span, **self._context_values()})
+
+    def _context_values(self) -> dict[str, object]:
+        """Return the values in the call's context, in addition to its span."""
+        return {}
 
     def __enter__(self) -> None:
         """Enter a step of the body. Spans that it starts become children of this call."""
-        self._token = self.enter()
+        self._token = _attach(self.context)
 
     def __exit__(self, *_error: object) -> None:
         """Leave the step."""
@@ -127,14 +139,17 @@ class Recording(ABC):
 
     def enter(self) -> Token[OTelContext]:
         """Enter a step that may overlap with others. Leave it with the returned token."""
-        return attach(self.context)
+        return _attach(self.context)
 
     def leave(self, token: Token[OTelContext]) -> None:
         """Leave a step. Changes that the body made to the context apply to its next step only."""
         if not self.ended:
-            self.context = get_current()
+            current = _get_current()
+            if current is not self.context:
+                self._left_context = self._left_context or self.context
+                self.context = current
         try:
-            _RUNTIME_CONTEXT.detach(token)
+            _detach(token)
         except ValueError:  # a coroutine may be closed outside the context in which it ran
             return
 
@@ -152,23 +167,40 @@ class Recording(ABC):
     def finish_with(self, result: Any) -> None:
         """Capture the return value and end the recording."""
 
+    def record_returned(self, result: Any) -> Any:  # noqa: B027 - most recordings treat no other value as a stream
+        """Return a recorded version of a value that only this recording treats as a stream. None if it does not."""
+
     @abstractmethod
     def add_chunk(self, chunk: Any) -> None:
         """Capture one chunk of a stream."""
 
-    def expect_sse(self) -> None:  # noqa: B027 - only handlers stream events
-        """Expect a stream of server-sent events."""
+    @property
+    @abstractmethod
+    def has_chunks(self) -> bool:
+        """Whether any chunk of a stream was captured."""
+
+    def expect_response(self, response: Any) -> None:  # noqa: B027 - only handlers return responses
+        """Read the status and the content type of a response whose body is a stream."""
+
+    def warn(self, problem: str) -> None:
+        """Log once that something was not captured, and report it on the span."""
+        if problem not in self.problems:
+            self.problems.append(problem)
+        log_once(NOT_CAPTURED.format(problem))
 
     def finish(self, status: Status = "ok", error: BaseException | None = None) -> None:
         """End the span and pass on the captured data."""
-        if self.active:
+        if not self.ended and self._process is _process:
             self.ended = True
+            if self._left_context is not None:  # the caller may still detach the body's token, and make it current
+                dict.clear(self._left_context)
+                dict.update(self._left_context, self._outer_context)
             self.context = self._outer_context  # its own context refers to it, which would delay garbage collection
             guarded("the end of a call", self._finish, status, error)
 
     def fail(self, error: BaseException) -> None:
         """End with the error that the body raised."""
-        self.finish(_STATUS_BY_ERROR.get(type(error), "error"), error)
+        self.finish(guarded("the type of an error", _status_after, error) or "error", error)
 
     @abstractmethod
     def _finish(self, status: Status, error: BaseException | None) -> None: ...
@@ -177,6 +209,8 @@ class Recording(ABC):
         """Record the status on the span and end it."""
         if error is not None and error_text is not None:
             guarded("the error of a call", self._record_exception, error, error_text)
+        elif error_text is not None:
+            self.span.set_status(StatusCode.ERROR, error_text)
         elif status in _STATUS_ATTRIBUTES:
             self.span.set_attributes({_STATUS_ATTRIBUTES[status]: True})
         if self.problems:
@@ -209,7 +243,7 @@ class Recording(ABC):
 
 
 def recording_scope() -> tuple[Connection, OTelContext, EnclosingRecording | None] | None:
-    """Return connection, context and enclosing recording for a new recording.
+    """Return the connection, context and enclosing recording for a new recording.
 
     Returns:
         None if nothing is recorded: before ``germane.start()``, and inside calls that germane itself makes.
@@ -218,10 +252,10 @@ def recording_scope() -> tuple[Connection, OTelContext, EnclosingRecording | Non
     if connection is None:
         log_once("an observed handler was called while germane is not running: nothing is captured")
         return None
-    context = get_current()
+    context = _get_current()
     if context.get(_SUPPRESS_INSTRUMENTATION_KEY):
         return None
-    return connection, context, enclosing_recording(context)
+    return connection, context, enclosing_recording(context) if RECORDING_KEY in context else None
 
 
 def enclosing_recording(context: OTelContext | None = None) -> EnclosingRecording | None:
@@ -231,6 +265,16 @@ def enclosing_recording(context: OTelContext | None = None) -> EnclosingRecordin
     while recording is not None and not recording.active:
         recording = recording.outer
     return recording
+
+
+def _status_after(error: BaseException) -> Status:
+    """Return the status of a call that ended with an error, by its type. A group is cancelled if all its errors are."""
+    if issubclass(type(error), BaseExceptionGroup):
+        statuses = {_status_after(part) for part in error.exceptions}  # type: ignore[attr-defined]  # of a group
+        return "cancelled" if statuses == {"cancelled"} else "error"
+    if issubclass(type(error), GeneratorExit):
+        return "abandoned"
+    return "cancelled" if _CANCELLATIONS & library_classes(type(error)) else "error"
 
 
 def _qualified_type_name(error: BaseException) -> str:

@@ -1,8 +1,8 @@
-"""Retrieval functions: their options, and the recording of a call, whose contexts join the enclosing exchange."""
+"""Retrieval functions: their options, and recordings of their calls, whose contexts join the enclosing exchange."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from opentelemetry.trace import SpanKind
@@ -12,6 +12,8 @@ from germane.tracer.connection import SPAN_TEXT_LIMIT
 from germane.tracer.contexts import MAX_CONTEXTS, ContextReader, document_attributes
 from germane.tracer.guard import guarded
 from germane.tracer.handler import QuestionArgument, name_of, text_or_none
+from germane.tracer.iterator_proxy import is_sequence_proxy, proxy_sequence
+from germane.tracer.known_types import is_lazy_sequence
 from germane.tracer.privacy import Privacy
 from germane.tracer.provider import tracer
 from germane.tracer.recording import EnclosingRecording, Recording, recording_scope
@@ -42,7 +44,7 @@ class Retriever:
         self.function = function
         self.signature = signature_of(function)
         self.source = clean(source or name_of(function), NAME_LIMIT)
-        self.query_argument = QuestionArgument(self.signature)
+        self.query_argument = QuestionArgument(self.signature, f"query of {self.source}")
         self.find_query = None if query is None else argument_reader(query)
         self.find_contexts = value_reader(contexts) if contexts is not None else None
         self.context_reader = ContextReader(content=content, id=id, score=score)
@@ -82,26 +84,39 @@ class RetrievalRecording(Recording):
         self.query: str | None = None
         self.contexts: list[Context] = []
 
+    def record_returned(self, result: Any) -> Any:
+        kind = type(result)
+        is_lazy = is_lazy_sequence(kind) or is_sequence_proxy(kind)
+        return proxy_sequence(self, result) if is_lazy and self.retriever.find_contexts is None else None
+
+    @property
+    def has_chunks(self) -> bool:
+        return bool(self.contexts)
+
     def finish_with(self, result: Any) -> None:
-        self.contexts = guarded("contexts", self.retriever.contexts, result, problems=self.problems) or []
+        self._add(guarded("contexts", self.retriever.contexts, result, problems=self.problems) or ())
         self.finish()
 
     def add_chunk(self, chunk: Any) -> None:
         if len(self.contexts) < MAX_CONTEXTS:
             context = guarded("contexts", self.retriever.context_reader.read, chunk, problems=self.problems)
             if context is not None:
-                self.contexts.append(context)
+                guarded("contexts", self._add, (context,), problems=self.problems)
+
+    def _add(self, contexts: Iterable[Context]) -> None:
+        """Add contexts to the exchange at once: the handler may end before it has read all of a stream or query."""
+        screened = self.privacy.screen_contexts(contexts, self.problems)
+        self.contexts.extend(screened)
+        if self.outer is not None:
+            self.outer.root.contexts.extend(screened)
 
     def _finish(self, status: Status, error: BaseException | None) -> None:
         error_text = self._describe_error(status, error)
         try:
-            contexts = self.privacy.screen_contexts(self.contexts, self.problems)
             query = self.privacy.screen("query", self.query, self.problems)
-            if self.outer is not None:
-                self.outer.root.contexts.extend(contexts)
             attributes: dict[str, AttributeValue] = {}
             if self.privacy.shows_output:
-                attributes.update(document_attributes(contexts))
+                attributes.update(document_attributes(self.contexts))
             attributes[conventions.SPAN_KIND] = conventions.RETRIEVER
             if query is not None and self.privacy.shows_input:
                 text = query[:SPAN_TEXT_LIMIT]
@@ -125,5 +140,9 @@ def start_retrieval_recording(
         retriever.span_name, context, kind=SpanKind.CLIENT, attributes=retriever.span_attributes
     )
     recording = RetrievalRecording(retriever, span, context, privacy, outer)
-    recording.query = guarded("query", retriever.query, args, kwargs, problems=recording.problems)
+    try:
+        recording.query = guarded("query", retriever.query, args, kwargs, problems=recording.problems)
+    except BaseException as error:  # raised by a signal handler
+        recording.fail(error)
+        raise
     return recording

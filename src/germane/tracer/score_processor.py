@@ -13,7 +13,7 @@ import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor
 
@@ -28,6 +28,8 @@ SpanKey = tuple[int, int]
 AttachOutcome = Literal["attached", "stashed", "gone"]
 OrphanHandler = Callable[[SpanKey, Mapping[str, Any]], object]
 
+_MIN_WAIT = 0.05
+"""Seconds between exports of expired spans: waking up for each span would compete with the callers for the GIL."""
 _lock = threading.Lock()
 _processors: tuple[ScoreSpanProcessor, ...] = ()
 _orphan_handler: OrphanHandler = lambda _key, _attributes: None  # noqa: E731 - replaced by set_orphan_handler
@@ -36,6 +38,11 @@ _orphan_handler: OrphanHandler = lambda _key, _attributes: None  # noqa: E731 - 
 def score_processors() -> tuple[ScoreSpanProcessor, ...]:
     """Return the score span processors of this process."""
     return _processors
+
+
+def exchanges_with_waiting_spans() -> list[str]:
+    """Return the ids of the exchanges whose spans wait in this process, oldest first."""
+    return list(dict.fromkeys(id_ for processor in _processors for id_ in processor.exchange_ids()))
 
 
 def forget_closed_processors() -> None:
@@ -53,7 +60,7 @@ def set_orphan_handler(handler: OrphanHandler) -> None:
 
 @dataclass(slots=True)
 class SpanCounts:
-    """Number of spans and scores of a processor, by outcome."""
+    """Numbers of spans and scores that a processor handled, by outcome."""
 
     held: int = 0
     scored: int = 0
@@ -68,8 +75,17 @@ class SpanCounts:
     """Scores that arrived after their span was exported."""
 
 
+class HeldSpan(NamedTuple):
+    """A span that is waiting for its exchange's scores."""
+
+    deadline: float
+    """Monotonic time in seconds."""
+    span: ReadableSpan
+    exchange_id: str
+
+
 class ScoredSpan(ReadableSpan):
-    """An ended span with additional attributes. Everything else, including the dropped counts, is the original's."""
+    """An ended span with additional attributes. All other data, including the dropped counts, is the original's."""
 
     def __init__(self, span: ReadableSpan, attributes: Mapping[str, Any]) -> None:
         self.__dict__.update(span.__dict__)
@@ -118,8 +134,8 @@ class ScoreSpanProcessor(SpanProcessor):
         # Reentrant: the garbage collector may end an abandoned stream and its span while this thread holds the lock.
         self._lock = threading.RLock()
         self._wake = threading.Condition(self._lock)
-        self._announced: OrderedDict[SpanKey, None] = OrderedDict()
-        self._held: OrderedDict[SpanKey, tuple[float, ReadableSpan]] = OrderedDict()  # ordered by deadline
+        self._announced: OrderedDict[SpanKey, str] = OrderedDict()  # exchange ids
+        self._held: OrderedDict[SpanKey, HeldSpan] = OrderedDict()  # ordered by deadline
         self._stash: OrderedDict[SpanKey, Mapping[str, Any]] = OrderedDict()
         self._counts = SpanCounts()
         self._thread: threading.Thread | None = None
@@ -129,16 +145,23 @@ class ScoreSpanProcessor(SpanProcessor):
         """The counts by name; see :class:`SpanCounts`."""
         return asdict(self._counts)
 
-    def announce(self, key: SpanKey) -> None:
-        """Announce a span that is about to end and should wait for its scores."""
-        orphans = []
+    def exchange_ids(self) -> list[str]:
+        """Return the ids of the exchanges whose spans wait, oldest first. Thread-safe."""
         with self._lock:
-            self._announced[key] = None
-            if len(self._announced) > self.max_spans:
-                evicted, _ = self._announced.popitem(last=False)
-                orphans = [(evicted, self._stash.pop(evicted))] if evicted in self._stash else []
-        for orphan in orphans:
-            self.on_orphaned_score(*orphan)
+            return [held.exchange_id for held in self._held.values()] + list(self._announced.values())
+
+    def announce(self, key: SpanKey, exchange_id: str) -> None:
+        """Announce a span that is about to end and should wait for its exchange's scores."""
+        self._announced[key] = exchange_id  # atomic, so without the lock
+        if len(self._announced) <= self.max_spans:
+            return
+        with self._lock:
+            if len(self._announced) <= self.max_spans:  # another thread was faster
+                return
+            evicted, _ = self._announced.popitem(last=False)
+            orphan = self._stash.pop(evicted, None)
+        if orphan is not None:
+            self.on_orphaned_score(evicted, orphan)
 
     def withdraw(self, key: SpanKey) -> None:
         """Mark a span as ended. If this processor has not received it by now, stop waiting for it."""
@@ -167,7 +190,7 @@ class ScoreSpanProcessor(SpanProcessor):
             else:
                 self._counts.late += 1
                 return "gone"
-        self._export([ScoredSpan(entry[1], attributes) if attributes else entry[1]])
+        self._export([ScoredSpan(entry.span, attributes) if attributes else entry.span])
         return "attached"
 
     def on_start(self, span: Span, parent_context: Context | None = None) -> None:
@@ -183,15 +206,15 @@ class ScoreSpanProcessor(SpanProcessor):
         context = span.context
         key = (context.trace_id, context.span_id) if context else (0, 0)
         with self._lock:
-            is_announced = self._announced.pop(key, self) is None
-            attributes = self._stash.pop(key, None) if is_announced else None
+            exchange_id = self._announced.pop(key, None)
+            attributes = None if exchange_id is None else self._stash.pop(key, None)
             ready = [span]
             if attributes is not None:
                 self._counts.scored += 1
                 ready = [ScoredSpan(span, attributes)]
-            elif is_announced and not self.closed and self.max_delay > 0:
+            elif exchange_id is not None and not self.closed and self.max_delay > 0:
                 self._counts.held += 1
-                self._held[key] = (time.monotonic() + self.max_delay, span)
+                self._held[key] = HeldSpan(time.monotonic() + self.max_delay, span, exchange_id)
                 if self._thread is None:
                     self._thread = threading.Thread(
                         target=self._export_expired, name="germane-score-spans", daemon=True
@@ -201,30 +224,30 @@ class ScoreSpanProcessor(SpanProcessor):
                     self._wake.notify()
                 ready = []
                 while len(self._held) > self.max_spans:
-                    ready.append(self._held.popitem(last=False)[1][1])
+                    ready.append(self._held.popitem(last=False)[1].span)
                 self._counts.overflow += len(ready)
         for exported in ready:
             self.processor.on_end(exported)
 
     def _export_expired(self) -> None:
-        """Export spans whose delay is over, until the processor is shut down. Runs in a separate thread."""
+        """Export spans whose delay has expired, until the processor is shut down. Runs in a separate thread."""
         while True:
             with self._lock:
                 if self.closed:
                     return
                 now, expired = time.monotonic(), []
-                while self._held and next(iter(self._held.values()))[0] <= now:
-                    expired.append(self._held.popitem(last=False)[1][1])
+                while self._held and next(iter(self._held.values())).deadline <= now:
+                    expired.append(self._held.popitem(last=False)[1].span)
                 self._counts.expired += len(expired)
                 if not expired:
                     first = next(iter(self._held.values()), None)
-                    self._wake.wait(None if first is None else max(first[0] - time.monotonic(), 0.0))
+                    self._wake.wait(None if first is None else max(first.deadline - time.monotonic(), _MIN_WAIT))
             self._export(expired)
 
     def release(self) -> None:
         """Export all waiting spans without scores."""
         with self._lock:
-            held = [span for _, span in self._held.values()]
+            held = [waiting.span for waiting in self._held.values()]
             orphans = list(self._stash.items())
             self._held.clear()
             self._stash.clear()

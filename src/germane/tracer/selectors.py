@@ -6,7 +6,8 @@ import inspect
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
+from inspect import getattr_static, isasyncgenfunction, iscoroutinefunction
 from typing import Any
 
 from germane.errors import UsageError
@@ -42,6 +43,14 @@ def signature_of(function: Callable[..., Any]) -> inspect.Signature | None:
         return None
 
 
+def is_async(function: Any) -> bool:
+    """Return whether calling a function or callable object returns a coroutine or an asynchronous generator."""
+    while isinstance(function, partial):
+        function = function.func
+    candidates = (function, getattr_static(type(function), "__call__", None))
+    return any(check(candidate) for check in (iscoroutinefunction, isasyncgenfunction) for candidate in candidates)
+
+
 def value_reader(selector: Selector) -> ValueReader:
     """Compile a selector into a function of one value.
 
@@ -51,6 +60,8 @@ def value_reader(selector: Selector) -> ValueReader:
     if not isinstance(selector, str):
         if not callable(selector):
             raise UsageError(f"a selector is a dotted path or a callable, not {type(selector).__name__}")
+        if is_async(selector):
+            raise UsageError(f"a selector must not be async, because its result is needed at once: {selector!r:.100}")
         signature = signature_of(selector)
         takes_a_value = signature is None or any(
             parameter.kind not in {parameter.KEYWORD_ONLY, parameter.VAR_KEYWORD}
@@ -65,6 +76,8 @@ def value_reader(selector: Selector) -> ValueReader:
         for step in steps:
             try:
                 if isinstance(value, Mapping):
+                    if step not in value:  # a defaultdict would insert the key
+                        raise KeyError(step)
                     value = value[step]
                 elif isinstance(value, Sequence) and step.lstrip("-").isdigit():
                     value = value[int(step)]
@@ -78,13 +91,13 @@ def value_reader(selector: Selector) -> ValueReader:
 
 
 def argument_reader(selector: Selector) -> ValueReader:
-    """Compile a selector of a :class:`Call`. A path begins with the name of an argument."""
+    """Compile a selector for a :class:`Call`. A path begins with an argument's name."""
     read = value_reader(selector)
     return (lambda call: read(call.arguments)) if isinstance(selector, str) else read
 
 
 def chunk_reader(selector: Selector) -> ValueReader:
-    """Compile a selector of one chunk of a stream. A path parses a text chunk as JSON."""
+    """Compile a selector for one chunk of a stream. A path parses a text chunk as JSON."""
     read = value_reader(selector)
     if not isinstance(selector, str):
         return read

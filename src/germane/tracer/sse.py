@@ -1,77 +1,80 @@
-"""Readers for the text of a stream, whose chunks may split a character or a server-sent event."""
+"""Server-sent events: recognizing them, and reading their data from chunks that may be cut anywhere."""
 
 from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Sequence
 
 from germane.tracer.text import as_text
 
 RawChunk = str | bytes | bytearray | memoryview
 END_OF_STREAM = "[DONE]"
 _FIELDS = ("data:", "event:", "id:", "retry:", ":")
-_FIRST_LINE = re.compile(r"(data|event|id|retry):|:")
-
-
-def looks_like_sse(chunk: RawChunk) -> bool:
-    """Return whether a first chunk begins and ends like server-sent events."""
-    text = as_text(chunk)
-    return _FIRST_LINE.match(text) is not None and text.endswith("\n")
+_MAX_FIELD_LENGTH = max(map(len, _FIELDS))
+_LINE = re.compile(r"(?:data|event|id|retry)(?::|$)|:")
 
 
 def may_become_sse(chunk: RawChunk) -> bool:
     """Return whether a first chunk, which may be cut anywhere, begins like a server-sent event."""
-    text = as_text(chunk).lstrip("\r\n")
-    return any(text.startswith(field) or field.startswith(text) for field in _FIELDS)
+    text = as_text(chunk).lstrip("\ufeff\r\n")
+    return _may_become_line(text.splitlines()[0] if text else "")
 
 
-class ChunkReader:
-    """Passes chunks on unchanged."""
-
-    def feed(self, chunk: RawChunk) -> Sequence[RawChunk]:
-        """Read a chunk, and return the parts that are complete."""
-        return (chunk,)
-
-    def close(self) -> Sequence[RawChunk]:
-        """Return the remaining parts."""
-        return ()
+def _may_become_line(start: str) -> bool:
+    return any(start.startswith(field) or field.startswith(start) for field in _FIELDS)
 
 
-class TextReader(ChunkReader):
-    """Decodes chunks as UTF-8."""
+class EventReader:
+    """Reads the data of each complete server-sent event, except the end-of-stream marker."""
 
     def __init__(self) -> None:
+        self.is_valid = True
+        """False after a line that server-sent events do not contain. Such lines are ignored."""
+        self.is_confirmed = False
+        """Whether the stream contained a complete event with data."""
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._line: list[str] = []
+        """The pieces of the unfinished line. Joining them for each chunk would take quadratic time."""
+        self._line_start = ""
+        """The first characters of the unfinished line, which show whether it may be part of an event."""
+        self._data: list[str] | None = None
+        self._ignored_start = "\ufeff"
 
-    def feed(self, chunk: RawChunk) -> Sequence[str]:
-        return (chunk if isinstance(chunk, str) else self._decoder.decode(bytes(chunk)),)
+    def feed(self, chunk: RawChunk) -> list[str]:
+        """Read a chunk, and return the data of the events that are complete."""
+        text = chunk if isinstance(chunk, str) else self._decoder.decode(bytes(chunk))
+        if not text:
+            return []
+        text = text.removeprefix(self._ignored_start)  # a byte order mark, or the second half of a line break
+        self._ignored_start = "\n" if text.endswith("\r") else ""
+        end, *lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+        self._line.append(end)
+        if lines:
+            lines.insert(0, "".join(self._line))
+            start = lines.pop()
+            self._line, self._line_start = [start], start[:_MAX_FIELD_LENGTH]
+        elif len(self._line_start) < _MAX_FIELD_LENGTH:
+            self._line_start += end[:_MAX_FIELD_LENGTH]
+        else:
+            return []
+        self.is_valid = self.is_valid and _may_become_line(self._line_start)
+        return [data for line in lines if (data := self._read_line(line)) and data != END_OF_STREAM]
 
-    def close(self) -> Sequence[str]:
-        return (self._decoder.decode(b"", final=True),)
+    def close(self) -> list[str]:
+        """Read the last event, which may end without an empty line. Return its data."""
+        return self.feed("\n\n")
 
-
-class EventReader(TextReader):
-    """Returns the data of each complete server-sent event, except the end-of-stream marker."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._rest = ""
-        self._data: list[str] = []
-
-    def feed(self, chunk: RawChunk) -> Sequence[str]:
-        (text,) = super().feed(chunk)
-        *lines, self._rest = (self._rest + text).replace("\r\n", "\n").split("\n")
-        events = []
-        for line in lines:
+    def _read_line(self, line: str) -> str | None:
+        """Read a line. If it ends an event, return the event's data."""
+        if line:
+            self.is_valid = self.is_valid and _LINE.match(line) is not None
             name, _, value = line.partition(":")
             if name == "data":
+                self._data = [] if self._data is None else self._data
                 self._data.append(value.removeprefix(" "))
-            elif not line:  # ends the event
-                data, self._data = "\n".join(self._data), []
-                if data and data != END_OF_STREAM:
-                    events.append(data)
-        return events
-
-    def close(self) -> Sequence[str]:
-        return self.feed("\n\n")
+            return None
+        if self._data is None:
+            return None
+        self.is_confirmed = True
+        data, self._data = "\n".join(self._data), None
+        return data

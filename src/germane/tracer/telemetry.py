@@ -1,4 +1,4 @@
-"""Metrics and events of exchanges and scores, through the application's providers or private ones.
+"""Metrics and events for exchanges and scores, sent through the application's providers or private ones.
 
 As for spans, a private provider is created only if an OTLP endpoint is configured and no global provider is set. A
 private meter provider is also created if Prometheus scrapes this process.
@@ -33,11 +33,11 @@ if TYPE_CHECKING:
     from germane.score import Score
 
 MAX_METRIC_LABELS: Final = 20
-"""Maximum number of distinct score labels per scorer in the metrics of one process."""
+"""Maximum number of distinct score labels per scorer in one process's metrics."""
 Reading = tuple[float, Mapping[str, str]]
 """A value with its labels."""
 OutcomeKey = tuple[str, str, str, str]
-"""Route, scorer, outcome and reason. The scorer is empty for captured exchanges and set for finished scorings."""
+"""Route, scorer, outcome and reason. The scorer is empty for captured exchanges and set for finished scoring tasks."""
 _FAILED = "metrics are not recorded, {} (nothing else is affected)"
 _labels: dict[str, set[str]] = {}
 _lock = threading.Lock()
@@ -94,7 +94,7 @@ GAUGES = (
 
 
 class Instruments:
-    """All instruments of germane.
+    """All of germane's instruments.
 
     Args:
         meter: Creates the instruments.
@@ -114,7 +114,7 @@ class Instruments:
             description="Time to compute a score",
             explicit_bucket_boundaries_advisory=conventions.DURATION_BUCKETS,
         )
-        self.runs = meter.create_counter(conventions.RUNS_COUNTER, unit="{run}", description="Scorings by outcome")
+        self.runs = meter.create_counter(conventions.RUNS_COUNTER, unit="{run}", description="Scoring runs by outcome")
         self.captured = meter.create_counter(
             conventions.CAPTURE_COUNTER, unit="{exchange}", description="Captured exchanges, stored or dropped"
         )
@@ -130,9 +130,10 @@ class Instruments:
 
 
 def _observe(gauge: Gauge, private: bool, _options: object) -> Iterable[Observation]:  # noqa: FBT001 - bound by position
-    """Read a gauge from memory for its exporter, on the exporter's thread.
+    """Read a gauge from memory, on its exporter's thread.
 
-    Only the current provider reports values, although others have the instrument, too. Without a connection, none does.
+    Only the current provider reports values, although other providers also have the instrument. Without a connection,
+    no provider reports any.
     """
     connection = current_connection()
     if connection is None or connection.state is None or private != _has_no_global_provider():
@@ -195,7 +196,7 @@ def are_gauges_exported() -> bool:
 
 
 def emit_score(score: Score, *, route: str, context: Context) -> None:
-    """Record metrics and an event of a score, in the context of the span that it belongs to."""
+    """Record metrics and an event for a score, in the context of the span that it belongs to."""
     labels = {conventions.EVALUATION_NAME: score.scorer, conventions.WORKFLOW_NAME: route}
     measured = instruments()
     for direction, tokens in (("input", score.input_tokens), ("output", score.output_tokens)):
@@ -234,16 +235,18 @@ def emit_score(score: Score, *, route: str, context: Context) -> None:
 
 
 def flush(timeout: float) -> bool:
-    """Export the pending data of the private providers."""
+    """Export the private providers' pending data."""
     flushed = [provider.force_flush(int(timeout * 1000)) for provider in list(_private.values())]
     return all(flushed)
 
 
 def close() -> None:
-    """Shut down the private providers."""
-    global _instruments
+    """Shut down the private providers.
+
+    The instruments are kept: a proxy for a provider that the application may still set keeps all it ever created.
+    """
     with _lock:
-        providers, _instruments = list(_private.values()), None
+        providers = list(_private.values())
         _private.clear()
     for provider in providers:
         provider.shutdown()

@@ -1,15 +1,15 @@
-"""Conversion of arbitrary values to text that spans, databases and judges accept."""
+"""Converts arbitrary values to text that spans, databases and judges accept."""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Iterable
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 
 from germane.errors import UsageError
+from germane.tracer.known_types import is_collection, is_lazy_sequence, pretends
 
 if TYPE_CHECKING:
     from germane.exchange import AttributeValue
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 encode = json.JSONEncoder(ensure_ascii=False).encode
 
 NAME_LIMIT = 200
-"""Maximum characters of a route, a data source, or the name of an attribute."""
+"""Maximum number of characters in a route, a data source, or an attribute's name."""
 
 
 def as_text(value: Any) -> str:
@@ -26,13 +26,14 @@ def as_text(value: Any) -> str:
     Raises:
         UsageError: The value is of another type.
     """
-    if isinstance(value, str):
+    kind = type(value)  # isinstance() would evaluate a lazy object
+    if issubclass(kind, str):
         return str.__str__(value)
-    if isinstance(value, bytes | bytearray | memoryview):
+    if issubclass(kind, bytes | bytearray | memoryview):
         return bytes(value).decode("utf-8", "replace")
-    if isinstance(value, Real) and not isinstance(value, bool):
+    if issubclass(kind, Real) and not issubclass(kind, bool):
         return str(value)
-    raise UsageError(f"{type(value).__name__} is not text: name the part that contains it with a selector")
+    raise UsageError(f"{kind.__name__} is not text: name the part that contains it with a selector")
 
 
 def clean(text: str, limit: int) -> str:
@@ -49,27 +50,30 @@ def as_attribute(value: Any, limit: int) -> AttributeValue:
     Raises:
         UsageError: The value is neither text nor a number.
     """
-    if isinstance(value, bool):
-        return value
-    if isinstance(value, Integral):
+    kind = type(value)
+    if kind is bool:
+        return value  # type: ignore[no-any-return]  # its type is bool
+    if issubclass(kind, Integral):
         whole = int(value)
         return whole if -(2**63) <= whole < 2**63 else clean(str(whole), limit)
-    if isinstance(value, Real) and math.isfinite(value):
+    if issubclass(kind, Real) and math.isfinite(value):
         return float(value)
     return clean(as_text(value), limit)
 
 
 def items_of(value: Any) -> Iterable[Any]:
-    """Return the items of a collection. A text, a mapping or any other value is a single item; None has no items.
+    """Return the items of an in-memory collection. Any other value is a single item; None has no items.
 
-    An iterator is a single item, too, because reading it would consume it before the handler does.
+    An iterator is also a single item, because reading it would consume it before the handler does.
+
+    Raises:
+        UsageError: Reading the collection may run code, such as a database query.
     """
     if value is None:
         return ()
-    if isinstance(value, str | bytes | Mapping):
-        return (value,)
-    if isinstance(value, Sequence | AbstractSet) or (
-        hasattr(type(value), "__iter__") and hasattr(type(value), "__len__")
-    ):
-        return value  # type: ignore[no-any-return]  # Any narrowed by isinstance stays Any
+    kind = type(value)
+    if is_collection(kind):
+        return value  # type: ignore[no-any-return]  # a collection
+    if is_lazy_sequence(kind) or pretends(kind):
+        raise UsageError(f"{kind.__name__} is lazy, and not read before the handler does")
     return (value,)

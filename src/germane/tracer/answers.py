@@ -1,0 +1,149 @@
+"""The text of answers and chunks, which may be plain text or types that common libraries return."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from germane.errors import UsageError
+from germane.tracer.known_types import decided_per_type, defines, library_classes
+from germane.tracer.text import as_text
+
+TextReader = Callable[[Any], Any]
+_JSON_KEYS = ("answer", "response", "text", "output", "result", "content", "message")
+"""Keys of the answer in a JSON response."""
+
+
+def answer_text(value: Any) -> str | None:
+    """Return the text of an answer. None stays None.
+
+    Raises:
+        UsageError: The value is not text.
+    """
+    if value is None or type(value) is str:
+        return value
+    return _text(value, _answer_reader(type(value)))
+
+
+def chunk_text(chunk: Any) -> str | None:
+    """Return the text of a stream's chunk, or None if a chunk of a known type has no text.
+
+    Raises:
+        UsageError: The chunk is not text.
+    """
+    if chunk is None or type(chunk) is str:
+        return chunk
+    return _text(chunk, _chunk_reader(type(chunk)))
+
+
+def response_text(body: Any) -> str | None:
+    """Return the text of a complete body. In JSON, that is a string, or an object's only string under a known key."""
+    text = as_text(body)
+    if text[:1] in {'"', "{"}:
+        try:
+            value = json.loads(text)
+        except ValueError:
+            return text
+        texts = [value.get(key) for key in _JSON_KEYS] if type(value) is dict else [value]
+        answers = [answer for answer in texts if isinstance(answer, str)]
+        if len(answers) == 1:
+            return answers[0]
+    return text or None
+
+
+def _text(value: Any, read: TextReader | None) -> str | None:
+    if read is not None:
+        text = read(value)
+        return None if text is None else as_text(text)
+    try:
+        return as_text(value)
+    except UsageError as error:
+        kind = type(value)
+        if (defines(kind, "__iter__") or defines(kind, "__aiter__")) and not defines(kind, "__len__"):
+            raise UsageError(f"{error}; if it is a stream, name its class with stream=") from None
+        raise
+
+
+def _message_text(content: Any) -> str | None:
+    """Return the text of a message's content, which is a string or a list of strings and typed blocks."""
+    if content is None or isinstance(content, str):
+        return content
+    parts = [part if isinstance(part, str) else _block_text(part) for part in content]
+    return "".join(part for part in parts if isinstance(part, str)) or None
+
+
+def _block_text(block: Any) -> Any:
+    return block.get("text") if isinstance(block, dict) else getattr(block, "text", None)
+
+
+def _first_choice(value: Any) -> Any:
+    return value.choices[0] if value.choices else None
+
+
+def _choice_text(value: Any) -> str | None:
+    choice = _first_choice(value)
+    return None if choice is None else _message_text(choice.message.content)
+
+
+def _delta_text(value: Any) -> str | None:
+    choice = _first_choice(value)
+    return None if choice is None else _message_text(choice.delta.content)
+
+
+def _werkzeug_text(response: Any) -> str | None:
+    if response.is_streamed or response.direct_passthrough:
+        return None
+    return response_text(b"".join(part.encode() if isinstance(part, str) else part for part in response.response))
+
+
+_ANSWERS: dict[tuple[str, str], TextReader] = {
+    ("anthropic", "Message"): lambda message: _message_text(message.content),
+    ("django", "FileResponse"): lambda _response: None,
+    ("django", "HttpResponse"): lambda response: response_text(response.content),
+    ("langchain_core", "BaseMessage"): lambda message: _message_text(message.content),
+    ("litellm", "ModelResponse"): _choice_text,
+    ("llama_index", "AgentChatResponse"): lambda response: response.response,
+    ("llama_index", "ChatResponse"): lambda response: _message_text(response.message.content),
+    ("llama_index", "CompletionResponse"): lambda response: response.text,
+    ("llama_index", "Response"): lambda response: response.response,
+    ("openai", "ChatCompletion"): _choice_text,
+    ("openai", "ChatCompletionMessage"): lambda message: message.content,
+    ("openai", "Completion"): lambda completion: getattr(_first_choice(completion), "text", None),
+    ("openai", "Response"): lambda response: response.output_text,
+    ("quart", "Response"): lambda response: response_text(response.response.data),
+    ("starlette", "FileResponse"): lambda _response: None,
+    ("starlette", "Response"): lambda response: response_text(response.body),
+    ("werkzeug", "Response"): _werkzeug_text,
+}
+_CHUNKS: dict[tuple[str, str], TextReader] = {
+    ("anthropic", "RawContentBlockDeltaEvent"): lambda event: getattr(event.delta, "text", None),
+    ("anthropic", "BaseModel"): lambda _event: None,
+    ("langchain_core", "BaseMessage"): lambda message: _message_text(message.content),
+    ("litellm", "ModelResponseStream"): _delta_text,
+    ("litellm", "ModelResponse"): _delta_text,
+    ("llama_index", "ChatResponse"): lambda response: response.delta,
+    ("llama_index", "CompletionResponse"): lambda response: response.delta,
+    ("openai", "ChatCompletionChunk"): _delta_text,
+    ("openai", "Completion"): lambda completion: getattr(_first_choice(completion), "text", None),
+    ("openai", "ContentDeltaEvent"): lambda event: event.delta,
+    ("openai", "ResponseTextDeltaEvent"): lambda event: event.delta,
+    ("openai", "BaseModel"): lambda _event: None,
+    ("sse_starlette", "ServerSentEvent"): lambda event: event.data,
+}
+"""Chunks and events of streams. A base class comes after the classes that it applies to: other events have no text."""
+
+
+@decided_per_type
+def _answer_reader(kind: type) -> TextReader | None:
+    return _reader_in(_ANSWERS, kind)
+
+
+@decided_per_type
+def _chunk_reader(kind: type) -> TextReader | None:
+    return _reader_in(_CHUNKS, kind) or _reader_in(_ANSWERS, kind)
+
+
+def _reader_in(readers: dict[tuple[str, str], TextReader], kind: type) -> TextReader | None:
+    classes = library_classes(kind)
+    return next((read for name, read in readers.items() if name in classes), None)

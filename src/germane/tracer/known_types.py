@@ -1,0 +1,137 @@
+"""What the tracer knows about types, decided once per type and without touching a value.
+
+Classes of other libraries are recognized by package and name, so that no library is imported. A value is classified by
+``type()`` alone: ``isinstance()`` also reads ``__class__``, which evaluates a lazy object.
+"""
+
+from __future__ import annotations
+
+import io
+import weakref
+from collections import UserList, deque
+from collections.abc import Callable, Mapping
+from collections.abc import Set as AbstractSet
+from inspect import isasyncgenfunction, isgeneratorfunction
+from types import FunctionType, GetSetDescriptorType
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+_DATA_PACKAGES = {"numpy", "pandas", "polars", "pyarrow", "torch"}
+"""Packages whose collections hold their items in memory."""
+
+
+def decided_per_type(decide: Callable[[type], T]) -> Callable[[type], T]:
+    """Cache what a function decides about a type, without keeping the type alive. Works for types without a hash."""
+    decisions: dict[int, tuple[weakref.ref[type], T]] = {}
+
+    def decided(kind: type) -> T:
+        number = id(kind)
+        entry = decisions.get(number)
+        if entry is not None:
+            return entry[1]
+        decision = decide(kind)
+        decisions[number] = weakref.ref(kind, lambda _reference: decisions.pop(number, None)), decision
+        return decision
+
+    return decided
+
+
+def library_classes(kind: type) -> set[tuple[str, str]]:
+    """Return package and name of a class and its bases, such as ``("starlette", "StreamingResponse")``."""
+    return {(str(base.__module__).partition(".")[0], base.__name__) for base in kind.__mro__}
+
+
+def defines(kind: type, name: str) -> bool:
+    """Return whether a class or one of its bases, other than ``object``, defines an attribute."""
+    return any(base.__dict__.get(name) is not None for base in kind.__mro__ if base is not object)
+
+
+@decided_per_type
+def pretends(kind: type) -> bool:
+    """Return whether objects claim to belong to another class, as lazy objects, proxies and mocks do."""
+    return defines(kind, "__class__")
+
+
+@decided_per_type
+def is_iterator(kind: type) -> bool:
+    """Return whether a type is an iterator or asynchronous iterator. An open file is not a stream of chunks."""
+    is_iterated = defines(kind, "__next__") or defines(kind, "__anext__")
+    return is_iterated and not pretends(kind) and not issubclass(kind, io.IOBase)
+
+
+@decided_per_type
+def is_bare_iterable(kind: type) -> bool:
+    """Return whether objects offer nothing but iteration, by a generator method, unlike iterable data."""
+    generates = any(
+        isgeneratorfunction(base.__dict__.get("__iter__")) or isasyncgenfunction(base.__dict__.get("__aiter__"))
+        for base in kind.__mro__
+    )
+    other_uses = ("__len__", "__getitem__", "__getattr__", "__getattribute__", "__await__", "__dataclass_fields__")
+    names = {name for base in kind.__mro__ for name in base.__dict__ if not name.startswith("_")}
+    return (
+        generates
+        and not pretends(kind)
+        and names <= {"close", "aclose"}
+        and not any(defines(kind, name) for name in other_uses)
+    )
+
+
+@decided_per_type
+def is_collection(kind: type) -> bool:
+    """Return whether a type holds its items in memory, so that reading them has no effect."""
+    if not _is_sized_iterable(kind):
+        return False
+    written_in_c = not isinstance(_static(kind, "__iter__"), FunctionType)
+    return (
+        written_in_c or issubclass(kind, UserList) or any(name in _DATA_PACKAGES for name, _ in library_classes(kind))
+    )
+
+
+@decided_per_type
+def is_lazy_sequence(kind: type) -> bool:
+    """Return whether reading the items of a collection may run code, such as a database query."""
+    return (
+        _is_sized_iterable(kind)
+        and not is_collection(kind)
+        and not is_iterator(kind)
+        and not issubclass(kind, list | tuple | AbstractSet | deque)
+    )
+
+
+def has_attributes(kind: type) -> bool:
+    """Return whether objects have their own attributes, which can be read without running their code."""
+    return _dict_descriptor(kind) is not None
+
+
+def attributes_of(value: Any) -> Mapping[str, Any]:
+    """Return the attributes of an object without running its code. Objects with slots only have none."""
+    descriptor = _dict_descriptor(type(value))
+    return {} if descriptor is None else descriptor.__get__(value)
+
+
+def attribute(value: Any, name: str) -> Any:
+    """Return an attribute, or None. What only ``__getattr__`` provides, as in lazy objects, is not read."""
+    kind = type(value)
+    if _computes_attributes(kind) and name not in attributes_of(value) and not defines(kind, name):
+        return None
+    return getattr(value, name, None)
+
+
+@decided_per_type
+def _computes_attributes(kind: type) -> bool:
+    names = ("__getattr__", "__getattribute__")
+    return any(isinstance(base.__dict__.get(name), FunctionType) for base in kind.__mro__ for name in names)
+
+
+def _dict_descriptor(kind: type) -> Any:
+    descriptor = next((base.__dict__["__dict__"] for base in kind.__mro__ if "__dict__" in base.__dict__), None)
+    return descriptor if isinstance(descriptor, GetSetDescriptorType) else None
+
+
+def _is_sized_iterable(kind: type) -> bool:
+    is_sized_iterable = defines(kind, "__iter__") and defines(kind, "__len__")
+    return is_sized_iterable and not pretends(kind) and not issubclass(kind, str | bytes | Mapping)
+
+
+def _static(kind: type, name: str) -> Any:
+    return next(base.__dict__[name] for base in kind.__mro__ if name in base.__dict__)

@@ -1,0 +1,115 @@
+"""The text of a stream, collected chunk by chunk."""
+
+from __future__ import annotations
+
+import codecs
+from typing import TYPE_CHECKING, Any
+
+from germane.tracer.guard import guarded
+from germane.tracer.sse import EventReader, RawChunk, may_become_sse
+
+if TYPE_CHECKING:
+    from germane.tracer.handler import Handler
+
+_MAX_OVERHEAD = 32
+"""A stream with events and JSON around its text may be this many times longer than the maximum text length. Chunks
+beyond that are not read."""
+
+
+class StreamText:
+    """Collects the texts from a stream of objects, plain text or server-sent events.
+
+    A text stream is read as server-sent events if its content type says so, or if it consists of complete, valid
+    events. While that is uncertain, the chunks are kept, so that the text of any other stream is complete. If no event
+    is complete when they reach the maximum length, the stream is text.
+    """
+
+    def __init__(self, handler: Handler, limit: int, problems: list[str], *, declares_sse: bool) -> None:
+        self.pieces: list[str] = []
+        """The texts of the chunks so far."""
+        self._handler = handler
+        self._limit = limit
+        self._problems = problems
+        self._declares_sse = declares_sse
+        self._detects_sse = declares_sse or handler.detects_sse
+        self._pieces_length = self._received = 0
+        self._uncertain: list[RawChunk] | None = None
+        self._uncertain_length = 0
+        self._events: EventReader | None = None
+        self._decoder: codecs.IncrementalDecoder | None = None
+        self._is_started = self._has_other_chunks = False
+
+    @property
+    def has_chunks(self) -> bool:
+        """Whether the stream had a non-empty chunk."""
+        return self._received > 0 or self._has_other_chunks
+
+    def add(self, chunk: Any) -> None:
+        """Add a chunk, up to the maximum length."""
+        if self._pieces_length >= self._limit or self._received >= self._limit * _MAX_OVERHEAD:
+            return
+        if not issubclass(type(chunk), str | bytes | bytearray | memoryview):
+            self._has_other_chunks = True
+            is_event = self._declares_sse and type(chunk) is dict and self._handler.find_chunk is None
+            self._add_piece(chunk.get("data") if is_event else chunk)
+        elif chunk:
+            self._received += len(chunk)
+            if not self._is_started:  # the first chunk decides whether the stream may contain events
+                self._is_started = True
+                if self._detects_sse and may_become_sse(chunk):
+                    self._events, self._uncertain = EventReader(), []
+            if self._events is None:
+                self._add_plain(chunk)
+            else:
+                self._add_events(self._events, chunk)
+
+    def close(self, *, is_complete: bool) -> None:
+        """Read what remains. The last event of a stream that was cut short is dropped."""
+        events = self._events
+        if events is None:
+            if self._decoder is not None and is_complete:
+                self._add_piece(self._decoder.decode(b"", final=True))
+            return
+        if is_complete and (self._declares_sse or events.is_confirmed):
+            for data in events.close():
+                guarded(self._handler.on_chunk, self._add_piece, data, problems=self._problems)
+        if self._uncertain is not None and not (events.is_valid and (self._declares_sse or events.is_confirmed)):
+            self._revert_to_plain()
+
+    def _add_events(self, events: EventReader, chunk: RawChunk) -> None:
+        if self._uncertain is not None and self._uncertain_length < self._limit:
+            self._uncertain.append(chunk)
+            self._uncertain_length += len(chunk)
+        parts = events.feed(chunk)
+        is_undecided = not (self._declares_sse or events.is_confirmed)
+        if self._uncertain is not None and (
+            not events.is_valid or (is_undecided and self._uncertain_length >= self._limit)
+        ):
+            self._revert_to_plain()
+            return
+        for data in parts:
+            self._add_piece(data)
+        if self._declares_sse and events.is_confirmed:
+            self._uncertain = None
+
+    def _revert_to_plain(self) -> None:
+        """Read the chunks again, because they are not server-sent events."""
+        chunks, self._uncertain, self._events = self._uncertain or (), None, None
+        self.pieces.clear()
+        self._pieces_length = 0
+        for chunk in chunks:
+            guarded(self._handler.on_chunk, self._add_plain, chunk, problems=self._problems)
+
+    def _add_plain(self, chunk: RawChunk) -> None:
+        if self._handler.find_chunk is not None or isinstance(chunk, str):
+            self._add_piece(chunk)
+            return
+        if self._decoder is None:
+            self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._add_piece(self._decoder.decode(bytes(chunk)))
+
+    def _add_piece(self, part: Any) -> None:
+        text = self._handler.chunk(part)
+        if text:
+            self.pieces.append(text)
+            self._pieces_length += len(text)

@@ -1,0 +1,271 @@
+"""Signals, cancellation and exit: an interruption reaches the application and is recorded with the right status."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import functools
+import signal
+from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import pytest
+from opentelemetry import baggage, context, trace
+
+import germane
+from germane.errors import UsageError
+from germane.tracer.recording import RECORDING_KEY
+
+
+class SoftTimeLimit(Exception):
+    """An exception that a signal handler raises."""
+
+
+def limit(_number: int, _frame: FrameType | None) -> None:
+    raise SoftTimeLimit
+
+
+def limit_with_any_arguments(*_arguments: Any) -> None:
+    raise SoftTimeLimit
+
+
+class Limiter:
+    """A signal handler that is an object."""
+
+    def __call__(self, _number: int, _frame: FrameType | None) -> None:
+        raise SoftTimeLimit
+
+    def method(self, _number: int, _frame: FrameType | None) -> None:
+        signal.signal(signal.SIGUSR1, signal.SIG_IGN)
+        raise SoftTimeLimit
+
+
+HANDLERS: dict[str, Any] = {
+    "function": limit,
+    "variable arguments": limit_with_any_arguments,
+    "object": Limiter(),
+    "method that unregisters itself": Limiter().method,
+    "partial": functools.partial(limit),
+    "lambda": lambda number, frame: limit(number, frame),
+}
+
+
+def interrupted(*_values: Any) -> str:
+    """A user's function that is interrupted by a signal."""
+    signal.raise_signal(signal.SIGUSR1)
+    return "not interrupted"
+
+
+INTERRUPTED: dict[str, dict[str, Any]] = {
+    "question": {"question": interrupted},
+    "answer": {"answer": interrupted},
+    "contexts": {"contexts": interrupted},
+    "history": {"history": interrupted},
+    "attributes": {"attributes": {"tenant": interrupted}},
+    "redact": {"redact": interrupted},
+    "chunk": {"chunk": interrupted},
+    "join": {"join": interrupted},
+}
+
+
+@pytest.fixture
+def install() -> Iterator[Callable[[Any], None]]:
+    """A function that installs a signal handler until the end of the test."""
+    before = signal.getsignal(signal.SIGUSR1)
+    yield lambda handler: signal.signal(signal.SIGUSR1, handler) and None
+    signal.signal(signal.SIGUSR1, before)
+
+
+@pytest.mark.parametrize("name", HANDLERS)
+@pytest.mark.parametrize("option", INTERRUPTED)
+def test_exception_from_a_signal_handler_reaches_the_application(
+    traced: Any, install: Any, name: str, option: str, handler: Any, take: Any
+) -> None:
+    """A time limit that expires in a user's callable is not swallowed, and the span ends."""
+    install(HANDLERS[name])
+    kind = "generator" if option in {"chunk", "join"} else "function"
+    ask = handler(kind, str.upper, **INTERRUPTED[option])
+
+    def call() -> Any:
+        return list(ask("Why?")) if kind == "generator" else ask("Why?")
+
+    with pytest.raises(SoftTimeLimit):
+        call()
+    assert not trace.get_current_span().get_span_context().is_valid
+    assert len(traced.spans) == 1
+
+
+def test_exception_from_a_selector_does_not_reach_the_application(traced: Any, install: Any) -> None:
+    """Only errors from signal handlers are raised, also while one is installed."""
+    install(limit)
+
+    def fail(_call: Any) -> str:
+        raise SoftTimeLimit
+
+    assert germane.observe(question=fail)(lambda question: "a")("Why?") == "a"
+    assert traced.exchange.question is None
+
+
+class CancelledSubclass(asyncio.CancelledError):
+    """A framework's own cancellation."""
+
+
+def class_of(module: str, name: str, base: type = BaseException) -> Any:
+    return type(name, (base,), {"__module__": module})
+
+
+CANCELLATIONS: dict[str, BaseException] = {
+    "asyncio": asyncio.CancelledError(),
+    "subclass": CancelledSubclass(),
+    "trio": class_of("trio", "Cancelled")(),
+    "gevent": class_of("greenlet", "GreenletExit")(),
+    "gevent subclass": class_of("app", "Killed", class_of("greenlet", "GreenletExit"))(),
+    "future": concurrent.futures.CancelledError(),
+    "group": BaseExceptionGroup("", [asyncio.CancelledError(), class_of("trio", "Cancelled")()]),
+}
+
+
+@pytest.mark.parametrize("kind", ["function", "coroutine", "generator", "async generator"])
+@pytest.mark.parametrize("name", CANCELLATIONS)
+def test_cancellation_is_recorded_as_such(traced: Any, name: str, kind: str, handler: Any, take: Any) -> None:
+    """Whatever cancels the handler: the caller gets the same exception, and the status is cancelled."""
+    error = CANCELLATIONS[name]
+
+    def cancel(_question: str) -> str:
+        raise error
+
+    with pytest.raises(type(error)) as caught:
+        take(kind, handler(kind, cancel))
+    assert caught.value is error or kind == "coroutine"  # asyncio.run() raises another CancelledError
+    assert (traced.exchange.status, traced.exchange.error) == ("cancelled", None)
+    assert traced.span("ask").status.status_code is trace.StatusCode.UNSET
+
+
+@pytest.mark.parametrize("error", [BaseExceptionGroup("", [asyncio.CancelledError(), KeyError()]), TimeoutError()])
+def test_exception_group_with_a_cancellation_and_an_error_is_an_error(traced: Any, error: BaseException) -> None:
+    """A group that contains another error is not a cancellation."""
+
+    def fail(question: str) -> str:
+        raise error
+
+    with pytest.raises(type(error)):
+        germane.observe(fail)("Why?")
+    assert traced.exchange.status == "error"
+
+
+class TestAsynchronousOptions:
+    """germane calls selectors and redaction without awaiting them, so asynchronous functions are rejected."""
+
+    @staticmethod
+    async def coroutine(value: Any) -> str:
+        return str(value)
+
+    @staticmethod
+    async def generator(value: Any) -> AsyncIterator[str]:
+        yield str(value)
+
+    class Callable:
+        """An object whose call is asynchronous."""
+
+        async def __call__(self, value: Any) -> str:
+            return str(value)
+
+    FUNCTIONS = (coroutine, generator, Callable(), functools.partial(coroutine.__func__))  # type: ignore[attr-defined]
+
+    @pytest.mark.parametrize("function", FUNCTIONS)
+    @pytest.mark.parametrize("option", ["question", "answer", "contexts", "history", "chunk", "join", "redact"])
+    def test_asynchronous_option_is_rejected_at_decoration(self, option: str, function: Any) -> None:
+        """The error says why."""
+        function = getattr(function, "__func__", function)
+        with pytest.raises(UsageError, match="async"):
+            germane.observe(**{option: function})(lambda question: "a")
+
+    @pytest.mark.parametrize("option", ["query", "contexts", "content", "id", "score"])
+    def test_asynchronous_option_of_a_retriever_is_rejected(self, option: str) -> None:
+        """The same holds for retrieval functions and attributes."""
+        with pytest.raises(UsageError, match="async"):
+            germane.retrieval(**{option: self.coroutine})(lambda query: [])
+        with pytest.raises(UsageError, match="async"):
+            germane.observe(attributes={"tenant": self.coroutine})(lambda question: "a")
+
+    def test_asynchronous_redaction_of_all_texts_is_rejected(self) -> None:
+        """germane refuses to start with such a function."""
+        with pytest.raises(UsageError, match="async"):
+            germane.start(redact=self.coroutine)  # type: ignore[arg-type]
+
+    def test_redaction_that_returns_a_coroutine_fails_closed(self, traced: Any) -> None:
+        """It cannot be recognized at decoration. The text is dropped, and Python does not warn about the coroutine."""
+        germane.observe(redact=lambda text: self.coroutine(text))(lambda question: "a")("Why?")  # type: ignore[arg-type, return-value]
+
+        assert (traced.exchange.question, traced.exchange.answer) == (None, None)
+        assert "redaction of the question" in traced.attributes()["germane.capture.error"]
+
+
+class TestContextOfTheCaller:
+    """The caller's context is restored after the call, whatever the handler did to it."""
+
+    @pytest.mark.parametrize("inside", [False, True])
+    def test_token_of_the_handler_can_be_detached_by_the_caller(self, traced: Any, inside: bool) -> None:
+        """The ended span does not become current."""
+        tokens: list[Any] = []
+
+        @germane.observe
+        def ask(question: str) -> str:
+            tokens.append(context.attach(baggage.set_baggage("k", "v")))
+            return "a"
+
+        def call() -> None:
+            before = trace.get_current_span()
+            ask("Why?")
+            context.detach(tokens.pop())
+            assert trace.get_current_span() is before
+            assert baggage.get_baggage("k") is None
+            assert context.get_value(RECORDING_KEY) is None
+
+        if inside:
+            with traced.provider.get_tracer("app").start_as_current_span("request"):
+                call()
+        else:
+            call()
+
+    def test_context_attached_inside_a_handler_is_not_visible_to_its_caller(self, traced: Any) -> None:
+        """This differs from an undecorated function, and is documented."""
+
+        @germane.observe
+        def ask(question: str) -> str:
+            context.attach(baggage.set_baggage("k", "v"))
+            return "a"
+
+        ask("Why?")
+
+        assert baggage.get_baggage("k") is None
+
+
+EXIT = """
+import atexit
+import germane
+
+germane.start(database="sqlite:///{path}", scorers=[], role="capture")
+
+@germane.observe
+def ask(question):
+    return "Because."
+
+{before}
+ask("first")
+{after}
+"""
+
+
+@pytest.mark.parametrize("where", ["before", "after"])
+def test_call_during_exit_is_captured(run: Callable[..., str], tmp_path: Path, where: str) -> None:
+    """An exit callback of the application may call a handler, whether registered before the first call or after it."""
+    path = tmp_path / "germane.db"
+    code = {"before": "", "after": "", where: "atexit.register(ask, 'at exit')"}
+
+    run(EXIT.format(path=path, **code))
+
+    answers = germane.Store(f"sqlite:///{path}").answers.list_exchanges()
+    assert {exchange.question for exchange in answers} == {"first", "at exit"}

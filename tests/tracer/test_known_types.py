@@ -1,0 +1,812 @@
+"""Types of common libraries: their answers are captured without a selector, and their streams while they are read."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+import weakref
+from collections.abc import AsyncIterator, Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import MagicMock
+
+import flask
+import openai.types.chat as openai_chat
+import pytest
+import starlette.responses
+from openai.types import responses as openai_responses
+
+import germane
+from germane.errors import UsageError
+
+
+def library_class(module: str, name: str, *bases: type, **attributes: Any) -> Any:
+    """Create a class that looks like a library's class."""
+    return type(name, bases, {"__module__": module, **attributes})
+
+
+def library_object(module: str, name: str, **attributes: Any) -> Any:
+    """Create an object whose class looks like a library's class."""
+    value = library_class(module, name)()
+    vars(value).update(attributes)
+    return value
+
+
+def observed(value: Any, **options: Any) -> Any:
+    """Return what the caller of an observed handler gets if the handler returns this value."""
+    return germane.observe(route="ask", **options)(lambda question: value)("Why?")
+
+
+def choice(**message: Any) -> Any:
+    return SimpleNamespace(
+        message=SimpleNamespace(**message), delta=SimpleNamespace(**message), text=message["content"]
+    )
+
+
+def delta(content: str | None) -> openai_chat.ChatCompletionChunk:
+    fields = {"id": "1", "object": "chat.completion.chunk", "created": 1, "model": "m"}
+    choices = [{"index": 0, "delta": {"content": content}}]
+    return openai_chat.ChatCompletionChunk.model_validate({**fields, "choices": choices})
+
+
+MESSAGE = library_class(
+    "langchain_core.messages.base", "BaseMessage", __init__=lambda self, content: vars(self).update(content=content)
+)
+AI_MESSAGE = library_class("langchain_core.messages.ai", "AIMessage", MESSAGE)
+OPENAI_COMPLETION = openai_chat.ChatCompletion.model_validate(
+    {
+        "id": "1", "object": "chat.completion", "created": 1, "model": "m",
+        "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "Because."}}],
+    }
+)  # fmt: skip
+ANSWERS: dict[str, Any] = {
+    "LangChain message": AI_MESSAGE("Because."),
+    "LangChain message of blocks": AI_MESSAGE([{"type": "text", "text": "Be"}, "cause.", {"type": "image"}]),
+    "LlamaIndex response": library_object("llama_index.core.base.response.schema", "Response", response="Because."),
+    "LlamaIndex chat": library_object("llama_index.core.chat_engine.types", "AgentChatResponse", response="Because."),
+    "OpenAI completion": OPENAI_COMPLETION,
+    "OpenAI message": OPENAI_COMPLETION.choices[0].message,
+    "OpenAI response": openai_responses.Response.model_construct(
+        output=[
+            openai_responses.ResponseOutputMessage.model_construct(
+                type="message",
+                content=[openai_responses.ResponseOutputText.model_construct(type="output_text", text="Because.")],
+            )
+        ]
+    ),
+    "LiteLLM response": library_object("litellm.types.utils", "ModelResponse", choices=[choice(content="Because.")]),
+    "Anthropic message": library_object(
+        "anthropic.types.message", "Message", content=[SimpleNamespace(text="Be"), SimpleNamespace(text="cause.")]
+    ),
+    "Django JSON": library_object("django.http.response", "HttpResponse", content=b'{"answer": "Because.", "n": 3}'),
+    "Django text": library_object("django.http.response", "HttpResponse", content=b"Because."),
+    "Starlette JSON": starlette.responses.JSONResponse({"response": "Because."}),
+    "Starlette text": starlette.responses.PlainTextResponse("Because."),
+    "Starlette JSON text": starlette.responses.JSONResponse("Because."),
+    "Flask text": flask.Response("Because."),
+    "Flask JSON": flask.Response(json.dumps({"text": "Because."}), mimetype="application/json"),
+}
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_answer_of_a_known_type_needs_no_selector(traced: Any, name: str, caplog: pytest.LogCaptureFixture) -> None:
+    """The caller gets the same object, and its text is the answer."""
+    value = ANSWERS[name]
+
+    assert observed(value) is value
+    assert (traced.exchange.answer, traced.exchange.status) == ("Because.", "ok")
+    assert caplog.records == []
+
+
+def test_json_response_without_a_usual_key_is_the_answer_as_a_whole(traced: Any) -> None:
+    """A body with several texts is not guessed at."""
+    observed(starlette.responses.JSONResponse({"title": "a", "body": "b"}))
+
+    assert json.loads(traced.exchange.answer) == {"title": "a", "body": "b"}
+
+
+ERROR_RESPONSES: dict[str, Callable[[int], Any]] = {
+    "Starlette": lambda status: starlette.responses.JSONResponse({"message": "Internal error"}, status),
+    "Starlette stream": lambda status: starlette.responses.StreamingResponse(iter(["Error"]), status),
+    "Starlette events": lambda status: starlette.responses.StreamingResponse(
+        iter(["data: Error\n\n"]), status, media_type="text/event-stream"
+    ),
+    "Flask": lambda status: flask.Response("Error", status),
+    "Flask stream": lambda status: flask.Response((word for word in ("Er", "ror")), status),
+    "Django": lambda status: library_object(
+        "django.http.response", "HttpResponse", content=b"Error", status_code=status
+    ),
+}
+
+
+async def read_body(response: Any) -> None:
+    """Read the body of a response, if it is a stream."""
+    if isinstance(response, starlette.responses.StreamingResponse):
+        async for _ in response.body_iterator:
+            pass
+    elif isinstance(response, flask.Response):
+        response.get_data()
+
+
+@pytest.mark.parametrize("status", [404, 500])
+@pytest.mark.parametrize("name", ERROR_RESPONSES)
+def test_error_response_is_an_error_without_an_answer(
+    traced: Any, name: str, status: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The caller gets the same response, and its message is not scored as an answer."""
+    response = ERROR_RESPONSES[name](status)
+
+    assert observed(response, contexts="sources") is response
+    asyncio.run(read_body(response))
+
+    exchange = traced.exchange
+    assert (exchange.answer, exchange.status, exchange.error) == (None, "error", f"HTTP {status}")
+    assert (traced.span().status.is_ok, traced.span().status.description) == (False, f"HTTP {status}")
+    assert (exchange.contexts, caplog.records) == ((), [])
+
+
+NO_TEXT: dict[str, Callable[[], Any]] = {
+    "Flask redirect": lambda: flask.redirect("/login"),
+    "Starlette redirect": lambda: starlette.responses.RedirectResponse("/login"),
+    "image": lambda: starlette.responses.Response(b"\x89PNG", media_type="image/png"),
+    "image by header": lambda: starlette.responses.Response(b"\x89PNG", headers={"Content-Type": "image/png"}),
+    "Flask image": lambda: flask.Response(b"\x89PNG", mimetype="image/png"),
+    "document": lambda: flask.Response(b"PK", mimetype="application/vnd.openxmlformats-officedocument.document"),
+    "image stream": lambda: starlette.responses.StreamingResponse(iter([b"\x89PNG"]), media_type="image/png"),
+    "file": lambda: starlette.responses.FileResponse(__file__),
+}
+
+
+@pytest.mark.parametrize("name", NO_TEXT)
+def test_response_that_is_not_text_has_no_answer(traced: Any, name: str, caplog: pytest.LogCaptureFixture) -> None:
+    """Redirects, files and media are delivered as they are, without a warning."""
+    response = NO_TEXT[name]()
+
+    assert observed(response) is response
+    asyncio.run(read_body(response))
+
+    assert (traced.exchange.answer, traced.exchange.status, caplog.records) == (None, "ok", [])
+
+
+@pytest.mark.parametrize(
+    "media_type",
+    [
+        "text/html; charset=utf-8",
+        "Application/JSON",
+        "application/problem+json",
+        "application/x-ndjson",
+        "application/xml",
+    ],
+)
+def test_response_of_a_text_type_is_an_answer(traced: Any, media_type: str) -> None:
+    """Text, JSON and XML are text, with any parameters."""
+    observed(starlette.responses.Response("Because.", media_type=media_type))
+
+    assert traced.exchange.answer == "Because."
+
+
+def test_selector_finds_the_answer_in_any_media_type(traced: Any) -> None:
+    """With ``answer=``, the media type does not matter."""
+    observed(starlette.responses.Response("Because.", media_type="application/octet-stream"), answer="body")
+
+    assert traced.exchange.answer == "Because."
+
+
+CHUNKS: dict[str, list[Any]] = {
+    "OpenAI": [delta(None), delta("Hel"), delta("lo")],
+    "OpenAI events": [
+        openai_responses.ResponseCreatedEvent.model_construct(type="response.created"),
+        openai_responses.ResponseTextDeltaEvent.model_construct(type="response.output_text.delta", delta="Hel"),
+        openai_responses.ResponseTextDeltaEvent.model_construct(type="response.output_text.delta", delta="lo"),
+    ],
+    "LangChain": [AI_MESSAGE("Hel"), AI_MESSAGE(""), AI_MESSAGE([{"type": "text", "text": "lo"}])],
+    "LlamaIndex": [
+        library_object("llama_index.core.base.llms.types", "ChatResponse", delta=text) for text in ("Hel", "lo", None)
+    ],
+    "LiteLLM": [
+        library_object("litellm.types.utils", "ModelResponseStream", choices=[choice(content=text)])
+        for text in ("Hel", "lo", None)
+    ],
+}
+
+
+@pytest.mark.parametrize("name", CHUNKS)
+def test_chunks_of_a_known_type_need_no_selector(traced: Any, name: str) -> None:
+    """The stream yields the same objects, and their texts are the answer."""
+    assert list(observed(iter(CHUNKS[name]))) == CHUNKS[name]
+    assert (traced.exchange.answer, traced.exchange.status) == ("Hello", "ok")
+
+
+async def words_later() -> AsyncIterator[str]:
+    for word in ("Hel", "lo"):
+        await asyncio.sleep(0)
+        yield word
+
+
+class DjangoResponse:
+    """Django's StreamingHttpResponse, with its property that converts the chunks."""
+
+    __module__ = "django.http.response"
+    __qualname__ = __name__ = "StreamingHttpResponse"
+
+    def __init__(self, content: Any, content_type: str = "text/html") -> None:
+        self.streaming_content = content
+        self.headers = {"Content-Type": content_type}
+
+    @property
+    def streaming_content(self) -> Any:
+        return map(str.encode, self._iterator)
+
+    @streaming_content.setter
+    def streaming_content(self, value: Any) -> None:
+        self._iterator = iter(value)
+
+    def __iter__(self) -> Any:
+        return self.streaming_content
+
+
+DjangoResponse.__name__ = "StreamingHttpResponse"
+
+
+class LitestarStream:
+    """Litestar's Stream, with slots and a content that may be callable."""
+
+    __module__ = "litestar.response.streaming"
+    __slots__ = ("iterator", "media_type")
+
+    def __init__(self, content: Any) -> None:
+        self.iterator = content
+        self.media_type = None
+
+    def __iter__(self) -> Any:
+        return iter(self.iterator() if callable(self.iterator) else self.iterator)
+
+
+LitestarStream.__name__ = "Stream"
+
+
+class QuartBody:
+    """Quart's IterableBody."""
+
+    __module__ = "quart.wrappers.response"
+
+    def __init__(self, body: Any) -> None:
+        self.iter = body
+
+    def __aiter__(self) -> Any:
+        return self.iter
+
+
+class LlamaResponse:
+    """LlamaIndex's StreamingResponse, whose text is also read by ``str()``."""
+
+    __module__ = "llama_index.core.base.response.schema"
+
+    def __init__(self, response_gen: Any) -> None:
+        self.response_gen = response_gen
+
+    def __str__(self) -> str:
+        return "".join(self.response_gen)
+
+
+LlamaResponse.__name__ = "StreamingResponse"
+
+
+async def joined(stream: Any) -> str:
+    return "".join([part async for part in stream])
+
+
+STREAMS: dict[str, tuple[Callable[[], Any], Callable[[Any], str]]] = {
+    "Django": (lambda: DjangoResponse(["Hel", "lo"]), lambda r: b"".join(r.streaming_content).decode()),
+    "Django, iterated": (lambda: DjangoResponse(iter(["Hel", "lo"])), lambda r: b"".join(r).decode()),
+    "Litestar": (lambda: LitestarStream(iter(["Hel", "lo"])), "".join),
+    "Litestar, list": (lambda: LitestarStream(["Hel", "lo"]), "".join),
+    "Litestar, callable": (lambda: LitestarStream(lambda: (word for word in ("Hel", "lo"))), "".join),
+    "Quart": (
+        lambda: library_object(
+            "quart.wrappers.response", "Response", response=QuartBody(words_later()), mimetype="text/html"
+        ),
+        lambda r: asyncio.run(joined(r.response)),
+    ),
+    "LlamaIndex": (lambda: LlamaResponse(word for word in ("Hel", "lo")), str),
+    "LlamaIndex, iterated": (lambda: LlamaResponse(word for word in ("Hel", "lo")), lambda r: "".join(r.response_gen)),
+    "LlamaIndex, asynchronous": (
+        lambda: library_object(
+            "llama_index.core.base.response.schema", "AsyncStreamingResponse", async_response_gen=words_later()
+        ),
+        lambda r: asyncio.run(joined(r.async_response_gen)),
+    ),
+    "Starlette": (
+        lambda: starlette.responses.StreamingResponse(words_later()),
+        lambda r: asyncio.run(joined(r.body_iterator)),
+    ),
+    "Flask": (lambda: flask.Response(word for word in ("Hel", "lo")), lambda r: r.get_data(as_text=True)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", STREAMS)
+def test_streaming_response_is_recorded_in_place(traced: Any, name: str) -> None:
+    """The caller gets the same response, and the chunks are the answer, however the caller reads the stream."""
+    make, read = STREAMS[name]
+    response = make()
+
+    assert observed(response) is response
+    assert read(response) == "Hello"
+    del response
+    gc.collect()
+    assert (traced.exchange.answer, traced.exchange.status) == ("Hello", "ok")
+
+
+def test_events_that_the_framework_encodes_are_recorded(traced: Any) -> None:
+    """sse-starlette takes dictionaries, objects and texts."""
+    event = library_object("sse_starlette.event", "ServerSentEvent", data="l")
+    response = library_object(
+        "sse_starlette.sse", "EventSourceResponse", media_type="text/event-stream",
+        body_iterator=iter([{"event": "a", "data": "He"}, event, "lo", {"event": "end"}]),
+    )  # fmt: skip
+
+    assert observed(response) is response
+    assert len(list(response.body_iterator)) == 4
+    assert (traced.exchange.answer, traced.exchange.status) == ("Hello", "ok")
+
+
+class ReadOnly:
+    """A response whose stream is behind a read-only property."""
+
+    def __init__(self, body: Any) -> None:
+        self._body = body
+
+    @property
+    def body_iterator(self) -> Any:
+        return self._body
+
+
+class Slotted:
+    """A response with slots, which has no weak references."""
+
+    __slots__ = ("body_iterator",)
+
+    def __init__(self, body: Any) -> None:
+        self.body_iterator = body
+
+
+class SlottedReadOnly:
+    """A response with slots and a read-only property."""
+
+    __slots__ = ("_body",)
+
+    def __init__(self, body: Any) -> None:
+        self._body = body
+
+    @property
+    def body_iterator(self) -> Any:
+        return self._body
+
+
+class Frozen:
+    """A response that rejects changes."""
+
+    def __init__(self, body: Any) -> None:
+        vars(self)["body_iterator"] = body
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(name)
+
+
+@pytest.mark.parametrize("kind", [ReadOnly, Slotted, SlottedReadOnly, Frozen])
+@pytest.mark.parametrize("make", [lambda: (word for word in ("Hel", "lo")), lambda: iter(["Hel", "lo"])])
+def test_stream_that_is_hard_to_replace_is_recorded(traced: Any, kind: Any, make: Any) -> None:
+    """Read-only properties, slots and frozen responses are no obstacle."""
+    response = kind(make())
+
+    assert observed(response) is response
+    assert "".join(response.body_iterator) == "Hello"
+    assert (traced.exchange.answer, traced.exchange.status) == ("Hello", "ok")
+
+
+def test_stream_that_cannot_be_replaced_is_reported(traced: Any) -> None:
+    """The caller still gets its stream, and the span reports that nothing was captured."""
+    bodies = iter(["Hel", "lo"])
+
+    class Sealed:
+        __slots__ = ()
+        body_iterator = property(lambda _self: bodies)
+
+    response = Sealed()
+    assert observed(response) is response
+    assert "".join(response.body_iterator) == "Hello"
+    assert (traced.exchange.answer, traced.exchange.status) == (None, "ok")
+    assert "body_iterator cannot be replaced" in traced.attributes()["germane.capture.error"]
+
+
+async def answer(text: str) -> str:
+    await asyncio.sleep(0)
+    return text
+
+
+class TestTaskAndFuture:
+    """A handler may return a task or future, which is passed to the caller."""
+
+    def test_result_of_a_task_is_the_answer(self, traced: Any) -> None:
+        """The caller gets the same task."""
+
+        async def serve() -> None:
+            task = asyncio.create_task(answer("Because."))
+            assert observed(task) is task
+            assert await task == "Because."
+            await asyncio.sleep(0)
+
+        asyncio.run(serve())
+        assert (traced.exchange.answer, traced.exchange.status) == ("Because.", "ok")
+
+    def test_result_of_a_finished_future_is_the_answer(self, traced: Any) -> None:
+        """It is captured at once."""
+        future: Future[str] = Future()
+        future.set_result("Because.")
+
+        assert observed(future) is future
+        assert traced.exchange.answer == "Because."
+
+    def test_result_of_a_thread_is_the_answer(self, traced: Any, wait_until: Callable[..., None]) -> None:
+        """The exchange ends when the thread's call does."""
+        with ThreadPoolExecutor(1) as pool:
+            assert observed(pool.submit(str.upper, "a")).result() == "A"
+        wait_until(lambda: traced.exchanges)
+
+        assert (traced.exchange.answer, traced.exchange.status) == ("A", "ok")
+
+    @pytest.mark.parametrize("error", [LookupError("broke"), None])
+    def test_failed_or_cancelled_task_is_recorded_and_still_reported_by_asyncio(
+        self, traced: Any, error: Exception | None
+    ) -> None:
+        """An exception that nobody retrieves is still reported to the loop's handler."""
+        reported: list[Any] = []
+
+        async def fail() -> None:
+            if error is None:
+                await asyncio.Event().wait()
+            else:
+                raise error
+
+        async def serve() -> None:
+            asyncio.get_running_loop().set_exception_handler(lambda _loop, context: reported.append(context))
+            task = germane.observe(lambda question: asyncio.create_task(fail()))("Why?")
+            await asyncio.sleep(0)
+            if error is None:
+                task.cancel()
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+            del task
+            gc.collect()
+
+        asyncio.run(serve())
+        assert traced.exchange.status == ("cancelled" if error is None else "error")
+        assert [context["exception"] for context in reported] == ([] if error is None else [error])
+
+
+class TestStreamReader:
+    """The caller gets asyncio's own reader object, and what it reads is the answer."""
+
+    @pytest.mark.parametrize("way", ["read", "readline", "readexactly", "readuntil", "iteration", "pieces"])
+    def test_data_that_is_read_is_the_answer(self, traced: Any, way: str) -> None:
+        """Each method is recorded, and no byte is recorded twice."""
+
+        async def serve() -> None:
+            reader = asyncio.StreamReader()
+            reader.feed_data(b"Hel\nlo\n")
+            reader.feed_eof()
+            same = observed(reader)
+            assert same is reader
+            if way == "read":
+                assert await same.read() == b"Hel\nlo\n"
+            elif way == "readexactly":
+                assert await same.readexactly(7) == b"Hel\nlo\n"
+            elif way == "pieces":
+                assert [await same.read(4), await same.read(4)] == [b"Hel\n", b"lo\n"]
+            elif way == "iteration":
+                assert [line async for line in same] == [b"Hel\n", b"lo\n"]
+            else:
+                read = getattr(same, way)
+                assert [await read(), await read()] == [b"Hel\n", b"lo\n"]
+            if not same.at_eof():
+                assert await same.read() == b""
+
+        asyncio.run(serve())
+        assert (traced.exchange.answer, traced.exchange.status) == ("Hel\nlo\n", "ok")
+
+
+class Row:
+    """A document with a text."""
+
+    def __init__(self, number: int) -> None:
+        self.text = f"row {number}"
+
+
+class Query:
+    """A lazy query, as Django's QuerySet: reading it runs the query, and a slice is another query."""
+
+    def __init__(self, log: list[str], start: int = 0, stop: int = 1000) -> None:
+        self.log = log
+        self.range = start, stop
+        self._rows: list[Row] | None = None
+
+    def _fetch(self) -> list[Row]:
+        if self._rows is None:
+            self.log.append(f"{self.range[0]}..{self.range[1]}")
+            self._rows = [Row(number) for number in range(*self.range)]
+        return self._rows
+
+    def __iter__(self) -> Iterator[Row]:
+        return iter(self._fetch())
+
+    def __len__(self) -> int:
+        return len(self._fetch())
+
+    def __bool__(self) -> bool:
+        return bool(self._fetch())
+
+    def __getitem__(self, key: Any) -> Any:
+        return Query(self.log, key.start or 0, key.stop) if isinstance(key, slice) else self._fetch()[key]
+
+    def __class_getitem__(cls, _item: Any) -> Any:
+        return cls
+
+    def all(self) -> Query:
+        return Query(self.log, *self.range)
+
+
+USES: dict[str, tuple[Callable[[Any], Any], int]] = {
+    "unread": (lambda rows: None, 0),
+    "slice": (lambda rows: [row.text for row in rows[:3]], 3),
+    "index": (lambda rows: rows[:2][1].text, 1),
+    "chained": (lambda rows: [row.text for row in rows.all()[:2]], 2),
+    "iterated twice": (lambda rows: [(row.text, row.text) for _ in range(2) for row in rows[:2]], 2),
+    "stopped early": (lambda rows: next(iter(rows)).text, 1),
+    "length": (lambda rows: len(rows[:5]), 0),
+    "kind": (lambda rows: (isinstance(rows, Query), rows.range, rows[:7].range), 0),
+}
+
+
+@pytest.mark.parametrize("use", USES)
+def test_lazy_query_is_evaluated_by_the_caller_only(traced: Any, use: str) -> None:
+    """A retriever's query runs as without the decorator, and the rows that the caller reads are the contexts."""
+    read, count = USES[use]
+    log, plain_log = [], []  # type: ignore[var-annotated]  # of texts
+
+    @germane.retrieval
+    def search(question: str) -> Any:
+        return Query(log)
+
+    @germane.observe
+    def ask(question: str) -> str:
+        return str(read(search(question)))
+
+    assert ask("Why?") == str(read(Query(plain_log)))
+    assert log == plain_log
+    assert len(traced.exchange.contexts) == count
+
+
+@pytest.mark.parametrize("use", USES)
+def test_lazy_query_of_nested_retrievers_is_evaluated_by_the_caller_only(traced: Any, use: str) -> None:
+    """Both retrievers show the rows that the caller reads, and each row is one context of the exchange."""
+    read, count = USES[use]
+    log, plain_log = [], []  # type: ignore[var-annotated]  # of texts
+    inner = germane.retrieval(source="inner")(lambda question: Query(log))
+    outer = germane.retrieval(source="outer")(lambda question: inner(question))
+
+    assert germane.observe(lambda question: str(read(outer(question))))("Why?") == str(read(Query(plain_log)))
+    gc.collect()
+
+    assert log == plain_log
+    assert len(traced.exchange.contexts) == count
+    for source in ("inner", "outer"):
+        attributes = traced.attributes(source)
+        assert len({text for name, text in attributes.items() if name.endswith("content")}) == count
+
+
+@pytest.mark.parametrize("read", [list, lambda rows: None])
+def test_lazy_query_that_a_handler_returns_is_not_the_answer(traced: Any, read: Any) -> None:
+    """The rows of a retriever are not the stream of an answer, whether the caller reads them or not."""
+    search = germane.retrieval(lambda question: Query([], 0, 2))
+    rows = germane.observe(lambda question: search(question))("Why?")
+
+    assert isinstance(rows, Query)
+    read(rows)
+    del rows
+    gc.collect()
+    assert (traced.exchange.answer, traced.exchange.status) == (None, "ok")
+
+
+def test_lazy_query_whose_class_the_user_names_is_a_stream(traced: Any) -> None:
+    """``stream=`` also applies to what a retriever returned."""
+    search = germane.retrieval(lambda question: Query([], 0, 2))
+    rows = germane.observe(stream=Query, chunk="text")(lambda question: search(question))("Why?")
+
+    assert [row.text for row in rows] == ["row 0", "row 1"]
+    assert traced.exchange.answer == "row 0row 1"
+
+
+def test_lazy_query_that_is_passed_to_add_contexts_is_read(traced: Any) -> None:
+    """By passing it, the application asks for it to be read."""
+
+    @germane.observe
+    def ask(question: str) -> str:
+        germane.add_contexts(Query([], 0, 2))
+        return "a"
+
+    ask("Why?")
+
+    assert [context.text for context in traced.exchange.contexts] == ["row 0", "row 1"]
+
+
+def test_query_that_another_method_reads_is_reported(traced: Any) -> None:
+    """A row that a method returns is not captured, and the span reports this."""
+
+    class Rows(Query):
+        def first(self) -> Row:
+            return self._fetch()[0]
+
+    search = germane.retrieval(source="rows")(lambda question: Rows([], 0, 2))
+    assert germane.observe(lambda question: search(question).first().text)("Why?") == "row 0"
+    gc.collect()
+    assert "own methods" in traced.attributes("rows")["germane.capture.error"]
+
+
+class Proxy:
+    """A lazy object: it claims the class of a value that it computes when it is touched."""
+
+    def __init__(self, evaluated: list[str]) -> None:
+        object.__setattr__(self, "_evaluated", evaluated)
+
+    def _evaluate(self, *_args: object) -> Any:
+        object.__getattribute__(self, "_evaluated").append("evaluated")
+        return "Because."
+
+    __class__ = property(lambda self: type(self._evaluate()))  # type: ignore[assignment]
+    __getattr__ = __iter__ = __aiter__ = __len__ = __str__ = __eq__ = __hash__ = __bool__ = __next__ = _evaluate  # type: ignore[assignment]
+
+
+class Forwarding:
+    """A lazy object without a class of its own: it forwards each attribute to a value that it computes."""
+
+    def __init__(self, evaluated: list[str]) -> None:
+        self._evaluated = evaluated
+
+    def __getattr__(self, name: str) -> Any:
+        self._evaluated.append(name)
+        raise AttributeError(name)
+
+
+@pytest.mark.parametrize("decorator", [germane.observe, germane.retrieval, germane.observe(contexts=lambda v: v)])
+@pytest.mark.parametrize("make", [Proxy, Forwarding, lambda evaluated: MagicMock(side_effect=evaluated.append)])
+def test_lazy_objects_and_mocks_are_returned_unevaluated(
+    traced: Any, caplog: pytest.LogCaptureFixture, decorator: Any, make: Any
+) -> None:
+    """Not even its class is read, as an argument or as a result, and a warning says that nothing was captured."""
+    evaluated: list[str] = []
+    value = make(evaluated)
+
+    assert decorator(lambda argument: argument)(value) is value
+    assert evaluated == []
+    assert not isinstance(value, MagicMock) or value.mock_calls == []
+
+
+def test_returned_objects_and_their_classes_are_not_kept_alive(traced: Any) -> None:
+    """Cached decisions about a type are dropped together with the type."""
+
+    def call() -> list[Any]:
+        kind = type("Reply", (), {"__iter__": lambda self: iter(())})
+        mock, reply = MagicMock(), kind()
+        for value in (mock, reply, kind):
+            assert germane.observe(lambda argument: argument)(value) is value
+            germane.retrieval(lambda argument: argument)(value)
+        return [weakref.ref(value) for value in (mock, type(mock), reply, kind)]
+
+    references = call()
+    gc.collect()
+
+    assert [reference() for reference in references] == [None] * 4
+
+
+def test_class_that_the_user_names_is_recorded_as_a_stream(traced: Any) -> None:
+    """``stream=`` names classes that can be iterated, and that germane would return unread."""
+
+    class Reply:
+        sources = ("a",)
+
+        def __iter__(self) -> Iterator[str]:
+            return iter(["Hel", "lo"])
+
+    reply = observed(Reply(), stream=Reply)
+    assert (isinstance(reply, Reply), reply.sources) == (True, ("a",))
+    assert list(reply) == ["Hel", "lo"]
+    assert (traced.exchange.answer, traced.exchange.status) == ("Hello", "ok")
+
+
+def test_unknown_iterable_is_returned_unchanged_with_a_warning(traced: Any, caplog: pytest.LogCaptureFixture) -> None:
+    """The warning names the option that makes it a stream."""
+
+    class Pages:
+        count = 2
+
+        def __iter__(self) -> Iterator[str]:
+            return iter(["a", "b"])
+
+    pages = Pages()
+    assert observed(pages) is pages
+    assert traced.exchange.answer is None
+    assert "name its class with stream=" in caplog.text
+
+
+def test_iterable_without_any_other_use_is_a_stream(traced: Any) -> None:
+    """An object with nothing but a generator method can only be a stream."""
+
+    class Words:
+        def __iter__(self) -> Iterator[str]:
+            yield from ("Hel", "lo")
+
+    assert list(observed(Words())) == ["Hel", "lo"]
+    assert traced.exchange.answer == "Hello"
+
+
+@pytest.mark.parametrize("stream", [int, "Stream", (list, int), lambda: None])
+def test_stream_option_takes_iterable_classes_only(stream: Any) -> None:
+    """Anything else is rejected at decoration."""
+    with pytest.raises(UsageError, match="stream="):
+        germane.observe(stream=stream)(lambda question: question)
+
+
+class TestStandIn:
+    """An iterator is replaced by a proxy, which the caller cannot distinguish from the original."""
+
+    def test_attributes_with_any_name_are_those_of_the_original(self, traced: Any) -> None:
+        """The proxy adds no names of its own."""
+
+        class Stream:
+            def __init__(self) -> None:
+                self._body, self._source, self._recording, self.state = "b", "s", "r", "t"
+
+            def __iter__(self) -> Stream:
+                return self
+
+            def __next__(self) -> str:
+                raise StopIteration
+
+        stream = observed(Stream())
+        assert (stream._body, stream._source, stream._recording, stream.state) == ("b", "s", "r", "t")
+        assert sorted(vars(stream)) == ["_body", "_recording", "_source", "state"]
+        assert (type(stream).__doc__, type(stream).__module__) == (Stream.__doc__, Stream.__module__)
+
+    def test_stream_that_is_read_with_its_own_methods_is_not_abandoned(self, traced: Any) -> None:
+        """Text that ``read`` methods return is the answer."""
+
+        class File:
+            def __init__(self) -> None:
+                self.left = ["Hel", "lo", ""]
+
+            def __next__(self) -> str:
+                raise NotImplementedError
+
+            def read(self) -> str:
+                return self.left.pop(0)
+
+        file = observed(File())
+        assert [file.read(), file.read(), file.read()] == ["Hel", "lo", ""]
+        assert (traced.exchange.answer, traced.exchange.status) == ("Hello", "ok")
+
+    def test_stream_that_another_method_reads_is_reported(self, traced: Any, caplog: pytest.LogCaptureFixture) -> None:
+        """Its status is not abandoned, and a warning says that its text was not captured."""
+
+        class Cursor:
+            def __next__(self) -> str:
+                raise NotImplementedError
+
+            def fetchall(self) -> list[str]:
+                return ["Hel", "lo"]
+
+        assert observed(Cursor()).fetchall() == ["Hel", "lo"]
+        gc.collect()
+        assert (traced.exchange.answer, traced.exchange.status) == (None, "ok")
+        assert "own methods" in traced.attributes()["germane.capture.error"]

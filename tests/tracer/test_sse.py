@@ -1,0 +1,149 @@
+"""Server-sent events: only complete, valid events or a content type make a stream one; any other text is kept."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from starlette.responses import StreamingResponse
+
+import germane
+from germane.tracer.sse import EventReader
+
+STARTS = ["id:", "data:", "event:", "retry:", ":", "d", "\n", "\ufeff", ""]
+LINES = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\r\n\x00\ufeff"), max_size=12)
+PER_EXAMPLE = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+def answer_to(traced: Any, chunks: list[Any]) -> str | None:
+    """Return the answer captured from a generator of these chunks."""
+
+    @germane.observe(route="ask")
+    def ask(_question: str) -> Iterator[Any]:
+        yield from chunks
+
+    assert list(ask("Why?")) == chunks
+    return traced.exchanges[-1].answer  # type: ignore[no-any-return]  # the fixture is untyped
+
+
+def cut(text: str, positions: list[int]) -> list[str]:
+    """Cut a text at these positions."""
+    ends = sorted({0, len(text), *(position % (len(text) + 1) for position in positions)})
+    return [text[start:end] for start, end in pairwise(ends)]
+
+
+@pytest.mark.parametrize("encoded", [False, True])
+@PER_EXAMPLE
+@given(start=st.sampled_from(STARTS), lines=st.lists(LINES, min_size=1), cuts=st.lists(st.integers(0, 200)))
+def test_text_that_is_not_made_of_events_is_kept_whole(
+    traced: Any, start: str, lines: list[str], cuts: list[int], encoded: bool
+) -> None:
+    """A text that begins like an event and continues with other lines is the answer, however it is cut."""
+    text = start + "\n".join([*lines, "name: Paris", ""])
+    chunks: list[Any] = [part.encode() if encoded else part for part in cut(text, cuts)]
+
+    assert answer_to(traced, chunks) == text
+
+
+@pytest.mark.parametrize("line_break", ["\n", "\r\n", "\r"])
+@PER_EXAMPLE
+@given(events=st.lists(st.lists(LINES, min_size=1, max_size=3), min_size=1), cuts=st.lists(st.integers(0, 200)))
+def test_stream_of_valid_events_yields_their_data(
+    traced: Any, events: list[list[str]], cuts: list[int], line_break: str
+) -> None:
+    """Without a content type, complete events are read, however they are cut and however their lines end."""
+    blocks = ["".join(f"data: {line}{line_break}" for line in lines) + line_break for lines in events]
+
+    answer = answer_to(traced, cut(f"id: 1{line_break}" + ": ping" + line_break + "".join(blocks), cuts))
+
+    assert (answer or "") == "".join("\n".join(lines) for lines in events if lines != ["[DONE]"])
+
+
+@pytest.mark.parametrize(
+    "chunks",
+    [
+        ["id: 42\nname: Paris\n"],
+        [":tada: Done!\n"],
+        [":tada: Done!\n\n"],
+        ["data: 1\n"],
+        ["retry: later\n", "Then it works.\n"],
+        ["event: party\n\n"],
+        ["data: first\n\n", "and then plain text"],
+        ["id: 4"],
+        ["d", "ata"],
+    ],
+)
+def test_text_that_begins_like_an_event_is_the_answer(traced: Any, chunks: list[str]) -> None:
+    """A field without a complete event is text."""
+    assert answer_to(traced, chunks) == "".join(chunks)
+
+
+def test_partial_text_of_an_abandoned_stream_is_kept(traced: Any) -> None:
+    """A stream that stops while it might still become server-sent events keeps its text."""
+
+    @germane.observe
+    def ask(_question: str) -> Iterator[str]:
+        yield "data: 1"
+        yield "\n\n"
+
+    stream = ask("Why?")
+    next(stream)
+    stream.close()  # type: ignore[attr-defined]  # an iterator that is a generator
+
+    assert (traced.exchange.answer, traced.exchange.status) == ("data: 1", "abandoned")
+
+
+@pytest.mark.parametrize("text", [": ping\n\n", "data: [DONE]\n\n", "event: end\n\n"])
+def test_event_stream_without_data_is_reported(traced: Any, text: str, caplog: pytest.LogCaptureFixture) -> None:
+    """A declared event stream without text has no answer, and a warning says so."""
+
+    @germane.observe(route=f"silent {text!r}")
+    def ask(_question: str) -> StreamingResponse:
+        return StreamingResponse(iter([text]), media_type="text/event-stream")
+
+    async def read() -> list[Any]:
+        return [chunk async for chunk in ask("Why?").body_iterator]
+
+    assert asyncio.run(read()) == [text]
+
+    assert traced.exchange.answer is None
+    assert "no text was found in the stream" in caplog.text
+    assert "no text was found in the stream" in traced.attributes()["germane.capture.error"]
+
+
+def test_empty_stream_has_no_answer_and_no_warning(traced: Any, caplog: pytest.LogCaptureFixture) -> None:
+    """A generator without chunks is not a problem."""
+    assert answer_to(traced, []) is None
+    assert answer_to(traced, ["", b""]) is None
+    assert caplog.records == []
+
+
+@pytest.mark.parametrize("chunk", ["a small chunk", "data: a line\n"])
+def test_time_per_chunk_does_not_grow_with_the_event(chunk: str) -> None:
+    """An event that does not end costs the caller the same time for each chunk, whether it is one line or many."""
+
+    def seconds_per_chunk(count: int) -> float:
+        reader = EventReader()
+        reader.feed("data: ")
+        started = time.thread_time()
+        for _ in range(count):
+            reader.feed(chunk)
+        return (time.thread_time() - started) / count
+
+    short, long = (min(seconds_per_chunk(count) for _ in range(3)) for count in (5_000, 40_000))
+
+    assert long < 3 * short
+
+
+def test_event_that_exceeds_the_maximum_length_is_text(unconnected: Any) -> None:
+    """A stream without a complete event up to that length is text, unless it declares its content type."""
+    unconnected.connect(max_text_length=100)
+    chunks = ["data: ", *["ab"] * 1000, "\n\n"]
+
+    assert answer_to(unconnected, chunks) == "".join(chunks)[:100]
