@@ -1,4 +1,4 @@
-"""A clock, exchanges, stores, and a proxy that interrupts connections to PostgreSQL."""
+"""Fixtures: a clock, exchanges, stores, and a proxy that interrupts connections to PostgreSQL."""
 
 from __future__ import annotations
 

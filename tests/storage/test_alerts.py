@@ -120,7 +120,7 @@ def explain_prefix(connection: Connection) -> str:
 
 
 def test_only_one_alert_per_key_is_open(leader_store: TrackingStore) -> None:
-    """A second open alert of the same key rolls back its transaction; after the first resolves, a new one can open."""
+    """A second open alert with the same key rolls back its transaction; once the first resolves, a new one can open."""
     first = make_alert()
     assert leader_store.alerts.commit(AlertTransaction(holder=WATCHER_LEASE, changes=[opening_change(first)]))
     other = make_alert("a0", labels={**LABELS, "route": "faq"})
@@ -150,7 +150,7 @@ def test_commit_without_the_lease_writes_nothing(leader_store: TrackingStore) ->
 
 
 def test_manually_resolved_alert_is_not_changed_by_the_watcher(leader_store: TrackingStore) -> None:
-    """A change based on the state before the resolution is rejected."""
+    """A change based on the state from before the resolution is rejected."""
     alert = make_alert()
     leader_store.alerts.commit(AlertTransaction(holder=WATCHER_LEASE, changes=[opening_change(alert)]))
     over = replace(alert, state="resolved", resolved_at=NOON, resolve_reason="by_hand")

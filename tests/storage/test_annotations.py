@@ -1,4 +1,4 @@
-"""Labels, markers and recorded scores, in any order of arrival."""
+"""Labels, markers and recorded scores, arriving in any order."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
 
 
 def test_labels_are_listed_with_their_exchanges(store: TrackingStore, make: Make) -> None:
-    """Newest first, by time and route. A label that is written twice is listed once."""
+    """They are listed newest first, by time and route. A label that is written twice is listed once."""
     first, second = make(route="ask"), make(route="search")
     early = a_label(first.id, 0.0, comment="wrong \0 shoe", user="ann")
     late = a_label(second.id, 1.0, minutes=5)
@@ -83,7 +83,7 @@ def test_labels_are_listed_with_their_exchanges(store: TrackingStore, make: Make
 
 
 def test_a_label_may_arrive_before_its_exchange(store: TrackingStore, make: Make) -> None:
-    """It is listed once the exchange is stored."""
+    """It is listed once the exchange has been stored."""
     exchange = make()
     store.labels.add_feedback([a_label(exchange.id)])
     assert store.labels.list_feedback() == []
@@ -93,8 +93,8 @@ def test_a_label_may_arrive_before_its_exchange(store: TrackingStore, make: Make
     assert [one.exchange for one in store.labels.list_feedback()] == [exchange]
 
 
-def test_a_recorded_score_counts_like_others(store: TrackingStore, make: Make) -> None:
-    """In summary, lowest scores and coverage, at route and time of the exchange, with weight 1."""
+def test_a_recorded_score_counts_like_other_scores(store: TrackingStore, make: Make) -> None:
+    """It counts in summary, lowest scores and coverage, under the exchange's route and time, with weight 1."""
     exchange = make(7, route="search")
     store.exchanges.add([exchange])
     store.sampling.assign_tasks([SamplingDecision(exchange.id, 0.1, "uniform")], {"a": "f1"})
@@ -116,8 +116,8 @@ def test_a_recorded_score_counts_like_others(store: TrackingStore, make: Make) -
         assert [tuple(row) for row in connection.exec_driver_sql(query)] == [(0.25, 1.0, "done")]
 
 
-def test_a_later_recorded_score_replaces_the_earlier(store: TrackingStore, make: Make) -> None:
-    """This applies within a batch and later. It is counted once; an older score that arrives late changes nothing."""
+def test_a_later_recorded_score_replaces_the_earlier_one(store: TrackingStore, make: Make) -> None:
+    """This applies within a batch and later. Only one is counted; an older score that arrives late changes nothing."""
     exchange = make()
     store.exchanges.add([exchange])
 
@@ -135,7 +135,7 @@ def test_a_later_recorded_score_replaces_the_earlier(store: TrackingStore, make:
 
 
 def test_concurrently_recorded_scores_are_counted_once(store: TrackingStore, migrated_url: str, make: Make) -> None:
-    """One process counts the score, and no process waits forever."""
+    """Only one process counts the score, and no process waits forever."""
     exchanges = [make() for _ in range(60)]
     store.exchanges.add(exchanges)
     stores = [TrackingStore(migrated_url) for _ in range(4)]
@@ -225,7 +225,7 @@ def test_stop_retries_waiting_scores_once(
 
 
 class BlockedExchanges(ExchangeStore):
-    """Blocks when scores are recorded until ``free`` is set."""
+    """Blocks the recording of scores until ``free`` is set."""
 
     def __init__(self, context: StoreContext) -> None:
         super().__init__(context)

@@ -263,11 +263,11 @@ OUT_OF_RANGE_CURSORS = ("0~0001-01-01T00:00:00+14:00~1", "0~9999-12-31T23:59:59-
     "text", ["", "x", "nan", "1~2", "0.5~2026-03-01T11:00:00~1", "0~2026~" + "9" * 99, "inf~x~1", *OUT_OF_RANGE_CURSORS]
 )
 def test_invalid_cursor_parses_to_none(text: str) -> None:
-    """Malformed text, times without a time zone and out-of-range times do not raise."""
+    """Malformed text, times without a time zone, and out-of-range times do not raise."""
     assert AnswerCursor.parse(text) is None
 
 
-def test_neighbors_follow_the_filter_order(store: TrackingStore, make: Make) -> None:
+def test_neighbors_follow_the_order_of_the_filtered_list(store: TrackingStore, make: Make) -> None:
     """An answer's previous and next answers and its position are those of the filtered search."""
     write(store, make, VALUES)
 
@@ -301,7 +301,7 @@ def test_answer_detail_includes_scores_tasks_and_feedback(store: TrackingStore, 
 
 
 def test_disagreements_compare_feedback_with_the_judge(store: TrackingStore, make: Make, clock: Any) -> None:
-    """Each person's latest label counts once; a mean label of 0.5 counts as neither too low nor too high."""
+    """Only each person's latest label counts; a mean label of 0.5 counts as neither too low nor too high."""
     made = write(store, make, [0.2, 0.2, 0.9, 0.9, 0.2])
     given = [(0, "ann", 1.0), (1, "ann", 0.0), (1, "bob", 1.0), (2, "ann", 1.0), (2, "ann", 0.0), (3, "bob", 1.0)]
     store.labels.add_feedback(
@@ -370,7 +370,7 @@ def _lowest(store: TrackingStore, way: Any, answer_filter: lowest_scores.ScoreFi
         return way(connection, answer_filter, 20)
 
 
-def test_cursor_round_trips_as_text() -> None:
+def test_cursor_survives_a_round_trip_through_text() -> None:
     """A cursor survives any exchange ID, including long ones with separators."""
     place = AnswerCursor(-0.1, datetime(2026, 3, 1, tzinfo=UTC), "a~b" + "c" * 490)
 

@@ -40,7 +40,7 @@ def busy_store(store: TrackingStore, make: Make, clock: Any) -> TrackingStore:
 
 
 def test_health_matches_the_exact_task_counts(busy_store: TrackingStore) -> None:
-    """Running and overdue tasks are counted once in both."""
+    """Running and overdue tasks are counted once by each."""
     queue = busy_store.queue.load_health().queue
 
     assert queue == busy_store.queue.load_outstanding().tasks

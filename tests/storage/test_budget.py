@@ -41,7 +41,7 @@ def test_hours_and_days_are_in_utc() -> None:
     assert budget_limits_at(Budget(tokens_per_hour=7, usd_per_hour=0.5), berlin).usd == pytest.approx(12, abs=1e-9)
 
 
-def test_the_next_affordable_time_is_the_first_hour_with_budget() -> None:
+def test_next_affordable_time_is_the_first_hour_with_budget_left() -> None:
     """It may be in this hour, in a later one, or on the next day."""
     assert next_affordable_at(CARRYING, RequestUsage(39), CALL, at(3, 20)) == at(3, 20)
     assert next_affordable_at(CARRYING, RequestUsage(40), CALL, at(3, 20)) == at(4)
@@ -65,7 +65,7 @@ def test_requests_are_granted_until_the_hour_is_used_up(store: TrackingStore, cl
 
 
 def test_a_new_day_starts_with_its_full_budget(store: TrackingStore, clock: Any) -> None:
-    """A reservation before midnight is corrected on the day on which it was made."""
+    """A reservation made before midnight is corrected on the day on which it was made."""
     clock.now = at(23, 59)
     budget = Budget(tokens_per_day=100)
     before = store.quota.reserve_budget(budget, [RequestUsage(1, 90)])
@@ -82,8 +82,8 @@ def test_a_new_day_starts_with_its_full_budget(store: TrackingStore, clock: Any)
     assert [each.day for each in store.quota.load_usage_by_day(1)] == [tomorrow]
 
 
-def test_a_day_without_usage_is_zero(store: TrackingStore) -> None:
-    """A day without usage has no row."""
+def test_a_day_without_usage_has_zero_usage(store: TrackingStore) -> None:
+    """A day without usage has no row in the database."""
     assert (store.quota.load_usage(), store.quota.load_usage_by_day(7)) == (BudgetDay(day=DAY), [])
 
 
@@ -153,7 +153,7 @@ def turning() -> Iterator[tuple[TrackingStore, Turning]]:
 
 
 REQUESTS = st.lists(st.tuples(st.integers(1, 40), st.integers(0, 60)), min_size=1, max_size=6)
-"""Tokens that each expects, and really takes."""
+"""The tokens that each request is expected to use, and those it actually uses."""
 STEPS = st.lists(
     st.one_of(
         st.tuples(st.just("ask"), REQUESTS),
@@ -179,7 +179,7 @@ LIMITS = st.builds(
 def test_no_order_of_operations_exceeds_the_budget(
     turning: tuple[TrackingStore, Turning], budget: Budget, steps: list[tuple[str, Any]]
 ) -> None:
-    """Requests never exceed it; tokens and dollars exceed it at most by the usage of replies beyond their estimates."""
+    """Requests never exceed it; tokens and dollars exceed it by at most the replies' usage beyond their estimates."""
     store, clock = turning
     clock.next_day()
     under_way: list[tuple[date, RequestUsage, RequestUsage]] = []

@@ -41,12 +41,12 @@ def test_a_calibrated_value_rises_from_the_floor_to_1() -> None:
     assert replace(FIRST, floor=-0.25).rescale(0.0) == pytest.approx(0.2, abs=1e-9)
 
 
-def test_a_floor_of_1_cannot_be_calibrated() -> None:
-    """The embedder finds all texts equal."""
+def test_a_calibration_with_a_floor_of_1_is_rejected() -> None:
+    """Such an embedder cannot distinguish texts."""
     with pytest.raises(ValueError, match="less than 1"):
         replace(FIRST, floor=1.0)
 
 
 def test_a_calibration_describes_its_source() -> None:
-    """The floor, the number of exchanges, and the date."""
+    """Its description contains the floor, the number of exchanges, and the date."""
     assert str(FIRST) == "calibrated (floor 0.07, n 400, 2026-11-20)"

@@ -1,4 +1,4 @@
-"""Candidates of a budgeted interval: selected or skipped when it ends, and never lost."""
+"""Candidates in a budgeted interval: selected or skipped when the interval ends, and never lost."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def test_late_decision_does_not_add_tasks_to_a_closed_interval(
 def test_only_the_lease_holder_changes_candidates(
     store: TrackingStore, write_candidates: Callable[..., list[Exchange]], make: Make, clock: Any
 ) -> None:
-    """A process that lost the sampler's lease changes nothing."""
+    """A process that has lost the sampler's lease changes nothing."""
     exchanges = write_candidates(2)
     fresh = make(5)
     store.exchanges.add([fresh])

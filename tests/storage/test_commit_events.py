@@ -29,7 +29,7 @@ def events() -> Counter[CommitEvent]:
 
 @pytest.fixture
 def reporting_store(migrated_url: str, clock: Any, events: Counter[CommitEvent]) -> Iterator[TrackingStore]:
-    """A store that reports its committed transactions."""
+    """A store that reports committed transactions."""
     opened = TrackingStore(migrated_url, clock=clock, on_commit=events.update)
     yield opened
     opened.close()
@@ -97,7 +97,7 @@ def test_a_reopened_task_is_reported_again(
     assert events == before
 
 
-def test_the_lag_is_the_age_of_the_oldest_waiting_exchange(store: TrackingStore, make: Make, clock: Any) -> None:
+def test_lag_is_the_age_of_the_oldest_waiting_exchange(store: TrackingStore, make: Make, clock: Any) -> None:
     """Undecided exchanges and ready tasks count; candidates do not."""
     assert (
         store.queue.load_backlog(alive_within=LEASE).lag,
@@ -122,7 +122,7 @@ def test_the_lag_is_the_age_of_the_oldest_waiting_exchange(store: TrackingStore,
 
 
 def test_workers_with_a_recent_heartbeat_are_counted(store: TrackingStore, clock: Any) -> None:
-    """A worker without a heartbeat for longer is not counted."""
+    """Workers whose last heartbeat is older are not counted."""
     named = {"host": "h", "pid": 1, "service": "shop", "version": "0", "scorers": {}, "concurrency": 1, "in_flight": 0}
     with store._database.write() as connection:
         for number, seconds in enumerate((0, 59, 61)):

@@ -1,4 +1,4 @@
-"""Scores queued for the detector: each randomly sampled score arrives once and is deleted with its exchange."""
+"""Scores queued for the detector: each randomly sampled score arrives once, and is deleted with its exchange."""
 
 from __future__ import annotations
 
@@ -85,7 +85,9 @@ def test_scores_at_or_below_zero_count_as_zero(store: TrackingStore, make: Make,
     assert [(score.value, score.is_zero) for score in store.detectors.list_new_scores(9)] == [(value, is_zero)]
 
 
-def test_failed_and_recorded_scores_do_not_reach_the_detector(store: TrackingStore, make: Make, clock: Any) -> None:
+def test_failed_and_externally_recorded_scores_do_not_reach_the_detector(
+    store: TrackingStore, make: Make, clock: Any
+) -> None:
     """Failed tasks have no score, and the sampling of recorded scores is unknown."""
     exchange = make()
     store.exchanges.add([exchange])
@@ -151,7 +153,9 @@ def test_past_scores_match_what_the_detector_received(store: TrackingStore, make
     assert [score.route for score in store.detectors.list_past_scores(sought, ids.__contains__)] == ["r2", "r3"]
 
 
-def test_past_scores_exclude_until_and_other_fingerprints(store: TrackingStore, make: Make, clock: Any) -> None:
+def test_past_scores_exclude_the_window_end_and_other_fingerprints(
+    store: TrackingStore, make: Make, clock: Any
+) -> None:
     """The window includes since and excludes until; scores of another fingerprint are not mixed in."""
     for number in range(3):
         score_exchanges(store, [make(number)], "sampled", number / 8)
@@ -166,7 +170,7 @@ def test_past_scores_exclude_until_and_other_fingerprints(store: TrackingStore, 
 
 
 def test_most_common_release_is_reported(store: TrackingStore, make: Make, clock: Any) -> None:
-    """The application's most frequent model and prompt version in a window, or None for both in an empty one."""
+    """The application's most common model and prompt version in a window; both are None if the window is empty."""
     releases = ["7", "7", "6"]
     exchanges = [make(number, model="m", prompt_version=release) for number, release in enumerate(releases)]
     score_exchanges(store, exchanges, "sampled", 0.1, 0.2, 0.3)

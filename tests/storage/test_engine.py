@@ -1,7 +1,8 @@
-"""Errors of unreachable or invalid databases: they name the database, the problem and the fix, and no password."""
+"""Errors for unreachable or invalid databases: they name the database, the problem and the fix, but no password."""
 
 from __future__ import annotations
 
+import logging
 import os
 import sqlite3
 import threading
@@ -190,7 +191,7 @@ def test_close_waits_for_running_transactions(store: TrackingStore) -> None:
 
 
 def test_a_writer_waits_for_another_writer(sqlite_store: TrackingStore, make: Make) -> None:
-    """SQLite allows one at a time; readers do not wait."""
+    """SQLite allows one writer at a time; readers do not wait."""
     other = sqlite3.connect(str(sqlite_store._database.url.database), isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     assert sqlite_store.answers.counts().captured == 0
@@ -200,3 +201,53 @@ def test_a_writer_waits_for_another_writer(sqlite_store: TrackingStore, make: Ma
     sqlite_store.exchanges.add([make()])
 
     assert sqlite_store.answers.counts().captured == 1
+
+
+def test_postgres_urls_are_postgresql_urls() -> None:
+    """Hosting providers and libpq use both names."""
+    store = TrackingStore(f"postgres://user:{SECRET}@localhost/x")
+
+    assert store.name == "postgresql://user:***@localhost/x"
+    assert store._database.engine.dialect.driver == "psycopg"
+
+
+@pytest.mark.parametrize("option", ["", "?prepare_threshold=1"])
+def test_statements_are_never_prepared_on_the_server(postgresql: Any, migrated_database: str, option: str) -> None:
+    """Behind a pooler, the next transaction may run on a connection without the statement, or with another one."""
+    url = postgresql.url(migrated_database)
+    store = TrackingStore(url + option.replace("?", "&"))
+
+    for _ in range(10):
+        with store._database.write() as connection:
+            connection.exec_driver_sql("SELECT %s::int", [(number,) for number in range(10)])
+            prepared = connection.exec_driver_sql("SELECT count(*) FROM pg_prepared_statements").scalar_one()
+
+    assert prepared == 0
+    store.close()
+
+
+def test_only_germane_reports_a_lost_connection(
+    proxy: Any, postgresql: Any, migrated_database: str, make: Make, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The driver and the pool write nothing to the application's log: the error is raised, and reported once."""
+    store = TrackingStore(postgresql.url(migrated_database, proxy.directory))
+
+    def lose_the_connection() -> None:
+        with store._database.write() as connection:
+            proxy.disconnect()
+            connection.exec_driver_sql("SELECT %s::int", [(number,) for number in range(1000)])
+
+    with pytest.raises(DatabaseUnreachable):
+        lose_the_connection()
+    store.close()
+    proxy.reconnect()
+    assert not caplog.records
+
+
+def test_the_application_keeps_its_own_driver_messages(caplog: pytest.LogCaptureFixture) -> None:
+    """Only records of threads that are using germane's database are dropped."""
+    TrackingStore("postgresql://localhost/x")._database.engine.dispose()
+
+    logging.getLogger("psycopg").warning("the application's own")
+
+    assert [record.getMessage() for record in caplog.records] == ["the application's own"]

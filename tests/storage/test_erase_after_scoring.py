@@ -75,8 +75,8 @@ def places_of_secret(store: TrackingStore) -> list[str]:
 
 
 def test_text_is_erased_with_the_last_score(erasing: Callable[[], TrackingStore], secret: Make, clock: Any) -> None:
-    """It is not erased earlier, because the other scorer needs it. The returned score, for spans, still has its
-    text."""
+    """It is not erased earlier, because the other scorer needs it. The returned score, which is
+    for spans, still has its text."""
     store = erasing()
     exchange = secret()
     drawn(store, exchange)
@@ -202,7 +202,7 @@ def test_pruning_erases_text_scored_before_the_setting(
     assert [found.question for found in store.answers.list_exchanges()] == [SECRET, SECRET, None]
 
 
-def test_text_stays_without_the_setting(store: TrackingStore, secret: Make) -> None:
+def test_text_is_kept_without_the_setting(store: TrackingStore, secret: Make) -> None:
     """It stays until the retention period ends."""
     drawn(store, secret())
     store.queue.complete_tasks("me", results(store))

@@ -46,8 +46,8 @@ def test_equal_weights_make_each_score_one_trial() -> None:
     assert effective_trials([2.0] * 12, []) == pytest.approx(12, abs=1e-9)
 
 
-def test_heavy_refusals_reduce_the_effective_trials() -> None:
-    """Half a refusal and half an answer of average weight (1.6, square 4) are added: p (1 - p) / variance."""
+def test_refusals_with_large_weights_reduce_the_effective_trials() -> None:
+    """Half a refusal and half an answer with the average weight (1.6, square 4) are added: p (1 - p) / variance."""
     # p = (4 + .8) / 9.6 = .5; squares 16 + 2 and 4 + 2; scaled so that equal weights are worth 5.
     assert effective_trials([4.0], [1.0] * 4) == pytest.approx(0.25 * 9.6**2 / (18 * 0.25 + 6 * 0.25) * 5 / 6, abs=1e-9)
 
@@ -106,7 +106,7 @@ def test_identical_scores_leave_a_wide_enough_interval(value: float) -> None:
 
 
 def test_identical_scores_have_wilson_bounds_on_both_sides() -> None:
-    """Below down to 0 and above up to 1, with the share that Wilson's upper bound allows for unseen scores."""
+    """They extend down to 0 and up to 1, by the share that Wilson's upper bound allows for unseen scores."""
     _, (low, high) = estimate_with_interval([0.8] * 20)
     share = 1.959964**2 / (20 + 1.959964**2)
 
@@ -115,7 +115,7 @@ def test_identical_scores_have_wilson_bounds_on_both_sides() -> None:
 
 
 def test_rare_refusal_makes_the_interval_asymmetric() -> None:
-    """Refusals are rare and heavy: missing several is more likely than having overcounted one."""
+    """Refusals are rare and have large weights: missing several is more likely than overcounting one."""
     estimate, (low, high) = estimate_with_interval([0.9, 0.88, 0.92, 0.91, 0.89] * 20 + [0.0])
 
     assert estimate.mean - low > 2 * (high - estimate.mean) > 0

@@ -50,7 +50,7 @@ def nanoseconds(moment: datetime) -> int:
 
 
 def offer(writer: ExchangeWriter, make: Make, minutes: float = 0, **fields: Any) -> Exchange | None:
-    """Act as the tracer does: check the limit, then put kept exchanges with their probability."""
+    """Act like the tracer: check the limit, then put the kept exchanges with their probability."""
     exchange = make(minutes, **fields)
     draw = fields.get("sampling_key", sampling_key_for(exchange.trace_id))
     started = nanoseconds(exchange.started_at)
@@ -116,7 +116,7 @@ def test_counts_are_written_without_a_flush(store: TrackingStore, writer: Exchan
 def test_the_start_and_end_of_thinning_are_logged(
     writer: ExchangeWriter, make: Make, time: Time, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Each is logged once; traffic that fluctuates around the limit logs one start."""
+    """Each is logged once; if traffic fluctuates around the limit, only one start is logged."""
     caplog.set_level(logging.INFO)
     for _ in range(3):
         for _ in range(400):
@@ -127,13 +127,13 @@ def test_the_start_and_end_of_thinning_are_logged(
     assert offer(writer, make) is not None
 
     assert messages(caplog) == [
-        ("WARNING", "more than 600 exchanges per minute: only a sample is kept, the others are counted"),
-        ("INFO", f"traffic is below 600 exchanges per minute again; all are kept ({gone} were dropped so far)"),
+        ("WARNING", "more than 600 exchanges per minute: only a sample is being kept; the others are only counted"),
+        ("INFO", f"traffic is below 600 exchanges per minute again; all are being kept ({gone} dropped so far)"),
     ]
 
 
 def test_threads_share_one_limit(sqlite_store: TrackingStore, make: Make, write_to: WriteTo) -> None:
-    """Each exchange is counted exactly once, and together they keep as many as one thread would."""
+    """Each exchange is counted exactly once, and together the threads keep as many as one thread would."""
     writer, kept = write_to(sqlite_store, limit=LIMIT, clock=Time()), []
 
     def work(seed: int) -> None:

@@ -1,4 +1,4 @@
-"""Feedback that requests a score: skipped tasks become ready, and the counts follow."""
+"""Feedback that requests a score: skipped tasks become ready, and the counts are updated."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_feedback_reweights_an_existing_score(store: TrackingStore, write_decide
     assert load_totals(store) == {"seen": 4, "scored": 4, "pending": 0, "skipped": {}}
 
 
-def test_feedback_keeps_tasks_skipped_for_other_reasons(store: TrackingStore, write_decided: Any) -> None:
+def test_feedback_does_not_requeue_tasks_skipped_for_other_reasons(store: TrackingStore, write_decided: Any) -> None:
     """Missing inputs stay missing, and tasks of another fingerprint are not requeued."""
     exchange = write_decided(
         skip={"relevancy": UnscoredReason.MISSING_INPUT, "faithfulness": UnscoredReason.NOT_SAMPLED}

@@ -1,4 +1,4 @@
-"""Deleting the data of one user, session or attribute value."""
+"""Deletion of the data belonging to one user, session or attribute value."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def owners(store: TrackingStore, table: str) -> list[str]:
 
 
 def test_all_data_of_a_user_is_deleted(store: TrackingStore, make: Make, clock: Any) -> None:
-    """Exchanges, tasks, scores, and labels of and by the user are deleted. Counts and data of others stay."""
+    """The user's exchanges with their tasks, scores and labels, and the user's own labels are deleted. Counts stay."""
     deleted, other, waiting = make(0, user="u1"), make(1, user="u2"), make(2, user="u1")
     drawn(store, deleted, other)
     store.queue.complete_tasks("me", claimed(store))
@@ -76,7 +76,19 @@ def test_only_the_given_session_is_deleted(store: TrackingStore, make: Make) -> 
 
 @pytest.mark.parametrize(
     ("value", "named"),
-    [("acme", "acme"), (True, "true"), (False, "false"), (7, "7"), (0.5, "0.5"), ('o\'brien "x" \u00fc%_', None)],
+    [
+        ("acme", "acme"),
+        (True, "true"),
+        (False, "false"),
+        (7, "7"),
+        (2**53 + 1, "9007199254740993"),
+        (0.5, "0.5"),
+        (0.1 + 0.2, "0.30000000000000004"),
+        (1e-07, "1e-07"),
+        (1e300, "1e+300"),
+        ("1e3", "1e3"),
+        ('o\'brien "x" \u00fc%_', None),
+    ],
 )
 def test_exchanges_with_an_attribute_value_are_deleted(
     store: TrackingStore, make: Make, value: Any, named: str | None
@@ -92,7 +104,7 @@ def test_exchanges_with_an_attribute_value_are_deleted(
 
 
 def test_exchanges_being_scored_are_deleted(store: TrackingStore, make: Make) -> None:
-    """Their score arrives too late, and is not written."""
+    """Their scores arrive too late and are not written."""
     drawn(store, make(user="u1"))
     late = claimed(store)
 
@@ -120,7 +132,7 @@ def test_more_rows_than_one_batch_are_deleted(store: TrackingStore, make: Make, 
     [{}, {"user": "a", "session": "b"}, {"user": ""}, {"session": ""}, {"attribute": ("", "x")}],
 )
 def test_exactly_one_subject_is_required(sqlite_store: TrackingStore, given_: dict[str, Any]) -> None:
-    """An empty name would match exchanges without one."""
+    """An empty name would match exchanges that have none."""
     with pytest.raises(UsageError, match="exactly one of user, session and attribute"):
         sqlite_store.retention.forget(**given_)
 

@@ -40,7 +40,7 @@ def test_job_runs_round_trip_through_the_database(store: TrackingStore, clock: A
 
 
 def test_at_most_fifty_runs_are_kept(store: TrackingStore, clock: Any) -> None:
-    """The latest runs are kept."""
+    """Only the latest runs are kept."""
     reported = runs(clock, 120)
     beat(store, JobRuns(name="watch", runs=reported))
     [watch] = store.workers.list_job_runs()

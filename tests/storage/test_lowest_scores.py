@@ -142,7 +142,7 @@ def test_every_strategy_matches_a_plain_sort(
 
 
 def test_expensive_strategy_returns_none(score_table: ScoreTable) -> None:
-    """The next strategy is then used."""
+    """The next strategy is used instead."""
     score_table.write([(number / 100, number % 20, "a", "shop", "ask", "f1", None) for number in range(60)])
     score_filter = ScoreFilter(scorer="a", route="ask")
     unlikely = ScoreFilter(scorer="a", fingerprint="f2")

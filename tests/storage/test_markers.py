@@ -23,7 +23,7 @@ def make_marker(name: str = "index v42", minutes: float = 0, **given: Any) -> Ma
 
 
 def test_marker_round_trips_in_utc(store: TrackingStore) -> None:
-    """A marker is stored once however often it is written, and its time is converted to UTC."""
+    """A marker is stored once, however often it is written, and its time is converted to UTC."""
     made = make_marker(at=datetime(2026, 3, 1, 13, 0, tzinfo=timezone(timedelta(hours=1))), attributes={"k": [1, "\0"]})
     store.trends.add_markers([made])
     store.trends.add_markers([made, make_marker("other", 5)])

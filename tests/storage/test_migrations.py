@@ -1,4 +1,4 @@
-"""Migrations of the tables, which any process may run at any time."""
+"""Table migrations, which any process may run at any time."""
 
 from __future__ import annotations
 
@@ -204,7 +204,7 @@ def test_the_answers_view_has_one_row_per_exchange_and_scorer(
 def test_the_answers_view_uses_the_fingerprint_of_the_score(
     store: TrackingStore, make: Callable[..., Exchange]
 ) -> None:
-    """The judge may serve another model than the configured one: the row contains the score and the score's
+    """The judge may serve a different model than the configured one: the row contains the score and the score's
     fingerprint."""
     exchange = make()
     store.exchanges.add([exchange])

@@ -155,7 +155,7 @@ def test_notifications_of_one_alert_are_delivered_in_order(store: TrackingStore,
 
 
 def test_released_notification_is_due_immediately(store: TrackingStore) -> None:
-    """A stopping process does not hold notifications until its lease expires."""
+    """A stopping process does not keep notifications until its lease expires."""
     enqueue(store, make_notification("n1"), make_notification("n2", make_alert("faq")))
     store.notifications.claim("oncall", "me", lease=LEASE)
     store.notifications.claim("oncall", "other", lease=LEASE)
@@ -220,7 +220,7 @@ def test_concurrent_processes_claim_each_notification_once(store: TrackingStore)
 
 
 def test_channel_queue_reports_waiting_and_recently_undelivered(store: TrackingStore, clock: Clock) -> None:
-    """Per channel: counts, waiting time and the last errors. Old failures are omitted."""
+    """It reports counts, waiting time and the last errors for each channel. Old failures are omitted."""
     enqueue(store, make_notification("n1"), make_notification("n2", make_alert("faq"), after=60))
     enqueue(store, make_notification("n3", channel="mail"))
     store.notifications.claim("oncall", "me", lease=LEASE)
@@ -262,8 +262,8 @@ def test_every_notification_query_uses_an_index(store: TrackingStore, clock: Clo
     assert {shape: steps for shape, steps in scans.items() if steps} == {}
 
 
-def test_expired_notifications_become_undelivered(store: TrackingStore, clock: Clock) -> None:
-    """A channel that is configured again after weeks does not send outdated notifications."""
+def test_expired_notifications_are_marked_undelivered(store: TrackingStore, clock: Clock) -> None:
+    """A channel that is configured again after several weeks does not send outdated notifications."""
     enqueue(store, make_notification("n1"), make_notification("n2", make_alert("faq")))
     store.notifications.claim("oncall", "gone", lease=LEASE)
     store.notifications.record_attempt("n1", "gone", RETRYABLE_FAILURE)
@@ -285,7 +285,7 @@ def test_expired_notifications_become_undelivered(store: TrackingStore, clock: C
 
 
 def test_resent_notifications_keep_their_order(store: TrackingStore, clock: Clock) -> None:
-    """Otherwise an incident could be resolved before it was opened."""
+    """Otherwise, an incident could be resolved before it is opened."""
     for number in range(9, 0, -1):  # IDs do not reflect the order
         enqueue(store, make_notification(f"n{number}", after=9 - number))
         store.notifications.claim("oncall", "me", lease=LEASE)

@@ -1,4 +1,4 @@
-"""Orphaned tasks: tasks of scorers that no worker runs expire, and all others are kept."""
+"""Orphaned tasks: tasks for scorers that no worker runs expire, and all other tasks are kept."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ OLD_SCORER, NEW_SCORER = {"relevancy": "f1"}, {"relevancy": "f2"}
 
 
 def send_heartbeat(store: TrackingStore, scorers: dict[str, str], name: str = "a") -> None:
-    """Send one heartbeat of a worker with these scorers."""
+    """Send one heartbeat from a worker with these scorers."""
     heartbeat = WorkerHeartbeat(id=name, host="h", pid=1, service="shop", version="1", scorers=scorers)
     store.workers.heartbeat(heartbeat, [], lease=LEASE)
 
 
 @pytest.fixture
 def send_heartbeats_for(store: TrackingStore, clock: Any) -> Callable[..., None]:
-    """Send heartbeats of a worker with these scorers every ten minutes."""
+    """Send heartbeats every ten minutes from a worker with these scorers."""
 
     def run(minutes: int, scorers: dict[str, str], name: str = "a") -> None:
         send_heartbeat(store, scorers, name)
@@ -40,7 +40,7 @@ def send_heartbeats_for(store: TrackingStore, clock: Any) -> Callable[..., None]
 def test_tasks_of_a_removed_scorer_expire_after_an_hour(
     store: TrackingStore, sampled: Sampled, make: Make, send_heartbeats_for: Callable[..., None]
 ) -> None:
-    """They end as skipped with reason expired, and the counts agree; tasks of running scorers stay."""
+    """They end up skipped with reason expired, and the counts agree; tasks of running scorers stay."""
     old, new = sampled(make(0)), sampled(make(1), scorers=NEW_SCORER)
     send_heartbeats_for(60, NEW_SCORER)
     assert store.queue.list_orphaned_scorers() == [("relevancy", "f1")]
@@ -86,7 +86,7 @@ def test_scorer_seen_within_the_hour_keeps_its_tasks(
 def test_tasks_survive_a_shutdown_of_all_workers(
     store: TrackingStore, sampled: Sampled, make: Make, clock: Any, send_heartbeats_for: Callable[..., None]
 ) -> None:
-    """The first worker to start does not expire the tasks of one that starts a minute later."""
+    """The first worker to start does not expire the tasks of a worker that starts a minute later."""
     sampled(make(0))
     assert store.queue.expire_orphaned_tasks() == 0
     clock.advance(hours=12)

@@ -22,6 +22,7 @@ from germane.exchange import Context, Exchange, Message
 from germane.score import Score, UnscoredReason
 from germane.storage import Coverage, PruneResult, SamplingDecision, TaskClaim, TrackingStore
 from germane.storage.db import tables
+from germane.storage.db.batches import BATCH_SIZE
 
 Make = Callable[..., Exchange]
 DAY = timedelta(days=1)
@@ -137,8 +138,8 @@ def test_quotes_of_erased_text_are_erased(store: TrackingStore, old: Make, clock
     assert column(store, "SELECT comment FROM feedback ORDER BY id") == [None, "He said: By card."]
 
 
-def test_old_comments_are_erased_without_their_exchange(store: TrackingStore, old: Make, clock: Any) -> None:
-    """This applies if the exchange never arrived, or its text was erased before the comment was given."""
+def test_old_comments_are_erased_even_if_their_exchange_is_missing(store: TrackingStore, old: Make, clock: Any) -> None:
+    """This applies if the exchange never arrived, or if its text was erased before the comment was given."""
     old_one = Feedback(id="1", exchange_id="nowhere", score=1.0, comment="By card.", created_at=clock.now - 31 * DAY)
     store.labels.add_feedback([old_one, replace(old_one, id="2", created_at=clock.now)])
 
@@ -183,7 +184,7 @@ def test_old_exchanges_are_deleted_with_their_tasks_scores_and_labels(
     assert [one.seen for one in store.trends.coverage()] == [1]
 
 
-def test_counts_stay_after_their_exchange(store: TrackingStore, old: Make, clock: Any) -> None:
+def test_counts_are_kept_after_their_exchange_is_deleted(store: TrackingStore, old: Make, clock: Any) -> None:
     """An exchange that was deleted because of the size is still counted."""
     drawn(store, old(2), old(2))
     counts = store.trends.coverage()
@@ -198,7 +199,7 @@ def test_counts_stay_after_their_exchange(store: TrackingStore, old: Make, clock
 
 
 def test_pending_tasks_expire_and_running_tasks_stay(store: TrackingStore, old: Make, clock: Any) -> None:
-    """Erased text is not scored, and no running score is lost. An expired lease protects nothing."""
+    """Erased text is not scored, and no score in progress is lost. An expired lease does not protect a task."""
     running, waiting = old(31, id="1" * 32), old(30.5, id="2" * 32)
     drawn(store, running, waiting, scorers=SCORERS)
     [claim] = store.queue.claim_tasks("me", SCORERS, limit=1, lease=LEASE)
@@ -220,7 +221,7 @@ def test_pending_tasks_expire_and_running_tasks_stay(store: TrackingStore, old: 
 
 def test_pruning_continues_in_batches(store: TrackingStore, old: Make, clock: Any) -> None:
     """It continues past exchanges that are left for the next run, and stops on request."""
-    store.exchanges.add([old(31 + place / 1000) for place in range(450)])
+    store.exchanges.add([old(31 + place / 10_000) for place in range(BATCH_SIZE + 250)])
     asked: list[bool] = []
 
     def after_the_first() -> bool:
@@ -230,12 +231,12 @@ def test_pruning_continues_in_batches(store: TrackingStore, old: Make, clock: An
     cut = store.retention.prune(texts_before=clock.now - 30 * DAY, stopping=after_the_first)
     rest = store.retention.prune(texts_before=clock.now - 30 * DAY)
 
-    assert (cut.texts, rest.texts) == (200, 250)
-    assert store.retention.prune(before=clock.now - 30 * DAY) == PruneResult(exchanges=450)
+    assert (cut.texts, rest.texts) == (BATCH_SIZE, 250)
+    assert store.retention.prune(before=clock.now - 30 * DAY) == PruneResult(exchanges=BATCH_SIZE + 250)
 
 
 def test_a_dry_run_reports_and_changes_nothing(store: TrackingStore, old: Make, clock: Any) -> None:
-    """It returns the counts of a real run without running tasks."""
+    """It returns the counts that a real run would, if no tasks were running."""
     scored(store, old(401), old(31))
     drawn(store, old(402), old(32), old(1))
     store.labels.add_feedback([Feedback(id="1", exchange_id="nowhere", score=1.0, created_at=clock.now - 401 * DAY)])
@@ -249,7 +250,7 @@ def test_a_dry_run_reports_and_changes_nothing(store: TrackingStore, old: Make, 
 
 
 def test_counts_are_deleted_by_whole_minutes(store: TrackingStore, old: Make, clock: Any) -> None:
-    """Counts of a minute with a remaining exchange stay, so that none is negative. Declared routes stay."""
+    """The counts for a minute that still has an exchange stay, so that none becomes negative. Declared routes stay."""
     running = old(401)
     drawn(store, running)
     store.queue.claim_tasks("me", {"relevancy": "f1"}, limit=1, lease=LEASE)
@@ -262,7 +263,7 @@ def test_counts_are_deleted_by_whole_minutes(store: TrackingStore, old: Make, cl
 
 
 def test_pruning_by_size_erases_the_oldest_text_first(store: TrackingStore, old: Make, clock: Any) -> None:
-    """Then it deletes exchanges, only as many as needed, and none of the last hour."""
+    """It then deletes only as many exchanges as needed, and none from the last hour."""
     store.exchanges.add([old(100 - place / 100, answer=os.urandom(1000).hex()) for place in range(420)])
     young = old(0.01)
     store.exchanges.add([young])
@@ -292,7 +293,8 @@ def test_space_of_erased_text_is_reused(store: TrackingStore, old: Make, clock: 
 
     store.retention.prune(texts_before=clock.now - 30 * DAY)
 
-    assert store.retention.measure_size(1) < full / 2
+    # How many pages merge depends on the order of the random ids: 0.45 to 0.52 of the size was seen.
+    assert store.retention.measure_size(1) < full * 0.6
     assert sorted(column(store, "SELECT count(*) FROM exchange")) == [400]
 
 
@@ -331,12 +333,12 @@ def test_vacuum_frees_space(store: TrackingStore, old: Make, clock: Any) -> None
 
 AGES = st.floats(0, 500)
 STATES = ("scored", "failed", "half", "running", "ended", "unsampled", "skipped", "pending")
-"""In an order in which none is claimed for another."""
+"""They are in an order in which none is claimed in place of another."""
 
 
 @settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.tuples(AGES, st.sampled_from(STATES)), max_size=8), st.floats(0.1, 450), st.floats(0.1, 450))
-def test_pruning_keeps_counts_consistent_and_young_rows_unchanged(
+def test_pruning_keeps_counts_consistent_and_recent_rows_unchanged(
     store: TrackingStore, make: Make, clock: Any, given_: list[tuple[float, str]], texts: float, all_: float
 ) -> None:
     """For any ages and states: seen = scored + skipped + failed + pending, before and after."""
@@ -367,7 +369,7 @@ def test_pruning_keeps_counts_consistent_and_young_rows_unchanged(
 
 
 def bring(store: TrackingStore, exchange: Exchange, state: str) -> None:
-    """Bring one exchange into a state; an expired lease began long ago."""
+    """Put one exchange into a given state; an expired lease began long ago."""
     store.exchanges.add([exchange])
     if state == "unsampled":
         return

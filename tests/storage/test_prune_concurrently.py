@@ -23,7 +23,7 @@ LEASE = timedelta(seconds=60)
 
 
 class Crew:
-    """Threads that each repeat one operation on a separate store, as separate processes would."""
+    """Threads that each repeat one operation on their own store, as separate processes would."""
 
     def __init__(self, url: str, make: Make, clock: Any) -> None:
         self.url, self.make, self.clock = url, make, clock
@@ -104,7 +104,7 @@ class Crew:
 
 @pytest.mark.slow
 def test_concurrent_pruning_leaves_no_orphans(migrated_url: str, make: Make, clock: Any) -> None:
-    """There is no score or task without its exchange, no text of erased exchanges, and counts are consistent."""
+    """No score or task lacks its exchange, no text remains in erased exchanges, and counts are consistent."""
     crew = Crew(migrated_url, make, clock)
     crew.run(
         crew.capture, crew.decide, crew.score, crew.score, crew.tell, crew.prune, crew.forget, crew.prune, crew.bring

@@ -1,4 +1,4 @@
-"""Thinning of traffic above the exchange limit."""
+"""Sampling of traffic above the exchange limit."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_traffic_below_the_limit_is_kept() -> None:
 
 @pytest.mark.parametrize("rate", [2 * LIMIT, 100_000, MILLION])
 def test_traffic_above_the_limit_is_thinned_to_the_limit(rate: int) -> None:
-    """A little more in the first minute, which starts with full credit; then the limit, within each second."""
+    """Slightly more is kept in the first minute, which starts with full credit; then the limit holds every second."""
     time = Time()
     thinner = TrafficThinner(LIMIT, clock=time)
 
@@ -65,7 +65,7 @@ def test_a_burst_is_thinned_immediately() -> None:
 
 
 def test_thinning_ends_soon_after_the_traffic_falls() -> None:
-    """Everything is kept a few seconds after a million per minute; the credit is full ten seconds later."""
+    """After a million per minute, everything is kept again within seconds; the credit is full ten seconds later."""
     time = Time()
     thinner = TrafficThinner(LIMIT, clock=time)
     stream(thinner, time, MILLION, 60)
@@ -108,7 +108,7 @@ def test_probabilities_depend_on_arrival_times_only(pauses: list[float], limit: 
         assert one.next_probability() == other.next_probability()
 
 
-def test_weighting_the_kept_exchanges_is_unbiased() -> None:
+def test_weighted_estimates_from_kept_exchanges_are_unbiased() -> None:
     """Traffic that rises and falls by hundreds: the sum of 1/p is the count, and weighted means equal the means of all
     exchanges.
 

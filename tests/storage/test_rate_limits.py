@@ -12,16 +12,17 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.storage.conftest import NOON
 
 from germane.storage import RateLimit, TrackingStore
-from germane.storage.quota.rate_limits import schedule
+from germane.storage.quota.rate_limits import ScheduleClock, schedule
 
 TWO_A_SECOND = RateLimit("requests", 120)
 ONE = [(1.0,)]
 
 
-def test_two_per_second_admit_eleven_in_five_seconds(store: TrackingStore, clock: Any) -> None:
-    """Without a burst, one starts immediately, then one every half second, no matter how often slots are requested."""
+def test_a_limit_of_two_per_second_admits_eleven_requests_in_five_seconds(store: TrackingStore, clock: Any) -> None:
+    """Without a burst, one starts immediately, then one every half second, however often slots are requested."""
     admitted = 0
     for _ in range(501):
         admitted += len(store.quota.reserve_slots([TWO_A_SECOND], ONE, within=0.0))
@@ -46,19 +47,19 @@ def test_idle_time_allows_one_burst(store: TrackingStore, clock: Any) -> None:
 
 
 def test_a_request_that_would_wait_too_long_gets_no_slot(store: TrackingStore) -> None:
-    """The requests after it get none, either: none overtakes it."""
+    """Neither do the requests after it, so none overtakes it."""
     assert len(store.quota.reserve_slots([TWO_A_SECOND], ONE * 9, within=1.1)) == 3
     assert store.quota.reserve_slots([TWO_A_SECOND], ONE) == pytest.approx([1.5], abs=1e-5)
 
 
 def test_a_request_waits_for_all_limits(store: TrackingStore) -> None:
-    """It reserves its slot of each limit at that time."""
+    """It reserves its slot under each limit at that time."""
     both = [TWO_A_SECOND, RateLimit("tokens", 60_000)]
     assert store.quota.reserve_slots(both, [(1, 2000), (1, 100), (1, 100)]) == pytest.approx([0.0, 2.0, 2.5], abs=1e-5)
 
 
 def test_a_request_above_the_limit_is_scheduled(store: TrackingStore) -> None:
-    """The requests after it wait longer."""
+    """Later requests wait longer."""
     tokens = [RateLimit("tokens", 600)]
     assert store.quota.reserve_slots(tokens, [(1_200,), (1,)]) == pytest.approx([0.0, 120.0], abs=1e-5)
 
@@ -82,14 +83,14 @@ def test_requests_do_not_wait_for_a_clock_that_was_set_back(store: TrackingStore
     assert store.quota.reserve_slots([TWO_A_SECOND], ONE) == pytest.approx([1.0], abs=1e-5)
 
 
-def test_no_slot_is_given_twice_if_host_clocks_differ(
+def test_no_slot_is_assigned_twice_if_host_clocks_differ(
     store: TrackingStore, other_store: TrackingStore, clock: Any
 ) -> None:
-    """A host whose clock is seconds behind waits longer."""
+    """A process whose clock is behind continues the schedule of the others."""
     store.quota.reserve_slots([TWO_A_SECOND], ONE)
     clock.advance(seconds=-5)
 
-    assert other_store.quota.reserve_slots([TWO_A_SECOND], ONE) == pytest.approx([5.5], abs=1e-5)
+    assert other_store.quota.reserve_slots([TWO_A_SECOND], ONE) == pytest.approx([0.5], abs=1e-5)
 
 
 def test_the_clock_of_the_server_is_used(postgresql: Any) -> None:
@@ -129,7 +130,7 @@ def test_the_latest_wait_is_stored(store: TrackingStore, clock: Any) -> None:
     burst=st.integers(1, 5),
     pauses=st.lists(st.floats(0, 3).map(lambda pause: round(pause, 3)), min_size=1, max_size=60),
 )
-def test_no_window_exceeds_the_limit(per_minute: float, burst: int, pauses: list[float]) -> None:
+def test_no_time_window_exceeds_the_limit(per_minute: float, burst: int, pauses: list[float]) -> None:
     """In any window, the number of starts is at most rate times length plus the burst."""
     limit, now, arrivals, starts = RateLimit("requests", per_minute, burst), 0.0, [0.0], []
     for pause in pauses:
@@ -157,7 +158,7 @@ print(len(waits))
 
 
 @pytest.mark.slow
-def test_no_slot_is_given_twice(migrated_url: str) -> None:
+def test_no_slot_is_assigned_twice(migrated_url: str) -> None:
     """Processes that reserve concurrently share one schedule, even at their first reservation."""
     pipe = subprocess.PIPE
     command = [sys.executable, "-c", RESERVE, migrated_url]
@@ -198,3 +199,38 @@ def test_a_killed_process_blocks_no_other_process(migrated_url: str) -> None:
 
     assert 0.0 <= waits[0] <= 0.5
     assert waits[1] - waits[0] == pytest.approx(0.5, abs=1e-5)
+
+
+@given(
+    offsets=st.lists(st.sampled_from([-7200, -3600, -61, -5, 0, 0.5, 59, 61, 3600, 86_400]), min_size=2, max_size=4),
+    order=st.lists(st.integers(0, 3), min_size=20, max_size=60),
+    jump=st.sampled_from([0, -3600, 3600]),
+)
+def test_clocks_that_differ_share_one_schedule(offsets: list[float], order: list[int], jump: float) -> None:
+    """Each clock grants at most one burst when it is first seen or jumps, and nobody waits for another clock."""
+    limit, clocks = RateLimit("requests", 60, burst=5), [ScheduleClock() for _ in offsets]
+    latest, arrivals, admitted = NOON, [NOON.timestamp()], 0
+    for step, who in enumerate(order):
+        process, elapsed = who % len(offsets), step / 4
+        jumped = jump if process == 0 and step > len(order) // 2 else 0.0
+        local = NOON + timedelta(seconds=elapsed + offsets[process] + jumped)
+        latest = clocks[process].read(local, latest)
+        starts, arrivals = schedule([limit], arrivals, [(1.0,)], now=latest.timestamp(), within=0.0)
+        admitted += len(starts)
+
+    bursts = 1 + len(set(offsets)) + (jump != 0)
+    elapsed = len(order) / 4
+    assert elapsed - 1 <= admitted <= elapsed + bursts * limit.burst
+
+
+def test_a_process_whose_clock_is_ahead_does_not_raise_the_limit(
+    store: TrackingStore, other_store: TrackingStore, clock: Any, migrated_url: str
+) -> None:
+    """Two processes whose clocks differ by an hour take turns on one schedule."""
+    ahead = TrackingStore(migrated_url, clock=lambda: clock.now + timedelta(hours=1))
+    stores, waits = (store, ahead, other_store), list[float]()
+    for turn in range(30):
+        waits += stores[turn % 3].quota.reserve_slots([TWO_A_SECOND], ONE)
+    ahead.close()
+
+    assert waits[1:] == pytest.approx([0.0, *(0.5 * number for number in range(1, 29))], abs=1e-4)

@@ -99,7 +99,7 @@ def test_concurrent_rollups_and_writers_lose_nothing(migrated_url: str, make: Ma
 
 
 class Killed(BaseException):
-    """Simulate the end of the process."""
+    """Simulate the process being killed."""
 
 
 @pytest.mark.slow
@@ -107,7 +107,7 @@ class Killed(BaseException):
 def test_killed_rollup_is_completed_by_the_next(
     store: TrackingStore, other_store: TrackingStore, record_scores: Any, statement_number: int
 ) -> None:
-    """Killed at any statement, unfinished hours stay dirty, and readers always see correct sums."""
+    """If a rollup is killed at any statement, unfinished hours stay dirty, and readers always see correct sums."""
     record_scores(0, 30, 90)
     count = [0]
 
@@ -137,7 +137,7 @@ def test_killed_rollup_is_completed_by_the_next(
 def test_outdated_rollup_is_discarded(
     store: TrackingStore, other_store: TrackingStore, record_scores: Any, clock: Any
 ) -> None:
-    """Sums computed before a change that another process has rolled up are not written."""
+    """Sums are not written if another process has since rolled up a change to the hour."""
     [exchange] = record_scores(0)
 
     def overtake(_connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
@@ -287,7 +287,7 @@ def test_deleted_exchanges_leave_the_rollups(store: TrackingStore, record_scores
 
 def test_deleting_an_orphaned_score_updates_the_rollups(store: TrackingStore, record_scores: Any, clock: Any) -> None:
     """Both deletion by age and deletion by exchange ID mark the hour as dirty."""
-    for delete_score in (lambda _: store.retention.prune(before=clock.now), lambda one: _delete(store, one.id)):
+    for delete_score in (lambda _: store.retention.prune(before=clock.now), lambda one: _delete(store, one)):
         [exchange] = record_scores(-100)
         with store._database.write() as connection:
             connection.execute(text("DELETE FROM exchange"))
@@ -297,13 +297,13 @@ def test_deleting_an_orphaned_score_updates_the_rollups(store: TrackingStore, re
         assert store.trends.means(scorer="mine", since=None) == []
 
 
-def _delete(store: TrackingStore, exchange_id: str) -> None:
+def _delete(store: TrackingStore, one: Exchange) -> None:
     with store._database.write() as connection:
-        delete_exchanges(connection, [exchange_id])
+        delete_exchanges(connection, {one.id: one.started_at})
 
 
 def test_each_transaction_marks_its_hours_dirty_once(store: TrackingStore, make: Make) -> None:
-    """One row per transaction and hour; a rolled-back transaction leaves none."""
+    """Each transaction adds one row per hour; a rolled-back transaction leaves none."""
     store.exchanges.add([make(number, id=f"{uuid4().hex}") for number in range(3)])
     ids = [exchange.id for exchange in store.answers.list_exchanges()]
     store.sampling.assign_tasks([SamplingDecision(exchange_id, 1.0, "uniform") for exchange_id in ids], {"a": "f1"})

@@ -1,4 +1,4 @@
-"""Rollups checked against rows: trends are the same for any rolled-up part."""
+"""Rollups checked against rows: trends are the same whichever part is rolled up."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ INITIAL_OPERATIONS = (
     ("assign_proxies", 1, 1),
     ("export", 9, 9),
 )
-"""Gives the later operations data to change."""
+"""Provides data for the later operations to change."""
 
 
 class RollupModel:

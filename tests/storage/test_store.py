@@ -140,7 +140,7 @@ def test_a_store_is_thread_safe(store: TrackingStore, make: Make) -> None:
     assert store.answers.counts().captured == 400
 
 
-def test_threads_share_a_database_in_memory(make: Make) -> None:
+def test_threads_share_an_in_memory_database(make: Make) -> None:
     """sqlite:// exists as long as its store."""
     store = TrackingStore("sqlite://")
     store.migrate()

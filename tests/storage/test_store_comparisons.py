@@ -1,4 +1,4 @@
-"""Comparisons of two windows in the database: same means as summaries, equal fingerprints only."""
+"""Comparisons of two windows in the database: they use the same means as summaries, and only equal fingerprints."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_comparison_windows_do_not_overlap(store: TrackingStore, clock: Any, wri
 
 
 def test_earlier_window_can_be_chosen(store: TrackingStore, clock: Any, write_scores: Write) -> None:
-    """For example, the same hour on the day before."""
+    """An example is the same hour on the previous day."""
     write_scores(-24 * 60 + 10, HIGH_SCORES)
     write_scores(-30, LOW_SCORES)
     write_scores(10, LOW_SCORES)
@@ -100,7 +100,7 @@ def test_earlier_window_can_be_chosen(store: TrackingStore, clock: Any, write_sc
     assert comparison.finding == "dropped"
 
 
-def test_comparison_needs_equal_fingerprints(store: TrackingStore, clock: Any, write_scores: Write) -> None:
+def test_comparison_needs_identical_fingerprints(store: TrackingStore, clock: Any, write_scores: Write) -> None:
     """Fingerprints on one side only are reported as a changed judge or as not enough data."""
     write_scores(-30, HIGH_SCORES)
     write_scores(-30, HIGH_SCORES, route="gone")
@@ -161,7 +161,7 @@ def test_service_comparison_is_weighted_by_earlier_traffic(
     assert whole.finding == "unclear"
 
 
-def test_service_is_compared_when_its_routes_are_too_small(
+def test_service_is_compared_when_its_routes_have_too_few_scores(
     store: TrackingStore, clock: Any, write_scores: Write
 ) -> None:
     """Two routes with 12 scores each are too small individually and large enough together."""
@@ -178,7 +178,7 @@ def test_service_is_compared_when_its_routes_are_too_small(
 
 
 def test_comparison_can_be_filtered(store: TrackingStore, clock: Any, write_scores: Write) -> None:
-    """By service, scorer or route; a single route has no service comparison."""
+    """The filters are service, scorer and route; a single route has no service comparison."""
     for minutes in (-30, 10):
         write_scores(minutes, HIGH_SCORES)
         write_scores(minutes, HIGH_SCORES, route="search")

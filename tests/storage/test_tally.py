@@ -169,7 +169,7 @@ def test_each_process_counts_in_its_own_rows(migrated_url: str, make: Make, cloc
 
 
 def test_dropped_exchanges_count_as_seen_and_skipped(store: TrackingStore, make: Make) -> None:
-    """They count for each scorer, in the minute of the drop; without scorers, under an empty name."""
+    """They count for each scorer in the minute in which they were dropped; without scorers, under an empty name."""
     at = make(0).started_at
     store.exchanges.count_dropped({("shop", "ask"): 3}, ["a", "b"], at=at)
     store.exchanges.count_dropped({("shop", "ask"): 2}, [], UnscoredReason.EXCHANGE_LIMIT)

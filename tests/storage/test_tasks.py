@@ -31,7 +31,7 @@ def completed(task: ScoringTask, value: float = 0.5, **given: Any) -> tuple[Scor
 
 
 def tasks_of(found: list[TaskClaim]) -> list[ScoringTask]:
-    """Return all tasks of some claims."""
+    """Return all tasks in the given claims."""
     return [task for claim in found for task in claim.tasks]
 
 
@@ -173,7 +173,7 @@ def test_completion_during_a_takeover_is_rejected(
 def test_owner_can_complete_after_expiry_if_not_taken_over(
     store: TrackingStore, sampled: Sampled, make: Make, clock: Any
 ) -> None:
-    """An expired lease that no other owner has taken still counts."""
+    """An expired lease that no other owner has taken is still valid."""
     sampled(make())
     [task] = tasks_of(store.queue.claim_tasks("a", TWO_SCORERS, limit=1, lease=LEASE))
     clock.advance(hours=1)

@@ -27,7 +27,7 @@ def test_traffic_counts_exchanges_since_a_time(store: TrackingStore, make: Make)
 
 
 def test_a_sample_is_uniform_and_reproducible(store: TrackingStore, make: Make) -> None:
-    """It has the lowest sampling keys, which do not depend on the content."""
+    """It consists of the exchanges with the lowest sampling keys, which do not depend on the content."""
     exchanges = [make(minutes, sampling_key=(9 - minutes) / 10 + 0.05) for minutes in range(10)]
     store.exchanges.add(exchanges)
 
@@ -36,7 +36,7 @@ def test_a_sample_is_uniform_and_reproducible(store: TrackingStore, make: Make) 
 
 
 def test_a_sample_contains_no_erased_text(store: TrackingStore, make: Make) -> None:
-    """Otherwise the length of texts would be underestimated."""
+    """Otherwise, the length of texts would be underestimated."""
     exchanges = [make(minutes) for minutes in range(4)]
     store.exchanges.add(exchanges)
     store.retention.prune(texts_before=exchanges[2].started_at)

@@ -87,7 +87,7 @@ def test_new_fingerprint_starts_a_new_series(
 
 @pytest.mark.parametrize("rolled_up", [False, True])
 def test_trend_can_be_broken_down(store: TrackingStore, write_scores: Any, window: Any, rolled_up: bool) -> None:
-    """By route, service, model, prompt version or attribute; missing values have an empty label."""
+    """It can be by route, service, model, prompt version or attribute; missing values have an empty label."""
     write_scores([0.2], route="ask", model="m1", attributes={"tier": True})
     write_scores([0.4], route="search", model="m2", prompt_version="7", attributes={"tier": 3})
     write_scores([0.6], route="search", service="blog")
@@ -230,7 +230,7 @@ def test_proxies_of_another_population_are_not_used(store: TrackingStore, write_
     assert all(mean.correlation is None for mean in store.trends.means(scorer="a", since=None))
 
 
-def test_sql_view_gives_the_same_mean_as_the_summary(store: TrackingStore, write_scores: Any) -> None:
+def test_sql_view_returns_the_same_mean_as_the_summary(store: TrackingStore, write_scores: Any) -> None:
     """The ``answers`` view has weights and fingerprints for use in SQL."""
     write_scores([0.9, 0.8, 0.2, None], probabilities=[0.1, 0.2, 1.0, 0.5])
     query = "SELECT fingerprint, sum(weight * value) / sum(weight) FROM answers WHERE value IS NOT NULL GROUP BY 1"
@@ -241,7 +241,7 @@ def test_sql_view_gives_the_same_mean_as_the_summary(store: TrackingStore, write
     assert rows == [(summary.fingerprint, pytest.approx(summary.mean, abs=1e-9)) for summary in store.trends.summary()]
 
 
-def test_bucket_needs_twenty_scores(store: TrackingStore, write_scores: Any, window: Any) -> None:
+def test_bucket_has_min_samples_from_twenty_scores_on(store: TrackingStore, write_scores: Any, window: Any) -> None:
     """Buckets with fewer scores report it in ``has_min_samples``."""
     write_scores([0.5] * 19)
     write_scores([0.5] * 20, minutes=60)
@@ -263,7 +263,7 @@ def test_window_requires_a_time_zone(store: TrackingStore, window: Any) -> None:
 
 @pytest.mark.parametrize("rolled_up", [False, True])
 def test_window_can_span_all_datetimes(store: TrackingStore, write_scores: Any, window: Any, rolled_up: bool) -> None:
-    """From ``datetime.min`` to ``datetime.max``, an empty window included."""
+    """It may extend from ``datetime.min`` to ``datetime.max``, and may be empty."""
     write_scores([0.5])
     store.rollups.update() if rolled_up else None
     always: dict[str, Any] = {"since": datetime.min.replace(tzinfo=UTC), "until": datetime.max.replace(tzinfo=UTC)}

@@ -45,7 +45,7 @@ def make_comparison(found: float, low: float, high: float, route: str = "ask") -
     )  # fmt: skip
 
 
-def test_difference_interval_combines_the_arms_of_both_means() -> None:
+def test_difference_interval_combines_the_intervals_of_both_means() -> None:
     """The lower arm combines the later mean's lower arm and the earlier mean's upper arm, and vice versa."""
     found, (low, high) = mean_difference(EstimatePair(make_estimate(0.8, 0.7, 0.84), make_estimate(0.6, 0.52, 0.63)))
 
@@ -70,7 +70,7 @@ def test_effect_size_is_hedges_g() -> None:
 @pytest.mark.parametrize(
     ("size", "name"), [(0.1, "negligible"), (-0.2, "small"), (0.5, "medium"), (-0.8, "large"), (9.0, "large")]
 )
-def test_effect_size_has_a_name(size: float, name: str) -> None:
+def test_effect_size_has_a_label(size: float, name: str) -> None:
     """The name depends on the absolute value."""
     comparison = make_comparison(0.0, -1, 1)
     assert (
@@ -131,7 +131,7 @@ def test_swapping_the_windows_flips_the_sign(first: Estimate, second: Estimate) 
     assert effect_size(swapped) == pytest.approx(-(size or 0.0), abs=1e-9)
 
 
-def test_single_comparison_drops_at_the_one_in_eighty_level() -> None:
+def test_single_comparison_uses_a_significance_level_of_one_in_eighty() -> None:
     """The arm is scaled by 2.241403 / 1.959964, and the drop has to exceed ``min_drop``."""
     arm = 0.1 * 1.959964 / 2.241402728
     assert mark_significant_drops([make_comparison(-0.1, -0.15, -0.1 + arm - 1e-9)], 0.0)[0].finding == "dropped"
@@ -142,7 +142,7 @@ def test_single_comparison_drops_at_the_one_in_eighty_level() -> None:
 
 
 def test_multiple_comparisons_use_holm_correction() -> None:
-    """Of 20, the clearest is tested at 1/80/20 and the next at 1/80/19; comparisons without data do not count."""
+    """Among 20, the clearest is tested at 1/80/20 and the next at 1/80/19; comparisons without data do not count."""
     clear, doubtful = make_comparison(-0.1, -0.15, -0.05), make_comparison(-0.1, -0.2, -0.015)
     quiet = [make_comparison(0.0, -0.1, 0.1, f"r{number}") for number in range(18)]
     unknown = Comparison(
@@ -172,7 +172,7 @@ def test_unchanged_routes_rarely_report_a_drop() -> None:
 
 
 @pytest.mark.parametrize(("after", "refusals"), [(20, 0.02), (30, 0.05), (50, 0.15)])
-def test_small_window_against_a_large_one_rarely_reports_a_drop(after: int, refusals: float) -> None:
+def test_comparing_a_small_window_with_a_large_one_rarely_reports_a_drop(after: int, refusals: float) -> None:
     """A few refusals among 20 to 50 answers are not reported as a drop in more than 3.5 % of runs."""
     random, failed = np.random.default_rng(11), 0
 

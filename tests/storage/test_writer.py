@@ -1,4 +1,4 @@
-"""The writer keeps exchanges if possible, counts dropped ones, and never blocks its callers."""
+"""The writer keeps exchanges when it can, counts dropped ones, and never blocks its callers."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def test_stop_respects_its_timeout(
 def test_stop_reports_drops_that_could_not_be_counted(
     nowhere: TrackingStore, make: Make, caplog: pytest.LogCaptureFixture, write_to: WriteTo
 ) -> None:
-    """Exchanges that are neither stored nor counted are missing in every coverage."""
+    """Exchanges that are neither stored nor counted are missing from all coverage figures."""
     writer = write_to(nowhere, capacity=1, limit=1, interval=0.01)
     while writer.admit("shop", "ask", 0, 1.0):
         pass
@@ -139,7 +139,8 @@ def test_stop_reports_drops_that_could_not_be_counted(
 
     assert not writer.stop(0.2)
 
-    assert any("2 dropped exchanges are missing in the counts of" in line for line in messages(caplog, logging.WARNING))
+    warning = "2 dropped exchanges are missing from the counts of"
+    assert any(warning in line for line in messages(caplog, logging.WARNING))
 
 
 class ExchangesWithoutCounts(ExchangeStore):
@@ -154,7 +155,7 @@ class ExchangesWithoutCounts(ExchangeStore):
         super().count_dropped(*arguments, **named)
 
 
-def test_failed_counts_do_not_repeat_the_batch(
+def test_a_failed_write_of_counts_does_not_repeat_the_batch(
     store: TrackingStore, migrated_url: str, make: Make, write_to: WriteTo
 ) -> None:
     """Counts are retried alone; stored exchanges are counted once."""
@@ -180,7 +181,7 @@ def test_failed_counts_do_not_repeat_the_batch(
 def test_the_queue_is_kept_while_the_database_is_unreachable(
     nowhere: TrackingStore, make: Make, tmp_path: Path, caplog: pytest.LogCaptureFixture, write_to: WriteTo
 ) -> None:
-    """There is one warning at the start, one info line at the end, and no loss."""
+    """There is one warning at the start, one info line at the end, and nothing is lost."""
     caplog.set_level(logging.INFO)
     writer = write_to(nowhere, capacity=1000, batch=10, interval=0.01, backoff=(0.01, 0.02))
     for _ in range(35):
@@ -197,13 +198,13 @@ def test_the_queue_is_kept_while_the_database_is_unreachable(
     assert (nowhere.answers.counts().captured, writer.dropped) == (35, 0)
     [warning], [info] = messages(caplog, logging.WARNING), messages(caplog, logging.INFO)
     assert "unable to open" in warning
-    assert "accepts exchanges again" in info
+    assert "is accepting exchanges again" in info
 
 
 def test_a_full_queue_drops_new_exchanges_and_counts_them(
     nowhere: TrackingStore, make: Make, tmp_path: Path, caplog: pytest.LogCaptureFixture, write_to: WriteTo
 ) -> None:
-    """It is logged once. The tally has the counts, by minute, once the database is reachable."""
+    """This is logged once. The tally has the counts by minute once the database is reachable."""
     writer = write_to(nowhere, capacity=20, batch=5, interval=0.0, scorers=lambda: ["a", "b"], backoff=(0.01, 0.02))
     first = make()
     writer.put(first)
@@ -310,7 +311,7 @@ def test_a_rejected_row_is_counted_once_despite_lost_connections(
 def test_an_unexpected_error_does_not_end_the_thread(
     make: Make, sqlite_store: TrackingStore, caplog: pytest.LogCaptureFixture, write_to: WriteTo
 ) -> None:
-    """Once reading the list of scorers no longer fails, exchanges are written."""
+    """Exchanges are written once reading the list of scorers no longer fails."""
     names: list[str] = []
     writer = write_to(sqlite_store, capacity=1, interval=60, scorers=lambda: [names[0]], backoff=(0.01, 0.02))
     until(lambda: not writer.put(make()))  # the thread may take the first before the second arrives

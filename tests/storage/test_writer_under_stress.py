@@ -55,7 +55,7 @@ class Quota:
 def test_a_full_disk_loses_nothing(
     sqlite_store: TrackingStore, make: Make, caplog: pytest.LogCaptureFixture, write_to: WriteTo
 ) -> None:
-    """Committed rows stay, and the queue is written once there is space. One log line each."""
+    """Committed rows stay, and the queue is written once there is space. Each event logs one line."""
     caplog.set_level(logging.INFO)
     quota = Quota(sqlite_store)
     writer = write_to(sqlite_store, capacity=1_000, batch=20, interval=0.0, backoff=(0.01, 0.02), scorers=("a",))
@@ -76,7 +76,7 @@ def test_a_full_disk_loses_nothing(
     assert (sqlite_store.answers.counts().captured, writer.dropped, writer.problem) == (250, 0, None)
     [(_, full), (_, again)] = messages(caplog)
     assert "disk is full" in full
-    assert "accepts exchanges again" in again
+    assert "is accepting exchanges again" in again
 
 
 FULL = """
@@ -127,7 +127,7 @@ def can_mount() -> bool:
 @pytest.mark.slow
 @pytest.mark.skipif(not can_mount(), reason="no small disk can be mounted here")
 def test_a_physically_full_disk_loses_nothing(tmp_path: Path) -> None:
-    """The same holds on a 4 MB disk that another file fills."""
+    """The same holds on a 4 MB disk that is filled by another file."""
     space = ["unshare", "--user", "--map-root-user", "--mount"]
     command = [*space, sys.executable, "-W", "error", "-c", FULL, str(tmp_path)]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=200, check=False)
@@ -158,7 +158,7 @@ def alive() -> int:
 
 @contextmanager
 def blocked(store: TrackingStore) -> Any:
-    """Hold the lock that the writer needs, as a long transaction of another process does."""
+    """Hold the lock that the writer needs, as another process's long transaction would."""
     with store._database.write() as connection:
         if store._database.dialect == "postgresql":
             connection.exec_driver_sql("LOCK TABLE exchange IN ACCESS EXCLUSIVE MODE")
@@ -166,7 +166,7 @@ def blocked(store: TrackingStore) -> Any:
 
 
 @pytest.mark.slow
-def test_ten_times_the_queue_size_is_bounded_and_counted(
+def test_memory_is_bounded_and_drops_are_counted_at_ten_times_the_queue_size(
     store: TrackingStore, other_store: TrackingStore, make: Make, caplog: pytest.LogCaptureFixture, write_to: WriteTo
 ) -> None:
     """Dropped exchanges are not kept in memory; the tally counts every one."""

@@ -73,6 +73,7 @@ from germane.storage.stats.two_sample import (
     mark_significant_drops,
 )
 from germane.storage.store import CalibrationCache, Store, TrackingStore
+from germane.storage.transfer.export import StoredRecord, dump_stored
 from germane.storage.transfer.record import DroppedCount, ExchangeRecord, dump_line, parse_line
 from germane.storage.transfer.store_transfer import ExportSelection, ImportResult, TransferStore
 from germane.storage.trends.comparisons import compare_summaries
@@ -86,7 +87,15 @@ from germane.storage.trends.summaries import (
     ServiceSummary,
     WindowSummary,
 )
-from germane.storage.workers import MAX_JOB_RUNS, JobRun, JobRuns, Worker, WorkerHeartbeat, WorkerStore
+from germane.storage.workers import (
+    MAX_JOB_RUNS,
+    JobRun,
+    JobRuns,
+    Worker,
+    WorkerHeartbeat,
+    WorkerStore,
+    new_worker_id,
+)
 
 __all__ = [
     "BACKLOG_COUNT_LIMIT",
@@ -179,6 +188,7 @@ __all__ = [
     "ServiceSummary",
     "Store",
     "StoreContext",
+    "StoredRecord",
     "TallyMismatch",
     "TaskClaim",
     "TaskQueue",
@@ -199,11 +209,13 @@ __all__ = [
     "compare_summaries",
     "describe_usage",
     "dump_line",
+    "dump_stored",
     "estimate_mean",
     "exhausted_until",
     "format_amount",
     "mark_significant_drops",
     "mean_interval",
+    "new_worker_id",
     "next_affordable_at",
     "parse_line",
     "score_key",

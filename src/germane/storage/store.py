@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
@@ -37,11 +38,11 @@ logger = logging.getLogger("germane.storage")
 class TrackingStore:
     """Exchanges, scoring tasks, scores, counts and alerts in one database. Thread-safe.
 
-    Each group of methods is a component. Times have a time zone. A window is since <= started_at < until. All methods
-    raise:
+    Each group of methods is a component. Times have a time zone. A window is ``since <= started_at < until``. All
+    methods raise:
 
         DatabaseUnreachable: No connection, or the database does not work.
-        DatabaseNotMigrated: The tables are missing, older or newer.
+        DatabaseNotMigrated: The tables are missing, or older or newer than the code.
         StorageError: The database rejects a row.
 
     Args:
@@ -63,7 +64,11 @@ class TrackingStore:
         on_commit: CommitListener = lambda _: None,
     ) -> None:
         self._database = Database(
-            url, before_commit=(dirty_hours.write_pending, tally.write_pending), on_commit=on_commit
+            url,
+            before_commit=(dirty_hours.write_pending, tally.write_pending),
+            on_commit=on_commit,
+            check_tables=migrate.check_tables,
+            recreate=migrate.migrate,
         )
         self.context = context = StoreContext(self._database, clock=clock, erase_after_scoring=erase_after_scoring)
         self.exchanges = ExchangeStore(context)
@@ -96,6 +101,11 @@ class TrackingStore:
         """Whether this is an SQLite file that does not exist yet."""
         return self._database.is_absent
 
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The SQLite file, its write-ahead log and the log's index, if they exist; empty for other databases."""
+        return self._database.files
+
     def migrate(self) -> None:
         """Create or upgrade the tables. Any number of processes may call this concurrently."""
         migrate.migrate(self._database)
@@ -118,7 +128,7 @@ class TrackingStore:
 
 
 class CalibrationCache(Mapping[tuple[str, str], Calibration]):
-    """Calibrations by embedder and scorer. They are loaded once, for the first score; empty until that succeeds."""
+    """Calibrations by embedder and scorer, loaded once, on first use; empty while the database cannot be read."""
 
     def __init__(self, store: TrackingStore) -> None:
         self._store = store
@@ -141,7 +151,7 @@ class CalibrationCache(Mapping[tuple[str, str], Calibration]):
             except StorageError as error:
                 if not self._has_warned:
                     self._has_warned = True
-                    logger.warning("labels are not calibrated until the database is readable: %s", error)
+                    logger.warning("labels will not be calibrated until the database is readable: %s", error)
                 return {}
             self._calibrations = {(entry.embedder, entry.scorer): entry for entry in stored}
         return self._calibrations

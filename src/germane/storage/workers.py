@@ -5,6 +5,9 @@ A lease is a row that is updated with compare-and-set, so at most one process ho
 
 from __future__ import annotations
 
+import os
+import socket
+import uuid
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -21,13 +24,20 @@ from germane.storage.db.tables import lease as lease_table
 
 ORPHANED_AFTER: Final = timedelta(hours=1)
 """A scorer is orphaned if no process has run it for this long."""
+HEARTBEAT_TIMEOUT: Final = timedelta(seconds=60)
+"""A process whose last heartbeat is older than this is considered dead."""
 MAX_CLOCK_STEP: Final = timedelta(seconds=60)
-"""A lease renewed further in the future than this is free: the clock has been set back since then."""
+"""A lease whose renewal is further in the future than this is free, because the clock has been set back since then."""
 MAX_JOB_RUNS: Final = 50
 """Maximum number of stored runs per job."""
 _MAX_RESET_TASKS: Final = 1000
-"""Maximum number of tasks per scorer that a heartbeat reschedules after the clock was set back."""
+"""Maximum number of tasks per scorer that a heartbeat reschedules after the clock has been set back."""
 _MILLISECONDS: Final = 1000
+
+
+def new_worker_id() -> str:
+    """Return an id for this process as a worker."""
+    return f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +53,7 @@ class JobRun:
 
     @classmethod
     def from_list(cls, values: Sequence[Any]) -> JobRun:
-        """Create a run from its stored list."""
+        """Create a run from the list in which it is stored."""
         return cls(
             started_at=datetime.fromtimestamp(values[0] / _MILLISECONDS, UTC),
             seconds=values[1] / _MILLISECONDS,
@@ -58,7 +68,7 @@ class JobRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobRuns:
-    """The recent runs of a job in one process."""
+    """A job's recent runs in one process."""
 
     name: str
     every: float | None = None
@@ -85,17 +95,17 @@ class WorkerHeartbeat:
     """Self-reported state of a worker process."""
 
     id: str
-    """The owner of its task leases."""
+    """Id of the process, which owns its task leases."""
     host: str
     pid: int
     service: str
     version: str
     """Version of germane."""
     scorers: Mapping[str, str] = field(default_factory=dict)
-    """Fingerprint by name."""
+    """Fingerprints by scorer name."""
     concurrency: int = 0
     in_flight: int = 0
-    """Running scoring tasks."""
+    """Scoring tasks in progress."""
     problem: str | None = None
     """Why a scorer has paused requests to its judge; None if none has."""
     jobs: Sequence[JobRuns] = ()
@@ -113,7 +123,7 @@ class Worker(WorkerHeartbeat):
 
 
 def load_workers(connection: Connection, since: datetime | None = None) -> list[Worker]:
-    """Return the workers with a heartbeat since a time, latest heartbeat first."""
+    """Return the workers with a heartbeat since a given time, latest heartbeat first."""
     query = select(worker).order_by(worker.c.seen_at.desc(), worker.c.id)
     if since is not None:
         query = query.where(worker.c.seen_at >= since)

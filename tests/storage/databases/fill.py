@@ -39,7 +39,7 @@ NOON = datetime(2026, 2, 1, 12, tzinfo=UTC)
 LEASE = timedelta(hours=1)
 SCORERS = {"faithfulness": "f2", "relevancy": "f1"}
 MEAN = ("service", "route", "scorer", "fingerprint", "newest", "n", "mean")
-"""Fields of a summary that did not change. Intervals were computed differently once."""
+"""Summary fields whose values have not changed. Earlier revisions computed intervals differently."""
 ODD = (
     "How do I pay?",
     'It\'s "quoted", 100 % \\escaped\\; -- DROP TABLE exchange; /* $1 :name %s */',
@@ -79,7 +79,7 @@ def an_exchange(number: int) -> Exchange:
 
 
 def score_of(task: Any, number: int) -> Score:
-    """Return a score; a failure for exchange 4, and a score of another fingerprint for exchange 1."""
+    """Return a score: a failure for exchange 4, and a score with a different fingerprint for exchange 1."""
     names = {"scorer": task.scorer, "fingerprint": task.fingerprint + " served" * (number == 1), "scored_at": NOON}
     text = ODD[number % len(ODD)]
     if number == 4:

@@ -62,7 +62,7 @@ def _roll(store: TrackingStore) -> None:
 
 
 def a_baseline(key: BaselineKey, mean: float) -> Baseline:
-    """Return a baseline in which most scores are nonzero and close to its mean."""
+    """Return a baseline in which most scores are nonzero and close to the mean."""
     rates: dict[str, Any] = {"committed": 570, "committed_deviation": 0.125, "zero_rate": 0.05}
     wander: dict[str, Any] = {"committed_wander": 0.015625, "zero_wander": 0.0078125}
     per_day: dict[str, Any] = {"scores_per_day": 40.0, "committed_per_day": 38.0}
@@ -101,7 +101,7 @@ def _fire(store: TrackingStore) -> Alert:
     detector = Detector(active.baseline)
     began = (NOON - 20 * LEASE).timestamp()
     times = began + np.linspace(0.0, 12000.0, 200)
-    assert detector.feed(ScoreBatch(["search"] * 200, np.zeros(200), np.ones(200, dtype=bool), times))
+    assert detector.process(ScoreBatch(["search"] * 200, np.zeros(200), np.ones(200, dtype=bool), times))
     assert detector.firing
     state = {"active_fingerprint": {"fingerprint": "f1", "votes": 20}, "detector": detector.state()}
     names: dict[str, Any] = {"rule": RULE.name, "service": "shop", "scorer": "relevancy"}
@@ -119,7 +119,7 @@ def _fire(store: TrackingStore) -> Alert:
 
 
 def a_drop() -> Alert:
-    """Return a firing alert with every field except those about its end."""
+    """Return a firing alert with every field set except those about its end."""
     usual, current = (
         ScoreLevel(mean=0.75, n=2400, interval=(0.74, 0.76)),
         ScoreLevel(mean=0.5, n=200, interval=(0.4, 0.6)),
@@ -211,7 +211,7 @@ def _moved(before: Alert, what: AlertEventType, alert: Alert, at: datetime | Non
 
 
 def _tell(store: TrackingStore, drop: Alert) -> None:
-    """Write notifications: delivered, undelivered, retrying with another one waiting, in delivery, and new."""
+    """Write notifications: delivered, undelivered, retrying with another one waiting, being delivered, and new."""
     busy = DeliveryOutcome(http_status=503, error="status 503", retry_after=timedelta(seconds=5))
     outcomes = {
         "hook": DeliveryOutcome(http_status=200),

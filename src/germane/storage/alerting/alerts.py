@@ -20,7 +20,7 @@ from germane.storage.db.sanitize import clean_json, clean_text
 from germane.storage.workers import lock_lease
 
 _OPEN = text("state <> 'resolved'")
-"""Literally as in the partial index: with a bound parameter the databases would not use it."""
+"""Literally as in the partial index: with a bound parameter, the databases would not use the index."""
 _BODY = ("current", "baseline", "shifts", "exchange_ids", "details")
 """Fields of an alert that are stored as JSON."""
 _VERSION_COLUMNS = ("state", "evaluated_at", "notified_at", "acknowledged_at")
@@ -34,7 +34,7 @@ _EVENT_COLUMNS = ("id", "alert_id", "at", "type", "before", "after")
 
 
 class ConditionalWrite(Protocol):
-    """A value that is written in the same transaction, unless another process has changed it since it was read."""
+    """A value to write in the same transaction, unless another process has changed it since it was read."""
 
     def write(self, connection: Connection, now: datetime) -> bool:
         """Write the value; return False if another process has changed it, in which case roll back the transaction."""
@@ -55,11 +55,11 @@ class AlertTransaction:
 
 
 class _ConcurrentUpdate(Exception):
-    """Raised to roll back the transaction: another process has changed data that the evaluation was based on."""
+    """Raised to roll back the transaction when another process has changed data that the evaluation was based on."""
 
 
 class AlertReader(StoreComponent):
-    """Alerts. ``germane.Store(url).alerts``."""
+    """Reads alerts: ``germane.Store(url).alerts``."""
 
     def list_open(self) -> list[Alert]:
         """Return open alerts, oldest first."""
@@ -105,7 +105,7 @@ class AlertReader(StoreComponent):
 
 
 class AlertStore(AlertReader):
-    """Adds individual alerts, their events, silences, and the data that alert rules evaluate.
+    """Extends :class:`AlertReader` with changes, events, silences, and the data that alert rules evaluate.
 
     One process at a time evaluates rules: the holder of the evaluator's lease.
     """
@@ -114,8 +114,8 @@ class AlertStore(AlertReader):
         """Write detector states, alerts, events and notifications in one transaction.
 
         Returns:
-            False, and nothing is written, if another process holds the lease or has changed data that the evaluation
-            was based on. In that case, read the data again and reevaluate.
+            False if another process holds the lease or has changed data that the evaluation was based on. Nothing is
+            written then; read the data again and reevaluate.
         """
         try:
             with self._database.write() as connection:
@@ -170,12 +170,12 @@ class AlertStore(AlertReader):
     def list_flows(
         self, *, since: datetime, until: datetime | None = None, includes_route: Callable[[str], bool] = lambda _: True
     ) -> list[ScoringFlow]:
-        """Return the progress of scoring answers since a time, by service and scorer.
+        """Return the scoring progress on answers since a given time, by service and scorer.
 
         Args:
             since: Start of the window.
-            until: Return the progress at this time; by default now.
-            includes_route: Selects routes by name.
+            until: The time for which progress is reported; by default now.
+            includes_route: Returns whether to include the route with a given name.
         """
         with self._database.read() as connection:
             return scoring_flow.load_flows(connection, since, includes_route, until)
@@ -183,7 +183,7 @@ class AlertStore(AlertReader):
     def typical_score_delay(
         self, service: str, scorer: str, *, since: datetime, until: datetime | None = None
     ) -> timedelta | None:
-        """Return the 99th percentile of the time from one score to the next; None without enough scores."""
+        """Return the typical maximum time between consecutive scores; None without enough scores."""
         with self._database.read() as connection:
             return scoring_flow.typical_score_delay(connection, service, scorer, since, until)
 

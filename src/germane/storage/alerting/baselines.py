@@ -1,4 +1,4 @@
-"""Versions of baselines."""
+"""Baseline versions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from germane.storage.db.sanitize import clean_json, clean_text
 from germane.storage.db.tables import baseline, detector
 from germane.storage.workers import lock_lease
 
-Holder = tuple[str, str]
+LeaseHolder = tuple[str, str]
 """A lease and its required owner."""
 Release = tuple[str | None, str | None]
 """Model and prompt version of the application."""
@@ -59,7 +59,7 @@ class BaselineVersion:
 
 
 class BaselineStore(StoreComponent):
-    """Versions of baselines.
+    """Baseline versions.
 
     With a ``holder``, methods write nothing if another process holds the lease.
     """
@@ -67,7 +67,7 @@ class BaselineStore(StoreComponent):
     def list_versions(
         self, *, superseded: bool = False, known: Sequence[BaselineVersion] = ()
     ) -> list[BaselineVersion]:
-        """Return active and learning baselines, sorted by key, with the newest version of each key last.
+        """Return active and learning baselines, sorted by key and version number.
 
         Args:
             superseded: Also return superseded versions.
@@ -85,7 +85,7 @@ class BaselineStore(StoreComponent):
         return sorted(versions, key=lambda version: (version.key, version.number))
 
     def list_learning(self) -> list[BaselineVersion]:
-        """Return the baselines that are being learned for current judges. Learning ends at their ``until``."""
+        """Return the baselines that are being learned for current judges. Learning ends at the version's ``until``."""
         with self._database.read() as connection:
             current = _load_versions(connection, _IS_CURRENT)
             used_ids = set(connection.execute(select(detector.c.baseline_id).order_by(detector.c.rule)).scalars())
@@ -105,9 +105,9 @@ class BaselineStore(StoreComponent):
         *,
         since: datetime,
         until: datetime,
-        holder: Holder | None = None,
+        holder: LeaseHolder | None = None,
     ) -> BaselineVersion | None:
-        """Start learning a baseline; return None if one is already being learned. The active baseline stays active."""
+        """Start learning a baseline; return None if learning has already begun. The active baseline stays active."""
         with self._database.write() as connection:
             if holder is not None and not lock_lease(connection, *holder):
                 return None
@@ -115,13 +115,13 @@ class BaselineStore(StoreComponent):
                 return None
             return _insert_version(connection, key, _learning(reason, since, until, self._context.now(connection)))
 
-    def extend_learning(self, version_id: int, until: datetime, *, holder: Holder | None = None) -> bool:
+    def extend_learning(self, version_id: int, until: datetime, *, holder: LeaseHolder | None = None) -> bool:
         """Extend learning; return False if learning has already ended."""
         with self._database.write() as connection:
             is_leading = holder is None or lock_lease(connection, *holder)
             return is_leading and _update_learning(connection, version_id, until=until)
 
-    def cancel_learning(self, version_id: int, *, holder: Holder | None = None) -> bool:
+    def cancel_learning(self, version_id: int, *, holder: LeaseHolder | None = None) -> bool:
         """Cancel learning because no scores are arriving; return False if learning has already ended."""
         with self._database.write() as connection:
             is_leading = holder is None or lock_lease(connection, *holder)
@@ -164,7 +164,7 @@ _IS_CURRENT: Final = baseline.c.status.in_(("learning", "active"))
 
 
 def _is_of(key: BaselineKey) -> ColumnElement[bool]:
-    """Return the condition for the versions of a key."""
+    """Return the condition that selects the versions with a given key."""
     return (
         (baseline.c.service == key.service)
         & (baseline.c.scorer == key.scorer)
@@ -174,7 +174,7 @@ def _is_of(key: BaselineKey) -> ColumnElement[bool]:
 
 
 def _load_versions(connection: Connection, *conditions: ColumnElement[bool]) -> list[BaselineVersion]:
-    """Return versions sorted by key, with the newest version of each key last."""
+    """Return versions sorted by key and version number."""
     columns = (baseline.c.service, baseline.c.scorer, baseline.c.fingerprint, baseline.c.scope, baseline.c.version)
     return [_version_of(row) for row in connection.execute(select(baseline).where(*conditions).order_by(*columns))]
 

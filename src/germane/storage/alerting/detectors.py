@@ -1,6 +1,6 @@
-"""Scores for the detectors, and the state of the detectors.
+"""Scores for the detectors, and the detectors' states.
 
-New scores are in a queue rather than read by a cursor over ids, because PostgreSQL commits ids out of order. Processed
+New scores are queued rather than read with a cursor over ids, because PostgreSQL commits ids out of order. Processed
 scores are deleted in the transaction that writes the detector states.
 """
 
@@ -21,7 +21,7 @@ from germane.storage.db.sanitize import clean_text
 from germane.storage.db.tables import detector, detector_input, exchange, score
 
 UNBIASED_REASONS: Final = ("sampled", "uniform", "route_floor")
-"""Sampling reasons that do not depend on how good an answer looked. Other reasons would bias the detectors."""
+"""Sampling reasons that are independent of how good an answer looked. Other reasons would bias the detectors."""
 MAX_SCORING_DELAY: Final = timedelta(days=2)
 """Maximum time from answer to score for past scores, which are searched by the time of the answer."""
 FETCH_SIZE: Final = 5000
@@ -33,7 +33,7 @@ class DetectorScore:
     """One score as detectors process it."""
 
     id: int
-    """Id of the queue entry; for past scores, of the score."""
+    """Id of the queue entry; for past scores, id of the score."""
     service: str
     route: str
     scorer: str
@@ -50,7 +50,7 @@ class DetectorScore:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DetectorScoreQuery:
-    """Scores of one service, scorer and fingerprint that arrived since <= arrived_at < until."""
+    """Scores for one service, scorer and fingerprint with ``since <= arrived_at < until``."""
 
     service: str
     scorer: str
@@ -61,9 +61,9 @@ class DetectorScoreQuery:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DetectorState:
-    """The state of the detector of one rule, service and scorer.
+    """The state of one detector, which covers one rule, service and scorer.
 
-    It is written in one transaction with the alerts that result from it, see :meth:`AlertStore.commit`.
+    The state is written in the same transaction as the alerts that result from it; see :meth:`AlertStore.commit`.
     """
 
     rule: str
@@ -101,7 +101,7 @@ _STATE_KEY: Final = (detector.c.rule, detector.c.service, detector.c.scorer)
 
 
 class DetectorStore(StoreComponent):
-    """Scores for the detectors, and the state of the detectors."""
+    """Reads scores for the detectors, and the detectors' states."""
 
     def list_new_scores(self, limit: int, *, attributes: bool = False) -> list[DetectorScore]:
         """Return up to ``limit`` scores that no detector has processed, in order of arrival."""
@@ -123,11 +123,11 @@ class DetectorStore(StoreComponent):
     ) -> list[DetectorScore]:
         """Return past scores in order of arrival.
 
-        As in :meth:`list_new_scores`, only scores whose sampling did not depend on how good the answer looked.
+        As in :meth:`list_new_scores`, scores are excluded if their sampling depended on how good the answer looked.
 
         Args:
-            sought: Stream and window.
-            chosen: Selects exchanges by id.
+            sought: The stream and the window.
+            chosen: Returns whether to include the exchange with a given id.
             attributes: Whether to return the attributes of the exchanges.
         """
         columns = [score.c.id, score.c.exchange_id, score.c.route, score.c.value, score.c.label, score.c.scored_at]
@@ -158,7 +158,7 @@ class DetectorStore(StoreComponent):
             return int(connection.execute(_select_past(sought, func.count())).scalar_one())
 
     def first_score_times(self, sought: DetectorScoreQuery) -> tuple[datetime, datetime] | None:
-        """Return the earliest answer time and the earliest arrival time of past scores; None without scores."""
+        """Return the earliest answer time and the earliest arrival time of past scores; None if there are no scores."""
         query = _select_past(sought, func.min(score.c.started_at), func.min(score.c.scored_at))
         with self._database.read() as connection:
             answered, arrived = connection.execute(query).one()
@@ -173,7 +173,7 @@ class DetectorStore(StoreComponent):
         return (None, None) if row is None else (row.model, row.prompt_version)
 
     def list_states(self, known: Sequence[DetectorState] = ()) -> list[DetectorState]:
-        """Return the states of all detectors; ``alerts.commit`` writes them.
+        """Return the states of all detectors. The states are written by ``alerts.commit``.
 
         Args:
             known: Result of an earlier call. Unchanged states are not fetched again.

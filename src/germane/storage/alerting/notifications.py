@@ -17,7 +17,7 @@ from germane.storage.db.tables import notification
 MAX_DELAY: Final = timedelta(hours=2)
 """Maximum delay. If a notification is due later than this, the clock has been set back since it was queued."""
 MAX_ROWS_SCANNED: Final = 200
-"""Maximum number of rows of a channel to read to find a due notification."""
+"""Maximum number of a channel's rows that are read to find a due notification."""
 RETRY_TIMEOUT: Final = timedelta(days=1)
 """Time after which delivery is no longer retried."""
 UNDELIVERED_MAX_AGE: Final = timedelta(days=7)
@@ -38,7 +38,7 @@ class DeliveryOutcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChannelQueue:
-    """Waiting and undelivered notifications of one channel."""
+    """One channel's waiting and undelivered notifications."""
 
     channel: str
     waiting: int = 0
@@ -66,7 +66,7 @@ class NotificationRecord:
 
 
 def insert_notifications(connection: Connection, notifications: Iterable[Notification], now: datetime) -> None:
-    """Queue notifications, in the transaction of the events that they report."""
+    """Queue notifications in the same transaction as the events that they report."""
     rows = [
         {
             "id": item.id,
@@ -86,10 +86,10 @@ def insert_notifications(connection: Connection, notifications: Iterable[Notific
 
 
 class NotificationStore(StoreComponent):
-    """The notification outbox. Any number of processes can deliver; times are by the shared clock."""
+    """The notification outbox. Any number of processes can deliver notifications. Times are from the shared clock."""
 
     def due_channels(self, channels: Collection[str]) -> set[str]:
-        """Return the channels that may have a due notification. This only reads."""
+        """Return the channels that may have a due notification. Read-only."""
         due_at = notification.c.next_attempt_at
         query = select(notification.c.channel).distinct().where(notification.c.channel.in_(sorted(channels)))
         with self._database.read() as connection:
@@ -104,7 +104,7 @@ class NotificationStore(StoreComponent):
 
         A notification is not due while an earlier notification about the same alert is waiting, so that an alert is
         reported as firing before it is reported as resolved. A notification that has been due for longer than
-        ``retry_timeout`` without an attempt becomes ``undelivered``: it may be outdated.
+        ``retry_timeout`` without an attempt becomes ``undelivered``, because it may be outdated.
 
         Args:
             channel: Name of the channel.
@@ -160,8 +160,8 @@ class NotificationStore(StoreComponent):
             retry_timeout: Notifications older than this are not retried.
 
         Returns:
-            The new status: ``sent``, ``waiting`` for a retry, or ``undelivered``. None, and nothing is recorded, if
-            another process has claimed the notification.
+            The new status: ``sent``, ``waiting`` for a retry, or ``undelivered``. None if another process
+            has claimed the notification; nothing is recorded then.
         """
         query = select(notification.c.created_at).where(*_is_held_by(notification_id, owner)).with_for_update()
         with self._database.write() as connection:
@@ -183,14 +183,14 @@ class NotificationStore(StoreComponent):
             return status
 
     def release(self, owner: str) -> int:
-        """Return all notifications that this owner has claimed to the queue; return their number."""
+        """Requeue all notifications that this owner has claimed; return their number."""
         held = update(notification).where(_WAITS, notification.c.lease_owner == owner)
         with self._database.write() as connection:
             released = held.values(next_attempt_at=self._context.now(connection), lease_owner=None)
             return connection.execute(released).rowcount
 
     def list_channel_queues(self, *, max_age: timedelta = UNDELIVERED_MAX_AGE) -> list[ChannelQueue]:
-        """Return the waiting and the recently undelivered notifications of each channel that has any.
+        """Return each channel's waiting and recently undelivered notifications; omit channels without any.
 
         Args:
             max_age: Only count undelivered notifications that were created within this time.
@@ -226,7 +226,7 @@ class NotificationStore(StoreComponent):
         until: datetime | None = None,
         limit: int = 100,
     ) -> list[NotificationRecord]:
-        """Return notifications created since <= created_at < until, newest first.
+        """Return notifications with ``since <= created_at < until``, newest first.
 
         Args:
             status: Only notifications with this status: ``waiting``, ``sent`` or ``undelivered``.
@@ -311,7 +311,7 @@ class NotificationStore(StoreComponent):
 
 
 def _alert_keys(row: RowMapping) -> set[str]:
-    """Return the keys of the alerts in a notification."""
+    """Return the keys of a notification's alerts."""
     return {str(alert["key"]) for alert in row["payload"]["alerts"]}
 
 

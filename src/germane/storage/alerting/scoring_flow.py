@@ -33,7 +33,7 @@ _EXPECTED_SKIPS: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoringFlow:
-    """The progress of one scorer on the answers of one service."""
+    """One scorer's progress on one service's answers."""
 
     service: str
     scorer: str
@@ -49,7 +49,7 @@ class ScoringFlow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailingTasks:
-    """Tasks that failed with one reason and wait for a retry."""
+    """Tasks that failed for the same reason and are waiting for a retry."""
 
     service: str
     route: str
@@ -61,13 +61,13 @@ class FailingTasks:
 def load_flows(
     connection: Connection, since: datetime, takes: Callable[[str], bool], until: datetime | None = None
 ) -> list[ScoringFlow]:
-    """Return the progress of scoring answers since a time, by service and scorer.
+    """Return the scoring progress on answers since a given time, by service and scorer.
 
     Args:
         connection: A transaction.
         since: Start of the window.
-        takes: Selects routes by name.
-        until: Return the progress at this time. Answers scored later count as unscored.
+        takes: Returns whether to include the route with a given name.
+        until: The time for which progress is reported. Answers scored later count as unscored.
     """
     names = (tally.c.minute, tally.c.service, tally.c.route, tally.c.scorer, tally.c.outcome, tally.c.reason)
     query = select(*names, func.sum(tally.c.count).label("n")).where(tally.c.minute >= since).group_by(*names)
@@ -116,7 +116,7 @@ def load_flows(
 def typical_score_delay(
     connection: Connection, service: str, scorer: str, since: datetime, until: datetime | None = None
 ) -> timedelta | None:
-    """Return the typical maximum time from one score to the next; None without enough scores.
+    """Return the typical maximum time between consecutive scores; None without enough scores.
 
     This is the sum of two 99th percentiles: of the gaps between five-minute slots with scored answers, and of the time
     from answer to score. With ``until``, return the value at that time.

@@ -1,3 +1,3 @@
-"""Queries over answers and their scores."""
+"""Queries for answers and their scores."""
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ class AnswerDetail:
 
     exchange: Exchange
     scores: Sequence[Score]
-    """By scorer, oldest first."""
+    """Sorted by scorer, oldest first."""
     tasks: Sequence[TaskStatus]
     feedback: Sequence[Feedback]
     """Oldest first."""
@@ -37,7 +37,7 @@ class AnswerDetail:
 
 
 def load_detail(connection: Connection, exchange_id: str) -> AnswerDetail | None:
-    """Return the details of one exchange; None if the id is unknown."""
+    """Return one exchange's details; None if the id is unknown."""
     row = connection.execute(select(exchange).where(exchange.c.id == exchange_id)).mappings().first()
     if row is None:
         return None

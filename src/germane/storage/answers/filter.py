@@ -1,4 +1,4 @@
-"""Filters, sort orders and result types of answer searches."""
+"""Filters, sort orders and result types for answer searches."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ STATES: Final[tuple[AnswerState, ...]] = get_args(AnswerState)
 """``any`` selects all exchanges, with or without a score."""
 AnswerSort = Literal["lowest", "highest", "newest", "highest_cost", "slowest"]
 SORTS: Final[tuple[AnswerSort, ...]] = get_args(AnswerSort)
-"""Sort by score, time of the answer, cost of the score, or duration of the handler."""
+"""Sort by score, answer time, scoring cost, or handler duration."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerFilter(ScoreCriteria):
-    """Conditions on answers; None or an empty value selects all. The window is since <= started_at < until."""
+    """Conditions on answers; None or an empty value selects all. The window is ``since <= started_at < until``."""
 
     model: str | None = None
     prompt_version: str | None = None
@@ -132,4 +132,4 @@ class AnswerPage:
     next_cursor: AnswerCursor | None
     """Start of the next page; None on the last page."""
     searched_back_to: datetime | None = None
-    """Start of the searched time range if it was truncated; None if the whole window was searched."""
+    """Start of the range that was searched, if it was truncated; None if the whole window was searched."""

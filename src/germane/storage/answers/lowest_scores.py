@@ -1,11 +1,11 @@
-"""Search for the lowest scores of a window. Equal scores are sorted newest first.
+"""Search for the lowest scores in a window. Equal scores are sorted newest first.
 
 Three strategies, each fast in one situation:
 
-- The window has few scores: read all of them through the index by time.
+- The window has few scores: read all of them through the time index.
 - The route has few exchanges in the window: read their scores.
-- The window has many scores, and so enough of the lowest of all scores: read the index by value upwards. A value that
-  many scores share, such as 0 for refusals, is searched for in the window.
+- The window has many scores, so many of the lowest scores overall are in it: read the value index in ascending
+  order. A value that many scores share, such as 0 for refusals, is looked up within the window.
 
 Each strategy gives up if it would be slow. The last resort is to read the whole window.
 """
@@ -27,7 +27,7 @@ from germane.storage.db.tables import exchange, score
 SMALL_WINDOW = 40_000
 """Maximum number of scores in a window that is read completely."""
 SMALL_ROUTE = 2_000
-"""Maximum number of exchanges of a route whose scores are read completely."""
+"""Maximum number of a route's exchanges for which all scores are read."""
 VALUE_SCAN_STEPS = (10_000, 10_000, 20_000, 40_000, 80_000, 160_000)
 """Scores to read from the index by value in each step. The window is searched for scores equal to the last value."""
 MIN_MATCH_RATIO = 100
@@ -46,7 +46,7 @@ _IS_LOW = or_(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoreCriteria:
-    """Conditions on scores; None selects all. The window, by time of the answer, is since <= started_at < until."""
+    """Conditions on scores; None selects all. The window applies to answers: ``since <= started_at < until``."""
 
     since: datetime | None = None
     until: datetime | None = None
@@ -84,7 +84,7 @@ class ScoreFilter(ScoreCriteria):
         return conditions
 
     def value_range(self) -> list[ColumnElement[bool]]:
-        """Return the conditions on the range of the index by value to read."""
+        """Return the conditions that select the range of the value index to read."""
         return [*self._range(score.c.value), *([] if self.after is None else [score.c.value >= self.after[0]])]
 
     def window(self, moment: ColumnElement[Any]) -> list[ColumnElement[bool]]:
@@ -103,7 +103,7 @@ Strategy = Callable[[Connection, ScoreFilter, int], Rows | None]
 def find_lowest(
     connection: Connection, chosen: ScoreFilter, limit: int, strategies: Sequence[Strategy] | None = None
 ) -> Rows:
-    """Return rows of the table ``score``, from the first strategy that does not give up."""
+    """Return rows of the ``score`` table, from the first strategy that does not give up."""
     for strategy in STRATEGIES if strategies is None else strategies:
         rows = strategy(connection, chosen, limit)
         if rows is not None:
@@ -112,7 +112,7 @@ def find_lowest(
 
 
 def find_lowest_fast(connection: Connection, chosen: ScoreFilter, limit: int, few: int = SMALL_WINDOW) -> Rows | None:
-    """Return the same rows if a fast strategy finds them; otherwise None."""
+    """Return the rows of :func:`find_lowest` if a fast strategy finds them; otherwise None."""
     rows = scan_small_window(connection, chosen, limit, few)
     if rows is None:
         rows = scan_route(connection, chosen, limit)
@@ -161,7 +161,7 @@ def scan_window(connection: Connection, chosen: ScoreFilter, limit: int) -> Rows
 
 
 def scan_route(connection: Connection, chosen: ScoreFilter, limit: int, few: int = SMALL_ROUTE) -> Rows | None:
-    """Read the scores of the route's exchanges if there are few."""
+    """Read the scores of the route's exchanges if the route has few."""
     inside = (exchange.c.route == chosen.route, *chosen.window(exchange.c.started_at))
     if chosen.route is None or _has_more_than(connection, exchange.c.started_at, inside, few):
         return None
@@ -173,7 +173,7 @@ def scan_route(connection: Connection, chosen: ScoreFilter, limit: int, few: int
 def scan_by_value(
     connection: Connection, chosen: ScoreFilter, limit: int, steps: Sequence[int | None] = VALUE_SCAN_STEPS
 ) -> Rows | None:
-    """Read upwards from the lowest value, in steps; None if all steps found too few scores."""
+    """Read scores in ascending order of value, in steps; return None if all steps together find too few scores."""
     conditions = chosen.conditions(Unindexed(score.c.started_at))
     rows: Rows = []
     remaining = chosen.value_range()

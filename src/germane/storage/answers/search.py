@@ -1,8 +1,8 @@
 """Paged answer searches.
 
-Searches for the lowest scores consider the whole window (see ``lowest_scores``) unless the filter is rare. Rare
-filters, other sort orders, and conditions outside the score index consider only the newest answers of the window; the
-page states how far back the search went.
+Searches for the lowest scores consider the whole window (see ``lowest_scores``) unless the filter is rare. With a
+rare filter, another sort order, or a condition outside the score index, a search considers only the newest answers of
+the window; the page states how far back the search went.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ MAX_LABELS_SCANNED: Final = 5_000
 MAX_ANSWERS_COUNTED: Final = 1_000
 """Number of matches at which counting stops."""
 MAX_NEIGHBORS_SCANNED: Final = 500
-"""Number of matches in which an answer's neighbors are searched for."""
+"""Number of matches that are searched for an answer's neighbors."""
 BEGINNING: Final = datetime(1970, 1, 1, tzinfo=UTC)
 STATES: Final[Mapping[str, tuple[str, ...]]] = {
     "failed": ("failed",),
@@ -60,7 +60,7 @@ _SORT_COLUMNS: Final[Mapping[AnswerSort, ColumnElement[Any]]] = {
     "highest_cost": -func.coalesce(score.c.cost, -1.0),
     "slowest": -exchange.c.duration,
 }
-"""The same sort keys as ``_SORT_KEYS`` in SQL; sorting by time needs none."""
+"""The sort keys of ``_SORT_KEYS`` in SQL; sorting by time needs none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,7 +138,7 @@ def find_rows(
 
 
 def _score_id(text: str) -> int:
-    """Return the score id of a cursor; 0, which sorts after all ids, if it is not a number."""
+    """Return the score id in a cursor, or 0, which sorts after all ids, if the cursor contains no number."""
     return int(text) if text.isascii() and text.isdecimal() and len(text) < 19 else 0
 
 

@@ -1,4 +1,4 @@
-"""Reading exchanges and their scores."""
+"""Reads exchanges and their scores."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ class RowCounts:
     """Row counts of the database."""
 
     captured: int = 0
-    """Exchanges."""
+    """Number of exchanges."""
     undecided: int = 0
-    """Exchanges without a sampling decision."""
+    """Number of exchanges without a sampling decision."""
     pending: int = 0
     running: int = 0
     done: int = 0
@@ -44,13 +44,13 @@ class RowCounts:
     failed_reasons: Mapping[str, int] = field(default_factory=dict)
     skipped_reasons: Mapping[str, int] = field(default_factory=dict)
     scores: int = 0
-    """Scores."""
+    """Number of scores."""
     oldest_pending_at: datetime | None = None
     """Time at which the oldest pending or running task became ready; UTC."""
 
 
 class AnswerReader(StoreComponent):
-    """Exchanges and their scores. ``germane.Store(url).answers``; a window is since <= started_at < until."""
+    """Reads exchanges and scores: ``germane.Store(url).answers``. A window is ``since <= started_at < until``."""
 
     def list_exchanges(
         self,
@@ -156,7 +156,7 @@ class AnswerReader(StoreComponent):
 
 
 class AnswerStore(AnswerReader):
-    """Adds the searches of the dashboard and the command line."""
+    """Extends :class:`AnswerReader` with the searches of the dashboard and the command line."""
 
     def search(
         self, chosen: AnswerFilter, *, sort: AnswerSort = "lowest", after: AnswerCursor | None = None, limit: int = 50

@@ -1,4 +1,4 @@
-"""Reading and writing people's labels, and the calibrations made from them."""
+"""Reads and writes people's labels, and calibrations for cosine scores."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from germane.storage.db.tables import calibration, exchange, feedback, score
 from germane.storage.queue.feedback import COLUMNS, LabeledExchange, select_labels
 
 NEUTRAL_LABEL: Final = 0.5
-"""Labels above this value mean a good answer, labels below it a bad one. Equal labels are ignored."""
+"""Labels above this value mean a good answer, labels below it a bad one. Labels of exactly this value are ignored."""
 MAX_LABELS_COMPARED: Final = 20_000
 """Maximum number of labels to compare, newest first."""
 CALIBRATION_COLUMNS: Final = ("embedder", "scorer", "fingerprint", "floor", "high", "n", "made_at")
@@ -28,7 +28,7 @@ CALIBRATION_COLUMNS: Final = ("embedder", "scorer", "fingerprint", "floor", "hig
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Disagreement:
-    """The number of disagreements between labels and the scores of one fingerprint.
+    """Numbers of disagreements between labels and the scores with one fingerprint.
 
     The label of an answer is the mean of each person's latest label. A label of exactly 0.5 is ignored.
     """
@@ -49,7 +49,7 @@ class Disagreement:
 
 
 class LabelReader(StoreComponent):
-    """People's labels and calibrations. ``germane.Store(url).labels``."""
+    """Reads people's labels and calibrations: ``germane.Store(url).labels``."""
 
     def list_feedback(
         self,
@@ -59,7 +59,7 @@ class LabelReader(StoreComponent):
         route: str | None = None,
         limit: int = 100,
     ) -> list[LabeledExchange]:
-        """Return labels of since <= created_at < until with their exchanges, newest first.
+        """Return labels with ``since <= created_at < until`` and their exchanges, newest first.
 
         Labels whose exchange is not in the database are omitted.
         """
@@ -84,10 +84,10 @@ class LabelReader(StoreComponent):
 
 
 class LabelStore(LabelReader):
-    """Adds writing labels and calibrations, and comparing labels with scores."""
+    """Extends :class:`LabelReader`: writes labels and calibrations, and compares labels with scores."""
 
     def add_feedback(self, labels: Sequence[Feedback]) -> None:
-        """Write labels. Their exchanges need not be stored yet. Labels whose id exists already are ignored."""
+        """Write labels. Their exchanges need not be stored yet. Labels with an existing id are ignored."""
         with self._write_values() as connection:
             stamp = timestamp_encoder(connection.dialect.name)
             rows = [
@@ -132,7 +132,7 @@ class LabelStore(LabelReader):
         fingerprint: str | None = None,
         newest: int = MAX_LABELS_COMPARED,
     ) -> list[Disagreement]:
-        """Return the number of disagreements between labels and scores, by scorer and fingerprint.
+        """Count disagreements between labels and scores, by scorer and fingerprint.
 
         The window applies to the answers, not to the labels.
 

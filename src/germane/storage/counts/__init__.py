@@ -1,3 +1,3 @@
-"""Counts of exchanges by outcome."""
+"""Exchange counts by outcome."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Hours whose rows have changed since they were rolled up.
+"""Hours whose rows have changed since the last rollup.
 
 Every transaction that changes an hour adds its own row. With one shared row per hour, transactions would wait for each
 other, and a rollup could delete the row before a transaction that needs it has committed.
@@ -25,7 +25,7 @@ def start_of_hour(moment: datetime) -> datetime:
 
 
 def mark_dirty(connection: Connection, moments: Iterable[datetime]) -> None:
-    """Mark the hours of exchanges whose scores, proxy scores or counts this transaction changes.
+    """Mark the hours of the exchanges whose scores, proxy scores or counts this transaction changes.
 
     Args:
         connection: A transaction that writes.
@@ -41,14 +41,14 @@ def write_pending(connection: Connection) -> None:
 
 
 def dirty_between(connection: Connection, since: datetime, until: datetime) -> list[datetime]:
-    """Return the dirty hours that overlap since <= time < until, oldest first."""
+    """Return the dirty hours that overlap the window from ``since`` to ``until`` (exclusive), oldest first."""
     query = select(rollup_dirty_hour.c.hour).distinct().order_by(rollup_dirty_hour.c.hour)
     query = query.where(rollup_dirty_hour.c.hour >= start_of_hour(since), rollup_dirty_hour.c.hour < until)
     return list(connection.execute(query).scalars())
 
 
 def newest_dirty(connection: Connection, limit: int | None, before: datetime) -> list[datetime]:
-    """Return the dirty hours that started before a time, newest first."""
+    """Return the dirty hours that started before a given time, newest first."""
     query = select(rollup_dirty_hour.c.hour).distinct().where(rollup_dirty_hour.c.hour < before)
     return list(connection.execute(query.order_by(rollup_dirty_hour.c.hour.desc()).limit(limit)).scalars())
 

@@ -29,7 +29,7 @@ _FINAL_OUTCOMES: Final = frozenset({"scored", "skipped", "failed"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Coverage:
-    """Outcomes of the exchanges of one route for one scorer: seen = scored + skipped + failed + pending.
+    """Outcomes of one route's exchanges for one scorer: seen = scored + skipped + failed + pending.
 
     The scorer is empty for a route that was only declared, and for exchanges dropped before a scorer was known.
     """
@@ -40,11 +40,16 @@ class Coverage:
     seen: int = 0
     scored: int = 0
     pending: int = 0
-    """Waiting or being scored."""
+    """Waiting to be scored, or being scored."""
     skipped: Mapping[str, int] = field(default_factory=dict)
     """Count per reason."""
     failed: Mapping[str, int] = field(default_factory=dict)
     """Count per reason."""
+
+    @property
+    def has_exchanges(self) -> bool:
+        """Whether there are exchanges to count. A route that was only declared has none."""
+        return bool(self.scorer or self.seen)
 
     @property
     def share(self) -> float | None:
@@ -64,7 +69,7 @@ class TallyChanges:
         self._counts[(minute, *names, outcome, reason)] += by
 
     def apply(self, connection: Connection, process: str) -> None:
-        """Add the changes to the counts of this process when the transaction ends."""
+        """Add the changes to this process's counts when the transaction ends."""
         dirty_hours.mark_dirty(connection, {minute for minute, *_ in self._counts})
         pending = get_pending(connection, _PENDING, dict[str, Counter[TallyKey]])
         pending.setdefault(process, Counter()).update(self._counts)
@@ -117,7 +122,7 @@ def declare_routes(connection: Connection, service: str, routes: Iterable[str]) 
 
 
 def coverage_counts(outcomes: Mapping[tuple[str, str], int]) -> dict[str, Any]:
-    """Return the count fields of a :class:`Coverage` from counts by outcome and reason."""
+    """Convert counts by outcome and reason to the count fields of a :class:`Coverage`."""
     counts: dict[str, Any] = {"skipped": {}, "failed": {}}
     for (outcome, reason), total in sorted(outcomes.items()):
         if outcome not in {"skipped", "failed"}:

@@ -1,4 +1,4 @@
-"""Batches of rows that a background job changes in one transaction each, and counts of the removed rows."""
+"""Batches of rows, each changed by a background job in its own transaction, and counts of the rows removed."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from sqlalchemy import RowMapping, and_, or_
 from germane import sanitize
 from germane.storage.db.tables import exchange
 
-BATCH_SIZE: Final = 200
+BATCH_SIZE: Final = 1000
 """Maximum number of rows per transaction."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PruneResult:
-    """The numbers of erased and deleted rows."""
+    """Numbers of erased and deleted rows."""
 
     texts: int = 0
     """Exchanges whose text was erased. They are still stored."""
@@ -69,14 +69,14 @@ _WORDS: Final[Mapping[str, tuple[str, str]]] = {
 
 
 class RowCursor(NamedTuple):
-    """Position in an order by time and id."""
+    """A row's position when sorted by time and id."""
 
     at: datetime
     id: str
 
     @classmethod
     def after_batch(cls, rows: Sequence[RowMapping], moment: str) -> RowCursor | None:
-        """Return the position of the last row of a full batch, by its time in ``moment``; None at the end."""
+        """Return the position of the last row of a full batch, with the time in column ``moment``; None at the end."""
         return cls(rows[-1][moment], rows[-1]["id"]) if len(rows) == BATCH_SIZE else None
 
 

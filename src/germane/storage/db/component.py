@@ -1,4 +1,4 @@
-"""The base of the store's components and the context that they share."""
+"""The base class for the store's components, and the context that they share."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def utc_now() -> datetime:
 
 
 def database_time(connection: Connection) -> datetime:
-    """Return the time of the PostgreSQL server, or of the local host for SQLite, in UTC."""
+    """Return the PostgreSQL server's time, or the local host's time for SQLite, in UTC."""
     if connection.dialect.name == "sqlite":
         return datetime.now(UTC)
     now: datetime = connection.execute(select(func.clock_timestamp())).scalar_one()
@@ -28,7 +28,7 @@ def database_time(connection: Connection) -> datetime:
 
 
 class StoreContext:
-    """The database, the clock and the options that all components of one store share.
+    """The database, the clock and the options that are shared by all of a store's components.
 
     Args:
         database: The database.
@@ -56,11 +56,14 @@ class StoreContext:
         return self._clock()
 
     def explicit_time(self) -> datetime | None:
-        """Return the time of the clock that the store was created with; None if it uses the database's."""
+        """Return the time by the store's explicit clock; None if the store uses the database's clock."""
         return None if self._clock is utc_now else self._clock()
 
     def now(self, connection: Connection) -> datetime:
-        """Return the time of the clock that all processes on this database share, or of an explicit clock."""
+        """Return the current time from the explicit clock, if there is one, or else from the database's clock.
+
+        All processes that use this database share its clock.
+        """
         return self.explicit_time() or database_time(connection)
 
     def read_clock(self) -> datetime:
@@ -78,7 +81,7 @@ class StoreComponent:
 
     @contextmanager
     def _write_values(self) -> Iterator[Connection]:
-        """Open a transaction that writes values from callers.
+        """Open a transaction that writes values supplied by callers.
 
         Raises:
             ContentRefused: A value has a type that no column accepts.

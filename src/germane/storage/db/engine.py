@@ -1,7 +1,8 @@
-"""Connections to one SQLite or PostgreSQL database, created on first use and again after a fork."""
+"""Connections to one SQLite or PostgreSQL database, created on first use and recreated after a fork."""
 
 from __future__ import annotations
 
+import logging
 import os
 import sqlite3
 import threading
@@ -10,33 +11,33 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final, TypeVar
 from weakref import WeakSet
 
-from sqlalchemy import URL, Connection, Engine, create_engine, event, exc, make_url
-from sqlalchemy.pool import QueuePool
+from sqlalchemy import Connection, Engine, exc
 
-from germane.errors import DatabaseNotMigrated, DatabaseUnreachable, SettingsError
+from germane.errors import DatabaseNotMigrated, DatabaseUnreachable, StorageError
+from germane.logging_filters import suppressed_driver
+from germane.storage.db import drivers
+from germane.storage.db.drivers import AUTOCOMMIT, BUSY_TIMEOUT, READ_ONLY
 from germane.storage.db.errors import ContentRefused, translate_error
 from germane.storage.db.network_filesystem import (
     MountTableReader,
     read_mount_table,
     reject_network_filesystem,
 )
+from germane.storage.db.sqlite_file import LOG_LOST, SqliteFile
 
-BUSY_TIMEOUT = 15.0
-"""Seconds that SQLite waits for another writer."""
 CLOSE_TIMEOUT = 1.0
-"""Seconds that closing waits for running transactions."""
+"""Maximum time to wait for running transactions when closing, in seconds."""
 FORK_TIMEOUT = 20.0
-"""Seconds that a fork waits for transactions on SQLite. Longer than ``BUSY_TIMEOUT``."""
-_READ_ONLY, _AUTOCOMMIT = "germane_reading", "germane_plain"
+"""Maximum time that a fork waits for SQLite transactions, in seconds. Longer than ``BUSY_TIMEOUT``."""
 _CACHED_PAGES = "SET LOCAL random_page_cost = 1.1"
 """The rows of a window are close together and mostly cached. With PostgreSQL's default of 4, made for spinning disks,
 the planner scans the whole tally for one day."""
-_MIN_SQLITE_VERSION = (3, 35, 0)  # RETURNING
+
+logger = logging.getLogger("germane.storage")
 
 _Collection = TypeVar("_Collection")
 CommitEvent = tuple[str, str, str, str]
@@ -46,20 +47,30 @@ CommitListener = Callable[[Mapping[CommitEvent, int]], object]
 CommitHook = Callable[[Connection], None]
 """Writes the pending changes of a transaction as its last statements."""
 
+TABLES_CHECK_INTERVAL: Final = 1.0
+"""Seconds between checks that the tables match the code, on each connection."""
+_NEXT_CHECK: Final = "germane_next_check"
+"""Key in ``Connection.info`` for the time of the next such check."""
+_FAILED: Final = "failed"
+"""An SQLite error that the caller reports. A lost or damaged file may have caused it."""
+_LOST_ERRORS: Final = (DatabaseUnreachable, DatabaseNotMigrated)
 _PENDING: Final = "germane_pending"
-"""Key of a transaction's pending changes in ``Connection.info``."""
+"""Key in ``Connection.info`` for a transaction's pending changes."""
 _EVENTS: Final = "events"
 
 
 def get_pending(connection: Connection, key: str, new: Callable[[], _Collection]) -> _Collection:
-    """Return the collection of a key in the current transaction. ``new`` creates it."""
+    """Return the pending changes stored under ``key`` in the current transaction.
+
+    If there are none yet, store ``new()``.
+    """
     collections: dict[str, Any] = connection.info.setdefault(_PENDING, {})
     pending: _Collection = collections.setdefault(key, new())
     return pending
 
 
 def pop_pending(connection: Connection, key: str, new: Callable[[], _Collection]) -> _Collection:
-    """Remove and return the collection of a key."""
+    """Remove and return the pending changes stored under ``key``; if there are none, return ``new()``."""
     pending: _Collection = connection.info.get(_PENDING, {}).pop(key, None) or new()
     return pending
 
@@ -114,6 +125,10 @@ class Database:
         mounts: Reads the mount table, to recognize network file systems.
         before_commit: Called with the connection as the last step of each transaction that writes.
         on_commit: Called with the event counts of a transaction after its commit; must not raise.
+        check_tables: Raises unless the tables match the code; gets the connection and the display name. Called in the
+            first transaction of each connection that writes, and again every 15 seconds, because another process may
+            migrate the database.
+        recreate: Creates the tables in an SQLite file that was deleted or replaced while it was open.
 
     Raises:
         SettingsError: The URL is invalid or names an unsupported database, its driver is not installed, or the SQLite
@@ -127,15 +142,24 @@ class Database:
         mounts: MountTableReader = read_mount_table,
         before_commit: Sequence[CommitHook] = (),
         on_commit: CommitListener = lambda _: None,
+        check_tables: Callable[[Connection, str], None] | None = None,
+        recreate: Callable[[Database], None] | None = None,
     ) -> None:
         self._before_commit = before_commit
         self._on_commit = on_commit
-        self.url = _parse_url(url)
+        self._check_tables = check_tables
+        self._recreate = recreate
+        self.url = drivers.parse_url(url)
         self.name = self.url.set(query={}, drivername=self.url.get_backend_name()).render_as_string(hide_password=True)
         """The URL for display: without query parameters and without the password, which may be a query parameter."""
         self.dialect = self.url.get_backend_name()
+        self._file: SqliteFile | None = None
         if self._is_file and not str(self.url.database).startswith("file:"):
             reject_network_filesystem(Path(str(self.url.database)), mounts)
+            self._file = SqliteFile(str(self.url.database))
+        self._loss: str | None = None
+        self._was_written = False
+        self._reopening = threading.Lock()
         self._lock = threading.Lock()
         self._engine: Engine | None = None
         self._process = os.getpid()
@@ -147,14 +171,32 @@ class Database:
         return f"Database({self.name!r})"
 
     @contextmanager
-    def write(self) -> Iterator[Connection]:
-        """Open a transaction that writes. On SQLite it holds the write lock from its start."""
+    def write(self, *, migrating: bool = False) -> Iterator[Connection]:
+        """Open a transaction that writes. On SQLite it holds the write lock from its start.
+
+        Args:
+            migrating: Whether the transaction creates or upgrades the tables, so that they are not checked.
+
+        Raises:
+            DatabaseUnreachable: The SQLite file was deleted, replaced or damaged. The next transaction opens it again.
+            DatabaseNotMigrated: The tables are missing, or older or newer than the code.
+        """
+        if self._loss is not None and not migrating:
+            self._reopen()
         with self._in_use(), self.engine.begin() as connection:
             connection.info[_PENDING] = {}  # a rolled-back transaction may have left pending changes
+            if not migrating:
+                self._check_tables_if_due(connection)
             yield connection
             for hook in self._before_commit:
                 hook(connection)
             events = pop_pending(connection, _EVENTS, Counter[CommitEvent])
+            if self._file is not None and not migrating:
+                # Last, because nothing that is committed after a loss can be read.
+                self._loss = self._file.find_loss(connection.info[drivers.OPEN_FILES])
+                if self._loss is not None:
+                    raise DatabaseUnreachable(f"{self.name} {self._loss}")
+                self._was_written = True
         if events:
             self._on_commit(events)
 
@@ -163,16 +205,18 @@ class Database:
         """Open a transaction that only reads. It does not create a missing SQLite file.
 
         Args:
-            snapshot: Whether all statements see the database as the first one does. On SQLite they always do.
+            snapshot: Whether all statements see the database as the first statement does. On SQLite, they always do.
 
         Raises:
             DatabaseNotMigrated: The SQLite file does not exist.
         """
         if self.is_absent:
             raise DatabaseNotMigrated(f"{self.name} does not exist: run 'germane db upgrade'")
+        if self._file is not None and self._loss is None and self._file.is_replaced:
+            self.close()  # connections would still read the old file
         with self._in_use(), self.engine.connect() as connection:
             options = {"isolation_level": "REPEATABLE READ"} if snapshot and self.dialect == "postgresql" else {}
-            reading = connection.execution_options(**{_READ_ONLY: True}, **options)
+            reading = connection.execution_options(**{READ_ONLY: True}, **options)
             if options:
                 reading.exec_driver_sql(_CACHED_PAGES)
             yield reading
@@ -180,7 +224,7 @@ class Database:
     @contextmanager
     def autocommit(self) -> Iterator[Connection]:
         """Open a connection for statements that cannot run in a transaction, such as VACUUM."""
-        options = {_AUTOCOMMIT: True} if self.dialect == "sqlite" else {"isolation_level": "AUTOCOMMIT"}
+        options = {AUTOCOMMIT: True} if self.dialect == "sqlite" else {"isolation_level": "AUTOCOMMIT"}
         with self._in_use(), self.engine.connect() as connection:
             yield connection.execution_options(**options)
 
@@ -193,6 +237,14 @@ class Database:
         return os.path.isdir(os.path.dirname(path)) and not os.path.exists(path)  # noqa: PTH110, PTH112, PTH120 - these never raise
 
     @property
+    def files(self) -> tuple[Path, ...]:
+        """The SQLite file, its write-ahead log and the log's index, if they exist; empty for other databases."""
+        if self._file is None:
+            return ()
+        paths = (Path(self._file.path + suffix) for suffix in ("", "-wal", "-shm"))
+        return tuple(path for path in paths if path.exists())
+
+    @property
     def engine(self) -> Engine:
         """The engine of this process."""
         if self._process != os.getpid():
@@ -201,14 +253,47 @@ class Database:
             return self._engine
         with self._lock:
             if self._engine is None:
-                self._engine = _sqlite_engine(self.url) if self.dialect == "sqlite" else _postgresql_engine(self.url)
+                self._engine = self._create_engine()
             return self._engine
+
+    def _create_engine(self) -> Engine:
+        if self.dialect == "sqlite":
+            return drivers.create_sqlite_engine(self.url, self._file)
+        return drivers.create_postgresql_engine(self.url)
+
+    def _check_tables_if_due(self, connection: Connection) -> None:
+        if self._check_tables is not None and time.monotonic() >= connection.info.get(_NEXT_CHECK, 0.0):
+            self._check_tables(connection, self.name)
+            connection.info[_NEXT_CHECK] = time.monotonic() + TABLES_CHECK_INTERVAL
+
+    def _reopen(self) -> None:
+        """Open the SQLite file again after a loss, and create the tables if they are missing.
+
+        Raises:
+            StorageError: The file is still missing or damaged. The next transaction tries again.
+        """
+        with self._reopening:
+            if self._loss is None:  # another thread has opened it
+                return
+            if self._loss == LOG_LOST:
+                # The old connections still have the deleted log open: save what it contains.
+                with suppress(StorageError), self.autocommit() as connection:
+                    connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
+            self.close()
+            is_absent = self.is_absent
+            if self._recreate is not None:
+                self._recreate(self)
+            if self._loss != _FAILED:
+                action = "created it again; its earlier content is lost" if is_absent else "opened it again"
+                logger.warning("%s %s: %s", self.name, self._loss, action)
+            self._loss = None
 
     def abandon_connections(self) -> None:
         """Drop the connections that a fork copied, without closing them: they belong to the parent."""
-        self._lock = threading.Lock()  # the old lock may be held by a thread that does not exist in the child
+        # The old locks may be held by threads that do not exist in the child.
+        self._lock, self._reopening = threading.Lock(), threading.Lock()
         self._process = os.getpid()
-        if self._engine is not None and not _is_memory(self.url):  # the child owns its copy of a memory database
+        if self._engine is not None and not drivers.is_memory(self.url):  # the child owns its copy of a memory database
             self._inherited.append(self._engine)  # keep a reference: garbage collection would close the connections
             self._engine = None
 
@@ -259,17 +344,25 @@ class Database:
 
     @property
     def _is_file(self) -> bool:
-        return self.dialect == "sqlite" and not _is_memory(self.url)
+        return self.dialect == "sqlite" and not drivers.is_memory(self.url)
 
     @contextmanager
     def _in_use(self) -> Iterator[None]:
         try:
-            with self._gate.enter():
+            with self._gate.enter(), suppressed_driver():
                 yield
         except (exc.DBAPIError, exc.TimeoutError) as error:
-            raise translate_error(error, self.name) from None
+            translated = translate_error(error, self.name)
+            if self._was_written and isinstance(translated, _LOST_ERRORS) and not _is_temporary(error):
+                self._loss = self._loss or _FAILED  # connections have cached parts of the file
+            raise translated from None
         except (OverflowError, UnicodeError) as error:  # raised by the SQLite driver
             raise ContentRefused(f"{self.name} rejected a row: {type(error).__name__}") from None
+
+
+def _is_temporary(error: exc.DBAPIError | exc.TimeoutError) -> bool:
+    """Whether an SQLite error has a cause other than a lost or damaged file."""
+    return isinstance(error, exc.TimeoutError) or any(text in str(error.orig) for text in ("locked", "is full"))
 
 
 _databases: WeakSet[Database] = WeakSet()
@@ -286,68 +379,3 @@ if hasattr(os, "register_at_fork"):
         after_in_parent=partial(_for_each_database, Database.after_fork_in_parent),
         after_in_child=partial(_for_each_database, Database.after_fork_in_child),
     )
-
-
-def _parse_url(url: str) -> URL:
-    try:
-        parsed = make_url(url)
-    except (exc.ArgumentError, ValueError):
-        raise SettingsError("invalid database URL; an example is sqlite:///germane.db") from None
-    if parsed.drivername in {"sqlite", "sqlite+pysqlite"}:
-        if sqlite3.sqlite_version_info < _MIN_SQLITE_VERSION:
-            raise SettingsError(f"germane needs SQLite 3.35 or newer; this Python has {sqlite3.sqlite_version}")
-        if not parsed.database or _is_memory(parsed) or parsed.database.startswith("file:"):
-            return parsed
-        # Absolute, because the application may change its working directory later.
-        return parsed.set(database=str(Path(parsed.database).expanduser().absolute()))
-    if parsed.drivername in {"postgresql", "postgresql+psycopg"}:
-        if "@" in (parsed.host or ""):
-            raise SettingsError("the password in the database URL contains an @: write it as %40")
-        if find_spec("psycopg") is None:
-            raise SettingsError("PostgreSQL needs a driver: pip install 'germane[postgres]'")
-        return parsed.set(drivername="postgresql+psycopg")
-    raise SettingsError(f"unsupported database {parsed.drivername!r}: use SQLite or PostgreSQL")
-
-
-def _is_memory(url: URL) -> bool:
-    return url.get_backend_name() == "sqlite" and url.database in {None, "", ":memory:"}
-
-
-def _sqlite_engine(url: URL) -> Engine:
-    # An in-memory database exists in one connection, which one thread at a time uses.
-    pool = {"pool_size": 1, "max_overflow": 0} if _is_memory(url) else {"pool_size": 5, "max_overflow": 20}
-    engine = create_engine(
-        url,
-        poolclass=QueuePool,
-        hide_parameters=True,
-        connect_args={"timeout": BUSY_TIMEOUT, "isolation_level": None, "check_same_thread": False},
-        pool_size=pool["pool_size"],
-        max_overflow=pool["max_overflow"],
-    )
-
-    @event.listens_for(engine, "connect")
-    def set_pragmas(connection: Any, _record: Any) -> None:
-        cursor = connection.cursor()
-        cursor.execute("PRAGMA synchronous = NORMAL")  # in WAL mode a commit survives any crash of the process
-        cursor.execute("PRAGMA secure_delete = ON")  # overwrite erased text, whatever SQLite's build default is
-        cursor.close()
-
-    @event.listens_for(engine, "begin")
-    def begin(connection: Connection) -> None:
-        # Acquire the write lock first if the transaction writes: upgrading a read lock later fails instead of waiting.
-        options = connection.get_execution_options()
-        if not options.get(_AUTOCOMMIT, False):
-            connection.exec_driver_sql("BEGIN" if options.get(_READ_ONLY, False) else "BEGIN IMMEDIATE")
-
-    return engine
-
-
-def _postgresql_engine(url: URL) -> Engine:
-    defaults = {
-        "connect_timeout": 5,
-        "keepalives_idle": 30,
-        "tcp_user_timeout": 20_000,  # milliseconds; by default a vanished server blocks a thread for 15 minutes
-        "application_name": "germane",
-    }
-    arguments = {name: value for name, value in defaults.items() if name not in url.query}
-    return create_engine(url, hide_parameters=True, pool_pre_ping=True, max_overflow=20, connect_args=arguments)

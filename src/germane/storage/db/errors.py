@@ -1,4 +1,4 @@
-"""Translation of driver errors into germane's errors, which name the failure, the database and the fix.
+"""Translates driver errors into germane's errors, which name the failure, the database and the fix.
 
 The driver's error is not chained: its text may quote user data or connection parameters.
 """
@@ -33,7 +33,7 @@ _HINTS: Final = (
 
 
 class ContentRefused(StorageError):
-    """The database works, but will never accept this row."""
+    """The database is working, but will never accept this row."""
 
 
 def translate_error(error: exc.DBAPIError | exc.TimeoutError, database: str) -> StorageError:

@@ -1,4 +1,4 @@
-"""Conversion between exchanges or scores and rows.
+"""Converts exchanges and scores to rows and back.
 
 Inserts bypass the ORM and SQLAlchemy's parameter processing: a statement is compiled once, and its values are encoded
 for the driver.
@@ -28,7 +28,7 @@ MAX_IDS_PER_STATEMENT: Final = 500
 EXCHANGE_COLUMNS: Final = (
     "id", "trace_id", "span_id", "service", "route", "question", "answer", "contexts", "history", "model",
     "prompt_version", "session", "user", "attributes", "status", "error", "started_at", "duration", "sampling_key",
-    "traced", "capture_probability",
+    "traced", "capture_probability", "span_holder",
 )  # fmt: skip
 SCORE_COLUMNS: Final = (
     "exchange_id", "scorer", "fingerprint", "service", "route", "started_at", "sampling_probability", "proxy", "value",
@@ -102,11 +102,12 @@ def exchange_values(exchange: Exchange, encode: TimestampEncoder) -> Values:
         float(exchange.sampling_key),
         bool(exchange.traced),
         float(exchange.capture_probability),
+        exchange.span_holder,
     )
 
 
 def exchange_from_row(row: RowMapping) -> Exchange:
-    """Return the exchange of a row of the table ``exchange``."""
+    """Return the exchange in a row of the ``exchange`` table."""
     fields: dict[str, Any] = {name: row[name] for name in EXCHANGE_COLUMNS if name not in {"contexts", "history"}}
     return Exchange(
         contexts=tuple(Context(item["text"], item.get("id"), item.get("score")) for item in row["contexts"]),
@@ -141,7 +142,7 @@ def score_values(exchange: RowMapping, score: Score, now: datetime, encode: Time
 
 
 def score_from_row(row: RowMapping) -> Score:
-    """Return the score of a row of the table ``score``."""
+    """Return the score in a row of the ``score`` table."""
     return Score(**{name: row[name] for name in _SCORE_FIELDS})
 
 

@@ -1,4 +1,4 @@
-"""Upgrades of a database's tables, and the check that they match the code."""
+"""Schema migrations, and the check that the tables match the code."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from germane.storage.db.engine import Database
 
 VERSION_TABLE: Final = "germane_version"
 """Differs from Alembic's default, because the application may keep its own migrations in the same database."""
-REVISIONS: Final = ("0001", "0002", "0003", "0004", "0005", "0006", "0007")
+REVISIONS: Final = ("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008")
 """All revisions, oldest first."""
+_VERSION: Final = text(f"SELECT version_num FROM {VERSION_TABLE}")  # noqa: S608 - a constant
 _LOCK: Final = 0x6765726D616E65  # "germane"
 _SCRIPTS: Final = Path(__file__).parent / "migrations"
 
@@ -27,7 +28,7 @@ def migrate(database: Database) -> None:
         DatabaseNotMigrated: The tables are newer than the code.
     """
     if database.is_absent or revision(database) != REVISIONS[-1]:
-        with database.write() as connection:  # on SQLite, this alone excludes other processes
+        with database.write(migrating=True) as connection:  # on SQLite, this alone excludes other processes
             if connection.dialect.name == "postgresql":
                 connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK})
             if _read_revision(connection, database.name) != REVISIONS[-1]:
@@ -40,16 +41,22 @@ def check(database: Database) -> None:
 
     Raises:
         DatabaseUnreachable: No connection.
-        DatabaseNotMigrated: The tables are missing, older or newer.
+        DatabaseNotMigrated: The tables are missing, or older or newer than the code.
     """
-    current = revision(database)
-    if current is None:
-        raise DatabaseNotMigrated(f"{database.name} has no germane tables: run 'germane db upgrade'")
-    if current != REVISIONS[-1]:
-        raise DatabaseNotMigrated(
-            f"the tables in {database.name} are older than this version of germane "
-            f"({current}, it needs {REVISIONS[-1]}): run 'germane db upgrade'"
-        )
+    _require_newest(revision(database), database.name)
+
+
+def check_tables(connection: Connection, name: str) -> None:
+    """Raise unless the tables match the code, with a single query.
+
+    Args:
+        connection: A transaction.
+        name: The database URL without its password.
+
+    Raises:
+        DatabaseNotMigrated: The tables are older or newer than the code.
+    """
+    _require_newest(_query_revision(connection, name), name)
 
 
 def revision(database: Database) -> str | None:
@@ -63,15 +70,27 @@ def revision(database: Database) -> str | None:
 
 
 def _read_revision(connection: Connection, name: str) -> str | None:
-    if not inspect(connection).has_table(VERSION_TABLE):
-        return None
-    version = connection.execute(text(f"SELECT version_num FROM {VERSION_TABLE}")).scalar()  # noqa: S608 - a constant
+    return _query_revision(connection, name) if inspect(connection).has_table(VERSION_TABLE) else None
+
+
+def _query_revision(connection: Connection, name: str) -> str | None:
+    version: str | None = connection.execute(_VERSION).scalar()
     if version is not None and version not in REVISIONS:
         raise DatabaseNotMigrated(
-            f"the tables in {name} are newer than this version of germane ({version}, it knows up to {REVISIONS[-1]}): "
-            "upgrade germane"
+            f"the tables in {name} are newer than this version of germane ({version}, it knows up to {REVISIONS[-1]}), "
+            "so it writes nothing: upgrade germane, or restore a backup from before the migration"
         )
     return version
+
+
+def _require_newest(version: str | None, name: str) -> None:
+    if version is None:
+        raise DatabaseNotMigrated(f"{name} has no germane tables: run 'germane db upgrade'")
+    if version != REVISIONS[-1]:
+        raise DatabaseNotMigrated(
+            f"the tables in {name} are older than this version of germane ({version}, it needs {REVISIONS[-1]}): "
+            "run 'germane db upgrade'"
+        )
 
 
 def _upgrade(connection: Connection) -> None:

@@ -1,4 +1,4 @@
-"""Detection of network file systems, on which SQLite loses data."""
+"""Detects network file systems, on which SQLite loses data."""
 
 from __future__ import annotations
 

@@ -1,3 +1,3 @@
-"""Writing captured exchanges: the writer thread, rate limit and drop counts."""
+"""The write path of captured exchanges: writer thread, exchange limit and drop counts."""
 
 from __future__ import annotations

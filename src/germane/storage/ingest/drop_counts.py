@@ -1,4 +1,4 @@
-"""Exchanges that are not stored: the limit per minute, and counts in memory until they are written to the tally.
+"""Exchanges that are not stored: the limit per minute, and in-memory counts until they are written to the tally.
 
 The limit is applied on the caller's thread before an exchange is created.
 """
@@ -30,7 +30,7 @@ SECONDS_PER_MINUTE: Final = 60.0
 BURST: Final = 0.1
 """Share of the limit per minute that is admitted immediately after idle time."""
 SOFTNESS: Final = 0.01
-"""Share of the limit per minute. At this far below 0, the credit keeps 1 in e exchanges."""
+"""Share of the limit per minute. If the credit is this far below 0, 1 in e exchanges is kept."""
 _NANOSECONDS_PER_MINUTE: Final = 60_000_000_000
 _NOUNS: Final = {"exchange": Exchange, "label": Feedback, "recorded score": RecordedScore, "marker": Marker}
 
@@ -61,7 +61,7 @@ class WriterStore(Protocol):
 
 
 class DropCounter:
-    """Counts by minute, service and route of the exchanges dropped for one reason. Thread-safe; false when empty."""
+    """Counts the exchanges dropped for one reason, by minute, service and route. Thread-safe; falsy when empty."""
 
     def __init__(self, reason: UnscoredReason) -> None:
         self._reason = reason
@@ -81,14 +81,14 @@ class DropCounter:
             return sum(self._counts.values())
 
     def count(self, service: str, route: str, started: int) -> None:
-        """Count an exchange that started ``started`` nanoseconds after 1970."""
+        """Count an exchange that started ``started`` nanoseconds after the Unix epoch."""
         key = (started // _NANOSECONDS_PER_MINUTE, service, route)
         with self._lock:
             self._counts[key] = self._counts.get(key, 0) + 1
             self.total += 1
 
     def report(self, store: WriterStore, scorers: Scorers) -> None:
-        """Move the counts into the tally, under the names of the scorers.
+        """Move the counts into the tally, under the scorers' names.
 
         Raises:
             StorageError: The database failed. Counts that were not written are kept.
@@ -116,15 +116,15 @@ class TrafficThinner:
     An exchange is kept if its sampling key is at most its probability.
 
     A credit grows with time at the rate of the limit, and each exchange, kept or not, subtracts its own probability.
-    With a credit of at least 0 the probability is 1; below, it is exp(credit / (SOFTNESS * limit)). Within a
+    With a credit of at least 0 the probability is 1; below 0, it is exp(credit / (SOFTNESS * limit)). Within a
     fraction of a second, the probability settles at the value at which the kept exchanges meet the limit; it is never
-    0. It depends only on arrival times and never on a sampling key, so weighting kept exchanges by its inverse is
-    unbiased for any traffic.
+    0. It depends only on arrival times and never on a sampling key, so weighting kept exchanges by the inverse
+    probability is unbiased for any traffic.
 
-    On average at most limit * (1 + BURST + SOFTNESS * ln(traffic / limit)) exchanges are kept in any minute: for a
-    million per minute and a limit of 6,000, 1.15 times the limit in the first minute, and the limit in the following
-    ones. A limit below 100 is exceeded by a few more exchanges. After a burst, the probability is 1 again within
-    SOFTNESS * ln(traffic / limit) minutes, 3 seconds in the example.
+    On average at most limit * (1 + BURST + SOFTNESS * ln(traffic / limit)) exchanges are kept in any minute: at a
+    million exchanges per minute and a limit of 6,000, 1.15 times the limit in the first minute, and the limit in each
+    following minute. A limit below 100 is exceeded by a few more exchanges. After a burst, the probability is 1 again
+    within SOFTNESS * ln(traffic / limit) minutes, 3 seconds in the example.
 
     Thread-safe. A forked child needs its own instance.
 
@@ -177,23 +177,23 @@ class ExchangeLimiter:
         self._lock = threading.RLock()  # reentrant for the same reason as TrafficThinner's
 
     def admit(self, service: str, route: str, started: int, sampling_key: float) -> float | None:
-        """Return the probability with which an exchange was kept, in (0, 1]; None if it was not."""
+        """Return the probability with which an exchange was kept, in (0, 1]; None if it was dropped."""
         if self._thinner is None:
             return 1.0
         probability = self._thinner.next_probability()
         if sampling_key <= probability:
             if self._is_thinning and self._thinner.is_recovered and self._set_thinning(active=False):
-                message = "traffic is below %d exchanges per minute again; all are kept (%d were dropped so far)"
+                message = "traffic is below %d exchanges per minute again; all are being kept (%d dropped so far)"
                 logger.info(message, self._limit, self._dropped.total)
             return probability
         self._dropped.count(service, route, started)
         if not self._is_thinning and self._set_thinning(active=True):
-            message = "more than %d exchanges per minute: only a sample is kept, the others are counted"
+            message = "more than %d exchanges per minute: only a sample is being kept; the others are only counted"
             logger.warning(message, self._limit)
         return None
 
     def _set_thinning(self, *, active: bool) -> bool:
-        """Change the state; False if another thread has already done so."""
+        """Change the state; return False if another thread has already changed it."""
         with self._lock:
             before, self._is_thinning = self._is_thinning, active
         return before != active

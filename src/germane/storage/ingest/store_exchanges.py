@@ -1,4 +1,4 @@
-"""Writing captured exchanges, scores from elsewhere, and counts of dropped exchanges."""
+"""Writes captured exchanges, scores computed elsewhere, and counts of dropped exchanges."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class ExchangeStore(StoreComponent):
                 record_events(connection, Counter((item.route, "", "stored", "") for item in exchanges))
 
     def record_scores(self, scores: Sequence[RecordedScore]) -> list[RecordedScore]:
-        """Write scores from elsewhere. Each score replaces an earlier score with the same name.
+        """Write scores computed elsewhere. Each score replaces an earlier score with the same name.
 
         Each score gets a finished task, like any other score, so that the tally adds up.
 
@@ -89,9 +89,9 @@ class ExchangeStore(StoreComponent):
 
         Args:
             counts: Number of exchanges by (service, route).
-            scorers: Names of the scorers that count them as skipped.
-            reason: Why they were dropped.
-            at: The minute to count them in; by default now.
+            scorers: Names of the scorers that count the exchanges as skipped.
+            reason: Why the exchanges were dropped.
+            at: The minute in which they are counted; by default the current minute.
         """
         with self._database.write() as connection:
             at = at or self._context.local_time()

@@ -1,4 +1,4 @@
-"""The thread that writes exchanges, labels, markers and recorded scores from a queue in memory to the database."""
+"""The thread that writes exchanges, labels, markers and recorded scores from an in-memory queue to the database."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ from germane.storage.ingest.drop_counts import (
 )
 
 EXIT_TIMEOUT: Final = 5.0
-"""Seconds that process exit waits for the queue to be written."""
+"""Maximum time that process exit waits for the queue to be written, in seconds."""
 SCORE_RETRY_TIMEOUT: Final = 600.0
-"""Seconds that a recorded score waits for its exchange."""
+"""Maximum time that a recorded score waits for its exchange, in seconds."""
 _NEVER: Final = sys.maxsize
 _MAX_IDS_LOGGED: Final = 20
 
@@ -54,7 +54,7 @@ class ScoreRetryBuffer:
     """Recorded scores whose exchange is not in the database yet. Times are seconds of a monotonic clock.
 
     Args:
-        timeout: Seconds that a score waits for its exchange.
+        timeout: Maximum time that a score waits for its exchange, in seconds.
         delays: First and maximum delay between attempts, in seconds.
         capacity: Maximum number of scores.
     """
@@ -76,7 +76,7 @@ class ScoreRetryBuffer:
         return list(scores[free:])
 
     def seconds_until_retry(self, now: float) -> float | None:
-        """Return the seconds until the next attempt; None if the buffer is empty."""
+        """Return the time until the next attempt, in seconds; None if the buffer is empty."""
         return max(0.0, min(entry.retry_at for entry in self._entries) - now) if self._entries else None
 
     def due_scores(self, now: float) -> list[RecordedScore]:
@@ -119,19 +119,21 @@ class ExchangeWriter:
     written.
 
     While the database is unreachable, the queue is kept. Once it is full, new exchanges are dropped; the tally counts
-    them when the database is reachable again. A forked child starts with an empty queue: the parent writes the queue.
+    them when the database is reachable again. A forked child starts with an empty queue: the parent writes
+    the queued items.
 
     Args:
         store: The database.
         capacity: Maximum number of queued items, in addition to one batch that is being written.
         limit: Exchanges per minute above which :meth:`admit` keeps a sample; None keeps all.
         batch: Maximum number of items per transaction.
-        interval: Seconds that the first item of a batch waits for further items.
+        interval: Time that the first item of a batch waits for further items, in seconds.
         scorers: Names of the scorers that count dropped exchanges, or a function that returns them.
         backoff: First and maximum delay between attempts while the database is unreachable, in seconds.
-        score_timeout: Seconds that a recorded score waits for its exchange.
+        score_timeout: Maximum time that a recorded score waits for its exchange, in seconds.
         score_delays: First and maximum delay between attempts to write a recorded score, in seconds.
         clock: Monotonic clock of the limit, in seconds.
+        stops_at_exit: Whether the interpreter's exit stops the writer and closes the store.
     """
 
     def __init__(
@@ -147,8 +149,10 @@ class ExchangeWriter:
         score_timeout: float = SCORE_RETRY_TIMEOUT,
         score_delays: tuple[float, float] = (0.5, 30.0),
         clock: Callable[[], float] = time.monotonic,
+        stops_at_exit: bool = True,
     ) -> None:
         self._store = store
+        self._stops_at_exit = stops_at_exit
         self._capacity = capacity
         self._new_limiter = partial(ExchangeLimiter, limit, clock=clock)
         self._batch = batch
@@ -179,11 +183,11 @@ class ExchangeWriter:
         self._thread: threading.Thread | None = None
         self._exit_handler: Callable[[], None] | None = None
         self.dropped = 0
-        """Number of exchanges that were put and not stored."""
+        """Number of exchanges that were put but not stored."""
         self.lost = 0
-        """Number of labels, markers and recorded scores that were put and not stored."""
+        """Number of labels, markers and recorded scores that were put but not stored."""
         self.problem: str | None = None
-        """Why the database does not accept exchanges; None if it does."""
+        """Why the database is not accepting exchanges; None if it is."""
 
     def after_fork_in_child(self) -> None:
         """Start with an empty queue: the child has no writer thread, and the parent writes the queued items."""
@@ -218,7 +222,7 @@ class ExchangeWriter:
         return probability
 
     def put(self, item: WriterItem) -> bool:
-        """Queue an item; False if it was dropped. Never waits and never raises."""
+        """Queue an item; return False if it was dropped. Never waits and never raises."""
         length = len(self._queue)
         if length < self._max_length:
             self._queue.append(item)
@@ -234,11 +238,13 @@ class ExchangeWriter:
                 self.lost += 1
             is_first, self._is_overflowing = not self._is_overflowing, True
         if is_first:
-            logger.warning("the queue of %d is full: new exchanges, labels and scores are dropped", self._capacity)
+            logger.warning(
+                "the queue is full (%d entries): new exchanges, labels and scores are being dropped", self._capacity
+            )
         return False
 
     def flush(self, timeout: float) -> bool:
-        """Wait until all queued items are written; False if that took longer than ``timeout`` seconds."""
+        """Wait until all queued items are written; return False if that took longer than ``timeout`` seconds."""
         with self._changed:
             last = self._settled + self.depth
             if not (self.depth or self._has_uncounted_drops):
@@ -251,7 +257,7 @@ class ExchangeWriter:
             )
 
     def stop(self, timeout: float) -> bool:
-        """Write the queue and stop the thread. Items that are put later are dropped.
+        """Write the queued items and stop the thread. Items that are put later are dropped.
 
         Returns:
             False if items were left, or the thread was still running, after ``timeout`` seconds.
@@ -274,7 +280,7 @@ class ExchangeWriter:
                 self._store.name,
             )
         if uncounted := len(self._queue_full) + len(self._over_limit):
-            logger.warning("%d dropped exchanges are missing in the counts of %s", uncounted, self._store.name)
+            logger.warning("%d dropped exchanges are missing from the counts of %s", uncounted, self._store.name)
         return not (left or uncounted or (self._thread is not None and self._thread.is_alive()))
 
     @property
@@ -293,8 +299,9 @@ class ExchangeWriter:
                         self._wake_length = 1
                         return
                     self._thread = thread
-                    self._exit_handler = partial(_stop_at_exit, weakref.ref(self))
-                    atexit.register(self._exit_handler)
+                    if self._stops_at_exit:
+                        self._exit_handler = partial(_stop_at_exit, weakref.ref(self))
+                        atexit.register(self._exit_handler)
         self._wake.set()
 
     def _run(self) -> None:
@@ -355,17 +362,17 @@ class ExchangeWriter:
             return self._record_failure(f"{type(error).__name__} in {self._store.name}")
         self._failures = 0
         if self.problem is not None:
-            logger.info("%s accepts exchanges again", self._store.name)
+            logger.info("%s is accepting exchanges again", self._store.name)
             self.problem = None
         if self._is_overflowing and len(self._queue) <= self._max_length // 2:
             self._is_overflowing = False
-            message = "the queue has space again; %d exchanges, and %d labels and scores, were dropped so far"
+            message = "the queue has space again; %d exchanges, and %d labels and scores, have been dropped so far"
             logger.info(message, self.dropped, self.lost)
         self._settle(0)
         return True
 
     def _save(self, batch: list[WriterItem]) -> None:
-        """Write a batch, exchanges first: its other items may belong to them."""
+        """Write a batch, starting with exchanges, to which the other items may belong."""
         self._store.exchanges.add([item for item in batch if isinstance(item, Exchange)])
         if labels := [item for item in batch if isinstance(item, Feedback)]:
             self._store.labels.add_feedback(labels)
@@ -373,7 +380,8 @@ class ExchangeWriter:
             self._store.trends.add_markers(markers)
         if scores := [item for item in batch if isinstance(item, RecordedScore)]:
             missing = self._store.exchanges.record_scores(scores)
-            self._lose_scores(self._score_buffer.add(missing, time.monotonic()), "too many wait for their exchange")
+            overflow = self._score_buffer.add(missing, time.monotonic())
+            self._lose_scores(overflow, "too many scores are waiting for their exchange to be written")
 
     def _save_one_by_one(self, batch: list[WriterItem]) -> None:
         """Write items one by one, so that a row the database rejects does not block the others."""
@@ -419,7 +427,7 @@ class ExchangeWriter:
 
     def _record_failure(self, problem: str) -> bool:
         if self.problem is None:
-            message = "%s; up to %d exchanges, labels and scores are queued and retried"
+            message = "%s; up to %d exchanges, labels and scores will be queued and retried"
             logger.warning(message, problem, self._capacity)
         self.problem = problem
         return False
@@ -438,7 +446,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def _stop_at_exit(writer: weakref.ref[ExchangeWriter]) -> None:
-    """Write the queue at interpreter exit unless the writer has been stopped."""
+    """Write the queued items at interpreter exit unless the writer has been stopped."""
     if (alive := writer()) is not None:
         alive.stop(EXIT_TIMEOUT)
         alive._store.close()  # noqa: SLF001 - a bound method would keep the writer alive

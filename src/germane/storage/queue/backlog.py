@@ -1,4 +1,4 @@
-"""The backlog of open tasks by scorer, fully counted or counted up to a limit."""
+"""The backlog of open tasks by scorer: exact numbers, or counts up to a limit."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from germane.storage.db.tables import exchange, scoring_task, worker
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenTasks:
-    """The open tasks of one scorer and fingerprint."""
+    """The open tasks for one scorer and fingerprint."""
 
     scorer: str
     fingerprint: str
@@ -52,7 +52,7 @@ class OutstandingWork:
 
 
 def load_outstanding(connection: Connection, now: datetime) -> OutstandingWork:
-    """Return the numbers of undecided exchanges and open tasks, fully counted."""
+    """Return the exact numbers of undecided exchanges and open tasks."""
     undecided = select(func.count()).select_from(exchange).where(exchange.c.sampling_reason.is_(None))
     kind = case(
         (scoring_task.c.state == "running", "running"),
@@ -122,7 +122,7 @@ def list_scorers_with_tasks(connection: Connection) -> list[ScorerKey]:
 
 
 def _distinct(connection: Connection, condition: Any) -> Iterator[ScorerKey]:
-    """Step from one scorer and fingerprint to the next through an index: there are few pairs, but maybe many tasks."""
+    """Step from one scorer and fingerprint to the next through an index: there are few pairs, but often many tasks."""
     scorer, fingerprint = scoring_task.c.scorer, scoring_task.c.fingerprint
     query = select(scorer, fingerprint).where(condition).order_by(scorer, fingerprint).limit(1)
     row = connection.execute(query).first()

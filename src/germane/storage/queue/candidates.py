@@ -14,6 +14,7 @@ from sqlalchemy import Connection, bindparam, exists, func, literal_column, sele
 
 from germane.score import UnscoredReason
 from germane.storage.counts.tally import TallyChanges
+from germane.storage.db.functions import is_one_of
 from germane.storage.db.mappers import batched
 from germane.storage.db.tables import exchange, scoring_task
 from germane.storage.quota import budget_ledger
@@ -24,7 +25,7 @@ CANDIDATE = "candidate"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """The properties of an exchange in the pool on which its selection depends."""
+    """The properties that determine whether an exchange in the pool is selected."""
 
     id: str
     service: str
@@ -32,9 +33,9 @@ class Candidate:
     started_at: datetime
     """UTC."""
     sampling_key: float
-    """In (0, 1]."""
+    """A number in (0, 1]."""
     capture_probability: float
-    """In (0, 1]."""
+    """Probability that the exchange was captured, in (0, 1]."""
     proxy: float | None
 
 
@@ -81,12 +82,12 @@ def count_in_progress(connection: Connection) -> int:
 
 
 def select_candidates(
-    connection: Connection, step: SamplerStep, picks: Sequence[SelectedCandidate], now: datetime
+    connection: Connection, step: SamplerStep, candidates: Sequence[SelectedCandidate], now: datetime
 ) -> bool:
-    """Make selected candidates ready, count them, and save the step; False if another process holds the lease."""
+    """Make selected candidates ready, count them, and save the step; return False if another process has the lease."""
     if not save_cursor(connection, step.lease, step.owner, step.cursor):
         return False
-    selected = {pick.exchange_id: pick for pick in picks}
+    selected = {candidate.exchange_id: candidate for candidate in candidates}
     remaining = _locked(connection, list(selected))
     _decide(
         connection,
@@ -129,8 +130,8 @@ def skip_candidates(
 
 def remove_from_pool(connection: Connection, ids: Sequence[str]) -> None:
     """Remove exchanges without a waiting task from the candidate pool. The caller must hold their locks."""
-    for batch in batched(ids):
-        connection.execute(_REMOVE.where(exchange.c.id.in_(batch)))
+    if ids:
+        connection.execute(_REMOVE.where(is_one_of(exchange.c.id, ids, connection.dialect.name)))
 
 
 # Only tasks of candidates are pending without a due time.
@@ -153,7 +154,7 @@ _DECIDE = (
 
 
 def _locked(connection: Connection, ids: Sequence[str]) -> list[str]:
-    """Lock exchanges and return the remaining candidates: a rule or an erasure may have removed some."""
+    """Lock exchanges and return those that are still candidates: a rule or an erasure may have removed others."""
     remaining: list[str] = []
     for batch in batched(sorted(ids)):
         query = select(exchange.c.id, exchange.c.sampling_reason).where(exchange.c.id.in_(batch))

@@ -1,16 +1,18 @@
-"""Erasing text from rows; numbers and names are kept."""
+"""Erases text from rows; keeps numbers and names."""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, bindparam, insert, literal, select, update
+from sqlalchemy import Connection, RowMapping, Text, bindparam, cast, insert, literal, select, type_coerce, update
 
 from germane.score import Score
+from germane.storage.db.functions import is_one_of
 from germane.storage.db.mappers import batched
 from germane.storage.db.tables import exchange, feedback, score, scoring_task
 
@@ -21,7 +23,7 @@ _NAME = re.compile(r"[A-Za-z_][\w.-]{0,40}( \d{1,4})?", re.ASCII)
 
 
 def without_text(score: Score) -> Score:
-    """Return a score without its explanation, and with only the numbers and booleans of its details."""
+    """Return a score without its explanation, and with only the numbers and booleans from its details."""
     return replace(score, explanation=None, details=keep_numbers(score.details))
 
 
@@ -41,35 +43,41 @@ def _keep_number(value: Any) -> Any:
 
 def erase_exchanges(connection: Connection, ids: Sequence[str], now: datetime) -> None:
     """Erase the text of exchanges, their closed tasks, scores and labels."""
+    if not ids:
+        return
+    dialect = connection.dialect.name
     blank: dict[str, Any] = dict.fromkeys(("question", "answer", "error"))
     blank |= {"contexts": [], "history": [], "erased_at": now}
-    for batch in batched(ids):
-        if connection.dialect.name == "sqlite":
-            # Rewrite the row after the last one: SQLite does not reuse the space of a row that only becomes shorter.
-            columns = [
-                literal(blank[column.name], column.type) if column.name in blank else column
-                for column in exchange.columns
-            ]
-            rows = select(*columns).where(exchange.c.id.in_(batch))
-            connection.execute(insert(exchange).prefix_with("OR REPLACE").from_select(list(exchange.columns), rows))
-        else:
-            connection.execute(update(exchange).where(exchange.c.id.in_(batch)).values(blank))
-        connection.execute(_ERRORS.where(scoring_task.c.exchange_id.in_(batch)))
-        connection.execute(_COMMENTS.where(feedback.c.exchange_id.in_(batch)))
-        scores = select(score.c.id, score.c.explanation, score.c.details).where(score.c.exchange_id.in_(batch))
-        bare_scores = []
-        for row in connection.execute(scores.order_by(score.c.id).with_for_update()):
-            bare = keep_numbers(row.details)
-            if row.explanation is not None or bare != row.details:
-                bare_scores.append({"score_id": row.id, "bare": bare})
-        if bare_scores:
-            connection.execute(_SCORE, bare_scores)
+    if dialect == "sqlite":
+        # Rewrite the row after the last one: SQLite does not reuse the space of a row that only becomes shorter.
+        columns = [
+            literal(blank[column.name], column.type) if column.name in blank else column for column in exchange.columns
+        ]
+        rows = select(*columns).where(is_one_of(exchange.c.id, ids, dialect))
+        connection.execute(insert(exchange).prefix_with("OR REPLACE").from_select(list(exchange.columns), rows))
+    else:
+        connection.execute(update(exchange).where(is_one_of(exchange.c.id, ids, dialect)).values(blank))
+    connection.execute(_ERRORS.where(is_one_of(scoring_task.c.exchange_id, ids, dialect)))
+    connection.execute(_COMMENTS.where(is_one_of(feedback.c.exchange_id, ids, dialect)))
+    of_exchanges = is_one_of(score.c.exchange_id, ids, dialect)
+    connection.execute(_EXPLANATIONS.where(of_exchanges))
+    # The text of the details, because most of the time would be spent on converting them.
+    details = type_coerce(score.c.details, Text()) if dialect == "sqlite" else cast(score.c.details, Text())
+    scores = select(score.c.id, details.label("details")).where(of_exchanges).order_by(score.c.id)
+    bare_scores = []
+    for row in connection.execute(scores.with_for_update()):
+        stored = json.loads(row.details)
+        if (bare := keep_numbers(stored)) != stored:
+            bare_scores.append({"score_id": row.id, "bare": bare})
+    if bare_scores:
+        connection.execute(_SCORE, bare_scores)
 
 
 def erase_closed_exchanges(connection: Connection, ids: Sequence[str], now: datetime) -> int:
     """Erase the exchanges that have a sampling decision and only closed tasks; return their number.
 
-    Exchanges are locked first: if two processes close the last two tasks concurrently, the later one sees both closed.
+    Exchanges are locked first: if two processes close the last two tasks concurrently, the later one sees that
+    both are closed.
     """
     erased = 0
     for batch in batched(sorted(set(ids))):
@@ -87,16 +95,25 @@ def erase_closed_exchanges(connection: Connection, ids: Sequence[str], now: date
 _DECIDED = (exchange.c.erased_at.is_(None), exchange.c.sampling_reason.is_not(None))
 
 
-def lock_tasks(connection: Connection, ids: Sequence[str]) -> tuple[list[RowMapping], set[str]]:
-    """Lock the tasks of exchanges; return the locked tasks, and the exchanges with a task locked by another process."""
+def lock_tasks(
+    connection: Connection, ids: Sequence[str], *, open_only: bool = False
+) -> tuple[list[RowMapping], set[str]]:
+    """Lock the exchanges' tasks; return the locked tasks, and the exchanges whose task another process has locked.
+
+    Args:
+        connection: A transaction that writes.
+        ids: The exchanges.
+        open_only: Whether closed tasks may be omitted. On SQLite, where only one transaction writes, they are.
+    """
+    dialect = connection.dialect.name
     query = select(*(scoring_task.c[name] for name in _TASK)).order_by(scoring_task.c.id)
-    free: list[RowMapping] = []
-    everything: list[RowMapping] = []
-    for batch in batched(ids):
-        theirs = query.where(scoring_task.c.exchange_id.in_(batch))
-        free += connection.execute(theirs.with_for_update(skip_locked=True)).mappings()
-        everything += connection.execute(theirs).mappings()
+    query = query.where(is_one_of(scoring_task.c.exchange_id, ids, dialect))
+    if dialect == "sqlite":
+        wanted = query.where(scoring_task.c.state.in_(OPEN_STATES)) if open_only else query
+        return list(connection.execute(wanted).mappings()), set()
+    free = list(connection.execute(query.with_for_update(skip_locked=True)).mappings())
     known = {row["id"] for row in free}
+    everything = connection.execute(query).mappings()
     return free, {row["exchange_id"] for row in everything if row["id"] not in known}
 
 
@@ -109,8 +126,9 @@ _ERRORS = (
     .values(error=None)
 )
 _COMMENTS = update(feedback).where(feedback.c.comment.is_not(None)).values(comment=None)
+_EXPLANATIONS = update(score).where(score.c.explanation.is_not(None)).values(explanation=None)
 _SCORE = (
     update(score)
     .where(score.c.id == bindparam("score_id"))
-    .values(explanation=None, details=bindparam("bare", type_=score.c.details.type))
+    .values(details=bindparam("bare", type_=score.c.details.type))
 )

@@ -1,4 +1,4 @@
-"""Expiring tasks. An expired task becomes skipped, or done if it already has a score.
+"""Expires tasks. An expired task becomes skipped, or done if it already has a score.
 
 A task expires with the text of its exchange, or when no process runs its scorer because the scorer was removed,
 changed or renamed.
@@ -48,7 +48,7 @@ def count_expired(
 
 
 def expire_orphaned_tasks(connection: Connection, process: str, after: timedelta, limit: int, now: datetime) -> int:
-    """Expire up to ``limit`` tasks of scorers that no process has run within ``after``; return their number.
+    """Expire up to ``limit`` tasks of scorers that no process has run in the last ``after``; return their number.
 
     Nothing expires until some process has been running for ``after``: after a shutdown of all processes, the processes
     with the missing scorers may not have started yet.
@@ -76,7 +76,7 @@ def expire_orphaned_tasks(connection: Connection, process: str, after: timedelta
 
 
 def list_orphaned_scorers(connection: Connection, after: timedelta, now: datetime) -> list[ScorerKey]:
-    """Return scorers and fingerprints that have open tasks and that no process has run within ``after``."""
+    """Return scorers and fingerprints that have open tasks and that no process has run in the last ``after``."""
     run = {pair for worker in load_workers(connection, since=now - after) for pair in worker.scorers.items()}
     return sorted(set(list_scorers_with_tasks(connection)) - run)
 

@@ -1,4 +1,4 @@
-"""People's labels of answers, and scoring of skipped exchanges because of a label."""
+"""People's labels for answers, which can also cause skipped exchanges to be scored."""
 
 from __future__ import annotations
 
@@ -56,10 +56,11 @@ def list_pending_feedback(connection: Connection, limit: int) -> list[LabeledExc
 
 
 def force_sampling(connection: Connection, exchange_ids: Sequence[str], *, drawn: bool) -> None:
-    """Mark exchanges as always scored, regardless of the draw. Exchanges with erased text are not changed.
+    """Mark exchanges as always scored, regardless of sampling. Exchanges with erased text are not changed.
 
-    Without ``drawn``, only candidates are marked. This is needed if text is erased after scoring: exchanges that were
-    not selected may have lost their text, and marking only the selected exchanges would bias the means.
+    If ``drawn`` is false, only exchanges that have not been sampled yet are marked. Use this if text is erased after
+    scoring: exchanges that were sampled but not selected may have lost their text, and marking only the selected ones
+    would bias the means.
 
     Commit this before calling :func:`queue_skipped_tasks`. A score that is written concurrently either gets the new
     probability, or exists when :func:`queue_skipped_tasks` corrects it.

@@ -38,9 +38,9 @@ class ScoringHealth:
     oldest_waiting_at: datetime | None = None
     """Time since which the oldest exchange or task has been waiting; UTC."""
     scored: int = 0
-    """Number of scores of answers of the last hour."""
+    """Number of scores of the last hour's answers."""
     failed: Mapping[str, int] = field(default_factory=dict)
-    """Number of failures of answers of the last hour, by reason."""
+    """Number of failures to score the last hour's answers, by reason."""
     last_captured_at: datetime | None = None
     """Start of the newest stored exchange; UTC."""
     spent_today: BudgetDay
@@ -96,7 +96,7 @@ def _count(connection: Connection, column: Any, *conditions: Any) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetrySummary:
-    """Tasks of one scorer that failed with one reason and wait for a retry."""
+    """One scorer's tasks that failed for the same reason and are waiting for a retry."""
 
     scorer: str
     reason: UnscoredReason
@@ -147,7 +147,7 @@ class SamplingReasonCount:
     """Number of exchanges with one sampling reason."""
 
     reason: str
-    """For example drawn, not_sampled, uniform, suspicion, route_floor, always; empty without a decision."""
+    """Such as sampled, not_sampled, uniform, suspicion, route_floor or always; empty without a decision."""
     n: int
     min_probability: float | None
     """Lowest and highest probability of being scored; None without random sampling."""

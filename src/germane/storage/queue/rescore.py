@@ -1,4 +1,4 @@
-"""Rescoring answers, with the current judge or after an error was fixed.
+"""Rescores answers, with the current judge or after an error has been fixed.
 
 An existing score is kept until the new score replaces it, and is kept if scoring fails. For another fingerprint, a
 separate task is added and both scores are kept; they are never averaged. Rescored answers keep their sampling
@@ -41,7 +41,7 @@ class RescoreResult:
     """Requests for a scorer that no process runs, or for an exchange that is not stored."""
 
     def __add__(self, other: RescoreResult) -> RescoreResult:
-        """Return the sums."""
+        """Return the sum of each field."""
         return RescoreResult(
             **{field.name: getattr(self, field.name) + getattr(other, field.name) for field in fields(self)}
         )
@@ -50,7 +50,7 @@ class RescoreResult:
 def queue_rescoring(
     connection: Connection, process: str, asked: Sequence[ScoringPair], scorers: Mapping[str, str], now: datetime
 ) -> tuple[RescoreResult, set[str]]:
-    """Queue tasks; return the result, and the exchanges with newly queued tasks."""
+    """Queue tasks; return the result, and the exchanges for which tasks were queued."""
     names = ("id", "service", "route", "started_at", "erased_at", "question", "answer", "sampling_reason")
     ready, counts = set[str](), Counter[str]()
     for ids in batched(sorted({exchange_id for exchange_id, _ in asked})):
@@ -76,7 +76,9 @@ _TASK = ("id", "exchange_id", "scorer", "fingerprint", "state", "reason", "not_b
 def _lock_tasks(
     connection: Connection, ids: Sequence[str]
 ) -> tuple[dict[ScoringPair, list[RowMapping]], set[ScoringPair]]:
-    """Lock the tasks of exchanges; return the locked tasks, and the pairs with a task locked by another process.
+    """Lock the exchanges' tasks.
+
+    Returns the locked tasks, and the (exchange, scorer) pairs whose task another process has locked.
 
     Does not wait for locks, to avoid a deadlock: a process that has locked a task may wait for its exchange.
     """

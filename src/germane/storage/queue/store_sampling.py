@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 
 from sqlalchemy import Connection, bindparam, func, select, update
@@ -15,13 +15,13 @@ from germane.storage.counts import dirty_hours
 from germane.storage.counts.tally import TallyChanges
 from germane.storage.db.component import StoreComponent
 from germane.storage.db.mappers import batched, bulk_insert, exchange_from_row, timestamp_encoder
-from germane.storage.db.tables import exchange, scoring_task
+from germane.storage.db.tables import exchange, scoring_task, worker
 from germane.storage.queue import candidates, erase_text, feedback, health
 from germane.storage.queue.candidates import CANDIDATE, Candidate, SamplerStep, SelectedCandidate
 from germane.storage.queue.feedback import LabeledExchange
 from germane.storage.queue.health import SamplingSummary
 from germane.storage.quota import budget_ledger
-from germane.storage.workers import load_cursor, lock_lease, save_cursor
+from germane.storage.workers import HEARTBEAT_TIMEOUT, load_cursor, lock_lease, save_cursor
 
 ALWAYS: Final = "always"
 _TASK: Final = ("exchange_id", "scorer", "fingerprint", "state", "reason", "claims", "first_pending_at", "not_before")
@@ -65,17 +65,21 @@ class SamplingStore(StoreComponent):
         scorers: Mapping[str, str],
         *,
         holder: tuple[str, str] | None = None,
+        max_span_delay: timedelta = timedelta(0),
     ) -> bool:
         """Write sampling decisions and their tasks. Existing decisions and tasks are not changed.
+
+        While the span of an exchange waits for its scores in a running process, only that process may claim its tasks.
 
         Args:
             decisions: One per exchange.
             scorers: Fingerprints by scorer name.
             holder: Under a budget, the lease and its required owner. If given, exchanges that a rule selects count as
                 selected.
+            max_span_delay: Time for which a span waits after the end of its exchange.
 
         Returns:
-            False, and nothing is written, if another process holds the lease.
+            False if another process holds the lease; nothing is written then.
         """
         with self._database.write() as connection:
             if holder is not None and not lock_lease(connection, *holder):
@@ -84,7 +88,8 @@ class SamplingStore(StoreComponent):
             # All samplers lock rows in the same order.
             ordered = sorted(decisions, key=lambda decision: decision.exchange_id)
             selected = sum(
-                _assign_tasks(connection, self._context.process, some, scorers, now) for some in batched(ordered)
+                _assign_tasks(connection, self._context.process, some, scorers, now, max_span_delay)
+                for some in batched(ordered)
             )
             if self._context.erase_after_scoring:
                 erase_text.erase_closed_exchanges(connection, [decision.exchange_id for decision in decisions], now)
@@ -113,7 +118,7 @@ class SamplingStore(StoreComponent):
             return candidates.select_candidates(connection, step, picks, self._context.now(connection))
 
     def skip_candidates(self, step: SamplerStep, passed: Mapping[str, float | None], reason: UnscoredReason) -> bool:
-        """Skip candidates with one reason; ``passed`` maps each exchange id to its probability of selection."""
+        """Skip candidates for one reason; ``passed`` maps each exchange id to its probability of selection."""
         with self._database.write() as connection:
             closed = candidates.skip_candidates(connection, self._context.process, step, passed, reason)
             if closed and self._context.erase_after_scoring:
@@ -141,9 +146,9 @@ class SamplingStore(StoreComponent):
         *,
         holder: tuple[str, str] | None = None,
     ) -> int | None:
-        """Mark labels as processed and queue their exchanges that sampling or the budget had skipped.
+        """Mark labels as processed and queue the exchanges that sampling or the budget had skipped.
 
-        Two transactions. If the second one fails, the labels remain pending.
+        Uses two transactions. If the second one fails, the labels remain pending.
 
         Args:
             feedback_ids: The processed labels.
@@ -153,7 +158,7 @@ class SamplingStore(StoreComponent):
             holder: Under a budget, the lease and its required owner. If given, newly ready tasks count as selected.
 
         Returns:
-            The number of newly ready tasks; None, and nothing is processed, if another process holds the lease.
+            The number of newly ready tasks; None if another process holds the lease; nothing is processed then.
         """
         with self._database.write() as connection:
             if holder is not None and not lock_lease(connection, *holder):
@@ -175,6 +180,12 @@ class SamplingStore(StoreComponent):
             return health.summarize_sampling(connection, newest)
 
 
+def _running_workers(connection: Connection, ids: Collection[str], now: datetime) -> set[str]:
+    """Return those of the workers that have sent a heartbeat recently."""
+    is_running = (worker.c.id.in_(sorted(ids)), worker.c.seen_at >= now - HEARTBEAT_TIMEOUT)
+    return set(connection.execute(select(worker.c.id).where(*is_running)).scalars()) if ids else set()
+
+
 _DECIDE = (
     update(exchange)
     .where(exchange.c.id == bindparam("decided"))
@@ -193,10 +204,11 @@ def _assign_tasks(
     decisions: Sequence[SamplingDecision],
     scorers: Mapping[str, str],
     now: datetime,
+    max_span_delay: timedelta,
 ) -> int:
     """Write decisions, tasks and tally; return the number of newly decided exchanges that a rule selected."""
     by_id = {decision.exchange_id: decision for decision in decisions}
-    names = ("id", "service", "route", "started_at", "sampling_reason")
+    names = ("id", "service", "route", "started_at", "duration", "sampling_reason", "span_holder")
     locked = select(*(exchange.c[name] for name in names)).where(exchange.c.id.in_(list(by_id)))
     rows = connection.execute(locked.order_by(exchange.c.id).with_for_update()).mappings().all()
     # Skip exchanges for which another process has written a different decision in the meantime: the new tasks would
@@ -222,8 +234,13 @@ def _assign_tasks(
     is_known = [column.in_(parts) for column, parts in zip(columns, key_values, strict=True)]
     existing = {tuple(row) for row in connection.execute(select(*columns).where(*is_known))}
     stamp, tally_changes, tasks = timestamp_encoder(connection.dialect.name), TallyChanges(), []
+    running = _running_workers(connection, {row["span_holder"] for row in exchanges} - {None}, now)
     for row in exchanges:
         ready, decision = stamp(min(row["started_at"], now)), by_id[row["id"]]
+        if row["span_holder"] in running:
+            span_exported_at = row["started_at"] + timedelta(seconds=row["duration"]) + max_span_delay
+            if now < span_exported_at:
+                ready = stamp(min(span_exported_at, now + max_span_delay))
         for scorer, fingerprint in scorers.items():
             if (row["id"], scorer, fingerprint) not in existing:
                 skip = decision.skip.get(scorer)

@@ -15,7 +15,7 @@ from germane.storage.queue.health import RetrySummary, ScoringHealth
 from germane.storage.queue.rescore import RescoreResult, ScoringPair
 from germane.storage.queue.tasks import ScoringTask, TaskClaim
 from germane.storage.quota import budget_ledger
-from germane.storage.workers import ORPHANED_AFTER
+from germane.storage.workers import HEARTBEAT_TIMEOUT, ORPHANED_AFTER
 
 EXPIRE_BATCH: Final = 1000
 """Maximum number of tasks that expire in one transaction."""
@@ -24,7 +24,15 @@ EXPIRE_BATCH: Final = 1000
 class TaskQueue(StoreComponent):
     """Scoring tasks: claimed under a lease, finished exactly once."""
 
-    def claim_tasks(self, owner: str, scorers: Mapping[str, str], *, limit: int, lease: timedelta) -> list[TaskClaim]:
+    def claim_tasks(
+        self,
+        owner: str,
+        scorers: Mapping[str, str],
+        *,
+        limit: int,
+        lease: timedelta,
+        preferred: Sequence[str] = (),
+    ) -> list[TaskClaim]:
         """Claim all ready tasks of the given scorers for up to ``limit`` exchanges, oldest first.
 
         A task is ready if it is pending and due, or running under an expired lease. A task that was claimed too often
@@ -35,10 +43,12 @@ class TaskQueue(StoreComponent):
             scorers: Fingerprints by scorer name. Other tasks are not changed, and do not slow down the query.
             limit: Maximum number of exchanges.
             lease: Duration of the claim unless ``workers.heartbeat`` renews it.
+            preferred: Ids of the exchanges whose spans wait in this process, oldest first. Their tasks are claimed
+                first, also while they are reserved for this process.
         """
         with self._database.write() as connection:
             now = self._context.now(connection)
-            return tasks.claim_tasks(connection, self._context.process, owner, scorers, limit, lease, now)
+            return tasks.claim_tasks(connection, self._context.process, owner, scorers, limit, lease, now, preferred)
 
     def complete_tasks(
         self, owner: str, results: Sequence[tuple[ScoringTask, Score]]
@@ -64,10 +74,10 @@ class TaskQueue(StoreComponent):
     def postpone_tasks(
         self, owner: str, postponed: Sequence[ScoringTask], *, until: datetime, reason: UnscoredReason, error: str
     ) -> None:
-        """Return tasks of this owner to the queue, to be retried at ``until``.
+        """Put tasks of this owner back in the queue, to be retried at ``until``.
 
         Args:
-            owner: The process that claimed them.
+            owner: The process that claimed the tasks.
             postponed: The tasks.
             until: Time of the retry, by the clock of this process.
             reason: Reason for the failure.
@@ -79,9 +89,22 @@ class TaskQueue(StoreComponent):
             tasks.postpone_tasks(connection, owner, postponed, retry_at, reason, error)
 
     def release_tasks(self, owner: str) -> int:
-        """Return all tasks of this owner to the queue, as if they had never been claimed; return their number."""
+        """Requeue all of this owner's tasks, as if they had never been claimed; return their number."""
         with self._database.write() as connection:
             return tasks.release_tasks(connection, owner)
+
+    def release_reserved_tasks(self, scorers: Mapping[str, str], *, stopping: str | None = None) -> None:
+        """Let all workers claim tasks that are reserved for a dead worker, or for the one that is stopping.
+
+        Args:
+            scorers: Fingerprints by scorer name. Other tasks are not changed.
+            stopping: The id of the worker that is stopping.
+        """
+        with self._database.write() as connection:
+            now = self._context.now(connection)
+            tasks.release_reserved_tasks(
+                connection, scorers, now, alive_since=now - HEARTBEAT_TIMEOUT, stopping=stopping
+            )
 
     def rescore(
         self, asked: Sequence[ScoringPair], scorers: Mapping[str, str], *, budgeted: bool = False
@@ -104,7 +127,7 @@ class TaskQueue(StoreComponent):
         return summary
 
     def load_outstanding(self) -> OutstandingWork:
-        """Return the numbers of undecided exchanges and open tasks, fully counted."""
+        """Return the exact numbers of undecided exchanges and open tasks."""
         with self._database.read() as connection:
             return backlog.load_outstanding(connection, self._context.now(connection))
 
@@ -124,7 +147,7 @@ class TaskQueue(StoreComponent):
             return health.list_retries(connection)
 
     def list_orphaned_scorers(self, *, after: timedelta = ORPHANED_AFTER) -> list[ScorerKey]:
-        """Return scorers and fingerprints that have open tasks and that no process has run within ``after``."""
+        """Return scorers and fingerprints that have open tasks and that no process has run in the last ``after``."""
         with self._database.read() as connection:
             return expired.list_orphaned_scorers(connection, after, self._context.now(connection))
 

@@ -43,21 +43,22 @@ from germane.storage.db.mappers import (
     timestamp_encoder,
 )
 from germane.storage.db.sanitize import clean_text
-from germane.storage.db.tables import exchange, score, scoring_task
+from germane.storage.db.tables import exchange, score, scoring_task, worker
 
 Result = tuple["ScoringTask", Score]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoringTask:
-    """The work of one scorer on one exchange."""
+    """One scorer's work on one exchange."""
 
     id: int
     exchange_id: str
     scorer: str
     fingerprint: str
     claims: int
-    """Number of claims, including this one. Returned claims are not counted, so an unreachable judge uses up none."""
+    """Number of claims, including this one. Returned claims do not count, so an unreachable judge uses no claims.
+    """
     first_pending_at: datetime
     """UTC."""
     retries: int = 0
@@ -191,7 +192,7 @@ def postpone_tasks(
     reason: UnscoredReason,
     error: str,
 ) -> None:
-    """Return tasks to the queue, not to be claimed before ``until``."""
+    """Put tasks back in the queue, not to be claimed before ``until``."""
     held = lock_owned_tasks(connection, owner, tasks)
     statement = _RETURN.where(scoring_task.c.id == bindparam("task_id"))
     statement = statement.values(
@@ -206,7 +207,7 @@ def postpone_tasks(
 
 
 def release_tasks(connection: Connection, owner: str) -> int:
-    """Return all tasks of this owner to the queue, as if they had never been claimed."""
+    """Requeue all of this owner's tasks, as if they had never been claimed."""
     statement = _RETURN.where(scoring_task.c.lease_owner == owner)
     statement = statement.values(not_before=scoring_task.c.first_pending_at, claims=scoring_task.c.claims - 1)
     return connection.execute(statement).rowcount
@@ -228,16 +229,17 @@ def claim_tasks(
     limit: int,
     lease: timedelta,
     now: datetime,
+    preferred: Sequence[str] = (),
 ) -> list[TaskClaim]:
-    """Claim the ready tasks of these scorers for up to ``limit`` exchanges, oldest first."""
+    """Claim the ready tasks of these scorers for up to ``limit`` exchanges: preferred ones, then the oldest."""
     if not scorers:
         return []
-    window = limit * len(scorers) * (1 if connection.dialect.name == "sqlite" else MAX_CONCURRENT_OWNERS)
     pairs = [f"{scorer} {fingerprint}" for scorer, fingerprint in sorted(scorers.items())]
-    values: dict[str, Any] = {"now": now, "limit": limit, "window": window, "pairs": pairs}
-    for number, (scorer, fingerprint) in enumerate(sorted(scorers.items())):
-        values |= {f"scorer_{number}": scorer, f"fingerprint_{number}": fingerprint}
-    rows = connection.execute(_ready_tasks(connection.dialect.name, len(scorers)), values).mappings().all()
+    rows = _lock_preferred_tasks(connection, pairs, preferred, limit) if preferred else []
+    limit -= len({row["exchange_id"] for row in rows})
+    if limit:
+        taken = {row["id"] for row in rows}
+        rows += [row for row in _lock_ready_tasks(connection, pairs, scorers, limit, now) if row["id"] not in taken]
     for ids in batched([row["id"] for row in rows]):
         connection.execute(_TAKE.where(scoring_task.c.id.in_(ids)), {"owner": owner, "lease_end": now + lease})
     tasks: dict[str, list[ScoringTask]] = {}
@@ -271,6 +273,29 @@ def claim_tasks(
     return [TaskClaim(claimed, tuple(sorted(tasks[claimed.id], key=lambda task: task.id))) for claimed in exchanges]
 
 
+def _lock_preferred_tasks(
+    connection: Connection, pairs: Sequence[str], exchange_ids: Sequence[str], limit: int
+) -> list[RowMapping]:
+    """Lock the tasks of up to ``limit`` of these exchanges that were never claimed, whether or not they are due."""
+    rows: list[RowMapping] = []
+    for ids in batched(exchange_ids):
+        values = {"ids": ids, "pairs": pairs, "rows": limit * len(pairs)}
+        rows += connection.execute(_PREFERRED, values).mappings()
+    claimed = set(list(dict.fromkeys(row["exchange_id"] for row in rows))[:limit])
+    return [row for row in rows if row["exchange_id"] in claimed]
+
+
+def _lock_ready_tasks(
+    connection: Connection, pairs: Sequence[str], scorers: Mapping[str, str], limit: int, now: datetime
+) -> Sequence[RowMapping]:
+    """Lock all ready tasks of the ``limit`` exchanges that have waited longest."""
+    window = limit * len(scorers) * (1 if connection.dialect.name == "sqlite" else MAX_CONCURRENT_OWNERS)
+    values: dict[str, Any] = {"now": now, "limit": limit, "window": window, "pairs": pairs}
+    for number, (scorer, fingerprint) in enumerate(sorted(scorers.items())):
+        values |= {f"scorer_{number}": scorer, f"fingerprint_{number}": fingerprint}
+    return connection.execute(_ready_tasks(connection.dialect.name, len(scorers)), values).mappings().all()
+
+
 _TAKE = update(scoring_task).values(
     state="running",
     lease_owner=bindparam("owner"),
@@ -281,15 +306,61 @@ _TAKE = update(scoring_task).values(
 
 
 def _is_ours(task: FromClause) -> ColumnElement[bool]:
-    """Whether a task belongs to these scorers, in a form that uses only the index on the tasks of an exchange."""
+    """Return the condition that a task belongs to these scorers, so that only the index by exchange is used."""
     return task.c.scorer.concat(_BETWEEN).concat(task.c.fingerprint).in_(bindparam("pairs", expanding=True))
+
+
+_is_new = and_(
+    scoring_task.c.state == "pending",
+    scoring_task.c.not_before.is_not(None),
+    scoring_task.c.claims == 0,
+    scoring_task.c.retries == 0,
+)
+"""The condition that no process has claimed a task that is not a candidate of a budget."""
+_PREFERRED = (
+    select(*(scoring_task.c[name] for name in (*ScoringTask.__slots__, *_LATEST)))
+    .where(
+        scoring_task.c.exchange_id.in_(bindparam("ids", expanding=True)),
+        _is_ours(scoring_task),
+        _is_new,
+    )
+    .order_by(scoring_task.c.exchange_id, scoring_task.c.id)
+    .limit(bindparam("rows", type_=Integer))
+    .with_for_update(skip_locked=True)
+)
+
+
+def release_reserved_tasks(
+    connection: Connection, scorers: Mapping[str, str], now: datetime, *, alive_since: datetime, stopping: str | None
+) -> None:
+    """Let all workers claim the tasks of these scorers that are reserved for a worker that is stopping or dead.
+
+    Args:
+        connection: A transaction that writes.
+        scorers: Fingerprints by scorer name.
+        now: The current time.
+        alive_since: A worker without a heartbeat since then is dead.
+        stopping: The id of a worker that is stopping.
+    """
+    alive = select(worker.c.id).where(worker.c.seen_at >= alive_since, worker.c.id != (stopping or ""))
+    for scorer, fingerprint in scorers.items():
+        reserved = (
+            select(scoring_task.c.id)
+            .join(exchange, exchange.c.id == scoring_task.c.exchange_id)
+            .where(scoring_task.c.scorer == scorer, scoring_task.c.fingerprint == fingerprint)
+            .where(scoring_task.c.not_before > now, _is_new)
+            .where(exchange.c.span_holder.is_not(None), exchange.c.span_holder.not_in(alive))
+        )
+        for ids in batched(connection.execute(reserved).scalars().all()):
+            due = update(scoring_task).where(scoring_task.c.id.in_(ids), _is_new)
+            connection.execute(due.values(not_before=scoring_task.c.first_pending_at))
 
 
 _ready = scoring_task.c.not_before <= bindparam("now")
 
 
 def _heads(dialect: str, count: int) -> CTE:
-    """Return the exchanges to claim; on PostgreSQL, by locking the first ready task of each.
+    """Return the exchanges to claim. On PostgreSQL, this locks the first ready task of each exchange.
 
     Locking the first task claims the whole exchange, so two owners never wait for each other's tasks.
     """
@@ -328,7 +399,7 @@ def _heads(dialect: str, count: int) -> CTE:
 
 @cache
 def _ready_tasks(dialect: str, count: int) -> Select[Any]:
-    """Return a query for all ready tasks of the exchanges to claim, locked."""
+    """Return a query that locks all ready tasks of the exchanges to claim."""
     heads = _heads(dialect, count)
     tasks = select(*(scoring_task.c[name] for name in (*ScoringTask.__slots__, *_LATEST)))
     tasks = tasks.where(scoring_task.c.exchange_id == heads.c.exchange_id, _is_ours(scoring_task), _ready)

@@ -1,4 +1,4 @@
-"""The daily budget of judge requests, shared by all processes on one database.
+"""The daily budget for judge requests, shared by all processes on one database.
 
 Usage is reserved before a request and corrected after it. Each UTC day, by the database's clock, is one row. A
 transaction that reserves usage locks that row, so concurrent reservations see each other.
@@ -28,7 +28,7 @@ _ROUNDING: Final = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class RequestUsage:
-    """The number, tokens and cost of requests."""
+    """A number of requests, their tokens and their cost."""
 
     requests: int = 0
     tokens: float = 0.0
@@ -42,7 +42,7 @@ class RequestUsage:
 
     @property
     def refund(self) -> RequestUsage:
-        """The negative components."""
+        """The negative components of the usage."""
         return RequestUsage(min(self.requests, 0), min(self.tokens, 0.0), min(self.usd, 0.0))
 
     def __bool__(self) -> bool:
@@ -51,10 +51,10 @@ class RequestUsage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BudgetDay:
-    """The usage of one day, including reservations of running requests."""
+    """Judge usage for one day, including reservations for in-flight requests."""
 
     day: date
-    """In UTC."""
+    """UTC day."""
     requests: int = 0
     tokens: float = 0.0
     usd: float = 0.0
@@ -93,7 +93,7 @@ class BudgetReservation:
     granted: Sequence[bool]
     """Whether each request is granted."""
     usage: RequestUsage
-    """Usage of the day, including the granted requests."""
+    """The day's usage, including the granted requests."""
     waits: Sequence[float | None] = ()
     """For each request, the seconds until it may start; None if it was not granted."""
 
@@ -147,7 +147,7 @@ def admit_requests(
 
 
 def next_affordable_at(budget: Budget, used: RequestUsage, request: RequestUsage, at: datetime) -> datetime:
-    """Return the time at which a request is covered: ``at``, or the start of a later hour or of the next day."""
+    """Return the time at which the budget covers a request: ``at``, or the start of a later hour or the next day."""
     at = at.astimezone(UTC)
     for hour in range(at.hour, _HOURS_PER_DAY):
         if _limits_in_hour(budget, hour).admits(used + request):
@@ -163,7 +163,7 @@ def reserve_budget(
     settled: Mapping[date, RequestUsage],
     at: datetime | None,
 ) -> BudgetReservation:
-    """Correct the usage of earlier requests on their days, then reserve what the budget covers.
+    """Correct the recorded usage of earlier requests on their days, then reserve what the budget covers.
 
     Args:
         connection: A transaction that writes.
@@ -244,7 +244,7 @@ def describe_usage(budget: Budget, day: BudgetDay, at: datetime) -> list[str]:
         if per_day is not None:
             phrases.append(f"{used} of {format_amount(per_day)} {unit} used")
         if per_hour is not None:
-            phrases.append(f"{used} of {format_amount(hours * per_hour)} {unit} used that this hour's limit allows")
+            phrases.append(f"{used} of {format_amount(hours * per_hour)} {unit} used (hourly limits so far)")
     return phrases
 
 

@@ -1,7 +1,7 @@
 """Rate limits shared by all processes on one database.
 
 Uses the generic cell rate algorithm (ITU-T I.371, annex A) as a virtual schedule: each limit stores the theoretical
-arrival time of the next request. A request reserves a slot in the schedule and gets the time to wait for it. No
+arrival time of the next request. A request reserves a slot in the schedule and waits for that slot. No
 request is rejected, and no slot is assigned twice.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from sqlalchemy import Connection, bindparam, select, update
@@ -18,8 +18,6 @@ from germane.storage.db.component import database_time
 from germane.storage.db.mappers import bulk_insert, timestamp_encoder
 from germane.storage.db.tables import rate_limit
 
-MAX_CLOCK_STEP: Final = 60.0
-"""Seconds. If the clock has been set back by more than this, requests do not wait for it to catch up."""
 _ROUNDING: Final = 1e-6
 """Tolerance for rounding errors, in seconds."""
 _COLUMNS: Final = ("name", "arrival", "waited", "used_at")
@@ -41,7 +39,7 @@ class RateLimit:
 
     @property
     def tolerance(self) -> float:
-        """Seconds that a request may start before its theoretical arrival."""
+        """How early a request may start before its theoretical arrival time, in seconds."""
         return max(0.0, self.burst - 1.0) * self.interval
 
 
@@ -56,6 +54,28 @@ class RateLimitUsage:
     """Time of the latest reservation, in UTC."""
 
 
+class ScheduleClock:
+    """The clock of the schedule, which all processes share and which never goes back. One instance per process.
+
+    On SQLite, each process has its own clock, and one may be hours ahead. If each process moved the schedule to its own
+    time, each would find a schedule without reservations. Therefore, a process that is behind the latest reservation
+    adopts the clock of the process that made it. The same applies after a clock is set back: the schedule continues.
+    """
+
+    def __init__(self) -> None:
+        self._ahead = timedelta()
+
+    def read(self, local: datetime, latest: datetime) -> datetime:
+        """Return the current time of the schedule.
+
+        Args:
+            local: The time by the clock of the database or of this process.
+            latest: The time of the latest reservation by any process.
+        """
+        self._ahead = max(self._ahead, latest - local) if latest > local else timedelta()
+        return local + self._ahead
+
+
 def schedule(
     limits: Sequence[RateLimit],
     arrivals: Sequence[float],
@@ -64,14 +84,15 @@ def schedule(
     now: float,
     within: float,
 ) -> tuple[list[float], list[float]]:
-    """Return the start times of requests in order, and the new theoretical arrivals.
+    """Return the start times of requests in order, and the new theoretical arrival times.
 
-    A request starts once every limit allows it, at the arrival minus the tolerance, and moves each arrival by amount
-    times interval. A request that needs more than a burst is scheduled too, and delays the following requests.
+    A request starts once every limit allows it, at the theoretical arrival time minus the tolerance, and moves each
+    arrival time forward by amount times interval. A request that needs more than a burst is scheduled too, and
+    delays the following requests.
 
     Args:
         limits: The limits.
-        arrivals: Theoretical arrival of each limit, in seconds on the scale of ``now``.
+        arrivals: Theoretical arrival time of each limit, in seconds on the scale of ``now``.
         amounts: For each request, the amount it consumes from each limit.
         now: Current time in seconds.
         within: Maximum wait in seconds. The first request that would wait longer and all later requests get no slot.
@@ -99,6 +120,7 @@ def reserve_slots(
     waited: float,
     within: float,
     at: datetime | None,
+    clock: ScheduleClock,
 ) -> list[float]:
     """Reserve slots for requests after correcting earlier reservations; return the waits in seconds.
 
@@ -107,26 +129,25 @@ def reserve_slots(
         limits: The limits.
         amounts: For each request, the amount it consumes from each limit.
         settled: For each limit, actual minus reserved amount of earlier requests.
-        waited: Seconds that the first request has already waited.
+        waited: Time that the first request has already waited, in seconds.
         within: Maximum wait in seconds, see :func:`schedule`.
         at: The current time; by default the database's.
+        clock: Converts it to the time of the schedule.
     """
     at = at or database_time(connection)
-    now = at.timestamp()
     query = select(rate_limit.c.name, rate_limit.c.arrival, rate_limit.c.used_at).with_for_update()
     query = query.where(rate_limit.c.name.in_([limit.name for limit in limits])).order_by(rate_limit.c.name)
     stored = connection.execute(query).all()
     if len(stored) < len(limits):
         encode = timestamp_encoder(connection.dialect.name)
-        bulk_insert(connection, rate_limit, _COLUMNS, sorted((limit.name, now, 0.0, encode(at)) for limit in limits))
+        new = sorted((limit.name, at.timestamp(), 0.0, encode(at)) for limit in limits)
+        bulk_insert(connection, rate_limit, _COLUMNS, new)
         stored = connection.execute(query).all()
-    latest = {row.name: row for row in stored}
-    arrivals = []
-    for limit, correction in zip(limits, settled or [0.0] * len(limits), strict=True):
-        arrival, used_at = latest[limit.name].arrival, latest[limit.name].used_at.timestamp()
-        if used_at - now > MAX_CLOCK_STEP:  # the clock was set back
-            arrival -= used_at - now
-        arrivals.append(arrival + correction * limit.interval)
+    at = clock.read(at, max(row.used_at for row in stored))
+    now = at.timestamp()
+    latest = {row.name: row.arrival for row in stored}
+    corrections = zip(limits, settled or [0.0] * len(limits), strict=True)
+    arrivals = [latest[limit.name] + correction * limit.interval for limit, correction in corrections]
     starts, arrivals = schedule(limits, arrivals, amounts, now=now, within=within)
     statement = update(rate_limit).where(rate_limit.c.name == bindparam("limit_name"))
     statement = statement.values(arrival=bindparam("new_arrival"), used_at=at)

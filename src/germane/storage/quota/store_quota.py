@@ -10,7 +10,7 @@ from datetime import UTC, date, datetime
 from sqlalchemy import func, literal_column, select
 
 from germane.settings import Budget
-from germane.storage.db.component import StoreComponent
+from germane.storage.db.component import StoreComponent, StoreContext
 from germane.storage.db.functions import EpochSeconds
 from germane.storage.db.tables import exchange, score, tally
 from germane.storage.quota import budget_ledger, rate_limits
@@ -20,7 +20,7 @@ from germane.storage.quota.rate_limits import RateLimit, RateLimitUsage
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Traffic:
-    """The exchanges of a window."""
+    """The number of exchanges in a window."""
 
     exchanges: int
     first: datetime | None
@@ -29,7 +29,7 @@ class Traffic:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScorerUsage:
-    """Average tokens per score of one scorer, over the scores whose judge reported token counts."""
+    """One scorer's average number of tokens per score, over the scores whose judge reported token counts."""
 
     scorer: str
     scores: int
@@ -39,7 +39,7 @@ class ScorerUsage:
 
 @dataclass(frozen=True, slots=True)
 class HourCount:
-    """The exchanges of one hour."""
+    """The number of exchanges in one hour."""
 
     start: datetime
     """UTC."""
@@ -49,6 +49,10 @@ class HourCount:
 
 class QuotaStore(StoreComponent):
     """Quotas that all processes share."""
+
+    def __init__(self, context: StoreContext) -> None:
+        super().__init__(context)
+        self._schedule_clock = rate_limits.ScheduleClock()
 
     def reserve_slots(
         self,
@@ -65,7 +69,7 @@ class QuotaStore(StoreComponent):
             limits: The rate limits.
             amounts: For each request, in order of priority, the amount it consumes from each limit.
             settled: For each limit, actual minus reserved amount of earlier requests.
-            waited: Seconds that the first request has already waited.
+            waited: Time that the first request has already waited, in seconds.
             within: Maximum wait in seconds. The first request that would wait longer and all later ones get no slot.
 
         Returns:
@@ -74,7 +78,14 @@ class QuotaStore(StoreComponent):
         at = self._context.explicit_time()
         with self._database.write() as connection:
             return rate_limits.reserve_slots(
-                connection, limits, amounts, settled=settled, waited=waited, within=within, at=at
+                connection,
+                limits,
+                amounts,
+                settled=settled,
+                waited=waited,
+                within=within,
+                at=at,
+                clock=self._schedule_clock,
             )
 
     def reserve_budget(
@@ -97,7 +108,7 @@ class QuotaStore(StoreComponent):
             limits: The rate limits.
             amounts: For each request, the amount it consumes from each rate limit.
             settled_amounts: For each rate limit, actual minus reserved amount of earlier requests.
-            waited: Seconds that the first request has already waited.
+            waited: Time that the first request has already waited, in seconds.
         """
         at = self._context.explicit_time()
         with self._database.write() as connection:
@@ -106,7 +117,14 @@ class QuotaStore(StoreComponent):
                 return reservation.with_waits([0.0] * sum(reservation.granted))
             granted = [amount for amount, admitted in zip(amounts, reservation.granted, strict=True) if admitted]
             waits = rate_limits.reserve_slots(
-                connection, limits, granted, settled=settled_amounts, waited=waited, within=math.inf, at=at
+                connection,
+                limits,
+                granted,
+                settled=settled_amounts,
+                waited=waited,
+                within=math.inf,
+                at=at,
+                clock=self._schedule_clock,
             )
             return reservation.with_waits(waits)
 
@@ -126,14 +144,14 @@ class QuotaStore(StoreComponent):
             return rate_limits.load_rate_limit_usage(connection)
 
     def load_traffic(self, *, since: datetime) -> Traffic:
-        """Return the number of exchanges that started since a time."""
+        """Return the number of exchanges that started since a given time."""
         query = select(func.count(), func.min(exchange.c.started_at)).where(exchange.c.started_at >= since)
         with self._database.read() as connection:
             count, first = connection.execute(query).one()
         return Traffic(exchanges=count, first=first)
 
     def traffic_by_hour(self, *, since: datetime, until: datetime) -> list[HourCount]:
-        """Return the exchanges of since <= minute < until by hour, oldest first. Empty hours are omitted."""
+        """Return the number of exchanges per hour between two times, oldest first. Empty hours are omitted."""
         minute = EpochSeconds(tally.c.minute)
         hour = (minute - minute % literal_column("3600")).label("hour")
         seen = func.sum(tally.c.count).label("seen")
@@ -144,7 +162,7 @@ class QuotaStore(StoreComponent):
         return [HourCount(datetime.fromtimestamp(row.hour, UTC), int(row.seen)) for row in rows]
 
     def judge_usage(self, *, since: datetime) -> list[ScorerUsage]:
-        """Return the average tokens per score of exchanges since a time, by scorer."""
+        """Return the average number of tokens per score, by scorer, for exchanges since a given time."""
         means = func.avg(score.c.input_tokens), func.avg(score.c.output_tokens)
         query = select(score.c.scorer, func.count(), *means).where(
             score.c.started_at >= since, score.c.input_tokens > 0, score.c.output_tokens.is_not(None)

@@ -1,4 +1,4 @@
-"""Erasing and deleting old rows in small transactions, so that writers never wait for long.
+"""Erases and deletes old rows in small transactions, so that writers never wait for long.
 
 Exchanges are removed first, with their tasks, scores and labels; then counts, markers, alerts, workers, budget days,
 and scores and labels whose exchange is missing.
@@ -6,7 +6,7 @@ and scores and labels whose exchange is missing.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -15,6 +15,7 @@ from sqlalchemy import Connection, RowMapping, Table, delete, func, select, upda
 from germane.storage.counts import dirty_hours
 from germane.storage.counts.tally import DECLARED_MINUTE, TallyChanges
 from germane.storage.db.batches import BATCH_SIZE, PruneBatch, PruneResult, RowCursor, after_cursor
+from germane.storage.db.functions import is_one_of
 from germane.storage.db.mappers import batched
 from germane.storage.db.tables import (
     alert,
@@ -32,32 +33,35 @@ from germane.storage.db.tables import (
     tally,
     worker,
 )
-from germane.storage.queue.candidates import remove_from_pool
+from germane.storage.queue.candidates import CANDIDATE, remove_from_pool
 from germane.storage.queue.erase_text import OPEN_STATES, erase_closed_exchanges, erase_exchanges, lock_tasks
 from germane.storage.queue.expired import count_expired, expire_tasks_statement
 
-BATCH_ROWS: Final = 500
+BATCH_ROWS: Final = 2000
 """Maximum number of rows per transaction."""
+_PARTS: Final = (score, feedback, scoring_task, detector_input)
+"""Tables with rows of exchanges."""
 WORKER_RETENTION: Final = timedelta(days=1)
-"""Time since its last heartbeat after which a worker is deleted."""
+"""Time without a heartbeat after which a worker is deleted."""
 _CLOSE: Final = expire_tasks_statement(None)
 
 
 def erase_batch(
     connection: Connection, process: str, before: datetime, after: RowCursor | None, now: datetime
 ) -> PruneBatch:
-    """Erase the text of the oldest exchanges that started before a time, except those being scored."""
+    """Erase the text of the oldest exchanges that started before a given time, except those being scored."""
     rows, last = _lock_oldest(connection, before, after, with_text=True)
     ids, expired_tasks = _expire_exchanges(connection, process, rows, now)
     erase_exchanges(connection, ids, now)
-    remove_from_pool(connection, ids)
+    waiting = {row["id"] for row in rows if row["sampling_reason"] == CANDIDATE}
+    remove_from_pool(connection, sorted(waiting.intersection(ids)))
     return PruneBatch(PruneResult(texts=len(ids), expired=expired_tasks), last)
 
 
 def erase_scored_batch(
     connection: Connection, _process: str, before: datetime, after: RowCursor | None, now: datetime
 ) -> PruneBatch:
-    """Erase the text of the oldest exchanges that started before a time and have no open task."""
+    """Erase the text of the oldest exchanges that started before a given time and have no open task."""
     rows, last = _lock_oldest(connection, before, after, with_text=True)
     return PruneBatch(PruneResult(texts=erase_closed_exchanges(connection, [row["id"] for row in rows], now)), last)
 
@@ -65,37 +69,38 @@ def erase_scored_batch(
 def delete_batch(
     connection: Connection, process: str, before: datetime, after: RowCursor | None, now: datetime
 ) -> PruneBatch:
-    """Delete the oldest exchanges that started before a time, except those being scored."""
+    """Delete the oldest exchanges that started before a given time, except those being scored."""
     rows, last = _lock_oldest(connection, before, after, with_text=False)
     ids, expired_tasks = _expire_exchanges(connection, process, rows, now)
-    return PruneBatch(delete_exchanges(connection, ids) + PruneResult(expired=expired_tasks), last)
+    moments = {row["id"]: row["started_at"] for row in rows}
+    removed = delete_exchanges(connection, {exchange_id: moments[exchange_id] for exchange_id in ids})
+    return PruneBatch(removed + PruneResult(expired=expired_tasks), last)
 
 
-def delete_exchanges(connection: Connection, ids: Sequence[str]) -> PruneResult:
-    """Delete locked exchanges with their tasks, scores and labels. Their counts in the tally are kept."""
-    total = PruneResult()
-    for batch in batched(ids):
-        scores = _delete_and_mark_dirty(connection, score, score.c.exchange_id.in_(batch))
-        labels = connection.execute(delete(feedback).where(feedback.c.exchange_id.in_(batch))).rowcount
-        connection.execute(delete(scoring_task).where(scoring_task.c.exchange_id.in_(batch)))
-        connection.execute(delete(detector_input).where(detector_input.c.exchange_id.in_(batch)))
-        exchanges = _delete_and_mark_dirty(connection, exchange, exchange.c.id.in_(batch))
-        total += PruneResult(exchanges=exchanges, scores=scores, feedback=labels)
-    return total
+def delete_exchanges(connection: Connection, moments: Mapping[str, datetime]) -> PruneResult:
+    """Delete locked exchanges with their tasks, scores and labels. Their counts in the tally are kept.
 
-
-def _delete_and_mark_dirty(connection: Connection, table: Table, condition: Any) -> int:
-    moments = connection.execute(delete(table).where(condition).returning(table.c.started_at)).scalars().all()
-    dirty_hours.mark_dirty(connection, moments)
-    return len(moments)
+    Args:
+        connection: The transaction that holds the locks.
+        moments: Start times by the exchange's id.
+    """
+    if not moments:
+        return PruneResult()
+    ids, dialect = list(moments), connection.dialect.name
+    deleted = {
+        table.name: connection.execute(delete(table).where(is_one_of(key, ids, dialect))).rowcount
+        for table, key in (*((table, table.c.exchange_id) for table in _PARTS), (exchange, exchange.c.id))
+    }
+    dirty_hours.mark_dirty(connection, moments.values())
+    return PruneResult(exchanges=deleted["exchange"], scores=deleted["score"], feedback=deleted["feedback"])
 
 
 def _lock_oldest(
     connection: Connection, before: datetime, after: RowCursor | None, *, with_text: bool
 ) -> tuple[Sequence[RowMapping], RowCursor | None]:
-    """Return the next exchanges, locked, oldest first. Rows locked by another transaction are skipped."""
-    query = select(exchange.c.id, exchange.c.service, exchange.c.route, exchange.c.started_at)
-    query = query.where(exchange.c.started_at < before)
+    """Lock and return the next exchanges, oldest first. Rows locked by another transaction are skipped."""
+    columns = ("id", "service", "route", "started_at", "sampling_reason")
+    query = select(*(exchange.c[name] for name in columns)).where(exchange.c.started_at < before)
     if with_text:
         query = query.where(exchange.c.erased_at.is_(None))
     if after is not None:
@@ -114,7 +119,7 @@ def _expire_exchanges(
     change.
     """
     exchanges = {row["id"]: row for row in rows}
-    free, held = lock_tasks(connection, list(exchanges))
+    free, held = lock_tasks(connection, list(exchanges), open_only=True)
     open_tasks = [row for row in free if row["state"] in OPEN_STATES]
     busy = held | {
         row["exchange_id"]
@@ -145,7 +150,7 @@ def expire_tasks(connection: Connection, process: str, tasks: Sequence[tuple[Row
 
 
 def count_expired_rows(connection: Connection, texts_before: datetime | None, before: datetime | None) -> PruneResult:
-    """Return the numbers of rows that would be erased and deleted now if no task were running."""
+    """Return how many rows would be erased and deleted now if no task were running."""
     total = PruneResult()
     if before is not None:
         labels = feedback.join(exchange, exchange.c.id == feedback.c.exchange_id)
@@ -202,7 +207,7 @@ def delete_markers(connection: Connection, before: datetime) -> PruneResult:
 
 
 def delete_alerts(connection: Connection, before: datetime) -> PruneResult:
-    """Delete alerts that were resolved before a time, with their events."""
+    """Delete alerts that were resolved before a given time, with their events."""
     old = select(alert.c.id).where(
         alert.c.state == "resolved", alert.c.starts_at < before, alert.c.resolved_at < before
     )
@@ -219,7 +224,7 @@ def delete_notifications(connection: Connection, before: datetime) -> PruneResul
 
 
 def delete_silences(connection: Connection, before: datetime) -> PruneResult:
-    """Delete silences that ended before a time."""
+    """Delete silences that ended before a given time."""
     return PruneResult(alerts=_delete_oldest(connection, silence, silence.c.ends_at, before))
 
 
@@ -236,7 +241,7 @@ def delete_workers(connection: Connection, now: datetime) -> PruneResult:
 
 
 def delete_budget_days(connection: Connection, before: datetime) -> PruneResult:
-    """Delete the budget usage of earlier days."""
+    """Delete the budget usage of days before ``before``."""
     connection.execute(delete(budget).where(budget.c.day < f"{before:%Y-%m-%d}"))
     return PruneResult()
 
@@ -250,7 +255,7 @@ def _delete_oldest(connection: Connection, table: Table, moment: Any, before: da
 def delete_counts(connection: Connection, before: datetime) -> PruneResult:
     """Delete the oldest minutes of the tally that have no exchanges left.
 
-    Only whole minutes are deleted, because a process that finishes tasks of another one has negative counts.
+    Only whole minutes are deleted, because a process that finishes another process's tasks has negative counts.
     """
     oldest = connection.execute(select(func.min(exchange.c.started_at))).scalar_one()
     end = min(before, oldest or before).replace(second=0, microsecond=0)

@@ -1,15 +1,19 @@
-"""Deleting the exchanges of one user, session or tenant."""
+"""Deletes the exchanges of one user, session or tenant."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Final
 
 from sqlalchemy import (
     ColumnElement,
     Connection,
+    Float,
+    Numeric,
     RowMapping,
     Table,
     Text,
@@ -37,10 +41,10 @@ _START: Final = RowCursor(datetime(1, 1, 1, tzinfo=UTC), "")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataSubject:
-    """The user, session or attribute value whose exchanges are deleted: exactly one of them.
+    """The user, session or attribute value whose exchanges are deleted. Exactly one of the three is set.
 
     Raises:
-        UsageError: None or several are given, or the value is empty.
+        UsageError: None of them or several are given, or the value is empty.
     """
 
     user: str | None = None
@@ -51,7 +55,7 @@ class DataSubject:
     def __post_init__(self) -> None:
         given = [value for value in (self.user, self.session, self.attribute) if value is not None]
         if len(given) != 1 or "" in {self.user, self.session, *(self.attribute or ())[:1]}:
-            raise UsageError("pass exactly one of user, session and attribute, with a value that is not empty")
+            raise UsageError("pass exactly one of user, session and attribute, with a non-empty value")
 
     def condition(self, dialect: str) -> ColumnElement[bool]:
         """Return the condition that selects the exchanges."""
@@ -60,13 +64,30 @@ class DataSubject:
         if self.session is not None:
             return exchange.c.session == clean_text(self.session)
         name, value = (clean_text(part) for part in self.attribute or ("", ""))
+        # Numbers are compared as numbers: the databases write them differently.
+        number = _parse_number(value)
         if dialect != "sqlite":
-            return func.jsonb_extract_path_text(exchange.c.attributes, name) == value
+            stored = func.jsonb_extract_path(exchange.c.attributes, name)
+            text = func.jsonb_extract_path_text(exchange.c.attributes, name)
+            if number is None:
+                return text == value
+            return case((func.jsonb_typeof(stored) == "number", cast(text, Numeric) == number), else_=text == value)
         # Compare all pairs instead of using a JSON path: a name may contain any character.
         pairs = func.json_each(exchange.c.attributes).table_valued("key", "value", "type")
         is_boolean = pairs.c.type.in_(["true", "false"])
-        text = case((is_boolean, pairs.c.type), else_=cast(pairs.c.value, Text))
-        return exists(select(1).select_from(pairs).where(pairs.c.key == name, text == value))
+        is_equal = case((is_boolean, pairs.c.type), else_=cast(pairs.c.value, Text)) == value
+        if number is not None:
+            is_equal = or_(is_equal, and_(pairs.c.type == "real", cast(pairs.c.value, Float) == float(number)))
+        return exists(select(1).select_from(pairs).where(pairs.c.key == name, is_equal))
+
+
+def _parse_number(value: str) -> Decimal | None:
+    """Return the number that a text is in JSON; None if it is none."""
+    try:
+        number = json.loads(value, parse_float=Decimal, parse_int=Decimal, parse_constant=str)
+    except ValueError:
+        return None
+    return number if isinstance(number, Decimal) else None
 
 
 def forget_batch(connection: Connection, process: str, subject: DataSubject, after: RowCursor | None) -> PruneBatch:
@@ -82,14 +103,15 @@ def forget_batch(connection: Connection, process: str, subject: DataSubject, aft
         query = select(exchange.c.id).where(exchange.c.id.in_(batch)).order_by(exchange.c.id)
         locked |= set(connection.execute(query.with_for_update()).scalars())
     exchanges = {row["id"]: row for row in rows if row["id"] in locked}
-    free, held = lock_tasks(connection, list(exchanges))
+    free, held = lock_tasks(connection, list(exchanges), open_only=True)
     tasks = [
         (exchanges[exchange_id], row)
         for row in free
         if (exchange_id := row["exchange_id"]) not in held and row["state"] in OPEN_STATES
     ]
     expire_tasks(connection, process, tasks)
-    removed = delete_exchanges(connection, sorted(exchanges.keys() - held)) + PruneResult(expired=len(tasks))
+    moments = {exchange_id: exchanges[exchange_id]["started_at"] for exchange_id in sorted(exchanges.keys() - held)}
+    removed = delete_exchanges(connection, moments) + PruneResult(expired=len(tasks))
     return (
         PruneBatch(removed, after or _START) if held else PruneBatch(removed, RowCursor.after_batch(rows, "started_at"))
     )
@@ -104,7 +126,7 @@ def forget_labels_batch(connection: Connection, user: str, after: RowCursor | No
 
 
 def count_batch(connection: Connection, subject: DataSubject, after: RowCursor | None) -> PruneBatch:
-    """Return the numbers of rows that :func:`forget_batch` would delete."""
+    """Return how many rows :func:`forget_batch` would delete."""
     rows = _load_exchanges(connection, subject, after)
     ids = [row["id"] for row in rows]
     if not ids:
@@ -120,7 +142,7 @@ def count_batch(connection: Connection, subject: DataSubject, after: RowCursor |
 
 
 def count_labels_batch(connection: Connection, user: str, after: RowCursor | None) -> PruneBatch:
-    """Return the number of labels of other users' exchanges that :func:`forget_labels_batch` would delete."""
+    """Return how many labels for other users' exchanges :func:`forget_labels_batch` would delete."""
     rows = _load_labels(connection, user, after)
     removed = PruneResult(feedback=sum(not row["own_exchange"] for row in rows))
     return PruneBatch(removed, RowCursor.after_batch(rows, "created_at"))

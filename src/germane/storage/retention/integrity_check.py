@@ -1,4 +1,4 @@
-"""Integrity checks of a database: its file, tables, counts and rollups. All checks are read-only."""
+"""Integrity checks for a database: its file, tables, counts and rollups. All checks are read-only."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ _ROLLUP_KEYS: Final = {
     rollup_proxy: ("dimension", "service", "route"),
 }
 _TOLERANCE: Final = 1e-6
-"""Tolerated difference of sums due to the order of summation, relative and absolute."""
+"""Tolerated difference between sums due to the order of summation, relative and absolute."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TallyMismatch:
-    """Counts that do not add up: seen is not scored + skipped + failed + pending."""
+    """Counts that do not add up: seen does not equal scored + skipped + failed + pending."""
 
     service: str
     route: str
@@ -49,7 +49,7 @@ class TallyMismatch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IntegrityReport:
-    """The result of a check. Without problems, all sequences but ``recomputed_hours`` are empty."""
+    """The result of a check. Without problems, all sequences except ``recomputed_hours`` are empty."""
 
     damage: Sequence[str] = ()
     """Error messages from the database."""
@@ -171,7 +171,7 @@ def _find_missing(connection: Connection) -> list[str]:
 
 
 def _is_wrong(connection: Connection, hour: datetime) -> bool:
-    """Whether the rollups of an hour differ from the sums of its rows."""
+    """Whether an hour's rollups differ from the sums over its rows."""
     names = dimensions.rolled_dimensions(connection)
     sums = compute_hour(connection, hour, (), names)
     for table, rows in ((rollup, sums.scores), (rollup_count, sums.counts), (rollup_proxy, sums.proxies)):

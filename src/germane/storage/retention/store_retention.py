@@ -1,7 +1,8 @@
-"""Retention: pruning by age and size, and deletion of one user's data."""
+"""Retention: prunes by age and size, and deletes one user's data."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -24,12 +25,14 @@ BatchStep = Callable[[Connection, str, datetime, RowCursor | None, datetime], Pr
 """Called with connection, process, ``before``, the position of the previous batch, and the current time."""
 OrphanStep = Callable[[Connection, datetime], PruneResult]
 
+WRITER_PAUSE: Final = 0.01
+"""Seconds between two transactions on SQLite."""
 MIN_AGE: Final = timedelta(hours=1)
 """Exchanges younger than this are kept even if the database is too large."""
 _STEPS_PER_SIZE_CHECK: Final = {"sqlite": 1, "postgresql": 5}
 """Transactions between two measurements of the size. On PostgreSQL, a measurement reads a few thousand pages."""
 SAMPLED_PAGES: Final = 2000
-"""Number of pages of a table to read to estimate the size of its content."""
+"""Number of table pages to read in order to estimate the size of the table's content."""
 _ROW_OVERHEAD: Final = 28
 """Bytes that PostgreSQL adds to each row."""
 _INDEX_ENTRY_OVERHEAD: Final = 20
@@ -50,7 +53,7 @@ _ORPHAN_STEPS: Final[tuple[OrphanStep, ...]] = (
 
 @dataclass(slots=True)
 class _Walk:
-    """Progress from the oldest exchange to the youngest."""
+    """Progress from the oldest exchange to the newest."""
 
     step: BatchStep
     before: datetime
@@ -59,7 +62,7 @@ class _Walk:
 
 
 class RetentionStore(StoreComponent):
-    """Removes old data. Each step is a short transaction; the next call continues an interrupted one."""
+    """Removes old data in short transactions. If a call is interrupted, the next call continues its work."""
 
     def prune(
         self,
@@ -72,8 +75,8 @@ class RetentionStore(StoreComponent):
     ) -> PruneResult:
         """Erase old text, and delete old exchanges, counts, markers and alerts.
 
-        Pending tasks of removed text are skipped as ``expired``. Exchanges that are being scored are kept until the
-        next call.
+        Pending tasks whose text is erased or deleted are skipped as ``expired``. Exchanges that are being scored
+        are kept until the next call.
 
         Args:
             texts_before: Erase question, answer, contexts, history and error of exchanges that started before this
@@ -81,7 +84,7 @@ class RetentionStore(StoreComponent):
             before: Delete exchanges that started before this time, and older counts, markers and alerts.
             max_size: Maximum size in bytes, see :meth:`measure_size`. If it is exceeded, the oldest texts are erased,
                 and then the oldest exchanges are deleted, except exchanges of the last hour.
-            dry_run: Change nothing, and return the numbers of rows that would be removed because of their age.
+            dry_run: Change nothing, and return how many rows would be removed because of their age.
             stopping: Called between transactions; True ends the call early.
 
         Raises:
@@ -122,14 +125,14 @@ class RetentionStore(StoreComponent):
     ) -> PruneResult:
         """Delete the exchanges of one user, session or attribute value with their tasks, scores and labels.
 
-        Exchanges that are being scored are deleted too, and so are the labels that the user gave. Counts are kept;
-        they identify nobody.
+        Exchanges that are being scored are deleted too, and so are the labels that the user gave. Counts are kept; they
+        do not identify anyone.
 
         Args:
             user: The user of the exchanges.
             session: The session of the exchanges.
             attribute: Name and value; numbers and booleans as in JSON, such as ``true``.
-            dry_run: Change nothing, and return the numbers of rows that would be deleted.
+            dry_run: Change nothing, and return how many rows would be deleted.
 
         Raises:
             UsageError: None or several of user, session and attribute are given.
@@ -139,9 +142,12 @@ class RetentionStore(StoreComponent):
         exchanges = forget.count_batch if dry_run else delete
         labels = forget.count_labels_batch if dry_run else forget.forget_labels_batch
         transaction = self._database.read if dry_run else self._database.write
-        total = _run_batches(transaction, lambda connection, after: exchanges(connection, subject=subject, after=after))
+        pause = (lambda: None) if dry_run else self._let_others_write
+        total = _run_batches(
+            transaction, lambda connection, after: exchanges(connection, subject=subject, after=after), pause
+        )
         if user is not None:
-            total += _run_batches(transaction, lambda connection, after: labels(connection, user, after))
+            total += _run_batches(transaction, lambda connection, after: labels(connection, user, after), pause)
         return total
 
     def measure_size(self, limit: int | None = None) -> int:
@@ -173,9 +179,15 @@ class RetentionStore(StoreComponent):
             with self._database.write() as connection:
                 now = self._context.now(connection)
                 batch = walk.step(connection, self._context.process, walk.before, walk.after, now)
+            self._let_others_write()
             total, steps, walk.after = total + batch.removed, steps + 1, batch.last
             walk.ended = batch.last is None
         return total
+
+    def _let_others_write(self) -> None:
+        """Leave SQLite's write lock free long enough for another process, which polls it, to take it."""
+        if self._database.dialect == "sqlite":
+            time.sleep(WRITER_PAUSE)
 
     def _repeat(self, step: OrphanStep, before: datetime, stopping: Callable[[], bool]) -> PruneResult:
         """Repeat a step, each time in its own transaction, until it removes nothing."""
@@ -183,6 +195,7 @@ class RetentionStore(StoreComponent):
         while not stopping():
             with self._database.write() as connection:
                 removed = step(connection, before)
+            self._let_others_write()
             total += removed
             if not removed:
                 break
@@ -201,11 +214,13 @@ def _at_most(moment: datetime | None, now: datetime) -> datetime | None:
 def _run_batches(
     transaction: Callable[[], AbstractContextManager[Connection]],
     step: Callable[[Connection, RowCursor | None], PruneBatch],
+    pause: Callable[[], None],
 ) -> PruneResult:
     total, after = PruneResult(), None
     while True:
         with transaction() as connection:
             batch = step(connection, after)
+        pause()
         total, after = total + batch.removed, batch.last
         if after is None:
             return total

@@ -1,4 +1,4 @@
-"""Means of scores, corrected by proxy scores, which are available for many more exchanges.
+"""Mean scores, corrected by proxy scores, which are available for many more exchanges.
 
 If the scored exchanges happen to have higher proxy scores than the rest, their scores are expected to be higher too;
 the mean is corrected by that difference. The variance shrinks by about the squared correlation.
@@ -12,7 +12,7 @@ With w = 1 / sampling probability, and X the mean of all proxy scores x, each we
 
 Source: W. G. Cochran, Sampling Techniques, 3rd edition, chapter 7, with the weights of an unequal-probability
 design. Like the interval of :mod:`germane.storage.stats.estimate`, the interval covers the mean of the process that
-produces the answers. That module's interval has a shape that fits scores with refusals among them, so
+produces the answers. That module's interval suits scores that include refusals, so
 :func:`narrow_interval` narrows it instead of using the symmetric interval.
 """
 
@@ -47,7 +47,7 @@ _UNSCORED: Final = frozenset({"skipped", "failed"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoreSums:
-    """Sums over a group of scores y with weights w, and over the subset whose exchange has a proxy score x.
+    """Sums over a group of scores y with weights w, and over the subset whose exchanges have a proxy score x.
 
     These are plain sums, so that the database can compute them.
     """
@@ -166,7 +166,10 @@ _PLAIN: Final = tuple(field.name for field in fields(WeightedSums))
 
 
 def estimate_group(
-    sums: Mapping[str, float], proxies: Mapping[str, float] | None, outcomes: Mapping[tuple[str, str], int]
+    sums: Mapping[str, float],
+    proxies: Mapping[str, float] | None,
+    outcomes: Mapping[tuple[str, str], int],
+    scorer: str,
 ) -> Estimate:
     """Return the estimate for a group of scores with one fingerprint, corrected by proxy scores if possible.
 
@@ -174,9 +177,10 @@ def estimate_group(
         sums: Sums over the scores.
         proxies: Sums over the proxy scores of all exchanges of the same window and group; None if incomparable.
         outcomes: Number of these exchanges by (outcome, reason).
+        scorer: The name of the scorer.
     """
     of_scores = WeightedSums(**{name: sums[name] for name in _PLAIN})  # type: ignore[arg-type]  # counts are whole
-    plain = estimate_mean(of_scores)
+    plain = estimate_mean(of_scores, scorer)
     if proxies is None or plain.interval is None or sums["n_with_x"] < MIN_PAIRS:
         return plain
     # The proxy scores must represent the exchanges eligible for the scorer: a filter may exclude some.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
-from germane.score import MIN_SAMPLES
+from germane.score import MIN_SAMPLES, REFUSAL_SCORERS
 from germane.storage.stats.histogram import Histogram
 
 Z = 1.959964
@@ -30,8 +30,8 @@ class Estimate:
     """Standard deviation of scores; None for a single score."""
     low_share: float
     """Share of scores in the lowest band (below 0.5 unless calibrated), from 0 to 1."""
-    noncommittal_share: float
-    """Share of noncommittal answers, from 0 to 1."""
+    noncommittal_share: float | None
+    """Share of noncommittal answers, from 0 to 1; None if the scorer does not detect them."""
     interval: Interval | None
     """95 % confidence interval; None for a single score."""
     correlation: float | None = None
@@ -91,8 +91,10 @@ class WeightedSums:
         )
 
 
-def estimate_mean(sums: WeightedSums) -> Estimate:
-    """Return mean, standard deviation and interval of a group with at least one score."""
+def estimate_mean(sums: WeightedSums, scorer: str | None = None) -> Estimate:
+    """Return mean, standard deviation and interval for a non-empty group of one scorer's scores."""
+    noncommittal_share = sums.sum_w_noncommittal / sums.sum_w
+    detects_refusals = noncommittal_share > 0 or scorer in REFUSAL_SCORERS
     mean = max(-1.0, min(1.0, sums.sum_wy / sums.sum_w))  # rounding errors of long sums
     return Estimate(
         n=sums.n,
@@ -101,7 +103,7 @@ def estimate_mean(sums: WeightedSums) -> Estimate:
         if sums.n > 1
         else None,
         low_share=sums.sum_w_low / sums.sum_w,
-        noncommittal_share=sums.sum_w_noncommittal / sums.sum_w,
+        noncommittal_share=noncommittal_share if detects_refusals else None,
         interval=mean_interval(sums, mean) if sums.n > 1 else None,
     )
 
@@ -112,8 +114,8 @@ def mean_interval(sums: WeightedSums, mean: float, gain: float = 1.0) -> Interva
     Scores are a mixture of refusals at exactly 0 and others. Refusals are rare and have a large effect, so the coverage
     of a plain t interval is only 80 %. The share and the mean of nonzero scores get separate intervals, which are
     combined for their product (MOVER: G. Zou, A. Donner, Construction of confidence limits about effect measures,
-    Statistics in Medicine 27, 2008). The gain applies to the share only to the extent that there are refusals to
-    estimate it from.
+    Statistics in Medicine 27, 2008). If there are few refusals, the gain
+    narrows the interval of the share less.
 
     Args:
         sums: Sums over the scores.
@@ -161,7 +163,7 @@ def _trials(sums: WeightedSums) -> float:
 
 
 def _wilson(share: float, n: float) -> Interval:
-    """Return the Wilson score interval of a share observed in n (effective) trials."""
+    """Return the Wilson score interval for a proportion observed in ``n`` effective trials."""
     centre = (share + Z * Z / (2 * n)) / (1 + Z * Z / n)
     half = Z * math.sqrt(share * (1 - share) / n + Z * Z / (4 * n * n)) / (1 + Z * Z / n)
     return max(0.0, centre - half), min(1.0, centre + half)

@@ -74,9 +74,9 @@ class Histogram:
         return last
 
     def shares_around(self, value: float) -> tuple[float, float] | None:
-        """Return the shares of weight in bins below and above the bin of a value; None for an empty histogram.
+        """Return the shares of the weight below and above the bin of a value; None for an empty histogram.
 
-        The bin of the value itself counts for neither, so both shares are lower bounds.
+        The bin of the value itself counts towards neither share, so both shares are lower bounds.
         """
         total = sum(self.weights)
         own = min(max(math.floor(value * BINS), 0), BINS - 1)
@@ -123,5 +123,5 @@ def add_packed(total: NDArray[Any], blob: bytes) -> None:
 
 
 def sum_packed(blobs: Iterable[bytes]) -> bytes:
-    """Return the sum of packed histograms, packed."""
+    """Return the sum of packed histograms as a packed histogram."""
     return pack_weights(unpack_weights(list(blobs)))

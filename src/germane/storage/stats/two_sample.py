@@ -1,14 +1,15 @@
-"""Comparison of two time windows: differences of means with confidence intervals.
+"""Comparison of two time windows: differences between means, with confidence intervals.
 
-The interval of a difference is combined from the intervals of both means and keeps their shape (MOVER)::
+The interval of a difference combines the intervals of both means and preserves their asymmetry (MOVER)::
 
     d = after - before
-    d - sqrt((after - its lower end)^2 + (before's upper end - before)^2)    and the upper end accordingly
+    lower = d - sqrt((after - after_lower)^2 + (before_upper - before)^2)
+    upper = d + sqrt((after_upper - after)^2 + (before - before_lower)^2)
 
 Source: G. Zou, A. Donner, Construction of confidence limits about effect measures, Statistics in Medicine 27, 2008. The
 effect size is Hedges' g: the difference in standard deviations of scores, corrected for small samples (L. Hedges,
-Distribution theory for Glass's estimator of effect size, Journal of Educational Statistics 6, 1981); the names of
-the sizes are from J. Cohen.
+Distribution theory for Glass's estimator of effect size, Journal of Educational Statistics 6, 1981); the effect-size
+labels follow J. Cohen.
 
 Services are compared with the route mix of the earlier window on both sides (direct standardization): traffic that
 moves to a route with lower scores is not a drop.
@@ -41,7 +42,7 @@ _EFFECT_NAMES = ((0.2, "negligible"), (0.5, "small"), (0.8, "medium"), (math.inf
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """Scores of one scorer and fingerprint in both windows."""
+    """Scores from one scorer and fingerprint in both windows."""
 
     service: str
     route: str | None
@@ -59,7 +60,7 @@ class Comparison:
     effect: float | None = None
     """Hedges' g; None also if all scores are equal."""
     share: float | None = None
-    """For a service: share of its earlier traffic on the compared routes, in (0, 1]."""
+    """Share of a service's earlier traffic that was on the compared routes, in (0, 1]; None for a route."""
 
     @property
     def is_comparable(self) -> bool:
@@ -155,7 +156,9 @@ def standardize(sides: Sequence[Estimate], shares: Sequence[float]) -> Estimate:
         mean=mean,
         deviation=math.sqrt(sum(share * (side.deviation or 0.0) ** 2 for share, side in parts)),
         low_share=sum(share * side.low_share for share, side in parts),
-        noncommittal_share=sum(share * side.noncommittal_share for share, side in parts),
+        noncommittal_share=None
+        if any(side.noncommittal_share is None for side in sides)
+        else sum(share * (side.noncommittal_share or 0.0) for share, side in parts),
         interval=(max(-1.0, mean - down), min(1.0, mean + up)),
     )
 

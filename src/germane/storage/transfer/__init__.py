@@ -1,3 +1,3 @@
-"""Export and import of exchanges."""
+"""Exports and imports exchanges."""
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ from germane.storage.trends.time_ranges import END, EPOCH
 Row = Mapping[str, Any]
 
 VERSION: Final = 2
-"""Version of the file format. Lines of version 1, which have other names, can be read too."""
+"""Version of the file format. Lines of version 1, which use other field names, can be read too."""
 MIN_PROBABILITY: Final = 1e-12
 """The sampler never assigns a lower probability. The weight of such a score would dominate all others."""
 MAX_INTEGER: Final = 2**31 - 1
@@ -38,6 +38,7 @@ TABLES: Final[Mapping[str, Table]] = {
     "feedback": feedback,
 }
 _OMITTED: Final = {
+    "exchange": {"span_holder"},
     "task": {"id", "exchange_id", "lease_owner", "lease_until"},
     "score": {"id", "exchange_id", "service", "route", "started_at"},
     "feedback": {"exchange_id"},
@@ -79,7 +80,7 @@ class ExchangeRecord:
 
 @dataclass(frozen=True, slots=True)
 class DroppedCount:
-    """The number of exchanges of one minute that a process captured but did not store."""
+    """The number of exchanges that a process captured but did not store in one minute."""
 
     minute: datetime
     service: str
@@ -100,7 +101,14 @@ def dump_line(item: ExchangeRecord | DroppedCount | Marker) -> str:
     else:
         name = "marker" if isinstance(item, Marker) else "dropped"
         content[name] = _plain({part: getattr(item, part) for part in item.__slots__})
-    return _UNSAFE.sub(lambda match: f"\\u{ord(match[0]):04x}", to_json(content))
+    return escape_unsafe(to_json(content))
+
+
+def escape_unsafe(line: str) -> str:
+    """Escape the characters that JSON leaves unescaped and a terminal interprets."""
+    if line.isascii() and "\x7f" not in line:
+        return line
+    return _UNSAFE.sub(lambda match: f"\\u{ord(match[0]):04x}", line)
 
 
 def _plain(row: Row) -> dict[str, Any]:

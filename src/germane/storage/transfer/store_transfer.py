@@ -1,4 +1,4 @@
-"""Exporting and importing records."""
+"""Exports and imports records."""
 
 from __future__ import annotations
 
@@ -6,18 +6,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from operator import itemgetter
-from typing import Final
+from typing import Any, Final
 
-from sqlalchemy import JSON, Connection, RowMapping, Table, and_, exists, or_, select
+from sqlalchemy import JSON, Connection, RowMapping, Select, Table, exists, select
 from sqlalchemy.dialects import postgresql, sqlite
 
 from germane.storage.counts import dirty_hours
 from germane.storage.counts.tally import DECLARED_MINUTE, TallyChanges
+from germane.storage.db.batches import RowCursor, after_cursor
 from germane.storage.db.component import StoreComponent
+from germane.storage.db.functions import is_one_of
 from germane.storage.db.mappers import batched, bulk_insert, score_key, timestamp_encoder
 from germane.storage.db.sanitize import to_json
 from germane.storage.db.tables import exchange, feedback, score, scoring_task, tally
 from germane.storage.queue.erase_text import OPEN_STATES, keep_numbers
+from germane.storage.transfer.export import NAMES, StoredRecord, StoredRow, group_by_exchange, select_stored
 from germane.storage.transfer.record import COLUMNS, NEVER_STORED, TABLES, DroppedCount, ExchangeRecord, Row
 
 TaskKey = tuple[str, str, str]
@@ -29,12 +32,14 @@ StoredExchanges = Mapping[str, RowMapping]
 
 _TASKS_PER_STATEMENT: Final = 50
 """Every version of SQLite accepts the parameters of this many tasks."""
+_ID: Final = NAMES["exchange"].index("id")
+_STATE: Final = NAMES["task"].index("state")
 _TASK_KEY: Final = (scoring_task.c.exchange_id, scoring_task.c.scorer, scoring_task.c.fingerprint)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportSelection:
-    """The exchanges to export: since <= started_at < until."""
+    """The exchanges to export: those with ``since <= started_at < until``."""
 
     since: datetime | None = None
     until: datetime | None = None
@@ -45,7 +50,7 @@ class ExportSelection:
 
 @dataclass(frozen=True, slots=True)
 class ImportResult:
-    """The number of new rows."""
+    """The numbers of imported rows that were not in the database before."""
 
     exchanges: int = 0
     tasks: int = 0
@@ -58,21 +63,8 @@ class TransferStore(StoreComponent):
         self, chosen: ExportSelection, *, after: ExchangeRecord | None = None, limit: int = 500
     ) -> list[ExchangeRecord]:
         """Return the next page ordered by (started_at, id), starting after ``after`` or at the beginning."""
-        query = select(*COLUMNS["exchange"]).order_by(exchange.c.started_at, exchange.c.id).limit(limit)
-        if chosen.since is not None:
-            query = query.where(exchange.c.started_at >= chosen.since)
-        if chosen.until is not None:
-            query = query.where(exchange.c.started_at < chosen.until)
-        if chosen.route is not None:
-            query = query.where(exchange.c.route == chosen.route)
-        if chosen.scorer is not None:
-            query = query.where(
-                exists().where(scoring_task.c.exchange_id == exchange.c.id, scoring_task.c.scorer == chosen.scorer)
-            )
-        if after is not None:
-            at, id_ = after.exchange["started_at"], after.exchange["id"]
-            later = or_(exchange.c.started_at > at, and_(exchange.c.started_at == at, exchange.c.id > id_))
-            query = query.where(exchange.c.started_at >= at, later)  # the index can only use the first condition
+        position = None if after is None else RowCursor(after.exchange["started_at"], after.exchange["id"])
+        query = _select_page(select(*COLUMNS["exchange"]), chosen, position, limit)
         parts: dict[str, dict[str, list[Row]]] = {"task": {}, "score": {}, "feedback": {}}
         with self._database.read() as connection:
             if connection.dialect.name == "postgresql":  # read tasks and scores from one snapshot
@@ -98,6 +90,35 @@ class TransferStore(StoreComponent):
             for row in rows
         ]
 
+    def load_stored(
+        self, chosen: ExportSelection, *, after: StoredRecord | None = None, limit: int = 500
+    ) -> list[StoredRecord]:
+        """Return the same page as :meth:`load_records`, with values as the database stores them. Much faster."""
+        dialect, position = self._database.dialect, None
+        if after is not None:
+            last = after.exchange_values()
+            position = RowCursor(datetime.fromisoformat(last["started_at"]), last["id"])
+        query = _select_page(select_stored("exchange", dialect), chosen, position, limit)
+        parts: dict[str, dict[str, list[StoredRow]]] = {}
+        with self._database.read(snapshot=True) as connection:
+            exchanges = connection.execute(query).all()
+            ids = [row[_ID] for row in exchanges]
+            for part in ("task", "score", "feedback"):
+                table = TABLES[part]
+                part_query = select_stored(part, dialect).where(is_one_of(table.c.exchange_id, ids, dialect))
+                if chosen.scorer is not None and part != "feedback":
+                    part_query = part_query.where(table.c.scorer == chosen.scorer)
+                rows = connection.execute(part_query.order_by(table.c.exchange_id, table.c.id)).all()
+                parts[part] = group_by_exchange(rows)
+        for tasks in parts["task"].values():
+            for index, task in enumerate(tasks):
+                if task[_STATE] in OPEN_STATES:
+                    tasks[index] = tuple(_released(dict(zip(NAMES["task"], task, strict=False))).values())
+        return [
+            StoredRecord(row, {part: rows.get(exchange_id, ()) for part, rows in parts.items()})
+            for exchange_id, row in zip(ids, exchanges, strict=True)
+        ]
+
     def load_dropped(self, chosen: ExportSelection) -> list[DroppedCount]:
         """Return the counts of exchanges that were captured but not stored, by minute and process."""
         query = select(*(tally.c[name] for name in DroppedCount.__slots__))
@@ -113,7 +134,7 @@ class TransferStore(StoreComponent):
             return [DroppedCount(**row) for row in connection.execute(query.order_by(tally.c.minute)).mappings()]
 
     def restore_records(self, records: Sequence[ExchangeRecord]) -> ImportResult:
-        """Write records of another database. Existing rows are not changed; each new task is counted in the tally."""
+        """Write records from another database. Existing rows are not changed; each new task is counted in the tally."""
         # Sorted: all processes lock rows in the same order.
         records = sorted(records, key=lambda record: str(record.exchange["id"]))
         ids = sorted({record.exchange["id"] for record in records})
@@ -162,6 +183,22 @@ class TransferStore(StoreComponent):
                     tally_changes.apply(connection, item.process)
 
 
+def _select_page(query: Select[Any], chosen: ExportSelection, after: RowCursor | None, limit: int) -> Select[Any]:
+    """Return the query for the next page of exchanges, ordered by (started_at, id)."""
+    if after is not None:  # instead of `since`: an index search has one lower bound
+        query = query.where(after_cursor(after))
+    elif chosen.since is not None:
+        query = query.where(exchange.c.started_at >= chosen.since)
+    if chosen.until is not None:
+        query = query.where(exchange.c.started_at < chosen.until)
+    if chosen.route is not None:
+        query = query.where(exchange.c.route == chosen.route)
+    if chosen.scorer is not None:
+        has_task = exists().where(scoring_task.c.exchange_id == exchange.c.id, scoring_task.c.scorer == chosen.scorer)
+        query = query.where(has_task)
+    return query.order_by(exchange.c.started_at, exchange.c.id).limit(limit)
+
+
 def _released(task: Row) -> Row:
     """Return a task for export: without its lease, and as done if it is queued for rescoring."""
     if task["scored_as"] and task["state"] in OPEN_STATES:
@@ -200,7 +237,7 @@ def _insert(connection: Connection, table: Table, rows: Sequence[Row]) -> None:
 
 
 def _restore_tasks(connection: Connection, records: Sequence[ExchangeRecord], stored: StoredExchanges) -> list[NewTask]:
-    """Write the tasks that the database does not have, and return them.
+    """Write the tasks that are not in the database yet, and return them.
 
     Existing tasks are excluded before the insert to avoid a deadlock: a scoring process may hold a task's lock while it
     waits for an exchange that is locked here.

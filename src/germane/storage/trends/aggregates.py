@@ -82,7 +82,7 @@ def labeled(columns: Columns) -> list[Any]:
 
 
 def _rolled(columns: Columns, table: Any) -> Columns:
-    """Return the sums of sums, cast to their types: on PostgreSQL, the sum of bigint values is numeric."""
+    """Return sums over rolled-up sums, cast to their types: on PostgreSQL, a sum of bigint values is numeric."""
     return {name: cast(func.sum(table.c[name]), BigInteger if name.startswith("n") else Float) for name in columns}
 
 

@@ -1,4 +1,4 @@
-"""Means of answers with given attributes, read from rows because rollups do not contain all attributes."""
+"""Mean scores for answers with given attributes, read from rows because rollups do not contain all attributes."""
 
 from __future__ import annotations
 
@@ -72,8 +72,9 @@ def means_with(
     means = []
     for key, sums in sorted(groups.items()):
         counts = {name: int(sums[name]) for name in ("n", "n_zero")}
-        estimate = estimate_mean(WeightedSums(**{**sums, **counts}))  # type: ignore[arg-type]  # counts are integers
         service, route, scorer, fingerprint = key
+        weighted = WeightedSums(**{**sums, **counts})  # type: ignore[arg-type]  # counts are integers
+        estimate = estimate_mean(weighted, scorer)
         mean = RouteMean(
             service=service,
             route=route,

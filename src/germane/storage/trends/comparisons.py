@@ -1,4 +1,4 @@
-"""Comparison of the summaries of two windows."""
+"""Compares the summaries of two windows."""
 
 from __future__ import annotations
 

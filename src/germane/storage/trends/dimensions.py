@@ -1,4 +1,4 @@
-"""Dimensions to break trends down by, in addition to the route: model, prompt version, attributes."""
+"""Dimensions by which trends can be broken down, in addition to the route: model, prompt version, attributes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NAMED: Final = rollup_dimension.c.name > literal_column("''")
 MAX_LABEL_LENGTH: Final = 200
 """Maximum number of characters of a label. Longer labels are truncated."""
 LABEL: Final = "group_label"
-"""Name of the label column. Scores have a column ``label`` with a different meaning."""
+"""Name of the label column. Scores have a ``label`` column with a different meaning."""
 
 
 def label_expression(dimension: str, dialect: str) -> ColumnElement[str]:
@@ -64,5 +64,8 @@ def validate_dimensions(dimensions: Sequence[str]) -> tuple[str, ...]:
 
 
 def dimension_condition(table: Table, dimensions: Sequence[str]) -> ColumnElement[bool]:
-    """Return the condition on the dimensions of a rollup table. The index needs it before the condition on the time."""
+    """Return the condition on the dimensions of a rollup table.
+
+    It must precede the condition on the time so that the index is used.
+    """
     return table.c.dimension.in_(["", ROUTE, *(dimensions if table is rollup else ())])

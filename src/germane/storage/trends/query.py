@@ -71,7 +71,7 @@ def _end(moment: datetime | None, name: str, default: datetime) -> datetime:
 
 @dataclass(slots=True)
 class Group:
-    """Sums over the scores of one bucket and group."""
+    """Sums over the scores in one bucket and group."""
 
     sums: dict[str, float]
     latest: datetime
@@ -91,11 +91,11 @@ class Group:
 
 
 class TrendQuery:
-    """Reads sums in one transaction, which must be a snapshot."""
+    """Reads sums in one transaction, which must use snapshot isolation."""
 
-    def __init__(self, connection: Connection, asked: TrendRequest) -> None:
+    def __init__(self, connection: Connection, request: TrendRequest) -> None:
         self._connection = connection
-        self._asked = asked
+        self._request = request
 
     def scores(self, names: Sequence[str], *, histograms: bool = True) -> dict[Key, Group]:
         """Return sums over scores by bucket, the named columns, and the label if there is a dimension."""
@@ -140,10 +140,10 @@ class TrendQuery:
         return totals
 
     def counts(self, names: Sequence[str]) -> dict[Key, Outcomes]:
-        """Return outcomes of exchanges by bucket and the named columns, from the start of the minute of ``since``."""
+        """Count exchange outcomes by bucket and the named columns, starting at ``since`` rounded down to the minute."""
         counts: dict[Key, Outcomes] = {}
-        minute = self._asked.since.replace(second=0, microsecond=0)
-        parts = split_window(minute, self._asked.until, self._due, self._asked.bucket)
+        minute = self._request.since.replace(second=0, microsecond=0)
+        parts = split_window(minute, self._request.until, self._due, self._request.bucket)
         known: dict[tuple[str, str], tuple[str, str]] = {}  # shared, as thousands of rows have few distinct values
         for query in self._parts(
             parts, (*names, "outcome", "reason"),
@@ -158,24 +158,24 @@ class TrendQuery:
 
     @cached_property
     def _due(self) -> list[datetime]:
-        return dirty_hours.dirty_between(self._connection, self._asked.since, self._asked.until)
+        return dirty_hours.dirty_between(self._connection, self._request.since, self._request.until)
 
     @cached_property
     def _window_parts(self) -> WindowParts:
-        return split_window(self._asked.since, self._asked.until, self._due, self._asked.bucket)
+        return split_window(self._request.since, self._request.until, self._due, self._request.bucket)
 
     @cached_property
     def _label_parts(self) -> WindowParts:
         """The parts of the window. Without rollups of the dimension, everything is read from rows."""
-        dimension = self._asked.dimension
+        dimension = self._request.dimension
         if not dimension or dimension in dimensions.rolled_dimensions(self._connection):
             return self._window_parts
-        return WindowParts((), [(self._asked.since, self._asked.until)])
+        return WindowParts((), [(self._request.since, self._request.until)])
 
     def _rows(self) -> tuple[Any, ColumnElement[str] | None]:
-        if not self._asked.dimension:
+        if not self._request.dimension:
             return score, None
-        label = dimensions.label_expression(self._asked.dimension, self._connection.dialect.name)
+        label = dimensions.label_expression(self._request.dimension, self._connection.dialect.name)
         return score.outerjoin(exchange, exchange.c.id == score.c.exchange_id), label
 
     def _add_histograms(self, names: Sequence[str], groups: dict[Key, Group]) -> None:
@@ -211,7 +211,7 @@ class TrendQuery:
     ) -> Iterable[Select[Any]]:
         """Return one query per part of the window, all with the same columns.
 
-        Rollups that equal buckets are read without summing, because there is hardly anything to add up.
+        Rollups that are whole buckets are read without summing, because there is hardly anything to add up.
         """
         source, moment, columns, condition = raw
         table = moment.table
@@ -232,25 +232,25 @@ class TrendQuery:
                 yield select(*keys, *added).where(*where).group_by(*_plain(keys))
 
     def _is_bucket(self, span: int) -> bool:
-        """Whether rollups of this unit equal the buckets. Rollups by label are per route, so they are only parts."""
-        are_parts = bool(self._asked.dimension) and ROUTE not in self._asked.equal
-        return span == self._asked.bucket and not are_parts
+        """Whether a rollup of this unit is a whole bucket. Rollups by label are per route, so they are only parts."""
+        are_parts = bool(self._request.dimension) and ROUTE not in self._request.equal
+        return span == self._request.bucket and not are_parts
 
     def _start(self, moment: Any) -> list[ColumnElement[int]]:
-        if self._asked.bucket is None:
+        if self._request.bucket is None:
             return []
         # A literal: PostgreSQL treats two equal expressions as different if they contain bound parameters.
-        length = literal_column(str(self._asked.bucket), Integer)
+        length = literal_column(str(self._request.bucket), Integer)
         return [(EpochSeconds(moment) // length * length).label("bucket")]
 
     def _equal(self, table: Any) -> list[Any]:
         # For exchanges, force the index by time: SQLite would use the index by route, which lacks proxy scores.
         column = Unindexed if table is exchange else lambda name: name
-        return [column(table.c[name]) == value for name, value in self._asked.equal.items() if name in table.c]
+        return [column(table.c[name]) == value for name, value in self._request.equal.items() if name in table.c]
 
     def _of_rollup(self, table: Any, names: Sequence[str], span: int, run: TimeRange) -> list[Any]:
-        of_routes = ROUTE if ROUTE in names or ROUTE in self._asked.equal else ""
-        dimension = (self._asked.dimension if table is rollup else "") or of_routes
+        of_routes = ROUTE if ROUTE in names or ROUTE in self._request.equal else ""
+        dimension = (self._request.dimension if table is rollup else "") or of_routes
         conditions = [table.c.span == span, table.c.dimension == dimension]
         return [*conditions, *_within(table.c.start, run), *self._equal(table)]
 
@@ -260,5 +260,5 @@ def _within(moment: Any, run: TimeRange) -> list[Any]:
 
 
 def _plain(keys: Sequence[Any]) -> list[Any]:
-    """Return the columns to group by; expressions by their label, because their parameters differ by clause."""
+    """Return the columns to group by. Expressions are replaced by their label: parameters differ between clauses."""
     return [literal_column(key.name) if isinstance(key, Label) else key for key in keys]

@@ -1,7 +1,7 @@
 """Rollups: sums per hour, computed from rows, and per day and week, computed from smaller rollups.
 
 Dirty hours are read from a snapshot and written in a short transaction, unless another process has rolled up the hour
-in the meantime: all dirty marks of the snapshot must still exist. Newer marks are kept, so later changes are rolled up
+in the meantime: all dirty marks of the snapshot must still exist. Newer ones are kept, so later changes are rolled up
 in the next run. If a process is killed, all marks remain.
 """
 
@@ -40,7 +40,7 @@ AT_ONCE: Final = 6
 """Maximum number of hours per transaction, all of the same day."""
 _LOCK: Final = 0x726F6C6C  # "roll"
 _DIMENSIONS: Final = 0
-"""Lock key of the dimensions. The lock key of a week is the ordinal of its first day."""
+"""Lock key for the dimensions. A week's lock key is the ordinal of its first day."""
 _SCORE_COLUMNS: Final = tuple(score.c[name] for name in ("service", "route", "scorer", "fingerprint"))
 _KEYS: Final = ("dimension", "service", "route", "scorer")
 _NAMES: Final = ("service", "scorer", "fingerprint", "label", "outcome", "reason")
@@ -51,9 +51,9 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class RollupRows:
-    """The rollup rows of one hour, day or week."""
+    """The rollup rows for one hour, day or week."""
 
-    marks: Sequence[int]
+    dirty_ids: Sequence[int]
     scores: Sequence[Row]
     counts: Sequence[Row]
     proxies: Sequence[Row]
@@ -104,12 +104,12 @@ class RollupStore(StoreComponent):
     ) -> int:
         """Roll up dirty hours, newest first; return the number of hours.
 
-        Trends have the same values before and after, but are faster after. Any number of processes may call this
-        concurrently. If a process is interrupted, its hours stay dirty.
+        Rollups speed up trend queries without changing their results. Any number of processes may call this
+        concurrently. If a process is interrupted, the hours that it was rolling up stay dirty.
 
         Args:
             limit: Maximum number of hours; by default all.
-            breakdowns: Dimensions to break trends down by, as in the setting of this name. If the rollups have other
+            breakdowns: Dimensions to break trends down by, as in the ``breakdowns`` setting. If the rollups have other
                 dimensions, all hours become dirty. By default, the dimensions do not change.
             before: Only hours that start before this time.
 
@@ -135,8 +135,10 @@ class RollupStore(StoreComponent):
         for batch in batches:
             with self._database.read(snapshot=True) as connection:
                 names = dimensions.rolled_dimensions(connection)
-                marks = due.dirty_ids(connection, batch)
-                computed = {hour: compute_hour(connection, hour, marks[hour], names) for hour in batch if marks[hour]}
+                dirty_ids = due.dirty_ids(connection, batch)
+                computed = {
+                    hour: compute_hour(connection, hour, dirty_ids[hour], names) for hour in batch if dirty_ids[hour]
+                }
             with self._database.write() as connection:
                 count += _replace(connection, computed, names)
         return count
@@ -171,7 +173,7 @@ def _lock(connection: Connection, number: int, *, shared: bool = False) -> None:
 
 
 def _replace(connection: Connection, computed: Mapping[datetime, RollupRows], names: Sequence[str]) -> int:
-    """Write the rollups of hours of one day that no other process has written in the meantime; return their number."""
+    """Write the rollups for those hours of a day that no other process has written since; return their number."""
     if not computed:
         return 0
     day, week = down(min(computed), DAY), down(min(computed), WEEK)
@@ -179,10 +181,10 @@ def _replace(connection: Connection, computed: Mapping[datetime, RollupRows], na
     _lock(connection, week.toordinal())
     if dimensions.rolled_dimensions(connection) != tuple(names):
         return 0
-    marks = due.dirty_ids(connection, computed)
-    current = {hour: rows for hour, rows in computed.items() if set(rows.marks) <= set(marks[hour])}
+    dirty_ids = due.dirty_ids(connection, computed)
+    current = {hour: rows for hour, rows in computed.items() if set(rows.dirty_ids) <= set(dirty_ids[hour])}
     for hour, rows in current.items():
-        due.delete_ids(connection, rows.marks)
+        due.delete_ids(connection, rows.dirty_ids)
         _write(connection, HOUR, hour, names, rows)
     if current:
         _write(connection, DAY, day, names, _combine_parts(connection, (HOUR, DAY), day, names))
@@ -198,8 +200,8 @@ def _write(connection: Connection, span: int, start: datetime, names: Sequence[s
             connection.execute(insert(table), [{"span": span, "start": start, **row} for row in rows])
 
 
-def compute_hour(connection: Connection, hour: datetime, marks: Sequence[int], names: Sequence[str]) -> RollupRows:
-    """Compute the rollup of one hour from rows."""
+def compute_hour(connection: Connection, hour: datetime, dirty_ids: Sequence[int], names: Sequence[str]) -> RollupRows:
+    """Compute one hour's rollup from rows."""
     end = after(hour, HOUR)
     scores = _compute_scores(connection, hour, "")
     keys = [tally.c[name] for name in ("service", "route", "scorer", "outcome", "reason")]
@@ -214,7 +216,7 @@ def compute_hour(connection: Connection, hour: datetime, marks: Sequence[int], n
     proxies = [{"dimension": ROUTE, **row} for row in connection.execute(sums).mappings()]
     by_label = [row for name in names for row in _compute_scores(connection, hour, name)]
     return RollupRows(
-        marks=marks,
+        dirty_ids=dirty_ids,
         scores=[*over_routes(scores), *scores, *by_label],
         counts=[*over_routes(counts), *counts],
         proxies=[*over_routes(proxies), *proxies],
@@ -255,7 +257,7 @@ def _compute_scores(connection: Connection, hour: datetime, dimension: str) -> l
 
 
 def _combine_parts(connection: Connection, spans: tuple[int, int], start: datetime, names: Sequence[str]) -> RollupRows:
-    """Compute the rollup of a day from its hours, or of a week from its days."""
+    """Compute a day's rollup from its hours, or a week's from its days."""
     score_names = (*_KEYS, "fingerprint", "label")
     score_parts = _parts(rollup, spans, start, names)
     sums = [*labeled(ROLLED_SCORES), func.max(rollup.c.latest).label("latest")]
@@ -272,7 +274,7 @@ def _combine_parts(connection: Connection, spans: tuple[int, int], start: dateti
     by_label = [[row for row in scores if row["dimension"] == name] for name in names]
     proxy_parts = _parts(rollup_proxy, spans, start, names)
     return RollupRows(
-        marks=(),
+        dirty_ids=(),
         scores=[
             *(row for row in scores if row["dimension"] in {"", ROUTE}),
             *(row for rows in by_label for row in bounded(rows)),

@@ -32,16 +32,16 @@ from germane.storage.trends.summaries import (
 )
 
 MINUTE: Final = 60
-"""Resolution of counts in seconds."""
+"""Time resolution of counts, in seconds."""
 _NAMES: Final = ("service", "route", "scorer")
 _MARKER_COLUMNS: Final = ("id", "name", "service", "at", "attributes")
 
 
 class TrendReader(StoreComponent):
-    """Means over time and by group. ``germane.Store(url).trends``.
+    """Reads means over time and by group: ``germane.Store(url).trends``.
 
-    A window is since <= started_at < until. All methods compute from the same sums, so they return the same mean for
-    the same window. If proxy scores correct a mean, ``correlation`` is set.
+    A window is ``since <= started_at < until``. All methods compute from the same sums, so they return the same mean
+    for the same window. If proxy scores correct a mean, ``correlation`` is set.
     """
 
     def over_time(
@@ -65,22 +65,22 @@ class TrendReader(StoreComponent):
             until: End of the window.
             route: Only answers of this route.
             service: Only answers of this service.
-            by: Break down by ``route``, ``service``, ``model``, ``prompt_version`` or ``attributes.NAME``. Fast for
-                the dimensions in the setting ``breakdowns``.
+            by: Break down by ``route``, ``service``, ``model``, ``prompt_version`` or ``attributes.NAME``. Fast for the
+                dimensions in the ``breakdowns`` setting.
             histograms: Whether to read histograms, which percentiles need.
 
         Raises:
             UsageError: The dimension ``by`` is unknown, or an end of the window has no time zone.
         """
-        asked = _request(since, until, _seconds(bucket), by, scorer=scorer, route=route, service=service)
+        request = _request(since, until, _seconds(bucket), by, scorer=scorer, route=route, service=service)
         names = (by,) if by in _NAMES[:2] else ()
         with self._database.read(snapshot=True) as connection:
-            reading = TrendQuery(connection, asked)
+            reading = TrendQuery(connection, request)
             groups = reading.scores((*names, "fingerprint"), histograms=histograms)
-            counts = {} if asked.dimension or _seconds(bucket) % MINUTE else reading.counts(names)
+            counts = {} if request.dimension or _seconds(bucket) % MINUTE else reading.counts(names)
             proxies = reading.proxies(names) if counts and _has_proxies(groups) else {}
-        asked_for = {"service": service or "", "route": route or "", "scorer": scorer}
-        return build_buckets(groups, counts, proxies, names, asked_for)
+        place = {"service": service or "", "route": route or "", "scorer": scorer}
+        return build_buckets(groups, counts, proxies, names, place)
 
     def coverage_over_time(
         self,
@@ -101,9 +101,9 @@ class TrendReader(StoreComponent):
         """
         if _seconds(bucket) % MINUTE:
             raise UsageError(f"bucket = {bucket} is not a multiple of one minute")
-        asked = _request(since, until, _seconds(bucket), None, scorer=scorer, route=route, service=service)
+        request = _request(since, until, _seconds(bucket), None, scorer=scorer, route=route, service=service)
         with self._database.read(snapshot=True) as connection:
-            counts = TrendQuery(connection, asked).counts(())
+            counts = TrendQuery(connection, request).counts(())
         names: dict[str, Any] = {"service": service or "", "route": route or "", "scorer": scorer}
         return [
             CoverageBucket(start=datetime.fromtimestamp(key[0], UTC), **names, **coverage_counts(outcomes))
@@ -133,7 +133,7 @@ class TrendReader(StoreComponent):
         scorer: str | None = None,
         min_drop: float = 0.0,
     ) -> Comparisons:
-        """Compare the answers since a time with those of an earlier window.
+        """Compare the answers since a given time with those of an earlier window.
 
         Args:
             since: Start of the later window: a time or a marker.
@@ -141,7 +141,7 @@ class TrendReader(StoreComponent):
             before: Start and end of the earlier window; by default the window of the same length that ends at
                 ``since``.
             service: Only answers of this service.
-            route: Only answers of this route. Services are not compared as a whole then.
+            route: Only answers of this route. Whole services are then not compared.
             scorer: Only scores of this scorer.
             min_drop: Only report drops that are significantly larger than this, from 0 to 2.
 
@@ -175,7 +175,7 @@ class TrendReader(StoreComponent):
         name: str | None = None,
         limit: int | None = 100,
     ) -> list[Marker]:
-        """Return markers of since <= at < until, newest first.
+        """Return markers with ``since <= at < until``, newest first.
 
         Args:
             since: Start of the window.
@@ -197,37 +197,37 @@ class TrendReader(StoreComponent):
         with self._database.read() as connection:
             return [Marker(**row) for row in connection.execute(query).mappings()]
 
-    def _read(self, asked: TrendRequest, *, histograms: bool) -> WindowSums:
+    def _read(self, request: TrendRequest, *, histograms: bool) -> WindowSums:
         with self._database.read(snapshot=True) as connection:
-            reading = TrendQuery(connection, asked)
+            reading = TrendQuery(connection, request)
             groups = reading.scores((*_NAMES, "fingerprint"), histograms=histograms)
             counts = reading.counts(_NAMES)
-            proxies = reading.proxies(_NAMES[:2]) if not asked.dimension and _has_proxies(groups) else {}
+            proxies = reading.proxies(_NAMES[:2]) if not request.dimension and _has_proxies(groups) else {}
         return WindowSums(groups, counts, proxies)
 
 
 class TrendStore(TrendReader):
-    """Adds means for alert rules and pages, and writing markers."""
+    """Extends :class:`TrendReader`: reads means for alert rules and pages, and writes markers."""
 
     def overall_and_by_route(
         self, *, scorer: str, bucket: timedelta, since: datetime, until: datetime, service: str | None = None
     ) -> tuple[list[Bucket], list[Bucket]]:
         """Return :meth:`over_time` without histograms, overall and by route, from one snapshot."""
-        asked = _request(since, until, _seconds(bucket), None, scorer=scorer, service=service)
+        request = _request(since, until, _seconds(bucket), None, scorer=scorer, service=service)
         with self._database.read(snapshot=True) as connection:
-            reading = TrendQuery(connection, asked)
+            reading = TrendQuery(connection, request)
             groups = reading.scores(("route", "fingerprint"), histograms=False)
             counts = {} if _seconds(bucket) % MINUTE else reading.counts(("route",))
             proxies = reading.proxies(("route",)) if counts and _has_proxies(groups) else {}
-        asked_for = {"service": service or "", "route": "", "scorer": scorer}
+        place = {"service": service or "", "route": "", "scorer": scorer}
         whole = build_buckets(
             merge_groups(groups, lambda key: (key[0], key[2])),
             sum_by(counts, lambda key: key[:1]),
             sum_by(proxies, lambda key: key[:1]),
             (),
-            asked_for,
+            place,
         )
-        return whole, build_buckets(groups, counts, proxies, ("route",), asked_for)
+        return whole, build_buckets(groups, counts, proxies, ("route",), place)
 
     def means(
         self,
@@ -245,8 +245,8 @@ class TrendStore(TrendReader):
         The arguments are as for :meth:`over_time`. With a dimension ``by``, there is also one mean per label. Means by
         label are not corrected by proxy scores.
         """
-        asked = _request(since, until, None, by, scorer=scorer, route=route, service=service)
-        return [mean for mean, _ in self._read(asked, histograms=histograms).route_means()]
+        request = _request(since, until, None, by, scorer=scorer, route=route, service=service)
+        return [mean for mean, _ in self._read(request, histograms=histograms).route_means()]
 
     def means_with_attributes(
         self,
@@ -278,11 +278,11 @@ class TrendStore(TrendReader):
 
         The mean of a service is the mean of all its scores, as in :meth:`over_time` without a breakdown.
         """
-        asked = _request(since, until, None, None, service=service, scorer=scorer)
-        read = self._read(asked, histograms=False)
+        request = _request(since, until, None, None, service=service, scorer=scorer)
+        read = self._read(request, histograms=False)
         return WindowSummary(
-            since=asked.since,
-            until=asked.until,
+            since=request.since,
+            until=request.until,
             routes=read.route_summaries(),
             services=read.service_summaries(),
             coverage=read.coverage(),

@@ -1,4 +1,4 @@
-"""Buckets and summaries of a window, computed from its sums."""
+"""Buckets and summaries for a window, computed from its sums."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from germane.storage.trends.query import Group, Key, Outcomes
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bucket(Estimate):
-    """The scores of one fingerprint in one time bucket."""
+    """The scores with one fingerprint in one time bucket."""
 
     start: datetime
     """UTC, a multiple of the bucket length since 1970."""
@@ -27,13 +27,13 @@ class Bucket(Estimate):
     group: str | None = None
     """The route, service or label of the scores; None without a breakdown."""
     coverage: Coverage | None = None
-    """Coverage of all exchanges of the bucket, across fingerprints; None for labels, and for buckets that are not a
+    """Coverage of all exchanges in the bucket, across fingerprints; None for labels, and for buckets that are not a
     multiple of one minute."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RouteMean(Estimate):
-    """The scores of one service, route, scorer and fingerprint."""
+    """The scores for one service, route, scorer and fingerprint."""
 
     service: str
     route: str
@@ -56,7 +56,7 @@ class RouteSummary(RouteMean):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceSummary(Estimate):
-    """The scores of one service, scorer and fingerprint over all routes, with their coverage."""
+    """The scores for one service, scorer and fingerprint across all routes, with their coverage."""
 
     service: str
     scorer: str
@@ -71,10 +71,10 @@ class ServiceSummary(Estimate):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowSummary:
-    """Means and coverage of one window, read from one snapshot."""
+    """Means and coverage for one window, read from a single snapshot."""
 
     since: datetime
-    """UTC; the window is since <= started_at < until."""
+    """UTC. The window is ``since <= started_at < until``."""
     until: datetime
     routes: Sequence[RouteSummary]
     services: Sequence[ServiceSummary]
@@ -84,7 +84,7 @@ class WindowSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CoverageBucket(Coverage):
-    """Coverage of one time bucket."""
+    """Coverage in one time bucket."""
 
     start: datetime
     """UTC, a multiple of the bucket length since 1970."""
@@ -101,11 +101,11 @@ class WindowSums:
     """Sums over a window."""
 
     groups: Mapping[Key, Group]
-    """By service, route, scorer, fingerprint, and label if there is a dimension."""
+    """Sums over scores by service, route, scorer, fingerprint, and label if there is a dimension."""
     counts: Mapping[Key, Outcomes]
-    """By service, route and scorer."""
+    """Outcomes by service, route and scorer."""
     proxies: Mapping[Key, Mapping[str, float]]
-    """By service and route."""
+    """Sums over proxy scores by service and route."""
 
     def coverage(self) -> list[Coverage]:
         """Return the coverage by service, route and scorer."""
@@ -124,7 +124,7 @@ class WindowSums:
                 **dict(zip((*_NAMES, "fingerprint", "label"), key, strict=False)),
                 newest=newest[key[:3]] == key[3],
                 latest=group.latest,
-                **_estimated(group, usable, outcomes),
+                **_estimated(group, usable, outcomes, key[2]),
             )
             means.append((mean, coverage_of(key[:3], outcomes)))
         return means
@@ -155,7 +155,7 @@ class WindowSums:
                     newest=newest[key[:2]] == fingerprint,
                     latest=group.latest,
                     coverage=coverage_of((service, "", scorer), outcomes),
-                    **_estimated(group, proxies.get(service) if fingerprints[key[:2]] == 1 else None, outcomes),
+                    **_estimated(group, proxies.get(service) if fingerprints[key[:2]] == 1 else None, outcomes, scorer),
                 )
             )
         return summaries
@@ -166,7 +166,7 @@ def build_buckets(
     counts: Mapping[Key, Outcomes],
     proxies: Mapping[Key, Mapping[str, float]],
     names: Sequence[str],
-    asked_for: Mapping[str, str],
+    defaults: Mapping[str, str],
 ) -> list[Bucket]:
     """Return the buckets. A key contains the start, the group if it is a column, the fingerprint, and any label."""
     width = 1 + len(names)
@@ -181,7 +181,7 @@ def build_buckets(
         known.add(fingerprint)
         outcomes = counts.get(key[:width])
         usable = proxies.get(key[:width]) if fingerprints[key[:width]] == 1 else None
-        place = {**asked_for, **dict(zip(names, key[1:width], strict=True))}
+        place = {**defaults, **dict(zip(names, key[1:width], strict=True))}
         buckets.append(
             Bucket(
                 start=datetime.fromtimestamp(key[0], UTC),
@@ -189,14 +189,14 @@ def build_buckets(
                 judge_changed=begins,
                 group=label,
                 coverage=None if outcomes is None else Coverage(**place, **coverage_counts(outcomes)),
-                **_estimated(group, usable, outcomes or {}),
+                **_estimated(group, usable, outcomes or {}, place["scorer"]),
             )
         )
     return sorted(buckets, key=lambda bucket: (bucket.start, bucket.group or "", bucket.fingerprint))
 
 
 def merge_groups(groups: Mapping[Key, Group], part: Callable[[Key], Key]) -> dict[Key, Group]:
-    """Add up the groups for whose keys ``part`` returns the same value."""
+    """Sum the groups for whose keys ``part`` returns the same result."""
     merged: dict[Key, Group] = {}
     for key, group in groups.items():
         total = merged.setdefault(part(key), Group(dict.fromkeys(group.sums, 0), group.latest))
@@ -205,7 +205,7 @@ def merge_groups(groups: Mapping[Key, Group], part: Callable[[Key], Key]) -> dic
 
 
 def sum_by(groups: Mapping[Key, Mapping[Any, Any]], part: Callable[[Key], Any]) -> dict[Any, dict[Any, Any]]:
-    """Add up the values for whose keys ``part`` returns the same value."""
+    """Sum the values for whose keys ``part`` returns the same result."""
     total: dict[Any, dict[Any, Any]] = {}
     for key, values in groups.items():
         sums = total.setdefault(part(key), {})
@@ -219,6 +219,6 @@ def coverage_of(key: Key, outcomes: Outcomes) -> Coverage:
     return Coverage(**dict(zip(_NAMES, key, strict=True)), **coverage_counts(outcomes))
 
 
-def _estimated(group: Group, proxies: Mapping[str, float] | None, outcomes: Outcomes) -> dict[str, Any]:
-    estimate = estimate_group(group.sums, proxies, outcomes)
+def _estimated(group: Group, proxies: Mapping[str, float] | None, outcomes: Outcomes, scorer: str) -> dict[str, Any]:
+    estimate = estimate_group(group.sums, proxies, outcomes, scorer)
     return dict(zip(_OF_ESTIMATE, _VALUES(estimate), strict=True)) | {"histogram": group.histogram}

@@ -1,4 +1,4 @@
-"""Splitting a window into whole weeks, days and hours, and a remainder, so that few rows need to be read."""
+"""Splits a window into whole weeks, days and hours, and a remainder, so that few rows need to be read."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def down(moment: datetime, span: int) -> datetime:
 
 
 def up(moment: datetime, span: int) -> datetime:
-    """Return the first start of an hour, day or week at or after a time."""
+    """Return the first start of an hour, day or week at or after a given time."""
     below = down(moment, span)
     return below if below == moment else after(below, span)
 

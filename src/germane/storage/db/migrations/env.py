@@ -1,4 +1,4 @@
-"""Entry point of Alembic: migrates inside the transaction of the connection that it is passed."""
+"""Alembic's entry point, which migrates in the transaction of the connection that is passed to it."""
 
 from __future__ import annotations
 

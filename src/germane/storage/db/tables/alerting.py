@@ -33,7 +33,7 @@ class DetectorInputRow(Base, table=True):
 
 
 class BaselineRow(Base, table=True):
-    """A baseline of one service, scorer and fingerprint. Its values never change; a newer version replaces it."""
+    """A baseline for one service, scorer and fingerprint. A row's values never change; a newer row replaces it."""
 
     __tablename__ = "baseline"
     __table_args__ = (
@@ -66,7 +66,7 @@ class BaselineRow(Base, table=True):
 
 
 class DetectorRow(Base, table=True):
-    """The state of the detector of one rule, service and scorer."""
+    """The detector's state for one rule, service and scorer."""
 
     __tablename__ = "detector"
 
@@ -143,7 +143,7 @@ class AlertEventRow(Base, table=True):
 
 
 class NotificationRow(Base, table=True):
-    """A message for one channel, written in the transaction of its events and sent at least once."""
+    """A message for one channel, written in the same transaction as its events and sent at least once."""
 
     __tablename__ = "notification"
     __table_args__ = (
@@ -158,7 +158,7 @@ class NotificationRow(Base, table=True):
 
     id: str = Field(primary_key=True, sa_type=Text)
     channel: str = Field(sa_type=Text)
-    """Its name in the settings."""
+    """Name of the channel in the settings."""
     event_ids: list[str] = Field(sa_type=Json)
     payload: dict[str, Any] = Field(sa_type=Json)
     """The alerts at the time of the events."""
@@ -172,13 +172,13 @@ class NotificationRow(Base, table=True):
     lease_owner: str | None = Field(default=None, sa_type=Text)
     http_status: int | None = Field(default=None, sa_type=Integer)
     error: str | None = Field(default=None, sa_type=Text)
-    """Without secrets."""
+    """The last attempt's error, without secrets."""
     created_at: datetime = Field(sa_type=UtcDateTime)
     settled_at: datetime | None = Field(default=None, sa_type=UtcDateTime)
 
 
 class SilenceRow(Base, table=True):
-    """A period without notifications of matching alerts."""
+    """A period during which notifications about matching alerts are suppressed."""
 
     __tablename__ = "silence"
     __table_args__ = (Index("ix_silence_ends_at", "ends_at"),)

@@ -11,9 +11,9 @@ from germane.storage.db.tables.base import Base, Key, UtcDateTime
 
 
 class TallyRow(Base, table=True):
-    """The outcomes of the exchanges of one minute. Each process counts in its own rows; readers sum them.
+    """Outcomes of the exchanges in one minute. Each process counts in its own rows; readers sum them.
 
-    A process that finishes tasks of another process has negative counts of pending.
+    A process that finishes another process's tasks has negative counts of pending exchanges.
     """
 
     __tablename__ = "tally"
@@ -32,20 +32,21 @@ class TallyRow(Base, table=True):
 
 
 class RollupKey(Base):
-    """The columns that identify a route in the rollups of one time span."""
+    """The columns that identify a route in the rollups for one time span."""
 
     span: int = Field(primary_key=True, sa_type=Integer)
     """Seconds of an hour, a day or a week."""
     dimension: str = Field(primary_key=True, sa_type=Text)
-    """``route``; for scores, also a dimension of the setting ``breakdowns``, in addition to the route; empty for sums
-    over all routes."""
+    """``route``; empty for sums over all routes. Scores also have rows by route and one dimension of the ``breakdowns``
+    setting.
+    """
     start: datetime = Field(primary_key=True, sa_type=UtcDateTime)
     service: str = Field(primary_key=True, sa_type=Text)
     route: str = Field(primary_key=True, sa_type=Text)
 
 
 class RollupRow(RollupKey, table=True):
-    """Sums over the scores of one UTC hour, day or week, which trends read instead of the scores.
+    """Sums over the scores in one UTC hour, day or week, which trends read instead of the scores.
 
     Each score has a value y, a weight w = 1 / sampling probability, and possibly the proxy score x of its exchange:
 
@@ -106,7 +107,7 @@ class RollupRow(RollupKey, table=True):
 
 
 class RollupCountRow(RollupKey, table=True):
-    """The outcomes of the exchanges of one UTC hour, day or week: sums over the tally."""
+    """Outcomes of the exchanges in one UTC hour, day or week: sums over the tally."""
 
     __tablename__ = "rollup_count"
     __table_args__ = ({"sqlite_with_rowid": False},)
@@ -118,7 +119,7 @@ class RollupCountRow(RollupKey, table=True):
 
 
 class RollupProxyRow(RollupKey, table=True):
-    """Sums over the proxy scores x of one UTC hour, day or week, with weights v = 1 / probability of having x.
+    """Sums over the proxy scores x in one UTC hour, day or week, with weights v = 1 / probability of having x.
 
     ``sum_v2x`` is the sum of v^2 x, and so on, as in :class:`RollupRow`.
     """
@@ -149,7 +150,7 @@ class RollupDirtyHourRow(Base, table=True):
 
 
 class RollupDimensionRow(Base, table=True):
-    """A dimension of the rollups, from the setting ``breakdowns``."""
+    """A dimension of the rollups, from the ``breakdowns`` setting."""
 
     __tablename__ = "rollup_dimension"
     __table_args__ = ({"sqlite_with_rowid": False},)

@@ -69,13 +69,13 @@ class ExchangeRow(Base, table=True):
     duration: float = Field(sa_type=Float)
     """Seconds."""
     sampling_key: float = Field(sa_type=Float)
-    """In (0, 1]."""
+    """A number in (0, 1]."""
     traced: bool = Field(sa_type=Boolean)
-    """Whether its span is exported."""
+    """Whether the span is exported."""
     capture_probability: float = Field(sa_type=Float, sa_column_kwargs={"server_default": "1"})
     """Probability of being kept under ``max_exchanges_per_minute``, in (0, 1]."""
     proxy: float | None = Field(default=None, sa_type=Float)
-    """Local score without an LLM; null for exchanges without one."""
+    """Proxy score, computed locally without an LLM; null for exchanges without one."""
     proxy_probability: float | None = Field(default=None, sa_type=Float)
     """Probability of having a proxy score, in (0, 1], without the capture probability."""
     sampling_probability: float | None = Field(default=None, sa_type=Float)
@@ -85,10 +85,12 @@ class ExchangeRow(Base, table=True):
     """Null until the sampling decision."""
     erased_at: datetime | None = Field(default=None, sa_type=UtcDateTime)
     """Time at which its text was erased."""
+    span_holder: str | None = Field(default=None, sa_type=Text)
+    """Id of the worker process in which the span is waiting for scores."""
 
 
 class TaskRow(Base, table=True):
-    """The task of one scorer for one exchange."""
+    """One scorer's task for one exchange."""
 
     __tablename__ = "scoring_task"
     __table_args__ = (
@@ -131,7 +133,8 @@ class TaskRow(Base, table=True):
     """Number of claims, excluding returned claims."""
     first_pending_at: datetime = Field(sa_type=UtcDateTime)
     not_before: datetime | None = Field(default=None, sa_type=UtcDateTime)
-    """Earliest time of the next claim; for running tasks, the end of the lease. Null for candidates and if closed."""
+    """Earliest time of the next claim; for running tasks, the lease's end. Null for candidates and closed tasks.
+    """
     lease_owner: str | None = Field(default=None, sa_type=Text)
     lease_until: datetime | None = Field(default=None, sa_type=UtcDateTime)
     scored_as: str | None = Field(default=None, sa_type=Text)
@@ -189,7 +192,7 @@ class ScoreRow(Base, table=True):
 
 
 class FeedbackRow(Base, table=True):
-    """A person's label of an answer."""
+    """A person's label for an answer."""
 
     __tablename__ = "feedback"
     __table_args__ = (

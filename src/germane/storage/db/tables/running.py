@@ -1,4 +1,4 @@
-"""Tables of running processes: leases, quotas, workers, jobs and calibrations."""
+"""Tables for running processes: leases, quotas, workers, jobs and calibrations."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from germane.storage.db.tables.base import Base, Json, Key, UtcDateTime
 
 
 class LeaseRow(Base, table=True):
-    """The process that runs a job that only one process at a time may run."""
+    """A lease, and its holder, for a job that only one process at a time may run."""
 
     __tablename__ = "lease"
 
@@ -25,7 +25,7 @@ class LeaseRow(Base, table=True):
 
 
 class RateLimitRow(Base, table=True):
-    """The schedule of one rate limit, shared by all processes."""
+    """One rate limit's schedule, shared by all processes."""
 
     __tablename__ = "rate_limit"
 
@@ -44,14 +44,14 @@ class WorkerRow(Base, table=True):
     __table_args__ = (Index("ix_worker_seen_at", "seen_at"),)
 
     id: str = Field(primary_key=True, sa_type=Text)
-    """The owner of its task leases."""
+    """Id of the process, which owns its task leases."""
     host: str = Field(sa_type=Text)
     pid: int = Field(sa_type=Integer)
     service: str = Field(sa_type=Text)
     version: str = Field(sa_type=Text)
     """Version of germane."""
     scorers: dict[str, Any] = Field(sa_type=Json)
-    """Fingerprint by name."""
+    """Fingerprints by scorer name."""
     concurrency: int = Field(sa_type=Integer)
     in_flight: int = Field(sa_type=Integer)
     problem: str | None = Field(default=None, sa_type=Text)
@@ -60,7 +60,7 @@ class WorkerRow(Base, table=True):
 
 
 class JobRow(Base, table=True):
-    """A job of one process and its latest runs."""
+    """One process's job and its latest runs."""
 
     __tablename__ = "job"
 
@@ -74,7 +74,7 @@ class JobRow(Base, table=True):
 
 
 class BudgetRow(Base, table=True):
-    """Judge usage of one day, including reservations of running requests."""
+    """Judge usage for one day, including reservations for in-flight requests."""
 
     __tablename__ = "budget"
 

@@ -1,4 +1,4 @@
-"""Tables exchange, scoring_task, score, tally and lease, and the view answers."""
+"""Adds the tables ``exchange``, ``scoring_task``, ``score``, ``tally`` and ``lease``, and the ``answers`` view."""
 
 from __future__ import annotations
 
@@ -35,13 +35,6 @@ def upgrade() -> None:
     _tally()
     _lease()
     op.execute(ANSWERS)
-
-
-def downgrade() -> None:
-    """Drop the tables and the view."""
-    op.execute("DROP VIEW answers")
-    for table in ("lease", "tally", "score", "scoring_task", "exchange"):
-        op.drop_table(table)
 
 
 def _exchange() -> None:

@@ -1,4 +1,4 @@
-"""Table rate_limit."""
+"""Adds the ``rate_limit`` table."""
 
 from __future__ import annotations
 
@@ -18,8 +18,3 @@ def upgrade() -> None:
         sa.Column("waited", sa.Float(), nullable=False),
         sa.Column("used_at", sa.DateTime(timezone=True), nullable=False),
     )
-
-
-def downgrade() -> None:
-    """Drop the table."""
-    op.drop_table("rate_limit")

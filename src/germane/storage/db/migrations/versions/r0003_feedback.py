@@ -1,4 +1,7 @@
-"""Tables feedback and calibration; the view answers finds scores of other fingerprints, and weights recorded ones."""
+"""Adds the tables ``feedback`` and ``calibration``.
+
+The ``answers`` view takes fingerprint and weight from the score, if there is one.
+"""
 
 from __future__ import annotations
 
@@ -14,38 +17,24 @@ ANSWERS = """
 CREATE VIEW answers AS
 SELECT exchange.id AS exchange_id, exchange.trace_id, exchange.service, exchange.route, exchange.model,
     exchange.prompt_version, exchange.started_at, exchange.duration, exchange.question, exchange.answer,
-    exchange.status, scoring_task.scorer, {fingerprint} AS fingerprint, scoring_task.state, scoring_task.reason,
+    exchange.status, scoring_task.scorer, COALESCE(scoring_task.scored_as, scoring_task.fingerprint) AS fingerprint,
+    scoring_task.state, scoring_task.reason,
     score.value, score.label, score.explanation, score.judge, score.cost, score.scored_at,
-    1.0 / NULLIF({probability}, 0) AS weight
+    1.0 / NULLIF(COALESCE(score.sampling_probability, exchange.sampling_probability), 0) AS weight
 FROM scoring_task
 JOIN exchange ON exchange.id = scoring_task.exchange_id
 LEFT JOIN score ON score.exchange_id = scoring_task.exchange_id AND score.scorer = scoring_task.scorer
-    AND score.fingerprint = {fingerprint}
+    AND score.fingerprint = COALESCE(scoring_task.scored_as, scoring_task.fingerprint)
 """
 
 
 def upgrade() -> None:
-    """Create the tables, and take fingerprint and weight from the score where there is one."""
+    """Create the tables, and replace the ``answers`` view."""
     _feedback()
     _calibration()
     op.add_column("scoring_task", sa.Column("scored_as", sa.Text()))
-    _answers(
-        fingerprint="COALESCE(scoring_task.scored_as, scoring_task.fingerprint)",
-        probability="COALESCE(score.sampling_probability, exchange.sampling_probability)",
-    )
-
-
-def downgrade() -> None:
-    """Drop the tables, and take fingerprint and weight from task and exchange."""
-    _answers(fingerprint="scoring_task.fingerprint", probability="exchange.sampling_probability")
-    op.drop_column("scoring_task", "scored_as")
-    op.drop_table("calibration")
-    op.drop_table("feedback")
-
-
-def _answers(**columns: str) -> None:
     op.execute("DROP VIEW answers")
-    op.execute(ANSWERS.format(**columns))
+    op.execute(ANSWERS)
 
 
 def _feedback() -> None:

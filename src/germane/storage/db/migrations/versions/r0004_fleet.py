@@ -1,4 +1,4 @@
-"""Tables worker and budget; columns for sampling probabilities, erasure and retries."""
+"""Adds the tables ``worker`` and ``budget``, and columns for sampling probabilities, erasure and retries."""
 
 from __future__ import annotations
 
@@ -33,23 +33,6 @@ def upgrade() -> None:
     _budget()
 
 
-def downgrade() -> None:
-    """Drop the tables, columns and indexes."""
-    op.drop_table("budget")
-    op.drop_table("worker")
-    op.drop_index("ix_feedback_comment", "feedback")
-    op.drop_index("ix_feedback_unconsidered", "feedback")
-    op.drop_column("feedback", "considered_at")
-    op.drop_column("lease", "renewed_at")
-    op.drop_column("lease", "cursor")
-    op.drop_column("score", "proxy")
-    _scoring_task_before()
-    op.drop_index("ix_exchange_text", "exchange")
-    op.drop_index("ix_exchange_candidate", "exchange")
-    for column in ("erased_at", "proxy_probability", "capture_probability"):
-        op.drop_column("exchange", column)
-
-
 def _partial(name: str, table: str, columns: str, condition: str) -> None:
     where = sa.text(condition)
     op.create_index(name, table, columns.split(), sqlite_where=where, postgresql_where=where)
@@ -60,13 +43,6 @@ def _scoring_task() -> None:
     op.add_column("scoring_task", sa.Column("tries", sa.Integer(), nullable=False, server_default="0"))
     _partial("ix_scoring_task_open", "scoring_task", "scorer fingerprint not_before first_pending_at", OPEN)
     _partial("ix_scoring_task_candidate", "scoring_task", "scorer fingerprint first_pending_at", CANDIDATE)
-
-
-def _scoring_task_before() -> None:
-    op.drop_index("ix_scoring_task_candidate", "scoring_task")
-    op.drop_index("ix_scoring_task_open", "scoring_task")
-    op.drop_column("scoring_task", "tries")
-    _partial("ix_scoring_task_open", "scoring_task", "not_before first_pending_at", OPEN)
 
 
 def _worker() -> None:

@@ -1,4 +1,4 @@
-"""Tables for rollups, marks and alerting."""
+"""Adds tables for rollups, markers and alerting."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ DUE = sa.text("next_attempt_at IS NOT NULL")
 
 def upgrade() -> None:
     """Create the tables."""
-    _indexes(with_proxy=True)
-    _narrowed(_NARROWED)
+    _indexes()
     _rollup()
     _rollup_count()
     _rollup_proxy()
@@ -34,28 +33,6 @@ def upgrade() -> None:
     _alert_event()
     _notification()
     _silence()
-
-
-def downgrade() -> None:
-    """Drop the tables."""
-    for table in (
-        "silence",
-        "notification",
-        "alert_event",
-        "alert",
-        "detector",
-        "baseline",
-        "arrival",
-        "mark",
-        "rollup_dimension",
-        "rollup_due",
-        "rollup_proxy",
-        "rollup_count",
-        "rollup",
-    ):
-        op.drop_table(table)
-    _indexes(with_proxy=False)
-    _narrowed(_BEFORE)
 
 
 def _rollup() -> None:
@@ -149,7 +126,7 @@ def _rollup_dimension() -> None:
 
 
 def _all_due() -> None:
-    """Mark all hours with rows for rollup. Trends read the rows until then."""
+    """Mark all hours that contain rows for rollup. Until an hour is rolled up, trends read its rows."""
     for table, column, condition in HOURS:
         hour = _HOUR[op.get_bind().dialect.name].format(column=column)
         op.execute(f"INSERT INTO rollup_due (hour) SELECT DISTINCT {hour} FROM {table} WHERE {condition}")  # noqa: S608 - constants
@@ -162,40 +139,25 @@ _HOUR = {
 }
 
 
-def _indexes(*, with_proxy: bool) -> None:
-    """Create indexes that contain all columns which trends read of scores and proxies."""
+def _indexes() -> None:
+    """Create the indexes.
+
+    The indexes contain all columns of scores and proxies that trends read. They also speed up searches for the lowest
+    scores of a scorer in a window, and for exchanges by route.
+    """
     op.drop_index("ix_score_started_at", "score")
-    op.create_index("ix_score_started_at", "score", [*SCORE, "proxy"] if with_proxy else [*SCORE])
-    if with_proxy:
-        where = sa.text("proxy IS NOT NULL")
-        op.create_index("ix_exchange_proxy", "exchange", [*PROXY], sqlite_where=where, postgresql_where=where)
-    else:
-        op.drop_index("ix_exchange_proxy", "exchange")
+    op.create_index("ix_score_started_at", "score", [*SCORE, "proxy"])
+    where = sa.text("proxy IS NOT NULL")
+    op.create_index("ix_exchange_proxy", "exchange", [*PROXY], sqlite_where=where, postgresql_where=where)
+    op.drop_index("ix_score_value", "score")
+    op.create_index("ix_score_value", "score", ["value", "scorer", "started_at", "route"])
+    op.drop_index("ix_exchange_started_at", "exchange")
+    op.create_index("ix_exchange_started_at", "exchange", ["started_at"])
+    op.create_index("ix_exchange_route", "exchange", ["route", "started_at"])
 
 
 SCORE = ("started_at", "scorer", "service", "route", "fingerprint", "value", "label", "sampling_probability")
 PROXY = ("started_at", "service", "route", "proxy", "proxy_probability", "capture_probability")
-
-
-def _narrowed(indexes: dict[str, tuple[str, ...] | None]) -> None:
-    """Create indexes that find the lowest scores of a window and scorer, and exchanges by route."""
-    for name, columns in indexes.items():
-        table = name.split("_")[1]
-        op.execute(f"DROP INDEX IF EXISTS {name}")
-        if columns:
-            op.create_index(name, table, [*columns])
-
-
-_NARROWED: dict[str, tuple[str, ...] | None] = {
-    "ix_score_value": ("value", "scorer", "started_at", "route"),
-    "ix_exchange_started_at": ("started_at",),
-    "ix_exchange_route": ("route", "started_at"),
-}
-_BEFORE: dict[str, tuple[str, ...] | None] = {
-    "ix_score_value": ("value",),
-    "ix_exchange_started_at": ("started_at", "route"),
-    "ix_exchange_route": None,
-}
 
 
 def _mark() -> None:

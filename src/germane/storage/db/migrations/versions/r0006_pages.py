@@ -1,4 +1,4 @@
-"""Table job."""
+"""Adds the ``job`` table."""
 
 from __future__ import annotations
 
@@ -21,8 +21,3 @@ def upgrade() -> None:
         sa.Column("every", sa.Float()),
         sa.Column("runs", JSON, nullable=False),
     )
-
-
-def downgrade() -> None:
-    """Drop the table."""
-    op.drop_table("job")

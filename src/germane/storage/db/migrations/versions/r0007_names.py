@@ -1,4 +1,4 @@
-"""Standard names for tables, columns and stored values."""
+"""Renames tables, columns and stored values to standard names."""
 
 from __future__ import annotations
 
@@ -90,11 +90,6 @@ def upgrade() -> None:
     _replace_cursor_reason()
 
 
-def downgrade() -> None:
-    """Not supported: restore a backup of the database instead."""
-    raise NotImplementedError
-
-
 def _rename_table(old: str, new: str, column: str) -> None:
     op.rename_table(old, new)
     if op.get_bind().dialect.name == "sqlite":  # SQLite cannot rename an index
@@ -156,7 +151,7 @@ def _rename_alert_values() -> None:
 
 
 def _with_rule_type(alert: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an alert with its rule type renamed, and its rule if that has the default name: the type's."""
+    """Return an alert with its rule type renamed. A rule that was named after its type is renamed too."""
     if alert["type"] not in RULE_TYPES:
         return dict(alert)
     renamed = RULE_TYPES[alert["type"]]
