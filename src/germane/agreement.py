@@ -6,7 +6,7 @@ that are ranked against each other) and ``units`` (independent samples, such as 
     pairwise_accuracy(labels, scores, groups)            share of pairs within a group that the scores order correctly
     auc(labels, scores, high=.75, low=.25)               the same for all pairs of a good row and a bad row
     spearman(labels, scores)                             rank correlation
-    mean(scores)                                         mean of the available scores; a rate if they are 0 or 1
+    mean(scores)                                         mean of the available scores; a rate if all are 0 or 1
     bootstrap_interval(statistic, units, labels=..., scores=...)   a statistic with its 95 % interval
     bootstrap_difference(statistic, units, scores=..., others=..., labels=...)   two scorers on the same rows
     upper_limit(count, of)                               upper confidence limit of a share, even if count is 0
@@ -88,13 +88,13 @@ def pairwise_accuracy(
     for members in _parts(membership):
         won[members], pairs[members] = _wins(order[members], values[members], absent)
         if weights is not None and (weights[:, members] != weights[:, members[:1]]).any():
-            raise ValueError("a group spans several units: its rows would not be drawn together")
+            raise ValueError("a group spans several units: its rows would not be resampled together")
     result = _divide(_weights_or_ones(weights, len(order)) @ won, _weights_or_ones(weights, len(order)) @ pairs)
     return float(result[0]) if weights is None else result
 
 
 def _wins(labels: Floats, scores: Floats, absent: float | None) -> tuple[Floats, Floats]:
-    """Return per row the number of pairs that it wins, and the number of pairs in which it has the better label.
+    """Return, for each row, how many pairs it wins and in how many pairs it has the better label.
 
     Sorting keeps this fast for groups with thousands of rows.
     """

@@ -1,4 +1,4 @@
-"""Alerts, with their events and notifications, and silences."""
+"""Alerts with their events and notifications, and silences."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class ScoreLevel:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> ScoreLevel:
-        """Return the level that JSON data describes."""
+        """Create a level from JSON data."""
         interval = data.get("interval")
         return cls(mean=data["mean"], n=data["n"], interval=None if interval is None else (interval[0], interval[1]))
 
@@ -51,7 +51,7 @@ class ScoreShift:
 
     dimension: Literal["route", "attribute", "scorer"]
     name: str
-    """For an attribute, ``name=value``."""
+    """Name of the route or scorer; ``name=value`` for an attribute."""
     before: ScoreLevel
     since: ScoreLevel
 
@@ -62,7 +62,7 @@ class Alert:
 
     id: str
     key: str
-    """Identifies rule and labels. At most one alert per key is open."""
+    """Identifies the rule and the labels. At most one alert per key is open."""
     rule: str
     """Name of the rule."""
     type: str
@@ -84,7 +84,7 @@ class Alert:
     current: ScoreLevel | None = None
     baseline: ScoreLevel | None = None
     window: float | None = None
-    """Length in seconds of the window of ``value``."""
+    """Length of the window that ``value`` covers, in seconds."""
     evidence: float | None = None
     """Rarity of a drop, in false alerts per year."""
     onset: datetime | None = None
@@ -104,7 +104,7 @@ class Alert:
     acknowledged_by: str | None = None
     resolve_reason: ResolveReason | None = None
     details: Mapping[str, Any] = field(default_factory=dict)
-    """Data that is specific to the rule type, JSON."""
+    """Rule-specific data, as JSON."""
 
     @property
     def is_open(self) -> bool:
@@ -132,7 +132,7 @@ class Alert:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Alert:
-        """Return the alert that a result of :meth:`as_dict` describes. Unknown keys are ignored."""
+        """Create an alert from a result of :meth:`as_dict`, ignoring unknown keys."""
         values: dict[str, Any] = {item.name: data[item.name] for item in fields(cls) if item.name in data}
         for name in _DATETIME_FIELDS:
             if values.get(name) is not None:
@@ -155,7 +155,7 @@ class Alert:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlertEvent:
-    """An immutable entry in the history of an alert."""
+    """An immutable entry in an alert's history."""
 
     id: str
     alert_id: str
@@ -184,7 +184,7 @@ class AlertChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notification:
-    """A message to one channel: a snapshot of the alerts of one service that changed together."""
+    """A message to one channel: a snapshot of the alerts for one service that changed together."""
 
     id: str
     channel: str
@@ -194,7 +194,7 @@ class Notification:
     type: NotificationType
     """The most important type that applies to its alerts."""
     alerts: tuple[Alert, ...]
-    """At least one; the most important first."""
+    """At least one alert, the most important first."""
     event_ids: tuple[str, ...]
     """The reported events, in the order of ``alerts``."""
     created_at: datetime
@@ -218,14 +218,14 @@ class Silence:
     comment: str | None = None
 
     def covers(self, alert: Alert, at: datetime) -> bool:
-        """Return whether this silence applies to an alert at a time. A missing label matches no pattern."""
+        """Return whether this silence applies to an alert at a given time. A missing label matches no pattern."""
         values = {**alert.labels, "rule": alert.rule}
         matches = (name in values and fnmatchcase(values[name], pattern) for name, pattern in self.matchers.items())
         return self.starts_at <= at < self.ends_at and all(matches)
 
 
 def alert_key(rule: str, labels: Mapping[str, str]) -> str:
-    """Return the key of an alert: 32 hexadecimal digits of the hash of rule name and sorted labels."""
+    """Return an alert's key: 32 hexadecimal digits, hashed from the rule name and the sorted labels."""
     return sha256(json.dumps([rule, sorted(labels.items())]).encode()).hexdigest()[:32]
 
 

@@ -29,7 +29,7 @@ class Feedback:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedScore:
-    """A score of an exchange that was computed outside germane."""
+    """A score for an exchange, computed outside germane."""
 
     exchange_id: str
     name: str

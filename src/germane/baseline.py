@@ -1,4 +1,4 @@
-"""Baselines: statistics of the scores of one service in normal operation."""
+"""Baselines: statistics for a service's scores in normal operation."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from datetime import datetime
 
 POOLED_ROUTE = "(other)"
-"""Key of the routes that have too few scores for their own baseline. A user's route of this name is pooled too."""
+"""Key for the routes that have too few scores for their own baseline. A user's route with this name is pooled too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RouteBaseline:
-    """Statistics of the scores of one route. Values are clipped to [0, 1]; noncommittal answers count as zero."""
+    """Statistics for one route's scores. Values are clipped to [0, 1]; noncommittal answers count as zero."""
 
     n: int
     """Number of scores."""
@@ -36,7 +36,7 @@ class RouteBaseline:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Baseline:
-    """Statistics of the scores of one service, scorer and fingerprint, by route. Immutable."""
+    """Score statistics for one service, scorer and fingerprint, by route. Immutable."""
 
     service: str
     scorer: str
@@ -55,6 +55,6 @@ class Baseline:
     sampling_rate: float = 1.0
     """Probability that a score reaches the detector. It is below 1 if there are more than 1,000 scores a day."""
     routes: Mapping[str, RouteBaseline]
-    """By route; :data:`POOLED_ROUTE` contains the pooled routes."""
+    """Statistics by route; :data:`POOLED_ROUTE` contains the pooled routes."""
     pooled: frozenset[str] = frozenset()
     """Names of the pooled routes."""

@@ -8,7 +8,7 @@ from datetime import datetime
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calibration:
-    """The floor of one scorer's cosines with one embedder.
+    """The floor for one scorer's cosines with one embedder.
 
     Raises:
         ValueError: ``floor`` is not in [-1, 1).

@@ -1,4 +1,4 @@
-"""A thread pool for blocking calls from asyncio, whose threads do not keep the process alive."""
+"""Daemon threads for blocking calls: a pool for calls from asyncio, and calls with a timeout."""
 
 from __future__ import annotations
 
@@ -51,6 +51,30 @@ class DaemonThreadPool:
         for thread in self._threads:
             thread.join(max(0.0, deadline - time.monotonic()))
         return not any(thread.is_alive() for thread in self._threads)
+
+
+def run_within(seconds: float, *calls: Callable[[], object]) -> bool:
+    """Run calls in parallel. Return whether all ended in time and none returned False.
+
+    For calls that exceed their own timeouts, such as OpenTelemetry's while a collector is unreachable. Calls that take
+    longer are left running.
+    """
+    results: list[object] = []
+    threads = [
+        threading.Thread(target=lambda call=call: results.append(call()), name="germane-stop", daemon=True)
+        for call in calls
+    ]
+    deadline = time.monotonic() + seconds
+    started = []
+    for thread in threads:
+        try:
+            thread.start()
+            started.append(thread)
+        except RuntimeError:  # the interpreter is shutting down and starts no more threads
+            thread.run()
+    for thread in started:
+        thread.join(max(0.0, deadline - time.monotonic()))
+    return len(results) == len(calls) and False not in results
 
 
 def _run_calls(calls: SimpleQueue[Call | None]) -> None:

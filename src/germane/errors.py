@@ -54,7 +54,13 @@ class ScoringError(GermaneError):
     """A scorer, judge or embedder returned no value. The result is a failed score with ``reason``."""
 
     def __init__(
-        self, reason: UnscoredReason, message: str, *, retry_after: float | None = None, rejected: bool = False
+        self,
+        reason: UnscoredReason,
+        message: str,
+        *,
+        retry_after: float | None = None,
+        rejected: bool = False,
+        fix: str | None = None,
     ) -> None:
         super().__init__(message)
         self.reason = reason
@@ -62,6 +68,8 @@ class ScoringError(GermaneError):
         """The server's ``Retry-After``, in seconds."""
         self.rejected = rejected
         """Whether the server rejected the key, model or quota, whatever ``reason`` is."""
+        self.fix = fix
+        """What the operator should do, if the message shows more than ``reason``."""
 
 
 def error_location(error: BaseException) -> str:

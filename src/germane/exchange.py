@@ -31,7 +31,7 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """An earlier message of the conversation."""
+    """An earlier message in the conversation."""
 
     role: str
     """Such as ``user`` or ``assistant``."""
@@ -59,7 +59,7 @@ class Exchange:
     contexts: tuple[Context, ...] = ()
     """The texts that the answer is based on."""
     history: tuple[Message, ...] = ()
-    """Earlier messages of the conversation, oldest first."""
+    """Earlier messages in the conversation, oldest first."""
     model: str | None = None
     prompt_version: str | None = None
     session: str | None = None
@@ -74,12 +74,15 @@ class Exchange:
     duration: float = 0.0
     """Seconds until the handler returned, or until the last chunk of a stream."""
     sampling_key: float = 1.0
-    """In (0, 1]. The exchange is sampled if its key is at most the sample rate; see :func:`sampling_key_for`."""
+    """A number in (0, 1]. The exchange is sampled if its key is at most the sample rate; see :func:`sampling_key_for`.
+    """
     capture_probability: float = 1.0
-    """In (0, 1]. Probability that the exchange was captured, below 1 if ``max_exchanges_per_minute`` was exceeded. The
+    """Probability in (0, 1] that the exchange was captured; below 1 if ``max_exchanges_per_minute`` was exceeded. The
     sampling key is at most this value."""
     traced: bool = True
     """Whether OpenTelemetry sampled the span. This is independent of whether germane scores the exchange."""
+    span_holder: str | None = None
+    """Id of the worker process that delays the export of the span until its scores arrive; None if none does."""
 
     @classmethod
     def from_texts(

@@ -1,8 +1,9 @@
-"""Filters that keep library messages about germane's requests and migrations out of the application's log."""
+"""Filters that keep library messages about germane's requests and database out of the application's log."""
 
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -11,14 +12,14 @@ from typing import Final
 _LOGGERS: Final = (
     "alembic.runtime.migration",
     "alembic.runtime.plugins",
-    "httpcore2.connection",
-    "httpcore2.http11",
-    "httpcore2.http2",
-    "httpcore2.proxy",
+    *(f"{name}.{child}" for name in ("httpcore", "httpcore2") for child in ("connection", "http11", "http2", "proxy")),
+    "httpx",
     "httpx2",
     "openai._base_client",
 )
 """Loggers that write a line per request or migration step. A filter applies to one logger only, not to its children."""
+_DRIVER_LOGGERS: Final = ("psycopg", "sqlalchemy.pool.impl.QueuePool")
+"""Loggers that write a warning about a lost connection in addition to the error that they raise."""
 _is_suppressed: ContextVar[bool] = ContextVar("germane_loggers_suppressed", default=False)
 
 
@@ -29,7 +30,22 @@ class _WarningsOnly(logging.Filter):
         return record.levelno >= logging.WARNING or not _is_suppressed.get()
 
 
+class _ThreadState(threading.local):
+    """Whether this thread is using germane's database."""
+
+    depth = 0
+
+
+class _OtherThreadsOnly(logging.Filter):
+    """Drops records from threads that are using germane's database, whose errors germane reports itself."""
+
+    def filter(self, _record: logging.LogRecord) -> bool:
+        return not _thread.depth
+
+
 _FILTER: Final = _WarningsOnly()
+_DRIVER_FILTER: Final = _OtherThreadsOnly()
+_thread: Final = _ThreadState()
 
 
 @contextmanager
@@ -42,3 +58,19 @@ def suppressed_loggers() -> Iterator[None]:
         yield
     finally:
         _is_suppressed.reset(token)
+
+
+def install_driver_filter() -> None:
+    """Filter the loggers of the database driver. Calling this again has no effect."""
+    for name in _DRIVER_LOGGERS:
+        logging.getLogger(name).addFilter(_DRIVER_FILTER)
+
+
+@contextmanager
+def suppressed_driver() -> Iterator[None]:
+    """Suppress log records from the database driver on this thread. Its errors are raised, and reported once."""
+    _thread.depth += 1
+    try:
+        yield
+    finally:
+        _thread.depth -= 1

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import atexit
+import gc
 import logging
 import os
 import sys
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from germane import tracer
+from germane.daemon_pool import run_within
 from germane.errors import DatabaseNotMigrated, ModelError, StorageError
 from germane.logging_filters import suppressed_loggers
 
@@ -28,9 +31,9 @@ if TYPE_CHECKING:
     from germane.storage import TrackingStore
 
 STOP_TIMEOUT: Final = 10.0
-"""Default timeout of stopping, in seconds."""
-MIN_STEP_TIMEOUT: Final = 1.0
-"""Seconds that each step of stopping may take once earlier steps have used up the timeout."""
+"""Default timeout for stopping, in seconds."""
+EXIT_TIMEOUT: Final = STOP_TIMEOUT / 2
+"""Timeout, in seconds, for each of the two parts of stopping at interpreter exit."""
 
 _logger = logging.getLogger("germane")
 _lock = threading.RLock()  # reentrant: a signal handler may call stop() during a start or a stop
@@ -52,9 +55,10 @@ class Runtime:
         on_alert: Callable[[Alert], object] | None,
         tracer_provider: TracerProvider | None,
     ) -> None:
-        from germane.storage import CalibrationCache, ExchangeWriter, TrackingStore
+        from germane.storage import CalibrationCache, ExchangeWriter, TrackingStore, new_worker_id
 
         self.settings = settings
+        self._worker_id = new_worker_id()
         self.store = TrackingStore(
             settings.database, on_commit=tracer.count_outcomes, erase_after_scoring=settings.erase_after_scoring
         )
@@ -69,6 +73,7 @@ class Runtime:
             capacity=settings.queue_size,
             limit=settings.max_exchanges_per_minute,
             scorers=self._scorer_names,
+            stops_at_exit=False,  # the application's own exit callbacks may still call handlers
         )
         self._forked = self._stopped = False
         """Whether this is a forked child that has not started background work; whether :meth:`stop` has returned."""
@@ -101,6 +106,7 @@ class Runtime:
             # With a budget, exchanges are selected at the end of an interval, which is later than a span can wait.
             holds_spans=self.has_scorers and self.settings.budget is None,
             max_span_delay=self.settings.max_span_delay,
+            worker_id=lambda: self._worker_id,
             provider=self._tracer_provider,
             state=self._telemetry_state,
         )
@@ -114,31 +120,38 @@ class Runtime:
         return self.monitor is None or self.monitor.stop(timeout)
 
     def stop(self, timeout: float, drain_timeout: float) -> bool:
-        """Flush and stop all components, in the order of the data flow; return whether nothing was lost."""
-        deadline = time.monotonic() + timeout
+        """Flush and stop all components, in the order of the data flow; return whether nothing was lost.
 
-        def remaining() -> float:
-            return max(MIN_STEP_TIMEOUT, deadline - time.monotonic())
+        Each step ends at the latest after a share of the timeout, so that a dead database, judge or collector leaves
+        time for the others. The writer's thread writes during all of them.
+        """
+        started = time.monotonic()
 
-        self.writer.flush(remaining())
+        def until(share: float) -> float:
+            return max(0.0, started + share * timeout - time.monotonic())
+
+        self.writer.flush(until(0.2))
         if drain_timeout and self.has_scorers:
             drain_deadline = time.monotonic() + drain_timeout
             while time.monotonic() < drain_deadline and not self._is_drained():
                 time.sleep(min(0.1, self.settings.poll_interval))
-            deadline = time.monotonic() + timeout
-        finished = self.stop_background(remaining())
-        exported = tracer.flush(remaining())
-        exported = tracer.disconnect(remaining()) and exported
+            started = time.monotonic()
+        finished = self.stop_background(until(0.7))
+        exported = tracer.flush(until(0.8))
+        exported = tracer.disconnect(until(0.85)) and exported
         self._stopped = True
-        written = self.writer.stop(remaining())
+        written = self.writer.stop(until(0.9))
         if written and not self._forked:
-            self._declare_routes()
-        self.store.close()
+            run_within(until(0.95), self._declare_routes)
+        run_within(until(1.0), self.store.close)
         return written and finished and exported
 
     def reset_after_fork(self) -> None:
         """Reset to the state of a forked child, which has no threads."""
+        from germane.storage import new_worker_id
+
         self._forked = True
+        self._worker_id = new_worker_id()
         self._starter = None
         self._lock = threading.Lock()
 
@@ -168,6 +181,8 @@ class Runtime:
             close=scorer_set.aclose,
             cancel_judge_requests=scorer_set.stop_waiting,
             budget_exhausted_until=lambda: scorer_set.budget_exhausted_until,
+            worker_id=self._worker_id,
+            waiting_exchanges=tracer.exchanges_with_waiting_spans,
         )
 
     def _telemetry_state(self) -> tracer.TelemetryState:
@@ -215,7 +230,7 @@ class Runtime:
         except StorageError as error:
             until = "it is migrated" if isinstance(error, DatabaseNotMigrated) else "it is reachable"
             size = self.settings.queue_size
-            _logger.warning("%s; up to %d exchanges wait in memory until %s", error, size, until)
+            _logger.warning("%s; up to %d exchanges will wait in memory until %s", error, size, until)
             return str(error)
         self._declare_routes()
         return None
@@ -239,6 +254,7 @@ def install_runtime(runtime: Runtime) -> None:
             previous.stop(STOP_TIMEOUT, 0.0)
         runtime.start()
         _running = runtime
+    _freeze_permanent_objects()
 
 
 def current_runtime() -> Runtime | None:
@@ -274,6 +290,17 @@ def _suppressed_telemetry() -> Iterator[None]:
 
 
 @cache
+def _freeze_permanent_objects() -> None:
+    """Exempt what exists after the first start, mostly imported modules, from further garbage collections.
+
+    A full collection visits every object, holding the interpreter: 190,000 objects of germane and its dependencies
+    delay an application's event loop by 50 to 150 ms each time. ``gc.unfreeze()`` reverts it.
+    """
+    gc.collect()  # otherwise, garbage would be exempt as well
+    gc.freeze()
+
+
+@cache
 def _stop_background_before_exit() -> None:
     """Stop background work once the main thread has ended; everything else stops at interpreter exit.
 
@@ -284,7 +311,7 @@ def _stop_background_before_exit() -> None:
 
     def stop_background() -> None:
         if _running is not None:
-            _running.stop_background(STOP_TIMEOUT)
+            _running.stop_background(EXIT_TIMEOUT)
 
     # Private API, available since Python 3.9. Without it, background work stops with everything else.
     getattr(threading, "_register_atexit", atexit.register)(stop_background)
@@ -292,9 +319,13 @@ def _stop_background_before_exit() -> None:
 
 def _stop_with_multiprocessing() -> None:
     """Stop at the end of a multiprocessing child, which does not run ``atexit`` callbacks."""
-    multiprocessing = sys.modules.get("multiprocessing.util")
-    if multiprocessing is not None:
-        multiprocessing.Finalize(None, stop_runtime, exitpriority=0)
+    if "multiprocessing.util" in sys.modules:
+        _register_finalizer(os.getpid())
+
+
+@cache
+def _register_finalizer(pid: int) -> None:  # noqa: ARG001 - once per process: a child starts without finalizers
+    sys.modules["multiprocessing.util"].Finalize(None, stop_runtime, exitpriority=0)
 
 
 def _wait_for_imports() -> None:
@@ -321,4 +352,7 @@ def _reset_after_fork() -> None:
 
 if hasattr(os, "register_at_fork"):  # not on Windows
     os.register_at_fork(before=_wait_for_imports, after_in_child=_reset_after_fork)
-atexit.register(stop_runtime)
+# Registers the exit callback of weakref now, so that it runs after germane's: it fails if a thread adds a finalizer
+# meanwhile, as the writer's may.
+weakref.finalize(stop_runtime, int).detach()
+atexit.register(stop_runtime, EXIT_TIMEOUT)

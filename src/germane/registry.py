@@ -49,7 +49,7 @@ class ScorerDeclaration:
 
 @dataclass(frozen=True, slots=True)
 class NameConflict:
-    """A user-defined scorer with the name of a built-in one, which is used instead."""
+    """A user-defined scorer that is ignored because a built-in scorer has the same name."""
 
     name: str
     origin: str
@@ -57,7 +57,7 @@ class NameConflict:
 
     def __str__(self) -> str:
         return (
-            f"the scorer {self.origin} has the name of the built-in scorer {self.name!r} "
+            f"the scorer {self.origin} has the same name as the built-in scorer {self.name!r} "
             f"(germane.scorers.metrics.{self.name}), which is used instead; rename your scorer"
         )
 
@@ -93,7 +93,7 @@ def scorer(
         def brevity(exchange: germane.Exchange) -> float:
             return 1 / (1 + len(exchange.answer.split()) / 100)
 
-    The function itself does not change. It can be named in the setting ``scorers`` and in :func:`germane.evaluate`. It
+    The function itself does not change. It can be named in the ``scorers`` setting and in :func:`germane.evaluate`. It
     returns a number, or a :class:`germane.Score` with more information. Plain functions run in a thread, ``async``
     functions on the event loop. An exception becomes a failed score with the reason ``scorer_error``.
 
@@ -142,7 +142,7 @@ def build_declaration(
         UsageError: the function, name, inputs or range are invalid.
     """
     if not callable(function) or inspect.isclass(function):
-        raise UsageError(f"{function!r:.100} is not a function of an exchange")
+        raise UsageError(f"{function!r:.100} is not a function that takes an exchange")
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
         raise UsageError(f"{qualified_name(function)} yields values; a scorer returns one")
     if not accepts_one_argument(function):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Unpack
 from germane.errors import UsageError
 from germane.process import STOP_TIMEOUT, Runtime, install_runtime, stop_runtime
 from germane.settings import Settings, SettingsArguments, load_settings, signature_with_settings
+from germane.tracer import is_async
 
 if TYPE_CHECKING:
     from opentelemetry.trace import TracerProvider
@@ -39,12 +40,14 @@ def start(
 
     Raises:
         SettingsError: A setting is invalid or unknown. If germane is already running, it continues unchanged.
-        UsageError: ``redact`` or ``on_alert`` is not callable, or both settings and arguments are given. If germane is
-            already running, it continues unchanged.
+        UsageError: ``redact`` or ``on_alert`` is not callable, ``redact`` is async, or both settings and arguments are
+            given. If germane is already running, it continues unchanged.
     """
     for name, function in {"redact": redact, "on_alert": on_alert}.items():
         if function is not None and not callable(function):
             raise UsageError(f"{name}={function!r:.100}: must be a function")
+    if redact is not None and is_async(redact):
+        raise UsageError(f"redact={redact!r:.100}: must not be async, because the text is needed at once")
     if settings is None:
         settings = load_settings(**arguments)
     elif not isinstance(settings, Settings):
@@ -60,9 +63,10 @@ def stop(timeout: float = STOP_TIMEOUT, *, drain_timeout: float = 0.0) -> bool:
     Also runs at interpreter exit.
 
     Args:
-        timeout: Maximum duration of stopping in seconds.
-        drain_timeout: Seconds to wait beforehand for captured exchanges to be scored, for scripts. Unscored exchanges
-            stay in the database for the next start. Does not wait for candidates that may be sampled by budget later.
+        timeout: Maximum shutdown time in seconds.
+        drain_timeout: Seconds to wait for captured exchanges to be scored before stopping. Useful in scripts. Unscored
+            exchanges stay in the database for the next start. Does not wait for candidates that may be sampled by
+            budget later.
 
     Returns:
         Whether everything stopped in time and no data was left in memory.

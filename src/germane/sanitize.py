@@ -42,6 +42,8 @@ def csv_cell(value: str) -> str:
 
     A leading apostrophe marks the cell as text, even if invisible characters precede the formula.
     """
+    if value[:1].isalnum() and value.isprintable():  # almost every cell: names, numbers, times, one line of text
+        return value
     cell = text(value)
     first = next((character for character in cell if character.isprintable() and not character.isspace()), "")
     return f"'{cell}" if first in _FORMULA_PREFIXES or cell[:1] in {"\t", "\r"} else cell

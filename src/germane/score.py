@@ -22,7 +22,9 @@ BANDS = ((0.9, "relevant"), (0.7, "mostly_relevant"), (LOW_SCORE, "partly_releva
 LOWEST_BAND = BANDS[-1][1]
 """Label of low scores."""
 NONCOMMITTAL = "noncommittal"
-"""Label of an answer that evades or refuses the question."""
+REFUSAL_SCORERS = frozenset({"answer_relevancy", "direct_relevancy", "guarded_relevancy", "noncommittal"})
+"""Built-in scorers that check whether an answer is noncommittal."""
+"""Label for an answer that evades or refuses the question."""
 _BAND_LABELS = frozenset(label for _, label in BANDS)
 
 
@@ -77,7 +79,7 @@ _TRANSIENT = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Score:
-    """The result of one scorer for one exchange: a finite value, or the reason why there is none.
+    """One scorer's result for one exchange: a finite value, or the reason why there is none.
 
     Raises:
         ValueError: Neither or both of ``value`` and ``reason`` are given, or the value is not finite.
@@ -103,7 +105,7 @@ class Score:
     input_tokens: int | None = None
     output_tokens: int | None = None
     cost: float | None = None
-    """US dollars. None if the price of a model is unknown."""
+    """US dollars. None if a model's price is unknown."""
     latency: float | None = None
     """Duration of scoring in seconds."""
     scored_at: datetime | None = None
@@ -111,9 +113,9 @@ class Score:
 
     def __post_init__(self) -> None:
         if (self.value is None) == (self.reason is None):
-            raise ValueError(f"a score of {self.scorer} needs either a value or a reason, not both")
+            raise ValueError(f"a score by {self.scorer} needs either a value or a reason, not both")
         if self.value is not None and not math.isfinite(self.value):
-            raise ValueError(f"a score of {self.scorer} must be finite, not {self.value}")
+            raise ValueError(f"a score by {self.scorer} must be finite, not {self.value}")
 
     @property
     def is_low(self) -> bool:

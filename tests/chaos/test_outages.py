@@ -98,9 +98,9 @@ def test_a_database_outage_loses_no_exchange_and_no_score(
 
 def assert_logged_once(lines: list[str]) -> None:
     """One line reports the outage and one the recovery, for the writer and for the background jobs."""
-    failed = Counter(line.split("fails:")[0].strip() for line in lines if "fails:" in line)
-    again = Counter(line.removesuffix("works again").strip() for line in lines if line.endswith("works again"))
+    failed = Counter(line.split("is failing:")[0].strip() for line in lines if "is failing:" in line)
+    again = Counter(line.removesuffix("has recovered").strip() for line in lines if line.endswith("has recovered"))
     assert failed == again, lines
     assert set(failed.values()) == {1}, lines
     assert sum("queued and retried" in line for line in lines) == 1, lines
-    assert sum(line.endswith("accepts exchanges again") for line in lines) == 1, lines
+    assert sum(line.endswith("is accepting exchanges again") for line in lines) == 1, lines

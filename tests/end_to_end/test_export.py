@@ -113,7 +113,7 @@ def test_late_scores_arrive_on_a_linked_span(tmp_path: Path, order: str, protoco
 
 
 @pytest.mark.parametrize("order", ["private", "before"])
-def test_late_scores_follow_the_head_sampler(tmp_path: Path, order: str) -> None:
+def test_late_scores_respect_head_sampling(tmp_path: Path, order: str) -> None:
     """They arrive for exactly the spans that were sampled; all exchanges are scored."""
     database = f"sqlite:///{tmp_path}/germane.db"
     sampler = {"OTEL_TRACES_SAMPLER": "traceidratio", "OTEL_TRACES_SAMPLER_ARG": "0.5"}

@@ -58,7 +58,7 @@ def _key(**attributes: str) -> tuple[tuple[str, str], ...]:
     return tuple(sorted((names.get(name, name), value) for name, value in attributes.items()))
 
 
-def test_counters_equal_the_database(ran: Any) -> None:
+def test_counters_equal_the_counts_in_the_database(ran: Any) -> None:
     """Captured exchanges, scorings, tokens and cost."""
     metrics, database = ran
     store = germane.Store(database)

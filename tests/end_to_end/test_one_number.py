@@ -90,7 +90,7 @@ class Views:
     page: TestClient
 
     def report(self, *more: str) -> str:
-        """Return the command line's report of the window."""
+        """Return the command line's report for the window."""
         return self._germane("report", *more)
 
     def trend(self, *more: str) -> Mapping[str, Any]:
@@ -323,10 +323,10 @@ def _compare_corrected(views: Views) -> None:
     for format_ in ("text", "markdown", "html"):
         text = views.report("--format", format_).replace("\\", "")
         assert correction in text
-        assert "The SQL view answers contains the scores without this correction" in text
+        assert "The answers SQL view contains the scores without this correction" in text
 
 
-def test_grafana_uses_these_gauges(shop: TrackingStore, migrated_url: str) -> None:
+def test_grafana_dashboard_queries_the_exported_gauges(shop: TrackingStore, migrated_url: str) -> None:
     """The dashboard queries the means by the names that are exported here."""
     write(shop, [Given("ask", 1.0, 0.5, SINCE + timedelta(minutes=one)) for one in range(30)])
     dashboard = CliRunner().invoke(group, ["grafana", "--print", "dashboard"], catch_exceptions=False).stdout

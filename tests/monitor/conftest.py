@@ -40,7 +40,7 @@ def until() -> Callable[..., None]:
 
 
 def make_exchange(**changes: Any) -> Exchange:
-    """Return an exchange with a unique answer: equal requests in flight would be coalesced."""
+    """Return an exchange with a unique answer: identical requests in flight would be coalesced."""
     trace_id = os.urandom(16).hex()
     values: dict[str, Any] = {
         "id": new_exchange_id(),

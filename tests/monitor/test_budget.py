@@ -1,4 +1,4 @@
-"""The budget of requests, tokens and dollars, shared by all processes on one database."""
+"""The budget for requests, tokens and dollars, shared by all processes on one database."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ def settings_for(judge: FakeJudge, url: str, **budget: float) -> dict[str, Any]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("url", ["sqlite", "postgresql"], indirect=True)
-def test_processes_send_exactly_the_request_budget(
+def test_processes_use_exactly_the_request_budget(
     store: TrackingStore, url: str, judge: FakeJudge, work: Any, assigned: Any, until: Callable[..., None]
 ) -> None:
     """Four processes with a judge that fails and disconnects use the whole budget and send no more."""
@@ -233,7 +233,7 @@ def test_exchanges_beyond_the_budget_are_skipped_without_retry(
 def test_always_score_rules_are_subject_to_the_budget(
     store: TrackingStore, judge: FakeJudge, start_judged: Any, new_exchange: Any, until: Any
 ) -> None:
-    """An exchange that a rule requires to be scored is skipped, too, when the budget is exhausted."""
+    """When the budget is exhausted, even an exchange that a rule requires to be scored is skipped."""
     store.exchanges.add([new_exchange(status="error") for _ in range(7)])
     always = [{"status": ["error"]}]
     start_judged(store, judge, budget={"requests_per_day": 4}, always_score=always, scorers=["answer_relevancy"])
@@ -329,10 +329,10 @@ def test_exhaustion_and_recovery_are_logged_once_each(
     hour, midnight = NOON + timedelta(hours=1), NOON + timedelta(hours=12)
     assert known == [None, hour, hour, None, midnight, None]
     assert [record.getMessage() for record in caplog.records] == [
-        "the budget is spent until 2026-03-01 13:00 UTC: scores that the budget does not cover are skipped",
-        "the budget has room again: judge requests resume",
-        "the budget is spent until 2026-03-02 00:00 UTC: scores that the budget does not cover are skipped",
-        "the budget has room again: judge requests resume",
+        "the budget is spent until 2026-03-01 13:00 UTC: scores that the budget does not cover are being skipped",
+        "budget is available again: judge requests have resumed",
+        "the budget is spent until 2026-03-02 00:00 UTC: scores that the budget does not cover are being skipped",
+        "budget is available again: judge requests have resumed",
     ]
 
 
@@ -566,7 +566,7 @@ def test_a_probe_beyond_the_budget_keeps_the_circuit_open(clock: Clock) -> None:
 
 def test_a_dollar_budget_requires_a_price(settings: Callable[..., Any], store: TrackingStore, judge: FakeJudge) -> None:
     """Without a price the start fails."""
-    message = r"""budget\.usd_per_hour: .*'my-model'.*setting prices: \[prices\."my-model"\]"""
+    message = r"""budget\.usd_per_hour: .*'my-model'.*prices setting: \[prices\."my-model"\]"""
     mine = judge.settings() | {"judge": "my-model"}
     with pytest.raises(SettingsError, match=message):
         shared_rate_limiter(settings(**mine, budget={"usd_per_hour": 1}), store)
@@ -584,9 +584,9 @@ def test_usage_is_described_per_limit() -> None:
 
     assert [format_amount(value) for value in (2e6, 1.5, 0.0034, 0)] == ["2,000,000", "1.5", "0.0034", "0"]
     assert describe_usage(budget, spent, NOON) == [
-        "100 of 130 requests used that this hour's limit allows",
+        "100 of 130 requests used (hourly limits so far)",
         "8,930 of 9,000 tokens used",
-        "0.75 of 6.5 usd used that this hour's limit allows",
+        "0.75 of 6.5 usd used (hourly limits so far)",
     ]
     assert exhausted_until(budget, spent, NOON) == datetime(2026, 3, 2, tzinfo=UTC)  # a request takes 89 tokens
     assert exhausted_until(budget, BudgetDay(day=NOON.date(), requests=130), NOON) == NOON + timedelta(hours=1)

@@ -91,7 +91,7 @@ def test_hourly_limits_carry_over() -> None:
     assert allocated(Budget(requests_per_hour=10, requests_per_day=50), 23) == 50
 
 
-def test_the_tightest_limit_counts() -> None:
+def test_the_tightest_limit_applies() -> None:
     """Requests, tokens and dollars each limit the count by the cost of an exchange."""
     budget = Budget(requests_per_day=1000, tokens_per_day=100_000, usd_per_day=1.0)
 
@@ -101,7 +101,7 @@ def test_the_tightest_limit_counts() -> None:
     assert allocated(Budget(usd_per_day=1.0), 23, cost=ExchangeCost(2, 1000, 0.0)) == math.inf
 
 
-def test_exchanges_in_progress_come_first() -> None:
+def test_exchanges_in_progress_take_precedence() -> None:
     """Exchanges in progress, including those of rules, are subtracted from the budget before an interval gets any."""
     assert allocated(Budget(requests_per_day=100), 23, RequestUsage(40), in_progress=25) == 35
     assert allocate_interval(

@@ -46,7 +46,7 @@ class Plain:
 
 
 class Process:
-    """The sampler of one process, with the test's clock. Each selected exchange costs one request."""
+    """One process's sampler, with the test's clock. Each selected exchange costs one request."""
 
     def __init__(self, url: str, clock: Clock, budget: Budget | None, scorers: Sequence[Any], **given: Any) -> None:
         self.owner, self.clock = f"process-{next(numbers)}", clock
@@ -157,8 +157,8 @@ def test_a_stopping_sampler_keeps_its_decisions(process: Any, clock: Clock, new_
 
 
 @pytest.mark.parametrize("url", ["sqlite", "postgresql"], indirect=True)
-def test_a_day_of_intervals_uses_exactly_its_budget(process: Any, new_exchange: Any) -> None:
-    """Every hour selects some, 46 in total; each exchange ends with a reason, and all selected ones are scored."""
+def test_the_days_intervals_use_exactly_the_daily_budget(process: Any, new_exchange: Any) -> None:
+    """Every hour selects some exchanges, 46 in total; each gets a final reason, and all selected ones are scored."""
     one = process(Budget(requests_per_day=46))
     picked = []
     for _ in range(23):
@@ -199,7 +199,7 @@ def test_candidates_wait_for_the_end_of_their_interval(process: Any, new_exchang
 
 
 def test_inverse_probabilities_estimate_the_number_of_exchanges(process: Any, new_exchange: Any) -> None:
-    """Every exchange has one, times its capture probability; over the selected ones the inverses add up."""
+    """Each includes the capture probability; summed over the selected exchanges, the inverses match the count."""
     one = process(Budget(requests_per_hour=200))
     one.run()
     add(one, new_exchange, 1000)
@@ -318,7 +318,7 @@ def test_changed_scorers_leave_no_open_tasks(process: Any, new_exchange: Any) ->
     assert changed.score() == picked
 
 
-def test_an_exhausted_budget_skips_the_rest_of_the_day(process: Any, new_exchange: Any) -> None:
+def test_an_exhausted_budget_skips_the_days_later_exchanges(process: Any, new_exchange: Any) -> None:
     """The reason is budget, without a probability; the next day has its own budget."""
     one = process(Budget(requests_per_day=30))
     one.run()
@@ -372,7 +372,7 @@ def test_a_clock_set_back_delays_the_pool_by_one_interval_at_most(process: Any, 
     assert successor.reasons()["candidate"] == 0
 
 
-def test_candidates_of_a_removed_budget_are_sampled_at_the_rate(process: Any, new_exchange: Any) -> None:
+def test_candidates_from_a_removed_budget_are_sampled_at_the_sample_rate(process: Any, new_exchange: Any) -> None:
     """They are still sampled after the budget is removed from the settings."""
     one = process(Budget(requests_per_day=20))
     one.run()

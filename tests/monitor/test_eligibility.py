@@ -132,7 +132,7 @@ def test_a_filter_applies_to_one_scorer(settings: Callable[..., Settings], new_e
 
 
 @pytest.mark.parametrize("status", ["error", "abandoned", "cancelled"])
-def test_incomplete_answers_are_scored_only_by_status(
+def test_incomplete_answers_are_scored_only_if_their_status_is_listed(
     check: Callable[..., Eligibility], new_exchange: Any, status: str
 ) -> None:
     """A failed handler's answer is scored if a filter or rule names its status, and not for other rules."""
@@ -233,7 +233,7 @@ def test_an_invalid_predicate_raises_at_start(
     assert cause in str(refusal.value)
 
 
-def test_a_filter_of_an_inactive_scorer_is_logged(
+def test_a_filter_for_an_inactive_scorer_is_logged(
     store: TrackingStore,
     start: Callable[..., Monitor],
     settings: Callable[..., Settings],
@@ -248,7 +248,7 @@ def test_a_filter_of_an_inactive_scorer_is_logged(
 
 @pytest.mark.parametrize("draw", [0.001, 0.999])
 @pytest.mark.parametrize("kept", [1.0, 0.25])
-def test_a_rule_scores_regardless_of_the_sampling_key(
+def test_an_always_score_rule_overrides_the_sampling_key(
     settings: Callable[..., Settings], new_exchange: Any, draw: float, kept: float
 ) -> None:
     """The probability is the capture probability."""
@@ -270,7 +270,7 @@ def test_probability_includes_the_exchange_limit(new_exchange: Any, kept: float,
 
 
 @pytest.mark.parametrize("url", ["sqlite", "postgresql"], indirect=True)
-def test_rules_score_exchanges_at_a_sample_rate_of_0(
+def test_always_score_rules_apply_at_a_sample_rate_of_0(
     store: TrackingStore,
     start: Callable[..., Monitor],
     settings: Callable[..., Settings],

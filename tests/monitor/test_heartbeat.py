@@ -106,7 +106,7 @@ def test_a_task_in_progress_is_not_started_twice(
     assert scorer.begun == 1
 
 
-def test_a_crashed_task_is_left_to_its_lease(
+def test_a_crashed_task_waits_until_its_lease_expires(
     store: TrackingStore, start: Start, settings: Callable[..., Settings], new_exchange: Any, until: Until
 ) -> None:
     """After an unexpected error the lease expires, and the task is claimed again."""
@@ -181,8 +181,8 @@ def test_heartbeats_continue_during_an_outage(until: Until, caplog: Any) -> None
     assert heartbeat.stop(60)
     messages = [record.message for record in caplog.records]
     assert messages == [
-        "background job 'heartbeat' fails: DatabaseUnreachable: gone",
-        "background job 'heartbeat' works again",
+        "background job 'heartbeat' is failing: DatabaseUnreachable: gone",
+        "background job 'heartbeat' has recovered",
     ]
 
 

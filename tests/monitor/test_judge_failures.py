@@ -1,4 +1,4 @@
-"""Failures of the judge: no task is lost, and no score is invented."""
+"""Judge failures: no task is lost, and no score is invented."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Until = Callable[..., None]
 WRONG_KEY = Fault("status", status=401, code="invalid_api_key", message="Incorrect API key provided: sk-abcdef123456")
 
 
-def test_a_failed_score_is_in_no_mean(
+def test_a_failed_score_is_excluded_from_the_mean(
     store: TrackingStore, judge: FakeJudge, start_judged: Start, attached: Any, new_exchange: Any, until: Until
 ) -> None:
     """A judge that refuses one answer yields one failed task with its reason; the mean covers the others."""
@@ -69,7 +69,7 @@ def test_a_rejected_key_pauses_the_scorer(
     assert "abcdef123456" not in caplog.text
 
 
-def test_tasks_of_a_rejected_key_fail_after_the_retry_timeout(
+def test_tasks_with_a_rejected_key_fail_after_the_retry_timeout(
     store: TrackingStore, judge: FakeJudge, start_judged: Start, new_exchange: Any, until: Until
 ) -> None:
     """If the key stays rejected, the attempted tasks fail with that reason."""
@@ -188,7 +188,7 @@ def test_an_unusable_reply_is_final(
     assert monitor.status().judge_problem is None
 
 
-def test_an_answer_too_long_for_the_judge_fails_alone(
+def test_an_answer_too_long_for_the_judge_does_not_affect_others(
     store: TrackingStore, judge: FakeJudge, start_judged: Start, new_exchange: Any, until: Until
 ) -> None:
     """A single rejected exchange among good ones does not pause the scorer."""

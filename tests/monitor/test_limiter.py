@@ -1,4 +1,4 @@
-"""Rate limits of judge requests, shared by all processes on one database."""
+"""Rate limits for judge requests, shared by all processes on one database."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ async def wait_for_reservations(limiter: SharedRateLimiter, count: int) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("url", ["sqlite", "postgresql"], indirect=True)
 def test_processes_share_one_rate_limit(url: str, until: Callable[..., None]) -> None:
-    """Three busy processes together never exceed the limit of one, and each gets a fair share."""
+    """Together, three busy processes never exceed the limit for one, and each gets a fair share."""
     command = [sys.executable, "-c", WORKER, url, str(TWENTY_A_SECOND)]
     pipe = subprocess.PIPE
     with ExitStack() as stack:
@@ -258,7 +258,7 @@ def test_closing_rejects_waiting_requests(store: TrackingStore, other_store: Tra
 
 
 def test_a_local_rate_limiter_uses_the_same_arithmetic(settings: Callable[..., Any]) -> None:
-    """Its database is in memory."""
+    """It uses an in-memory database."""
 
     async def ask_all() -> float:
         limiter = local_rate_limiter(settings(requests_per_minute=600))
@@ -295,14 +295,14 @@ def test_stopping_does_not_wait_for_the_rate_limit(
 
 
 @pytest.mark.parametrize("url", ["sqlite", "postgresql"], indirect=True)
-def test_scoring_under_a_rate_limit_is_slow_and_complete(
+def test_scoring_under_a_rate_limit_is_slow_but_complete(
     store: TrackingStore,
     judge: FakeJudge,
     start_judged: Callable[..., Any],
     new_exchange: Any,
     until: Callable[..., None],
 ) -> None:
-    """Nothing is dropped, failed or postponed, and each score has its cost."""
+    """No exchange is dropped, fails or is postponed, and each score has its cost."""
     store.exchanges.add([new_exchange(answer=f"The warranty is {number} years.") for number in range(15)])
     prices = {"fake-judge": {"input": 1.0, "output": 2.0}}
     began = time.monotonic()
@@ -318,7 +318,7 @@ def test_scoring_under_a_rate_limit_is_slow_and_complete(
     assert [use.name for use in store.quota.load_rate_limit_usage()] == ["requests"]
 
 
-def test_no_more_tasks_are_claimed_than_start_soon(settings: Callable[..., Any]) -> None:
+def test_only_tasks_that_can_start_soon_are_claimed(settings: Callable[..., Any]) -> None:
     """The rest stays in the database for any process, and waiting requests have enough time."""
     assert (max_concurrency(settings()), max_queue_wait(settings())) == (16, 0.0)
     slow = settings(requests_per_minute=6, judge_timeout=30)

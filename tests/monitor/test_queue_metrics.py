@@ -81,7 +81,7 @@ def test_nothing_is_read_without_an_exporter(tmp_path: Path, read: Any) -> None:
     nowhere.close()
 
 
-def test_reading_takes_one_percent_of_the_time(
+def test_reading_takes_at_most_one_percent_of_the_time(
     store: TrackingStore, threads: DaemonThreadPool, settings: Callable[..., Settings], new_exchange: Any
 ) -> None:
     """A recent snapshot is reused."""

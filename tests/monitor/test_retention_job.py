@@ -16,6 +16,7 @@ from germane.monitor import Monitor
 from germane.monitor.jobs.maintenance import RetentionJob, RetentionSchedule
 from germane.settings import Retention
 from germane.storage import SamplingDecision, TrackingStore, WorkerHeartbeat
+from germane.storage.db.batches import BATCH_SIZE
 from germane.testing import Clock
 
 Make = Callable[..., Exchange]
@@ -58,7 +59,7 @@ def has_text(store: TrackingStore) -> list[bool]:
 def test_retention_runs_without_a_scorer(
     url: str, start: Callable[..., Monitor], settings: Callable[..., Any], new_exchange: Make, until: Until
 ) -> None:
-    """It runs repeatedly: data that becomes old in the meantime is deleted, too."""
+    """It runs repeatedly: data that has become old in the meantime is also deleted."""
     store = TrackingStore(url)
     now = datetime.now(UTC)
     aged = new_exchange(started_at=now - timedelta(days=3))
@@ -88,7 +89,9 @@ def test_a_fast_clock_deletes_nothing_early(store: TrackingStore, old: Make, clo
     timed.close()
 
 
-def test_one_process_runs_the_job(store: TrackingStore, other_store: TrackingStore, old: Make, clock: Clock) -> None:
+def test_only_one_process_runs_the_job(
+    store: TrackingStore, other_store: TrackingStore, old: Make, clock: Clock
+) -> None:
     """Another process takes over after the first has exited."""
     first, second = make_job(store, "first", clock), make_job(other_store, "second", clock)
     run(first)
@@ -116,7 +119,7 @@ def test_a_round_is_logged_in_one_line(
 
 
 def test_tasks_without_a_running_scorer_expire(store: TrackingStore, old: Make, clock: Clock) -> None:
-    """These are tasks of scorers that no registered process runs."""
+    """These are tasks for scorers that no registered process runs."""
     timed = TrackingStore(store._database.url.render_as_string(hide_password=False), clock=clock)
     exchange = old(1)
     timed.exchanges.add([exchange])
@@ -137,7 +140,7 @@ def test_tasks_without_a_running_scorer_expire(store: TrackingStore, old: Make, 
 
 def test_stopping_ends_a_round_between_transactions(store: TrackingStore, old: Make, clock: Clock) -> None:
     """The next round deletes the rest."""
-    store.exchanges.add([old(31 + number / 1000) for number in range(450)])
+    store.exchanges.add([old(31 + number / 1000) for number in range(BATCH_SIZE + 50)])
     job = make_job(store, "me", clock)
 
     class Lease:
@@ -149,7 +152,7 @@ def test_stopping_ends_a_round_between_transactions(store: TrackingStore, old: M
 
     job.leader = Lease()  # type: ignore[assignment]  # it has the one method that is called
     run(job)
-    assert sum(has_text_of_all(store)) == 250
+    assert sum(has_text_of_all(store)) == 50
 
     run(make_job(store, "me", clock))
     assert sum(has_text_of_all(store)) == 0
@@ -186,7 +189,7 @@ def test_an_exceeded_maximum_size_is_logged_once(
 
     messages = [record.getMessage() for record in caplog.records]
     assert len(messages) == 2
-    assert messages[0].endswith("and the rest is too recent to delete")
+    assert messages[0].endswith("and the remaining data is too recent to delete")
     assert messages[1] == "the database is within retention.max_size again"
     assert has_text(store) == [True]
 

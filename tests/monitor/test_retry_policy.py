@@ -84,7 +84,7 @@ def test_a_success_resets_the_retry_timeout(clock: Clock) -> None:
     assert policy.next_retry_at(1) is not None
 
 
-def test_states_of_finished_tasks_are_dropped(clock: Clock) -> None:
+def test_the_state_of_finished_tasks_is_dropped(clock: Clock) -> None:
     """Memory is bounded by the number of tasks that are currently failing."""
     policy = RetryPolicy(timedelta(hours=1), backoff=Backoff(), clock=clock)
     for task in range(failures.MIN_CLEANUP_SIZE):
@@ -95,7 +95,7 @@ def test_states_of_finished_tasks_are_dropped(clock: Clock) -> None:
     assert list(policy._states) == ["one more"]
 
 
-def test_a_rejection_by_the_embedder_counts(clock: Clock) -> None:
+def test_rejections_by_the_embedder_open_the_circuit(clock: Clock) -> None:
     """Key, model or quota: it opens the circuit after as many rejections as for the judge."""
     breaker = CircuitBreaker("relevancy", backoff=Backoff(initial=60, maximum=300), clock=clock)
     for _ in range(MAX_REJECTIONS):

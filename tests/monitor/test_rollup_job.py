@@ -76,7 +76,7 @@ def test_past_hours_are_rolled_up_every_few_seconds(
     assert left == [2, 1, 0]
 
 
-def test_one_process_runs_the_job(store: TrackingStore, rollups: Any, change: Any) -> None:
+def test_only_one_process_runs_the_job(store: TrackingStore, rollups: Any, change: Any) -> None:
     """A second process does nothing while the first holds the lease."""
     rollups("first")
     change(NOON)

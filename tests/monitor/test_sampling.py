@@ -72,7 +72,7 @@ def test_nothing_is_sampled_at_a_rate_of_0(new_exchange: Any) -> None:
 
 
 @pytest.mark.parametrize("rate", [0.0, None])
-def test_a_rule_scores_regardless_of_the_sampling_key(new_exchange: Any, rate: float | None) -> None:
+def test_an_always_score_rule_overrides_the_sampling_key(new_exchange: Any, rate: float | None) -> None:
     """The probability is the capture probability."""
     asked_for = new_exchange(sampling_key=0.35, capture_probability=0.4)
 
@@ -93,7 +93,7 @@ def test_under_a_budget_an_exchange_becomes_a_candidate(new_exchange: Any) -> No
     assert (empty.sampling_reason, empty.probability) == ("sampled", 1.0)
 
 
-def test_a_higher_rate_includes_all_exchanges_of_a_lower_one(new_exchange: Any) -> None:
+def test_a_higher_rate_includes_all_exchanges_sampled_at_a_lower_one(new_exchange: Any) -> None:
     """Raising the rate adds exchanges and removes none."""
     exchanges = [new_exchange() for _ in range(300)]
     few, many = (

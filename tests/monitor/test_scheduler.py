@@ -69,7 +69,7 @@ def test_only_steps_back_are_detected(step: float) -> None:
 
 
 def test_each_step_back_is_detected_once() -> None:
-    """A second step back is detected, too."""
+    """A second step back is also detected."""
     times = Times()
     clock = times.clock()
     noticed = []

@@ -49,7 +49,7 @@ def done(store: TrackingStore) -> int:
 
 
 @pytest.mark.parametrize("url", ["sqlite", "postgresql"], indirect=True)
-def test_every_exchange_is_scored_over_http_and_attached(
+def test_every_exchange_is_scored_over_http_and_its_scores_are_attached(
     store: TrackingStore, judge: FakeJudge, start_judged: Start, attached: Any, new_exchange: Any, until: Until
 ) -> None:
     """The score in the database equals the attached score."""
@@ -135,7 +135,7 @@ def test_a_slow_exchange_does_not_delay_others(
     until(lambda: store.answers.counts().done == 21)
 
 
-def test_a_failing_exchange_fails_alone(
+def test_a_failing_exchange_does_not_affect_others(
     store: TrackingStore,
     start: Start,
     attached: Any,
@@ -143,7 +143,7 @@ def test_a_failing_exchange_fails_alone(
     new_exchange: Any,
     until: Until,
 ) -> None:
-    """A scorer that raises for one exchange fails only that exchange, once; the failure is attached, too."""
+    """A scorer that raises for one exchange fails only that exchange, once; the failure is also attached."""
 
     def score(exchange: Exchange) -> float:
         if exchange.question == "bad":
@@ -191,7 +191,7 @@ def test_a_postponed_task_does_not_delay_other_scorers(
     new_exchange: Any,
     until: Until,
 ) -> None:
-    """The score of one scorer is saved and attached while the other is retried."""
+    """One scorer's score is saved and attached while the other scorer is retried."""
     allowed = threading.Event()
 
     def busy(exchange: Exchange) -> float:
@@ -209,7 +209,7 @@ def test_a_postponed_task_does_not_delay_other_scorers(
     assert store.answers.counts().done == 2
 
 
-def test_tasks_of_unknown_fingerprints_stay_pending(
+def test_tasks_with_unknown_fingerprints_stay_pending(
     store: TrackingStore, start: Start, settings: Callable[..., Settings], new_exchange: Any, until: Until
 ) -> None:
     """Another process may still score them."""
@@ -226,7 +226,7 @@ def test_tasks_of_unknown_fingerprints_stay_pending(
 
 @pytest.mark.parametrize("url", ["sqlite", "postgresql"], indirect=True)
 @pytest.mark.parametrize("odd", [{"label": 7}, {"input_tokens": 10**30}, {"details": {"when": object()}}])
-def test_a_score_that_cannot_be_stored_blocks_no_other(
+def test_a_score_that_cannot_be_stored_does_not_block_others(
     store: TrackingStore,
     start: Start,
     settings: Callable[..., Settings],
@@ -269,7 +269,7 @@ def test_a_score_is_stored_under_its_scorers_name(
 
 
 @pytest.mark.parametrize("requires", [{"answr"}, None])
-def test_a_scorer_with_invalid_inputs_fails_alone(
+def test_a_scorer_with_invalid_inputs_does_not_affect_others(
     store: TrackingStore,
     start: Start,
     settings: Callable[..., Settings],
@@ -349,7 +349,7 @@ def quiet() -> Iterator[None]:
     _quiet.reset(token)
 
 
-def test_scoring_is_suppressed_and_attaching_is_not(
+def test_scoring_is_not_traced_and_attaching_is(
     store: TrackingStore, start: Start, settings: Callable[..., Settings], new_exchange: Any, until: Until
 ) -> None:
     """Judge requests create no exchanges or spans; attaching may create spans."""
@@ -370,7 +370,7 @@ def test_scoring_is_suppressed_and_attaching_is_not(
     assert seen == {"scoring": True, "attaching": False}
 
 
-def test_calls_of_a_scorer_are_not_captured(
+def test_calls_by_a_scorer_are_not_captured(
     store: TrackingStore, start: Start, settings: Callable[..., Settings], new_exchange: Any, until: Until
 ) -> None:
     """Even a judge that is an observed handler in the same process."""
@@ -401,7 +401,7 @@ def test_a_hanging_scorer_times_out(
     until(lambda: store.answers.counts().failed_reasons == {UnscoredReason.JUDGE_TIMEOUT: 1})
 
 
-def test_a_value_outside_the_range_fails(
+def test_a_value_outside_the_range_is_a_failed_score(
     store: TrackingStore, start: Start, settings: Callable[..., Settings], new_exchange: Any, until: Until
 ) -> None:
     """Infinity too; neither is part of a mean."""

@@ -111,7 +111,7 @@ def test_stop_before_start_is_not_an_error(
     assert Monitor(store, [], settings(), attach=attached).stop(0)
 
 
-def test_stop_right_after_start_is_not_lost(
+def test_stop_right_after_start_takes_effect(
     store: TrackingStore, start: Start, settings: Callable[..., Settings], until: Until
 ) -> None:
     """A stop before the thread has started its work still ends it, and so does a second one."""
@@ -144,7 +144,7 @@ def test_stop_finishes_tasks_in_progress(
 
 
 @pytest.mark.slow
-def test_stop_hands_back_slow_tasks(
+def test_stop_releases_slow_tasks(
     store: TrackingStore, start: Start, settings: Callable[..., Settings], new_exchange: Any, until: Until
 ) -> None:
     """After the timeout, another process can claim them immediately; stop returns False."""
@@ -215,7 +215,7 @@ def test_stop_delivers_pending_notifications(
     assert sent == ["firing"]
 
 
-def test_without_rules_no_detector_input_piles_up(
+def test_without_rules_no_detector_input_accumulates(
     store: TrackingStore, start: Start, settings: Callable[..., Settings], new_exchange: Any, until: Until
 ) -> None:
     """The inbox of the detectors stays empty."""
@@ -395,7 +395,7 @@ class BrokenQueue(TaskQueue):
         raise KeyError("text of a user")
 
 
-def test_a_failing_job_continues(
+def test_a_failing_job_is_run_again(
     store: TrackingStore,
     url: str,
     start: Start,
@@ -419,7 +419,7 @@ def test_a_failing_job_continues(
     broken.close()
 
     lines = [record.getMessage() for record in caplog.records if "'save'" in record.getMessage()]
-    assert [line.split(" ")[2:4] for line in lines] == [["'save'", "fails:"], ["'save'", "works"]]
+    assert [line.split(" ")[2:4] for line in lines] == [["'save'", "is"], ["'save'", "has"]]
     assert "KeyError at test_supervisor.py" in caplog.text
     assert "text of a user" not in caplog.text
 
@@ -467,7 +467,7 @@ def test_a_database_outage_loses_no_score(
     until(lambda: len(attached.calls) == 6)
     assert scorer.begun == 6
     assert store.answers.counts().scores == 6
-    failures = [record.getMessage() for record in caplog.records if "fails" in record.getMessage()]
+    failures = [record.getMessage() for record in caplog.records if "is failing" in record.getMessage()]
     assert len(failures) == len({line.split(" ")[2] for line in failures})
     assert DatabaseUnreachable.__name__ in failures[0]
 

@@ -92,7 +92,7 @@ def test_names_of_running_scorers_are_reserved(database: str, query: Query, warn
     assert "answer_relevancy is the name of a scorer" in warnings()[0]
 
 
-def test_a_marker_has_the_service_of_the_settings(database: str) -> None:
+def test_a_marker_has_the_configured_service(database: str) -> None:
     """This works right after the start, before the first exchange; a comparison finds the marker by name."""
     germane.start(role="capture", database=database, service="shop")
     germane.mark("index v42", attributes={"commit": "4f2a9c1"})

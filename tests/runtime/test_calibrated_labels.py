@@ -43,7 +43,7 @@ def test_unreadable_calibrations_are_logged_once(tmp_path: Path, caplog: pytest.
 
     assert [len(floors) for _ in range(3)] == [0, 0, 0]
     (line,) = caplog.messages
-    assert line.startswith("labels are not calibrated until the database is readable: ")
+    assert line.startswith("labels will not be calibrated until the database is readable: ")
     calibrate(database)
     assert len(floors) == 2
     store.close()

@@ -109,7 +109,7 @@ def test_concurrent_applications_score_each_exchange_once(
 
 
 @pytest.mark.parametrize("preloaded", ["1", "0"])
-def test_a_stopped_forking_server_loses_no_exchange(preloaded: str, run: Run, judge: FakeJudge, database: str) -> None:
+def test_stopping_a_forking_server_loses_no_exchange(preloaded: str, run: Run, judge: FakeJudge, database: str) -> None:
     """Started before or after the forks, each worker writes the exchanges that it captured until the signal."""
     printed, logged = run(PREFORK, judge, PRELOADED=preloaded)
     captured = 40 + 5 * int(preloaded)
@@ -122,7 +122,7 @@ def test_a_stopped_forking_server_loses_no_exchange(preloaded: str, run: Run, ju
     assert (len(judge.chat_requests), requests_per_exchange(judge)) == (captured, [1])
 
 
-def test_spawned_servers_stop_with_their_lifespan(run: Run, judge: FakeJudge, database: str) -> None:
+def test_spawned_servers_stop_when_their_lifespan_ends(run: Run, judge: FakeJudge, database: str) -> None:
     """Like uvicorn workers: SIGTERM ends the lifespan, then the process."""
     pytest.importorskip("uvicorn", reason="needs a server")
     code = """

@@ -64,7 +64,7 @@ def test_an_immediate_exit_loses_no_exchange(run: Run, judge: FakeJudge, databas
     assert query("SELECT DISTINCT state FROM scoring_task") == ["done"]
 
 
-def test_interpreter_exit_fails_no_local_score(run: Run, query: Query) -> None:
+def test_local_scores_do_not_fail_at_interpreter_exit(run: Run, query: Query) -> None:
     """Exchanges in progress are scored or stay pending, although threads can no longer be started."""
     pytest.importorskip("onnxruntime", reason="needs germane[local]")
     code = """
@@ -96,7 +96,7 @@ threading.Thread(target=last).start()
     assert query("SELECT count(*) FROM exchange") == [5]
 
 
-def test_a_terminated_process_keeps_its_written_exchanges(
+def test_exchanges_written_by_a_terminated_process_are_kept(
     program: Start, judge: FakeJudge, database: str, query: Query, until: Until
 ) -> None:
     """An unhandled SIGTERM ends the process immediately; the written exchanges are scored later."""
@@ -159,7 +159,7 @@ print(stopped, [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in 
 
 
 def test_a_forked_worker_may_call_start(run: Run, judge: FakeJudge, query: Query) -> None:
-    """As in a server's post-fork hook: no process exports the spans of another process."""
+    """As in a server's post-fork hook: no process exports another process's spans."""
     code = """
 germane.start(service='parent')
 ask_all('before', 3)
@@ -228,7 +228,7 @@ if __name__ == '__main__':
     assert query("SELECT count(*) FROM exchange") == [20]
 
 
-def test_a_killed_judge_loses_no_score(database: str, query: Query, until: Until) -> None:
+def test_killing_the_judge_process_loses_no_score(database: str, query: Query, until: Until) -> None:
     """With requests in flight: all rows are stored, no score is invented, and a new judge scores all."""
     command = [sys.executable, "-m", "germane.testing.judge", "--latency"]
     with subprocess.Popen([*command, "30"], stdout=subprocess.PIPE, text=True) as first:

@@ -46,7 +46,7 @@ def test_start_takes_a_settings_object(database: str) -> None:
     assert runtime.settings is settings
 
 
-def test_a_settings_object_excludes_individual_settings(database: str) -> None:
+def test_a_settings_object_cannot_be_combined_with_individual_settings(database: str) -> None:
     """Passing both is an error that names the individual settings, and nothing starts."""
     settings = load_settings(database=database, role="capture")
 

@@ -1,4 +1,4 @@
-"""Background work of one process: sampling, scoring, alert evaluation, delivery and maintenance."""
+"""Background work in one process: sampling, scoring, alert evaluation, delivery and maintenance."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The monitor: the background work of one process."""
+"""The monitor: the background work in one process."""
 
 from __future__ import annotations
 
@@ -21,19 +21,21 @@ from germane.tracer import BacklogState
 
 
 class Monitor:
-    """Samples, scores and evaluates alert rules in one daemon thread.
+    """Samples and scores exchanges, and evaluates alert rules, in one daemon thread.
 
     Args:
         store: The store of exchanges and scores.
         scorers: The scorers to run; if empty, only rules are evaluated.
         attach: Called with an exchange and its scores once they are saved.
         suppressed: A context in which nothing is traced or captured. Everything except ``attach`` runs in it.
-        channels: Alert channels, by name, in addition to the log and the channels of the settings.
+        channels: Alert channels, by name, in addition to the log and the configured channels.
         close: Closes the scorers' clients, on their event loop, when the monitor stops.
         cancel_judge_requests: Cancels judge requests that wait for the rate limiter; called when stopping begins.
         budget_exhausted_until: Returns the time until which the budget is exhausted, for :meth:`status`.
-        backoff: The delays between attempts of a task, and between probes of a judge.
+        backoff: The delays between a task's attempts, and between probes of a judge.
         retention_schedule: The schedule for deleting old data.
+        worker_id: The id of this process as a worker, by default a new one.
+        waiting_exchanges: Returns the ids of the exchanges whose spans wait in this process, which it scores first.
 
     Raises:
         SettingsError: A predicate cannot be imported.
@@ -54,6 +56,8 @@ class Monitor:
         budget_exhausted_until: Callable[[], datetime | None] = lambda: None,
         backoff: Backoff | None = None,
         retention_schedule: RetentionSchedule | None = None,
+        worker_id: str | None = None,
+        waiting_exchanges: Callable[[], Sequence[str]] = tuple,
     ) -> None:
         names = [scorer.name for scorer in scorers]
         alerting.warn_about_missing_scorers(settings.rules, names)
@@ -72,6 +76,8 @@ class Monitor:
             budget_exhausted_until=budget_exhausted_until,
             backoff=backoff or Backoff(),
             retention_schedule=retention_schedule or RetentionSchedule(),
+            worker_id=worker_id,
+            waiting_exchanges=waiting_exchanges,
         )
         self._scheduler = Scheduler(lambda: Supervisor(config), poll_interval=settings.poll_interval)
 

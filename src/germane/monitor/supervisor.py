@@ -1,21 +1,21 @@
-"""The supervisor: wires the background jobs of one process and stops them in order."""
+"""The supervisor: wires one process's background jobs together, and stops them in order."""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import socket
-import uuid
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from contextvars import Context
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import partial
 from importlib.metadata import version
 from typing import Final
 
 from germane.alert import Alert
-from germane.alerting import AlertEvaluator, Channel, channel_filters
+from germane.alerting import AlertEvaluator, Channel, channel_filters, message_formats
 from germane.daemon_pool import DaemonThreadPool
 from germane.exchange import Exchange
 from germane.monitor.jobs.delivery import DeliveryContext, NotificationDispatcher
@@ -37,7 +37,7 @@ from germane.monitor.scoring.worker import ScoringLimits, ScoringWorker
 from germane.score import Score
 from germane.scorers import Scorer, uses_coalescing_judge
 from germane.settings import Settings
-from germane.storage import JobRun, JobRuns, TrackingStore, WorkerHeartbeat
+from germane.storage import JobRun, JobRuns, TrackingStore, WorkerHeartbeat, new_worker_id
 from germane.tracer import BacklogState
 
 AttachScores = Callable[[Exchange, Sequence[Score]], object]
@@ -70,22 +70,26 @@ class SupervisorConfig:
     attach: AttachScores
     suppressed: SuppressTelemetry
     channels: Mapping[str, Channel]
-    """By name."""
+    """Channels by name."""
     clock: Callable[[], datetime]
     close: Callable[[], Awaitable[None]]
     cancel_judge_requests: Callable[[], object]
     budget_exhausted_until: Callable[[], datetime | None]
     backoff: Backoff
     retention_schedule: RetentionSchedule
+    worker_id: str | None
+    """By default a new one."""
+    waiting_exchanges: Callable[[], Sequence[str]]
+    """Returns the ids of the exchanges whose spans wait for scores in this process."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MonitorStatus:
-    """The status of the background jobs of one process."""
+    """The status of one process's background jobs."""
 
     running: bool
     jobs: Mapping[str, JobStatus] = field(default_factory=lambda: dict.fromkeys(MAIN_JOBS, JobStatus()))
-    """By name: ``sample``, ``score``, ``save``, ``evaluate``, ``deliver``, ``rollup``, ``retention``, and
+    """Statuses by job name: ``sample``, ``score``, ``save``, ``evaluate``, ``deliver``, ``rollup``, ``retention``, and
     ``heartbeat`` in a process with scorers."""
     in_flight: int = 0
     """The number of scorers that are running for an exchange now."""
@@ -94,20 +98,20 @@ class MonitorStatus:
     judge_problem: str | None = None
     """Why a circuit breaker pauses a scorer: a rejected key, an unreachable server."""
     budget_problem: str | None = None
-    """A message with the time until which the budget is exhausted; None while it has room, or without a budget."""
+    """A message with the time until which the budget is exhausted; None if it is not, or without a budget."""
     channel_problems: Mapping[str, str] = field(default_factory=dict)
-    """By failing channel: the error of its last attempt, or the reason why this process cannot use it."""
+    """Why each failing channel fails: the error from its last attempt, or the reason why this process cannot use it."""
     open_alerts: tuple[Alert, ...] = ()
     """The open alerts after the last evaluation by any process."""
 
 
 class Supervisor:
-    """One run of the background jobs. It lives on the event loop of the background thread."""
+    """One run of the background jobs. It lives on the background thread's event loop."""
 
     def __init__(self, config: SupervisorConfig) -> None:
         store, settings, clock = config.store, config.settings, config.clock
         self._config = config
-        self._owner = f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
+        self._owner = config.worker_id or new_worker_id()
         self._outage_log, self._failure_log = OutageLog(), FailureLog()
         self._open_alerts: tuple[Alert, ...] = ()
         self._last_wake_up = clock()
@@ -117,7 +121,7 @@ class Supervisor:
         self._sampler_lease, self._evaluator_lease = self._new_lease(SAMPLER_LEASE), self._new_lease(EVALUATOR_LEASE)
 
         # Sampling and scoring
-        fingerprints = {scorer.name: scorer.fingerprint for scorer in config.scorers}
+        fingerprints = self._fingerprints = {scorer.name: scorer.fingerprint for scorer in config.scorers}
         self._results = ResultWriter(store, owner=self._owner, thread_pool=pool, attach=self._attach)
         self._sampler = self._new_sampler()
         self._feedback_requeue = FeedbackRequeue(
@@ -140,16 +144,18 @@ class Supervisor:
             owner=self._owner,
             thread_pool=pool,
             clock=clock,
+            preferred=config.waiting_exchanges,
         )
 
         # Alerts
         filters = channel_filters(settings, config.channels)
+        formats = message_formats(settings, config.channels)
         holder = (EVALUATOR_LEASE, self._owner)
         self._evaluator = AlertEvaluator(
             store, settings, holder=holder, scorers=list(fingerprints), channels=filters, clock=clock
         )
         context = DeliveryContext(
-            store=store, owner=self._owner, threads=pool, clock=clock, lease=self._lease, alert_url=settings.alert_url
+            store=store, owner=self._owner, threads=pool, clock=clock, lease=self._lease, formats=formats
         )
         self._dispatcher = NotificationDispatcher(
             context, config.channels, filters, new_job=self._new_job, new_lease=self._new_lease
@@ -174,7 +180,7 @@ class Supervisor:
             RETENTION_JOB: self._retention.run,
         }
         self._jobs = {name: self._new_job(name, run) for name, run in work.items()}
-        """By name, the jobs whose runs are reported."""
+        """The jobs whose runs are reported, by name."""
         self._measure = self._new_job("measure", self._queue_metrics.run)
 
         async def deregister() -> None:
@@ -196,8 +202,8 @@ class Supervisor:
     def periodic_jobs(self) -> Mapping[str, PeriodicJob]:
         """Return the jobs that run at every poll interval.
 
-        Without scorers nothing is sampled, because a later start may have some. Evaluation runs even if there are no
-        rules, because it removes the scores queued for the detectors.
+        Without scorers, nothing is sampled, because a later start may configure scorers. Evaluation runs even if there
+        are no rules, because it removes the scores queued for the detectors.
         """
         always: dict[str, PeriodicJob] = {name: self._jobs[name].run for name in ("evaluate", "deliver", "rollup")}
         if not self._config.scorers:
@@ -248,8 +254,10 @@ class Supervisor:
         """Save all results, release tasks and leases, and close; return whether everything succeeded."""
 
         async def release_tasks() -> None:
+            queue = self._config.store.queue
             await self._thread_pool.run(self._heartbeat.stop, HEARTBEAT_STOP_TIMEOUT)
-            await self._thread_pool.run(self._config.store.queue.release_tasks, self._owner)
+            await self._thread_pool.run(queue.release_tasks, self._owner)
+            await self._thread_pool.run(partial(queue.release_reserved_tasks, self._fingerprints, stopping=self._owner))
 
         async def release_leases() -> None:
             own = (self._sampler_lease, self._evaluator_lease, self._retention.leader, self._rollups.leader)
@@ -290,6 +298,7 @@ class Supervisor:
         held = self._scoring.held_task_ids() | self._results.held_task_ids()
         longest_delay = timedelta(seconds=config.backoff.longest_delay)
         config.store.workers.heartbeat(heartbeat, held, lease=self._lease, longest_wait=longest_delay)
+        config.store.queue.release_reserved_tasks(self._fingerprints)
         self._reported_runs |= new_runs
 
     @property
@@ -358,4 +367,5 @@ class Supervisor:
             thread_pool=self._thread_pool,
             attach=self._attach,
             clock=config.clock,
+            max_span_delay=timedelta(seconds=settings.max_span_delay),
         )

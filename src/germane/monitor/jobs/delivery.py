@@ -1,4 +1,4 @@
-"""Delivery of notifications: one worker per channel, which claims them from the database, sends and retries them."""
+"""Delivery of notifications: one worker per channel claims notifications from the database, sends and retries them."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final, TypeVar
 
 from germane.alert import Alert, Notification
-from germane.alerting import Channel, ChannelMessage, DeliveryError, ExchangeQuote, ResendingChannel
+from germane.alerting import Channel, ChannelMessage, DeliveryError, ExchangeQuote, MessageFormat, ResendingChannel
 from germane.daemon_pool import DaemonThreadPool
 from germane.errors import SettingsError, StorageError, error_location
 from germane.monitor.loop.backoff import Backoff
@@ -22,7 +22,7 @@ from germane.storage import DeliveryOutcome, TrackingStore
 MAX_EXCHANGES_QUOTED: Final = 5
 """The number of exchanges that a message quotes per alert."""
 RENEWALS_PER_LEASE: Final = 3
-"""The number of times that the lease of a notification is renewed within its duration."""
+"""The number of times that a notification's lease is renewed within its duration."""
 DELIVERY_BACKOFF: Final = Backoff(initial=1.0, maximum=60.0, max_retry_after=3600.0)
 RESOLVED_REMINDER_PERIOD: Final = timedelta(minutes=5)
 """The time for which reminders include a resolved alert."""
@@ -51,10 +51,15 @@ class DeliveryContext:
     clock: Callable[[], datetime]
     lease: timedelta
     backoff: Backoff = DELIVERY_BACKOFF
-    alert_url: str | None = None
+    formats: Mapping[str, MessageFormat] = field(default_factory=dict)
+    """How the channels word their messages, by name."""
+
+    def format_for(self, channel: str) -> MessageFormat:
+        """Return the message format of a channel."""
+        return self.formats.get(channel, MessageFormat())
 
     async def run_in_thread(self, function: Callable[..., Result], *arguments: object) -> Result:
-        """Call a function of the store in a thread."""
+        """Call one of the store's methods in a thread."""
         return await self.threads.run(function, *arguments)
 
     async def claim_notification(self, channel: str) -> Notification | None:
@@ -62,7 +67,7 @@ class DeliveryContext:
         return await self.threads.run(lambda: self.store.notifications.claim(channel, self.owner, lease=self.lease))
 
     async def keep_lease(self, notification: Notification) -> None:
-        """Renew the lease of a notification until cancelled."""
+        """Renew a notification's lease until cancelled."""
         while True:
             await asyncio.sleep(self.lease.total_seconds() / RENEWALS_PER_LEASE)
             with suppress(StorageError):  # the lease expires, and another process retries
@@ -76,7 +81,7 @@ class DeliveryContext:
 
 
 class ChannelWorker:
-    """Claims the due notifications of one channel, sends them, and records the outcomes."""
+    """Claims the due notifications for one channel, sends them, and records the outcomes."""
 
     def __init__(self, name: str, channel: Channel, context: DeliveryContext) -> None:
         self.name = name
@@ -94,7 +99,7 @@ class ChannelWorker:
 
     @property
     def problem(self) -> str | None:
-        """Why the channel cannot send from this process, or the error of its last attempt; None if it works."""
+        """Why the channel cannot send from this process, or the error from its last attempt; None if it works."""
         return self.channel.config_error or self._error
 
     def wake(self) -> None:
@@ -156,7 +161,7 @@ class ChannelWorker:
                     for id_, exchange in exchanges.items()
                 }
             message = ChannelMessage(
-                notification=notification, quotes=quotes, alert_url_template=self.context.alert_url
+                notification=notification, quotes=quotes, format=self.context.format_for(self.name)
             )
             return DeliveryOutcome(http_status=await self.channel.send(message))
         except DeliveryError as error:
@@ -183,13 +188,13 @@ class ChannelWorker:
         if outcome.error is None:
             if self._error is not None:
                 failed = f" after {self._failed_attempts} failed attempts" if self._failed_attempts else ""
-                logger.warning("channel %s delivers again%s", self.name, failed)
+                logger.warning("channel %s has recovered%s", self.name, failed)
             self._error, self._failed_attempts = None, 0
             return
         self._log_failure(outcome.error)
         self._failed_attempts += 1
         if status == "undelivered":
-            logger.warning("channel %s gives up on a notification: %s", self.name, outcome.error)
+            logger.warning("channel %s gave up on a notification: %s", self.name, outcome.error)
         elif outcome.retry_after is not None:
             self._wake_after(outcome.retry_after)
 
@@ -197,7 +202,7 @@ class ChannelWorker:
         """Log the first failure after a success; further failures are only counted."""
         if self._error is None:
             logger.warning(
-                "channel %s failed to deliver an alert: %s; further failures are counted until a delivery succeeds",
+                "channel %s failed to deliver an alert: %s; further failures will be counted until one succeeds",
                 self.name,
                 error,
             )
@@ -213,12 +218,12 @@ class ChannelWorker:
 
 
 class NotificationDispatcher:
-    """Runs one worker per channel of this process, so that a slow channel does not delay the others.
+    """Runs one worker for each of this process's channels, so that a slow channel does not delay the others.
 
     Args:
-        context: The store and options of all workers.
+        context: The store and options that all workers share.
         channels: The channels, by name.
-        accepts: Filters by channel name: the alerts that each channel is notified of.
+        accepts: Filters by channel name, which select the alerts that each channel is notified of.
         new_job: Creates the job of a worker, from its name and work.
         new_lease: Creates the lease for reminders, from its name and TTL.
     """
@@ -260,7 +265,7 @@ class NotificationDispatcher:
         return [reminder.lease for reminder in self._reminders]
 
     async def wake_due_channels(self) -> None:
-        """Wake the workers with due notifications or reminders, without waiting for them."""
+        """Wake the workers of channels with due notifications or reminders, without waiting for the workers."""
         for name in await self._due_channels():
             self._workers[name].wake()
         for reminder in self._reminders:
@@ -306,7 +311,7 @@ class AlertReminder:
         self._channel = channel
         self._accepts = accepts
         self._next_reminder = 0.0
-        """In the event loop's time."""
+        """Time of the next reminder, in event loop time."""
 
     async def schedule_if_due(self) -> None:
         """Schedule a reminder with the worker if one is due and this process holds the lease."""
@@ -337,4 +342,4 @@ class AlertReminder:
 
         alerts = await self._context.run_in_thread(load_alerts)
         if alerts:
-            await self._channel.resend(alerts, alert_url_template=self._context.alert_url)
+            await self._channel.resend(alerts, format=self._context.format_for(self._worker.name))

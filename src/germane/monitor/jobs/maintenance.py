@@ -1,4 +1,4 @@
-"""Maintenance of the database by one process: hourly rollups of trends, and retention."""
+"""Maintenance of the database by one process: rollups for trends, and retention."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ logger = logging.getLogger("germane.monitor")
 class RollupJob:
     """Rolls up the hours that changed, in the process that holds the lease.
 
-    Readers compute hours without a rollup from the rows, so a late rollup makes queries slower but never incorrect.
+    For hours without a rollup, readers use the rows instead, so a late rollup makes queries slower but never incorrect.
 
     Args:
         store: The store of scores and rollups.
-        breakdowns: The setting ``breakdowns``.
+        breakdowns: The ``breakdowns`` setting.
         leader: The lease that a process must hold to roll up.
         thread_pool: Runs the database calls.
     """
@@ -140,7 +140,7 @@ class RetentionJob:
             logger.info("retention: %s", removed)
 
     def close(self) -> None:
-        """Close the thread."""
+        """Close the thread pool."""
         if self._thread_pool is not None:
             self._thread_pool.close()
 
@@ -165,7 +165,8 @@ class RetentionJob:
             is_too_large = size > max_size
             if is_too_large and not self._was_too_large:
                 message = (
-                    "the database takes %.0f MB, retention.max_size is %.0f MB, and the rest is too recent to delete"
+                    "the database uses %.0f MB, retention.max_size is %.0f MB, and the remaining data is too recent to "
+                    "delete"
                 )
                 logger.warning(message, size / 1e6, max_size / 1e6)
             elif self._was_too_large and not is_too_large:

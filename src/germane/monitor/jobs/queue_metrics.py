@@ -22,7 +22,7 @@ class QueueMetricsJob:
     """Keeps a snapshot of the queue in memory, so that no metrics exporter waits for a database.
 
     Args:
-        is_needed: Whether any gauge is exported; without one nothing is read.
+        is_needed: Whether any gauge is exported; if not, nothing is read.
     """
 
     def __init__(

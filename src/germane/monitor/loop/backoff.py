@@ -17,7 +17,7 @@ class Backoff:
     initial: float = 1.0
     maximum: float = 300.0
     max_retry_after: float | None = None
-    """The longest ``Retry-After`` of a server that is respected, in seconds; ``maximum`` by default."""
+    """The longest ``Retry-After`` from a server that is respected, in seconds; ``maximum`` by default."""
 
     @property
     def longest_delay(self) -> float:
@@ -29,7 +29,8 @@ class Backoff:
 
         Args:
             attempts: The number of failed attempts so far, from 1.
-            retry_after: The seconds that the server asked for; respected up to ``max_retry_after``.
+            retry_after: The delay requested by the server, in seconds; capped at ``max_retry_after``, or at
+                ``maximum`` without one.
         """
         without_jitter = min(self.initial * 2.0 ** min(attempts - 1, 60), self.maximum)
         requested = min(retry_after or 0.0, self.maximum if self.max_retry_after is None else self.max_retry_after)

@@ -18,7 +18,8 @@ logger = logging.getLogger("germane.monitor")
 
 
 class OutageLog:
-    """The outage log of all jobs of one monitor. An unreachable database is one outage, even if it affects many jobs.
+    """The outage log shared by all of a monitor's jobs. An unreachable database is one outage, even if it affects many
+    jobs.
 
     Thread-safe.
     """
@@ -26,7 +27,7 @@ class OutageLog:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._outages: dict[str, tuple[str, set[str]]] = {}
-        """By outage: the job that reported it first, and the jobs that it affects now."""
+        """The job that reported an outage first, and the jobs that it affects now, by outage."""
 
     def record_failure(self, job: str, outage: str, message: str) -> None:
         """Record that an outage affects a job, and log ``message`` if the outage is new."""
@@ -36,14 +37,14 @@ class OutageLog:
             is_known = outage in self._outages
             self._outages.setdefault(outage, (job, set()))[1].add(job)
         if not is_known:
-            logger.warning("background job %r fails: %s", job, message)
+            logger.warning("background job %r is failing: %s", job, message)
 
     def record_recovery(self, job: str) -> None:
         """Record that a job succeeded, and log the end of each outage that affected this job alone."""
         with self._lock:
             reporters = [self._remove_job(job, outage) for outage in list(self._outages)]
         for reporter in filter(None, reporters):
-            logger.warning("background job %r works again", reporter)
+            logger.warning("background job %r has recovered", reporter)
 
     def _remove_job(self, job: str, outage: str) -> str | None:
         """Remove a job from an outage. If it was the last job, end the outage and return the job that reported it."""
@@ -59,18 +60,18 @@ class OutageLog:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobStatus:
-    """The status of one background job."""
+    """A background job's status."""
 
     last_run: datetime | None = None
     """Time of the last success; UTC."""
     problem: str | None = None
-    """The error of the last run; None if it succeeded."""
+    """The error from the last run; None if it succeeded."""
     runs: Sequence[JobRun] = ()
     """The last 50 runs, oldest first."""
 
 
 class Job:
-    """The error boundary around background work: no exception of the work escapes :meth:`run`.
+    """The error boundary around background work: no exception raised by the work escapes :meth:`run`.
 
     The outage log records the first failure and the recovery. Jobs that share one log report a shared outage once.
     """
@@ -106,7 +107,7 @@ class Job:
                 outage = type(error).__name__ if isinstance(error, StorageError) else self.name
                 if self.problem is None or isinstance(error, StorageError):
                     self._outage_log.record_failure(self.name, outage, describe_error(error))
-                logger.debug("background job %r fails", self.name, exc_info=error)
+                logger.debug("background job %r failed", self.name, exc_info=error)
                 self.problem = describe_error(error)
             else:
                 if self.problem is not None:
@@ -134,6 +135,7 @@ class Job:
 def describe_error(error: BaseException) -> str:
     """Describe an error in one line.
 
-    For errors of other libraries only type and location are given: their messages may contain user text or secrets.
+    For errors from other libraries, only the type and location are included, because the message may contain user text
+    or secrets.
     """
     return f"{type(error).__name__}: {error}" if isinstance(error, GermaneError) else error_location(error)

@@ -1,4 +1,4 @@
-"""Coordination of processes on one database: heartbeats that renew task leases, and leader leases."""
+"""Coordination between processes on one database: heartbeats that renew task leases, and leader leases."""
 
 from __future__ import annotations
 

@@ -21,6 +21,8 @@ MAX_CLOCK_CHECK_INTERVAL: Final = 1.0
 """The longest interval between two checks for a clock that was set back, in seconds."""
 MIN_CLOCK_STEP: Final = 0.5
 """Smallest backward step in seconds that counts as setting the clock back. Smaller steps are ordinary slewing."""
+SERVICE_SHARE: Final = 0.9
+"""The share of the stop timeout for the service. The rest is for the end of the event loop and its thread."""
 PeriodicJob = Callable[[], Awaitable[object]]
 Seconds = Callable[[], float]
 
@@ -41,13 +43,13 @@ class BackgroundService(Protocol):
 
 
 class Scheduler:
-    """Runs a service in one daemon thread from :meth:`start` to :meth:`stop`. A forked child has no such thread.
+    """Runs a service in one daemon thread from :meth:`start` to :meth:`stop`. Forked children do not inherit it.
 
     Args:
         make_service: Creates the service, on the thread's event loop.
-        poll_interval: Seconds between two runs of a periodic job.
-        wall_clock: The Unix timestamp in seconds, which decides when jobs are due.
-        monotonic_clock: A clock that cannot be set.
+        poll_interval: Seconds between runs of a periodic job.
+        wall_clock: A clock that returns Unix time in seconds and determines when jobs are due.
+        monotonic_clock: A monotonic clock that returns seconds.
     """
 
     service: BackgroundService | None
@@ -97,13 +99,13 @@ class Scheduler:
                 loop.call_soon_threadsafe(self._set_stop_deadline)
         if thread is threading.current_thread():
             return False
-        thread.join(timeout + 1.0)  # a little longer than the deadline that the service keeps
+        thread.join(timeout)
         return self._stopped_cleanly and not thread.is_alive()
 
     def _set_stop_deadline(self) -> None:
         future, timeout = self._stop_deadline, self._stop_timeout
         if future is not None and timeout is not None and not future.done():
-            future.set_result(asyncio.get_running_loop().time() + timeout)
+            future.set_result(asyncio.get_running_loop().time() + SERVICE_SHARE * timeout)
 
     def _run(self) -> None:
         try:
@@ -121,7 +123,7 @@ class Scheduler:
         timer.start()
 
         async def check_clock() -> None:
-            """Run all jobs immediately if the clock was set back: APScheduler would wait until it has caught up."""
+            """Run all jobs immediately if the clock was set back: APScheduler would wait for it to catch up."""
             while True:
                 await asyncio.sleep(min(self._poll_interval, MAX_CLOCK_CHECK_INTERVAL))
                 if self._clock_steps.was_set_back():
@@ -164,7 +166,8 @@ def _apscheduler(jobs: Mapping[str, PeriodicJob], interval: float) -> AsyncIOSch
     """Return a scheduler that runs each job immediately and then every ``interval`` seconds.
 
     A job that takes longer than the interval is not interrupted; the runs that it missed are coalesced into one. This
-    is normal operation here, so the scheduler's own log of it is disabled without touching the application's loggers.
+    is normal operation here, so the scheduler's warnings about it are suppressed, without touching the application's
+    loggers.
     """
     disabled_logger = logging.getLogger("germane.monitor.apscheduler")
     for logger in (disabled_logger, logging.getLogger(f"apscheduler.executors.{_EXECUTOR}")):

@@ -1,1 +1,1 @@
-"""Quota of judge requests: the rate limiter, reservations and budget usage, shared by all processes."""
+"""Quota for judge requests: the rate limiter, reservations and budget usage, shared by all processes."""

@@ -1,4 +1,4 @@
-"""The rate limiter of judge requests: rate limits and a budget that all processes on one database share."""
+"""The rate limiter for judge requests: rate limits and a budget that all processes on one database share."""
 
 from __future__ import annotations
 
@@ -32,7 +32,9 @@ MAX_EARLY_SECONDS: Final = 0.1
 BATCH_WINDOW: Final = 0.005
 """Seconds for which requests are collected before they are reserved in one transaction."""
 BATCH_SECONDS: Final = 0.5
-"""Seconds' worth of requests that a process reserves at a time. If it is killed, others wait this long."""
+"""Seconds' worth of requests that a process reserves at a time. If the process is killed, other processes wait this
+long.
+"""
 REFILL_LEAD_SECONDS: Final = 0.25
 """Seconds before the start of its last reserved request at which a process makes the next reservations."""
 TYPICAL_REQUEST_TOKENS: Final = 1_000
@@ -48,7 +50,7 @@ _TYPICAL_COST: Final = {REQUESTS: 1.0, TOKENS: float(TYPICAL_REQUEST_TOKENS)}
 
 
 def rate_limits(settings: Settings) -> list[RateLimit]:
-    """Return the rate limits of the settings; none by default."""
+    """Return the configured rate limits; none by default."""
     configured = {REQUESTS: settings.requests_per_minute, TOKENS: settings.tokens_per_minute}
     return [
         RateLimit(name, per_minute, burst=max(1.0, per_minute / 60 * MAX_EARLY_SECONDS))
@@ -58,7 +60,7 @@ def rate_limits(settings: Settings) -> list[RateLimit]:
 
 
 def max_concurrency(settings: Settings) -> int:
-    """Return the number of exchanges that a process scores at a time: at most those that start within a judge timeout.
+    """Return the number of exchanges that a process scores at a time: at most those that can start in a judge timeout.
 
     Exchanges that could not start soon stay in the database, where any process can claim them.
     """
@@ -69,7 +71,7 @@ def max_concurrency(settings: Settings) -> int:
 
 
 def max_queue_wait(settings: Settings) -> float:
-    """Return the seconds that an exchange may wait for the rate limiter; 0 without a rate limit."""
+    """Return the maximum wait of an exchange for the rate limiter, in seconds; 0 without a rate limit."""
     waits = [MIN_REQUESTS_AWAITED * _TYPICAL_COST[limit.name] * limit.interval for limit in rate_limits(settings)]
     return max([0.0, *(max(MIN_QUEUE_TIMEOUT, wait) for wait in waits)])
 
@@ -78,7 +80,7 @@ def shared_rate_limiter(settings: Settings, store: TrackingStore) -> SharedRateL
     """Return a rate limiter that all processes on this database share; None without any limit.
 
     Raises:
-        SettingsError: The budget is limited in dollars, and the price of the judge is unknown.
+        SettingsError: The budget is limited in dollars, and the judge's price is unknown.
     """
     check_judge_price(settings)
     limits = rate_limits(settings)
@@ -86,7 +88,7 @@ def shared_rate_limiter(settings: Settings, store: TrackingStore) -> SharedRateL
 
 
 def local_rate_limiter(settings: Settings) -> SharedRateLimiter | None:
-    """Return a rate limiter for this process alone, which uses a database in memory; None without a rate limit."""
+    """Return a rate limiter for this process alone, which uses an in-memory database; None without a rate limit."""
     limits = rate_limits(settings)
     if not limits:
         return None
@@ -142,15 +144,15 @@ class SharedRateLimiter:
 
     @property
     def budget_exhausted_until(self) -> datetime | None:
-        """The time when the budget has room again, in UTC; None while it has room, or without a budget."""
+        """The time when the budget is available again, in UTC; None if it is not exhausted, or without a budget."""
         return None if self._ledger.budget_usage is None else self._ledger.budget_usage.exhausted_until
 
     async def acquire(self, tokens: float, usd: float = 0.0) -> RequestReservation:
         """Wait until a request with this estimated usage may start, and return its reservation.
 
         Raises:
-            ScoringError: ``budget``: the budget does not cover it. ``judge_rate_limited``: scoring stopped while it
-                waited.
+            ScoringError: ``budget``: the budget does not cover the request. ``judge_rate_limited``: scoring stopped
+                while it waited.
         """
         return await self._reserve(self._queue, self._serve_queue, tokens, usd)
 
@@ -171,7 +173,7 @@ class SharedRateLimiter:
     def settle(
         self, reservation: RequestReservation, *, requests: float = 0.0, tokens: float = 0.0, usd: float = 0.0
     ) -> None:
-        """Settle the difference between actual and reserved usage; negative if the request used less."""
+        """Settle actual minus reserved usage, which is negative if the request used less."""
         self._ledger.settle(reservation, requests=requests, tokens=tokens, usd=usd)
         self._schedule_settlement()
 

@@ -1,4 +1,4 @@
-"""Reservations of judge requests in the rate limits and the budget that all processes on a database share."""
+"""Reservations for judge requests against the rate limits and the budget that all processes on a database share."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def check_judge_price(settings: Settings) -> None:
     """Check that the judge has a price if the budget is limited in dollars.
 
     Raises:
-        SettingsError: The price of the judge is unknown.
+        SettingsError: The judge's price is unknown.
     """
     budget, judge = settings.budget, settings.judge
     if budget is None or judge == LOCAL or not settings.has_server:
@@ -36,27 +36,27 @@ def check_judge_price(settings: Settings) -> None:
     limited = [name for name in ("usd_per_hour", "usd_per_day") if getattr(budget, name) is not None]
     if limited and PriceList(settings.prices).find_price(judge) is None:
         raise SettingsError(
-            f"setting budget.{limited[0]}: the price of the judge {judge!r} is unknown; add it to the setting prices: "
+            f"setting budget.{limited[0]}: the price of the judge {judge!r} is unknown; add it to the prices setting: "
             f'[prices."{judge}"], then input and output, in US dollars per million tokens'
         )
 
 
 class BudgetUsage:
-    """Usage that is not yet settled with the budget, by day, and whether the budget is exhausted.
+    """Usage not yet settled against the budget, by day, and whether the budget is exhausted.
 
-    It logs once when the budget is exhausted, and once when it has room again.
+    Logs once when the budget is exhausted and once when it is available again.
     """
 
     def __init__(self, budget: Budget) -> None:
         self.budget = budget
         self.exhausted_until: datetime | None = None
-        """The time when the budget has room for the last rejected request, in UTC; None while it has room."""
+        """The time when the budget covers the last rejected request, in UTC; None if the budget is not exhausted."""
         self._unsettled: dict[date, RequestUsage] = {}
         self._exhausted_in: datetime | None = None
         """The last hour in which a request was rejected."""
 
     def add_unsettled(self, day: date, usage: RequestUsage) -> None:
-        """Add actual minus reserved usage of a request on that day; negative if it used less."""
+        """Add a request's actual minus reserved usage on that day; negative if it used less."""
         self._unsettled[day] = self._unsettled.get(day, RequestUsage()) + usage
 
     def unsettled(self) -> Mapping[date, RequestUsage]:
@@ -77,22 +77,23 @@ class BudgetUsage:
             self._unsettled[day] = self._unsettled[day] - usage.refund
 
     def record_grant(self, requested: Sequence[RequestUsage], grant: BudgetReservation) -> None:
-        """Update ``exhausted_until`` from the grant of the database."""
+        """Update ``exhausted_until`` from the grant that the database returned."""
         rejected = [usage for usage, granted in zip(requested, grant.granted, strict=True) if not granted]
         hour = grant.at.replace(minute=0, second=0, microsecond=0)
         if rejected:
             self.exhausted_until = next_affordable_at(self.budget, grant.usage, rejected[0], grant.at)
             if self._exhausted_in is None:
                 logger.warning(
-                    "%s: scores that the budget does not cover are skipped", exhausted_message(self.exhausted_until)
+                    "%s: scores that the budget does not cover are being skipped",
+                    exhausted_message(self.exhausted_until),
                 )
             self._exhausted_in = hour
-        elif requested and self._exhausted_in not in {None, hour}:  # in the same hour, only a refund made room
+        elif requested and self._exhausted_in not in {None, hour}:  # in the same hour, only a refund freed budget
             self.exhausted_until = self._exhausted_in = None
-            logger.warning("the budget has room again: judge requests resume")
+            logger.warning("budget is available again: judge requests have resumed")
 
     def budget_error(self) -> ScoringError:
-        """Return the error of a request that the budget does not cover."""
+        """Return the error for a request that the budget does not cover."""
         until = self.exhausted_until
         return ScoringError(UnscoredReason.BUDGET, "the budget is spent" if until is None else exhausted_message(until))
 
@@ -158,7 +159,7 @@ class ReservationLedger:
         self._backoff = backoff
         self._thread_pool: DaemonThreadPool | None = None
         self._unsettled = dict.fromkeys((REQUESTS, TOKENS), 0.0)
-        """By rate limit, actual minus reserved usage."""
+        """Actual minus reserved usage, by rate limit."""
         self._transaction = asyncio.Lock()
 
     @property
@@ -194,7 +195,7 @@ class ReservationLedger:
             rate_limited: Whether the requests count towards the rate limits in addition to the budget.
 
         Returns:
-            The reservation of each request; None if the budget does not cover it.
+            The reservation for each request; None if the budget does not cover it.
         """
         attempts = 0
         while True:
@@ -204,12 +205,12 @@ class ReservationLedger:
             except StorageError as error:
                 attempts += 1
                 if self.problem is None:
-                    logger.warning("judge requests wait for the rate limits in the database: %s", error)
+                    logger.warning("judge requests are waiting for the rate limits in the database: %s", error)
                 self.problem = str(error)
                 await asyncio.sleep(self._backoff.delay(attempts).total_seconds())
             else:
                 if self.problem is not None:
-                    logger.warning("judge requests resume: the database is reachable again")
+                    logger.warning("judge requests have resumed: the database is reachable again")
                 self.problem = None
                 return granted
 

@@ -1,6 +1,6 @@
 """Allocation of the budget to intervals, so that it lasts all day and covers every hour.
 
-An interval gets the share of the remaining budget that its traffic has in the traffic expected for the rest of the day.
+An interval's share of the remaining budget is its share of the traffic expected for the rest of the day.
 Unused budget remains for later intervals.
 """
 
@@ -24,7 +24,7 @@ INTERVAL_LENGTHS: Final = (60, 120, 180, 240, 300, 360, 600, 720, 900, 1200, 180
 PRIOR_EXCHANGES: Final = 20
 """The weight of the default cost, as a number of exchanges."""
 MIN_TRAFFIC_SHARE: Final = 0.01
-"""The assumed traffic of an hour without traffic so far, as a share of the mean hour."""
+"""The assumed traffic for an hour without traffic so far, as a share of the mean hour."""
 ROUNDING_TOLERANCE: Final = 1e-9
 
 
@@ -64,13 +64,13 @@ class DailyTraffic:
 
 
 def default_cost(judge_scorers: int) -> ExchangeCost:
-    """Return a deliberately high estimate for an exchange that this number of scorers send to a judge."""
+    """Return a deliberately high cost estimate for an exchange that this number of scorers send to a judge."""
     requests = 3.0 * judge_scorers
     return ExchangeCost(requests, tokens=1500 * requests, usd=1500 * requests / 1e6)
 
 
 def forecast_traffic(counts: Sequence[HourCount]) -> DailyTraffic:
-    """Return the mean traffic of each hour of the day; the mean of all hours for an hour without data.
+    """Return the mean traffic for each hour of the day; for an hour without data, the mean of all hours.
 
     After the first hour with traffic, hours without traffic count as data.
     """
@@ -108,7 +108,7 @@ def estimate_cost(days: Sequence[BudgetDay], in_progress: int, default: Exchange
 
 
 def traffic_share(remaining: int, interval: float, later: float) -> int:
-    """Return an interval's share of the remaining exchanges, by its traffic and that of the later intervals."""
+    """Return an interval's share of the remaining exchanges, based on its traffic and on later traffic."""
     return math.floor(remaining * interval / (interval + later) + 0.5) if interval else 0
 
 
@@ -131,7 +131,7 @@ def allocate_interval(
         cost: The cost of an exchange.
         forecast: The expected traffic.
         since: The start of the interval; earlier if the intervals before it selected nothing.
-        end: The end of the interval. The last interval of a day ends one interval length before midnight.
+        end: The end of the interval. A day's last interval ends one interval length before midnight.
     """
     end = end.astimezone(UTC)
     by_day = _affordable(budget_limits_at(budget, end.replace(hour=HOURS_PER_DAY - 1)), spent, in_progress, cost)
@@ -157,7 +157,7 @@ def interval_length(budget: Budget, cost: ExchangeCost, forecast: DailyTraffic, 
 
 
 def last_interval_end(at: datetime, length: int) -> datetime:
-    """Return the end of the last interval of this length: a whole multiple of it since 1970."""
+    """Return the end of the last interval: a whole multiple of ``length`` seconds since the Unix epoch."""
     return datetime.fromtimestamp(at.timestamp() // length * length, UTC)
 
 

@@ -1,9 +1,9 @@
 """The candidate pool: under a budget, each interval ends with a selection from the exchanges that arrived in it.
 
-One transaction selects: it makes all selected candidates ready, and stores with the lease a record of the inputs of the
-inclusion probabilities. The remaining candidates are skipped in batches, whose probabilities follow from that record.
-If a process stops before all candidates are skipped, the next leader continues with the same selection and the same
-probabilities; if it stops before that transaction, nothing has changed. While such a record is open, no new
+One transaction makes the selection: it makes all selected candidates ready and stores, with the lease, a record of the
+inputs of the inclusion probabilities. The remaining candidates are skipped in batches, whose probabilities follow from
+that record. If a process stops before all candidates are skipped, the next leader continues with the same selection and
+the same probabilities; if it stops before that transaction, nothing has changed. While such a record is open, no new
 candidates are added.
 """
 
@@ -115,9 +115,9 @@ class CandidatePool:
     """Selects from the candidates, in the process that holds the sampler's lease.
 
     Args:
-        budget: None without a budget: candidates of an earlier budget are then sampled at ``sample_rate``.
-        default_cost: The cost of an exchange before there is data.
-        lease_holder: The name of the lease, and its owner: this process.
+        budget: The budget, if any. Without one, candidates from an earlier budget are sampled at ``sample_rate``.
+        default_cost: Assumed cost of an exchange until there is data.
+        lease_holder: The name of the lease, and the id of this process as its owner.
     """
 
     def __init__(
@@ -187,7 +187,7 @@ class CandidatePool:
         return self._select(end, count=None if allocation.exhausted else allocation.count)
 
     def _select(self, end: datetime, *, count: float | None) -> int:
-        """Select up to ``count`` candidates; None if the budget of the day is exhausted."""
+        """Select up to ``count`` candidates; None if the day's budget is exhausted."""
         candidates = page = self._store.sampling.list_candidates(CANDIDATES_PER_PAGE)
         while len(page) == CANDIDATES_PER_PAGE:
             page = self._store.sampling.list_candidates(CANDIDATES_PER_PAGE, after=page[-1])
@@ -215,12 +215,12 @@ class CandidatePool:
             unselected = UnselectedCandidates(UnscoredReason.NOT_SAMPLED, sample.mixture, tuple(routes))
         elif self._exhausted_date != end.date():
             self._exhausted_date = end.date()
-            logger.warning("the budget of %s is spent: no more exchanges are scored until midnight UTC", end.date())
+            logger.warning("the budget of %s is spent: no more exchanges will be scored until midnight UTC", end.date())
         written = self._store.sampling.select_candidates(self._step(PoolCursor(end, unselected)), selected)
         return len(candidates) if written else 0
 
     def _sample_at_rate(self, cursor: PoolCursor | None) -> int:
-        """Sample the candidates of a former budget by sampling key, as if there had never been a budget."""
+        """Sample the candidates from a former budget by sampling key, as if there had never been a budget."""
         candidates = self._store.sampling.list_candidates(MAX_SKIPPED_PER_TRANSACTION)
         if not candidates:
             return 0

@@ -31,11 +31,11 @@ class Eligibility:
     skip_reasons: Mapping[str, UnscoredReason] = field(default_factory=dict)
     """The reason by scorer, for the scorers that skip the exchange."""
     always_score: bool = False
-    """Whether a rule of the setting ``always_score`` requires a score; rules that wait for feedback do not count."""
+    """Whether a rule in the ``always_score`` setting requires a score; rules that wait for feedback do not count."""
 
 
 class Predicate:
-    """A user's function that accepts or rejects an exchange. Its exceptions do not stop the sampler."""
+    """A user-supplied function that accepts or rejects an exchange. Exceptions it raises do not stop the sampler."""
 
     def __init__(self, name: str, function: Callable[[Exchange], Any]) -> None:
         self.name = name
@@ -56,12 +56,12 @@ class Predicate:
         if not self._has_failed:
             self._has_failed = True
             # Only the location is logged: the message may quote user text.
-            logger.warning("predicate %s fails and is ignored when it does: %s", self.name, error_location(error))
+            logger.warning("predicate %s failed and is ignored whenever it fails: %s", self.name, error_location(error))
         return default
 
 
 class ExchangeMatcher:
-    """A filter of the settings, with its predicate imported.
+    """A configured filter, with its predicate imported.
 
     Args:
         filter_: The filter.

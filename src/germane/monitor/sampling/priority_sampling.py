@@ -1,12 +1,12 @@
-"""Priority sampling with a defensive mixture: selects candidates of an interval and gives inclusion probabilities.
+"""Priority sampling with a defensive mixture: selects candidates and computes inclusion probabilities.
 
-Weights w in an interval with M candidates, K routes and M_r candidates in a route, by the suspicion of an exchange,
-u = 1 - proxy, clipped to [.02, 1]::
+Weights w in an interval with M candidates, K routes and M_r candidates in a route, where the suspicion of an
+exchange is u = 1 - proxy, clipped to [.02, 1]::
 
     w = .5 / M  +  .3 u^2 / sum u^2  +  .2 / (K M_r)
 
-Each candidate has a number h, uniform in (0, 1]. The k largest w / h are selected. With tau the next largest value, a
-selected candidate stands for tau / w candidates: its inclusion probability is pi = min(1, w / tau).
+Each candidate gets a number h, uniform in (0, 1]. The candidates with the k largest values of w / h are selected. If
+tau is the next largest value, the inclusion probability of a candidate is pi = min(1, w / tau).
 
 Source: N. Duffield, C. Lund, M. Thorup, Priority sampling for estimation of arbitrary subset sums, J. ACM 54(6), 2007.
 """
@@ -35,7 +35,7 @@ _COMPONENT_HASH: Final = blake2b(digest_size=8, key=b"germane.part")
 
 @dataclass(frozen=True, slots=True)
 class Mixture:
-    """The weights of one interval and the threshold of its sample: enough to compute any inclusion probability."""
+    """One interval's weights and sampling threshold: enough to compute any inclusion probability."""
 
     uniform: float
     """The uniform component of the weight."""
@@ -82,7 +82,7 @@ def build_mixture(routes: IndexArray, proxies: FloatArray) -> Mixture:
 
     Args:
         routes: The index of the route of each candidate; not empty. Each index up to the largest has a candidate.
-        proxies: The proxy score of each candidate; NaN without one.
+        proxies: The proxy score of each candidate; NaN if it has none.
     """
     candidates, per_route = len(routes), np.bincount(routes)
     floors = tuple((ROUTE_SHARE / (len(per_route) * per_route)).tolist())
@@ -102,7 +102,7 @@ def draw_priority_sample(
 
     Args:
         routes: The index of the route of each candidate.
-        proxies: The proxy score of each candidate; NaN without one.
+        proxies: The proxy score of each candidate; NaN if it has none.
         uniforms: A uniform number in (0, 1] for each candidate, independent of everything else.
         ids: The exchange id of each candidate, which breaks ties.
         count: At least 1.
@@ -115,7 +115,7 @@ def draw_priority_sample(
         rank = len(priorities) - count - 1
         threshold = float(np.partition(priorities, rank)[rank])
         above = np.flatnonzero(priorities > threshold)
-        # Exchanges of one trace share a sampling key, and may share a priority.
+        # Exchanges in one trace share a sampling key, and may share a priority.
         ties = sorted(np.flatnonzero(priorities == threshold).tolist(), key=lambda index: ids[index])
         selected = np.sort(np.concatenate([above, np.array(ties[: count - len(above)], dtype=np.int64)]))
     probabilities = _inclusion_probabilities(weights[selected], threshold)

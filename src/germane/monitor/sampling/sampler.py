@@ -1,4 +1,4 @@
-"""The sampler, which selects the exchanges to score, and requeueing by feedback.
+"""The sampler, which selects the exchanges to score, and feedback-triggered requeueing.
 
 Exchanges with a low label are scored even if sampling skipped them."""
 
@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 
 from germane.daemon_pool import DaemonThreadPool
@@ -29,6 +29,8 @@ class Sampler:
 
     Args:
         sample_rate: None under a budget, where candidates wait in the pool.
+        max_span_delay: The time for which a span waits for its scores. During that time, only its own process scores
+        the exchange.
     """
 
     def __init__(
@@ -44,9 +46,11 @@ class Sampler:
         thread_pool: DaemonThreadPool,
         attach: Callable[[Exchange, Sequence[Score]], object],
         clock: Callable[[], datetime],
+        max_span_delay: timedelta = timedelta(0),
     ) -> None:
         self.stopping = False
         self._store = store
+        self._max_span_delay = max_span_delay
         self._fingerprints = {scorer.name: scorer.fingerprint for scorer in scorers}
         self._sample_rate = sample_rate
         self._eligibility = eligibility
@@ -90,10 +94,12 @@ class Sampler:
             value, probability = proxies.get(exchange.id, (None, None))
             decisions.append(replace(decision, proxy=value, proxy_probability=probability))
         holder = self._pool.lease_holder if self._sample_rate is None else None
-        if not decisions or not self._store.sampling.assign_tasks(decisions, self._fingerprints, holder=holder):
+        if not decisions or not self._store.sampling.assign_tasks(
+            decisions, self._fingerprints, holder=holder, max_span_delay=self._max_span_delay
+        ):
             return 0
         for exchange, decision in zip(exchanges, decisions, strict=False):
-            # The span of a sampled exchange is held for its scores. If there will be none, release it.
+            # A sampled exchange's span is held for its scores. If there will be none, release it.
             is_held = self._sample_rate is not None and exchange.sampling_key <= self._sample_rate
             if is_held and decision.skip.keys() == self._fingerprints.keys():
                 now = self._clock()

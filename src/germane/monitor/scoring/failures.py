@@ -1,4 +1,4 @@
-"""Failures of judges: a circuit breaker per scorer, and the retry policy of tasks."""
+"""Judge failures: a circuit breaker per scorer, and the retry policy for tasks."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from germane.scorers import is_rejected, is_retryable
 
 Admission = Literal["allow", "probe", "reject"]
 MAX_REJECTIONS: Final = 2
-"""The consecutive rejections that open the circuit. A single rejection may be caused by the exchange."""
+"""The number of consecutive rejections that opens the circuit. A single rejection may be caused by the exchange."""
 MAX_OUTAGES: Final = 5
-"""The consecutive failures of an unreachable, slow or rate-limited judge that open the circuit."""
+"""The number of consecutive failures of an unreachable, slow or rate-limited judge that opens the circuit."""
 _UNRELATED_TO_JUDGE: Final = frozenset(
     {UnscoredReason.MISSING_INPUT, UnscoredReason.SCORER_ERROR, UnscoredReason.BUDGET}
 )
@@ -29,7 +29,7 @@ class CircuitBreaker:
     """Decides whether a scorer may call its judge now.
 
     Consecutive failures open the circuit for a time that doubles with each failed probe. After that time, one exchange
-    is scored as a probe. Any reply of the judge closes the circuit.
+    is scored as a probe. Any reply from the judge closes the circuit.
     """
 
     def __init__(self, scorer: str, *, backoff: Backoff, clock: Callable[[], datetime]) -> None:
@@ -64,7 +64,7 @@ class CircuitBreaker:
         return "probe"
 
     def retry_delay(self) -> timedelta:
-        """Return the delay before the next attempt: the remaining time, or the shortest delay during a probe."""
+        """Return the delay before the next attempt: the rest of the pause, or while probing, the minimum delay."""
         if self.open_until is None:
             return timedelta()
         return max(self.open_until - self._clock(), timedelta(seconds=self._backoff.initial))
@@ -75,7 +75,7 @@ class CircuitBreaker:
             self._probing = False
 
     def record_score(self, score: Score, admission: Admission) -> None:
-        """Open or close the circuit according to the score of an admitted exchange."""
+        """Open or close the circuit according to an admitted exchange's score."""
         self.cancel_admission(admission)
         if is_rejected(score) or is_retryable(score):
             self._failures += 1
@@ -88,7 +88,7 @@ class CircuitBreaker:
                 problem = "".join(character if character.isprintable() else " " for character in text)
                 if self.problem is None:
                     level = _log_level(score.reason)
-                    logger.log(level, "%s is paused and retries automatically: %s", self.scorer, problem)
+                    logger.log(level, "%s is paused and will be retried automatically: %s", self.scorer, problem)
                 self.reason, self.problem = score.reason, problem
         elif score.reason not in _UNRELATED_TO_JUDGE:
             if self.problem is not None:
@@ -98,7 +98,7 @@ class CircuitBreaker:
 
 
 def retry_after(score: Score) -> float | None:
-    """Return the ``Retry-After`` of the judge's server in seconds; None if it sent none."""
+    """Return the ``Retry-After`` that the judge's server sent, in seconds; None if it sent none."""
     seconds = score.details.get("retry_after")
     return float(seconds) if isinstance(seconds, (int, float)) else None
 
@@ -110,7 +110,7 @@ def _log_level(reason: UnscoredReason | None) -> int:
 
 @dataclass(slots=True)
 class RetryState:
-    """The failed attempts of one task."""
+    """One task's failed attempts."""
 
     since: datetime
     attempts: int = 0

@@ -20,6 +20,8 @@ from germane.storage import ScoringTask, TrackingStore
 UNAVAILABLE_ERRORS: Final = (DatabaseUnreachable, DatabaseNotMigrated)
 REJECTED_ERRORS: Final = (StorageError, TypeError, ValueError, AttributeError, ArithmeticError)
 """Errors that the database, or the code that calls it, raises for a score that cannot be stored."""
+BATCH_INTERVAL: Final = 0.05
+"""Seconds for which a transaction collects results after the first one. A transaction costs as much as ten results."""
 FAILURES_BEFORE_WARNING: Final = 5
 """The number of consecutive failures after which a scorer is reported."""
 CIRCUIT_BREAKER_REASONS: Final = frozenset(
@@ -42,7 +44,7 @@ class ScheduledRetry:
 
 @dataclass(frozen=True, slots=True)
 class ExchangeResult:
-    """The results of one round of scoring for one exchange."""
+    """The results from one round of scoring for one exchange."""
 
     exchange: Exchange
     scores: Sequence[tuple[ScoringTask, Score]]
@@ -50,7 +52,7 @@ class ExchangeResult:
 
 
 class ResultWriter:
-    """Group commit: all results that arrive during one transaction are written together in the next one."""
+    """Group commit: results that arrive within a moment, or during one transaction, are written in the next one."""
 
     def __init__(
         self,
@@ -88,12 +90,13 @@ class ResultWriter:
         self._wake_up.set()
 
     async def wait_for_results(self) -> None:
-        """Wait until there may be results to save."""
+        """Wait until there may be results to save, and a moment longer for more of them."""
         await self._wake_up.wait()
+        await asyncio.sleep(BATCH_INTERVAL)
         self._wake_up.clear()
 
     async def save(self) -> None:
-        """Save all results, then attach the scores of the tasks that this process completed.
+        """Save all results, then attach the scores for the tasks that this process completed.
 
         A task that another process has claimed in the meantime is completed there. If the database is unreachable, all
         results are kept for the next call.
@@ -165,16 +168,16 @@ class FailureLog:
 
     def __init__(self) -> None:
         self._failures_in_a_row: dict[str, int] = {}
-        """By scorer."""
+        """Numbers of consecutive failures, by scorer."""
 
     def record_score(self, score: Score) -> None:
         """Count a failure or a recovery. Explanations are not logged: they may quote user text."""
         failures = self._failures_in_a_row.get(score.scorer, 0)
         if score.state == "scored":
             if failures >= FAILURES_BEFORE_WARNING:
-                logger.warning("%s scores again, after %d failures in a row", score.scorer, failures)
+                logger.warning("%s has recovered after %d failures in a row", score.scorer, failures)
             self._failures_in_a_row.pop(score.scorer, None)
         elif score.state == "failed" and score.reason not in CIRCUIT_BREAKER_REASONS:
             self._failures_in_a_row[score.scorer] = failures + 1
             if failures + 1 == FAILURES_BEFORE_WARNING:
-                logger.warning("%s fails repeatedly: %s", score.scorer, score.reason)
+                logger.warning("%s is failing repeatedly: %s", score.scorer, score.reason)

@@ -22,7 +22,9 @@ from germane.scorers import Scorer, exchange_concurrency, is_rejected, is_retrya
 from germane.storage import ScoringTask, TaskClaim, TrackingStore
 
 JUDGE_TIMEOUTS_PER_SCORER: Final = 4
-"""The number of judge timeouts that one scorer may take for one exchange: it may send more than one request."""
+"""The number of judge timeouts that one scorer may take for one exchange, because it may send more than one request."""
+MAX_PREFERRED: Final = 500
+"""Maximum number of exchanges whose tasks are looked up first."""
 TaskOutcome = Score | ScheduledRetry | None
 
 
@@ -45,7 +47,7 @@ class ScoringLimits:
 
     @property
     def scorer_timeout(self) -> float:
-        """Seconds that one scorer may take for one exchange, including its waits."""
+        """Maximum time that one scorer may take for one exchange, including waits, in seconds."""
         return JUDGE_TIMEOUTS_PER_SCORER * self.judge_timeout + self.max_queue_wait
 
 
@@ -53,7 +55,7 @@ class ScoringWorker:
     """Claims tasks, scores them concurrently, and passes the outcomes to a :class:`ResultWriter`.
 
     A free slot is filled immediately, so a slow exchange does not delay others. The worker claims only as many tasks as
-    it can start within about a second.
+    it can start within about a second, those of the ``preferred`` exchanges first.
     """
 
     def __init__(
@@ -68,6 +70,7 @@ class ScoringWorker:
         owner: str,
         thread_pool: DaemonThreadPool,
         clock: Callable[[], datetime],
+        preferred: Callable[[], Sequence[str]] = tuple,
     ) -> None:
         self.in_flight = 0
         """The number of scorers that are running for an exchange now."""
@@ -83,13 +86,14 @@ class ScoringWorker:
         self._owner = owner
         self._thread_pool = thread_pool
         self._clock = clock
+        self._preferred = preferred
         self._retry_policy = RetryPolicy(retry_timeout, backoff=backoff, clock=clock)
         self._uses_judge = any(uses_coalescing_judge(scorer) for scorer in scorers)
         self._slots = asyncio.Semaphore(limits.concurrency)
         self._judge_slots = asyncio.Semaphore(exchange_concurrency(limits.concurrency))
         self._held_tasks = 0
         self._deadlines: dict[int, float] = {}
-        """By id of a held task, the time when its scorer times out, in seconds of the monotonic clock."""
+        """Times when the scorers of held tasks time out, by task id, in seconds of the monotonic clock."""
         self._seconds_per_score = math.inf
         """The exponential moving average; infinite before the first score."""
         self._rounds: set[asyncio.Task[None]] = set()
@@ -112,7 +116,7 @@ class ScoringWorker:
         self._wake_up.clear()
 
     async def claim_tasks(self) -> None:
-        """Claim and start tasks until all slots are filled or no more are ready.
+        """Claim and start tasks until all slots are filled or no more tasks are ready.
 
         Raises:
             ScoringCrashed: Scoring an earlier exchange raised an unexpected error.
@@ -122,7 +126,12 @@ class ScoringWorker:
         if crash is not None:
             raise ScoringCrashed(f"{type(crash).__name__} while scoring") from crash
         while capacity := self._capacity():
-            claim_tasks = partial(self._store.queue.claim_tasks, limit=capacity, lease=self._limits.lease)
+            claim_tasks = partial(
+                self._store.queue.claim_tasks,
+                limit=capacity,
+                lease=self._limits.lease,
+                preferred=self._preferred()[:MAX_PREFERRED],
+            )
             claims = await self._thread_pool.run(claim_tasks, self._owner, self._fingerprints)
             self._has_more = len(claims) == capacity
             # A task whose lease expired in the meantime is claimed again although this process still scores it.
@@ -183,7 +192,7 @@ class ScoringWorker:
             self.wake()
 
     async def _score_claim(self, claim: TaskClaim, deadline: float) -> None:
-        """Run all scorers of one exchange concurrently."""
+        """Run all scorers on one exchange concurrently."""
         try:
             outcomes = await asyncio.gather(*(self._score_task(claim.exchange, task, deadline) for task in claim.tasks))
         finally:

@@ -1,0 +1,26 @@
+"""An application with one observed handler, for a WSGI server. Its settings come from the environment."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from typing import Any
+from urllib.parse import unquote
+
+import germane
+
+germane.start()
+
+
+@germane.observe(route="ask")
+def ask(question: str) -> str:
+    """Answer after a moment, so that requests spread over all processes."""
+    time.sleep(0.02)
+    return f"By card, at counter {question}."
+
+
+def application(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+    """Answer the question in the query string."""
+    body = ask(unquote(environ["QUERY_STRING"])).encode()
+    start_response("200 OK", [("Content-Type", "text/plain")])
+    return [body]
