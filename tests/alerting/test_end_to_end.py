@@ -46,7 +46,7 @@ def test_two_monitors_send_one_notification(
     settings: Callable[..., Settings],
     until: Any,
 ) -> None:
-    """Each transition is notified once, and both monitors know the open alerts."""
+    """People are notified once per transition, and both monitors know the open alerts."""
     alerts: list[Alert] = []
     channels = {"callback": Callback(alerts.append)}
     give(0.1, 0.1, 0.1)
@@ -61,7 +61,7 @@ def test_two_monitors_send_one_notification(
     assert [(alert.route, alert.state) for alert in alerts] == [("ask", "firing")]
 
 
-def test_transition_is_one_log_line(
+def test_each_transition_is_logged_on_one_line(
     store: TrackingStore,
     give: Give,
     start: Callable[..., Monitor],
@@ -79,7 +79,7 @@ def test_transition_is_one_log_line(
     (record,) = caplog.records
     assert record.levelno == logging.WARNING
     assert record.getMessage().startswith(
-        "alert firing: answer_relevancy of route a b in shop is below 0.6: mean 0.100 ("
+        "alert firing: answer_relevancy for route a b in shop is below 0.6: mean 0.100 ("
     )
     assert "n = 3) over the last hour." in record.getMessage()
     assert "secret" not in record.getMessage()

@@ -40,7 +40,7 @@ Give = Callable[..., list[str]]
 
 
 class Person:
-    """Evaluates rules and collects the notifications of the log channel."""
+    """Evaluates rules and collects the notifications for the log channel."""
 
     def __init__(
         self, store: TrackingStore, clock: Clock, settings: Callable[..., Settings], owner: str = "me"
@@ -126,7 +126,9 @@ def routes_and_types(notifications: Sequence[Notification]) -> list[tuple[str | 
 
 
 @both
-def test_low_mean_is_notified_once_when_firing_and_once_when_resolved(person: Person, give: Give, clock: Clock) -> None:
+def test_low_mean_sends_one_notification_when_firing_and_one_when_resolved(
+    person: Person, give: Give, clock: Clock
+) -> None:
     """There are no notifications in between."""
     low = give(0.3, 0.1, 0.5, 0.2)
     fired = person.alert()
@@ -135,7 +137,7 @@ def test_low_mean_is_notified_once_when_firing_and_once_when_resolved(person: Pe
     assert fired.current is not None
     assert fired.current.n == 4
     assert fired.exchange_ids == (low[1], low[3], low[0], low[2])
-    assert fired.message.startswith("answer_relevancy of route ask in shop is below 0.6: mean 0.275 (95 % CI ")
+    assert fired.message.startswith("answer_relevancy for route ask in shop is below 0.6: mean 0.275 (95 % CI ")
     assert fired.message.endswith(", n = 4) over the last hour.")
 
     clock.advance(minutes=5)
@@ -146,13 +148,13 @@ def test_low_mean_is_notified_once_when_firing_and_once_when_resolved(person: Pe
     give(0.9, 0.8, 0.9)
     resolved = person.alert()
     assert (resolved.id, resolved.state, resolved.fired_at) == (fired.id, "resolved", NOON)
-    assert resolved.message.startswith("Resolved (recovered): answer_relevancy of route ask in shop is no longer")
+    assert resolved.message.startswith("Resolved (recovered): answer_relevancy for route ask in shop is no longer")
     assert person.look() == []
     assert person.store.alerts.list_open() == []
     assert [event.type for event in person.store.alerts.list_events(fired.id)] == ["fired", "resolved"]
 
 
-def test_empty_window_fires_nothing(person: Person) -> None:
+def test_empty_window_fires_no_alert(person: Person) -> None:
     """An empty window has no value."""
     assert person.look() == []
 
@@ -170,7 +172,7 @@ def test_quiet_period_neither_fires_nor_resolves(person: Person, give: Give, clo
 
 
 @pytest.mark.parametrize("again", [False, True])
-def test_scores_leaving_the_window_fire_nothing(person: Person, give: Give, clock: Clock, again: bool) -> None:
+def test_scores_that_leave_the_window_fire_no_alert(person: Person, give: Give, clock: Clock, again: bool) -> None:
     """Good scores that age out of the window during a quiet period raise no alert."""
     give(*[0.9] * 40)
     clock.advance(minutes=30)
@@ -182,13 +184,13 @@ def test_scores_leaving_the_window_fire_nothing(person: Person, give: Give, cloc
             person.evaluator.reset()
 
 
-def test_too_few_scores_do_not_fire(person: Person, give: Give) -> None:
+def test_too_few_scores_fire_no_alert(person: Person, give: Give) -> None:
     """Fewer than min_samples."""
     give(0.0, 0.0)
     assert person.look() == []
 
 
-def test_low_mean_by_chance_does_not_fire(person: Person, give: Give) -> None:
+def test_mean_that_is_low_by_chance_fires_no_alert(person: Person, give: Give) -> None:
     """The confidence limit must be below the threshold too."""
     give(0.2, 0.9, 0.6)
     assert person.look() == []
@@ -207,7 +209,7 @@ def test_window_is_extended_for_rare_routes(person: Person, give: Give, clock: C
     assert len(alert.exchange_ids) == 3
 
 
-def test_mean_within_the_recovery_margin_does_not_flap(person: Person, give: Give, clock: Clock) -> None:
+def test_alert_does_not_flap_within_the_recovery_margin(person: Person, give: Give, clock: Clock) -> None:
     """No notifications while it hovers around the threshold."""
     give(*[0.5] * 20)
     assert routes_and_types(person.look()) == [("ask", "firing")]
@@ -247,7 +249,7 @@ def test_services_and_routes_are_evaluated_separately(person: Person, give: Give
     assert (alert.service, alert.route, set(alert.exchange_ids)) == ("shop", "bad", set(low))
 
 
-def test_alerts_of_one_evaluation_are_one_notification(person: Person, give: Give) -> None:
+def test_alerts_from_one_evaluation_share_one_notification(person: Person, give: Give) -> None:
     """Two routes of one service."""
     give(0.2, 0.2, 0.2, route="a")
     give(0.2, 0.2, 0.2, route="b")
@@ -255,7 +257,7 @@ def test_alerts_of_one_evaluation_are_one_notification(person: Person, give: Giv
     assert {alert.route for alert in notification.alerts} == {"a", "b"}
 
 
-def test_rule_with_routes_ignores_others(person: Person, give: Give, clock: Clock) -> None:
+def test_rule_with_routes_ignores_other_routes(person: Person, give: Give, clock: Clock) -> None:
     """Other routes do not fire it."""
     person.rules(THRESHOLD_RULE.model_copy(update={"routes": ("as*",)}))
     give(0.1, 0.1, 0.1, route="search")
@@ -293,8 +295,8 @@ def test_fingerprints_are_not_mixed(person: Person, give: Give, clock: Clock) ->
     assert (alert.fingerprint, alert.current.n) == ("new", 4)
 
 
-def test_replaced_fingerprint_does_not_fire(person: Person, give: Give, clock: Clock) -> None:
-    """Scores of an earlier fingerprint no longer count."""
+def test_replaced_fingerprint_fires_no_alert(person: Person, give: Give, clock: Clock) -> None:
+    """Scores with an earlier fingerprint no longer count."""
     give(0.1, 0.1, 0.1, fingerprint="old")
     clock.advance(minutes=1)
     give(0.9, fingerprint="new")
@@ -317,7 +319,7 @@ def test_restart_does_not_repeat_notifications(
     assert (resolved.key, resolved.state, resolved.fired_at) == (fired.key, "resolved", NOON)
 
 
-def test_lost_lease_writes_nothing(person: Person, give: Give, clock: Clock) -> None:
+def test_evaluation_after_losing_the_lease_writes_nothing(person: Person, give: Give, clock: Clock) -> None:
     """A later evaluation has the same results."""
     give(0.1, 0.1, 0.1)
     assert person.store.workers.acquire_lease("watcher", "another", ttl=timedelta(minutes=1))
@@ -353,7 +355,7 @@ def test_evaluation_is_repeated_after_a_failed_commit(
     broken.close()
 
 
-def test_evidence_of_an_alert_does_not_change(person: Person, give: Give, clock: Clock) -> None:
+def test_alert_evidence_does_not_change(person: Person, give: Give, clock: Clock) -> None:
     """Worst answers, earlier mean and cause stay; values are updated."""
     clock.advance(hours=-3)
     give(*[0.9] * 30)
@@ -382,7 +384,7 @@ def test_alert_may_fire_again_after_resolving(person: Person, give: Give, clock:
 
 
 def test_removed_rule_resolves_its_alerts(person: Person, give: Give) -> None:
-    """Their resolution is notified."""
+    """The channels are notified of the resolution."""
     give(0.1, 0.1, 0.1)
     person.look()
     person.rules()
@@ -419,7 +421,7 @@ def test_repeated_notification_has_current_values(person: Person, give: Give, cl
 
 
 @both
-def test_silenced_alert_is_notified_when_the_silence_ends(person: Person, give: Give, clock: Clock) -> None:
+def test_silenced_alert_sends_its_notification_when_the_silence_ends(person: Person, give: Give, clock: Clock) -> None:
     """Until then, it is listed as firing."""
     until = NOON + timedelta(hours=1)
     person.store.alerts.add_silence(Silence(id="s", matchers={"route": "a*"}, starts_at=NOON, ends_at=until))
@@ -430,7 +432,7 @@ def test_silenced_alert_is_notified_when_the_silence_ends(person: Person, give: 
     assert routes_and_types(person.look()) == [("ask", "firing")]
 
 
-def test_low_score_rate_fires_and_resolves(person: Person, give: Give, clock: Clock) -> None:
+def test_low_score_rate_alert_fires_and_resolves(person: Person, give: Give, clock: Clock) -> None:
     """It fires if chance cannot explain the rate, and resolves once the rate is well below the threshold."""
     person.rules(LowScoreRate(threshold=0.3, window=3600, min_samples=10, keep_firing_for=0))
     give(*[0.9] * 8, *[0.2] * 4)
@@ -440,14 +442,14 @@ def test_low_score_rate_fires_and_resolves(person: Person, give: Give, clock: Cl
     alert = person.alert()
     assert alert.type == "low_score_rate"
     assert alert.value == pytest.approx(0.75)
-    assert "The share of low answer_relevancy scores of route ask in shop is above 30 %: 75 % (" in alert.message
+    assert "The share of low answer_relevancy scores for route ask in shop is above 30 %: 75 % (" in alert.message
     clock.advance(hours=2)
     give(*[0.9] * 20)
     assert routes_and_types(person.look()) == [("ask", "resolved")]
 
 
-def test_noncommittal_rate_fires(person: Person, give: Give) -> None:
-    """The share of noncommittal answers."""
+def test_high_noncommittal_rate_fires_an_alert(person: Person, give: Give) -> None:
+    """The rule watches the share of noncommittal answers."""
     person.rules(NoncommittalRate(threshold=0.3, window=3600, min_samples=10))
     give(*[0.0] * 20, label="noncommittal")
     give(*[0.9] * 10)
@@ -464,7 +466,7 @@ class TestNoData:
         person.rules(NoData())
 
     @both
-    def test_missing_scores_during_traffic_fire(
+    def test_missing_scores_during_traffic_fire_an_alert(
         self, person: Person, store: TrackingStore, give: Give, clock: Clock, new_exchange: Callable[..., Exchange]
     ) -> None:
         """After twice the typical gap; the next score resolves it."""
@@ -482,7 +484,10 @@ class TestNoData:
         clock.advance(minutes=1)
         alert = person.alert()
         assert (alert.type, alert.cause, alert.details["waiting"], alert.scorer) == ("no_data", "no_data", 5, SCORER)
-        assert "answer_relevancy has scored no answer of service shop since Thu 2026-01-01 17:00 UTC" in alert.message
+        assert (
+            "answer_relevancy has not scored any answers from service shop since Thu 2026-01-01 17:00 UTC"
+            in alert.message
+        )
         assert alert.message.endswith("; 5 answers unscored; the next score usually follows within 10 minutes.")
         clock.advance(minutes=2)
         give(0.9)
@@ -501,10 +506,10 @@ class TestNoData:
         clock.advance(minutes=1)
         assert person.alert().message.endswith("; 1 answer unscored.")
 
-    def test_backlog_after_a_database_outage_does_not_fire(
+    def test_backlog_after_a_database_outage_fires_no_alert(
         self, person: Person, store: TrackingStore, give: Give, clock: Clock, new_exchange: Callable[..., Exchange]
     ) -> None:
-        """All answers of an hour arrive at the same time."""
+        """All answers from one hour arrive at the same time."""
         for _ in range(30):
             give(0.9)
             clock.advance(minutes=10)
@@ -518,7 +523,7 @@ class TestNoData:
         assert person.look() == []
         assert [alert.resolve_reason for alert in store.alerts.search()] == ["passed"]
 
-    def test_night_without_traffic_does_not_fire(self, person: Person, give: Give, clock: Clock) -> None:
+    def test_night_without_traffic_fires_no_alert(self, person: Person, give: Give, clock: Clock) -> None:
         """Nor does the first question of the morning."""
         for _ in range(30):
             give(0.9)
@@ -529,7 +534,7 @@ class TestNoData:
         give(0.9)
         assert person.look() == []
 
-    def test_unsampled_answers_are_not_missing(
+    def test_unsampled_answers_do_not_count_as_missing(
         self, person: Person, store: TrackingStore, give: Give, clock: Clock, new_exchange: Callable[..., Exchange]
     ) -> None:
         """They were not selected for scoring."""
@@ -552,7 +557,7 @@ class TestScorerError:
         person.rules(ScorerError(pending=60))
 
     @both
-    def test_failing_judge_fires_scorer_error(self, person: Person, give: Give, clock: Clock) -> None:
+    def test_failing_judge_fires_a_scorer_error_alert(self, person: Person, give: Give, clock: Clock) -> None:
         """Not a drop; the message names the most common reason."""
         give(*[0.9] * 20)
         give(*[None] * 10)
@@ -562,13 +567,13 @@ class TestScorerError:
         assert (alert.type, alert.cause) == ("scorer_error", "judge_broken")
         assert alert.value == pytest.approx(1 / 3)
         assert "mostly because the judge is unreachable (judge_unreachable)" in alert.message
-        assert "this says nothing about the answers" in alert.message
+        assert "this says nothing about the quality of the answers" in alert.message
         clock.advance(hours=2)
         give(*[0.9] * 30)
         over = person.alert()
         assert over.state == "resolved"
         assert over.message == (
-            "Resolved (recovered): answer_relevancy failed for 0 of 30 answers of service shop over the last hour."
+            "Resolved (recovered): answer_relevancy failed for 0 of 30 answers from service shop over the last hour."
         )
 
     def test_pending_retries_count_as_failures(
@@ -586,7 +591,7 @@ class TestScorerError:
         clock.advance(minutes=2)
         assert person.alert().details["reason"] == "judge_rejected"
 
-    def test_few_failures_do_not_fire(self, person: Person, give: Give, clock: Clock) -> None:
+    def test_few_failures_fire_no_alert(self, person: Person, give: Give, clock: Clock) -> None:
         """Below the share, or with too few attempts."""
         give(*[None] * 10)
         person.look()
@@ -597,7 +602,7 @@ class TestScorerError:
         assert person.look() == []
 
 
-def test_budget_exhausted_early_fires(person: Person, clock: Clock) -> None:
+def test_budget_that_is_exhausted_early_fires_an_alert(person: Person, clock: Clock) -> None:
     """It fires with half the day left, until midnight; an exhausted hourly share does not fire."""
     budget = Budget(requests_per_day=10, requests_per_hour=5)
     person.rules(BudgetExhausted(), budget=budget)

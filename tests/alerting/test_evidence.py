@@ -64,7 +64,7 @@ def give(store: TrackingStore, new_exchange: Callable[..., Exchange]) -> Give:
 
 
 @pytest.mark.parametrize("url", ["sqlite", "postgresql"], indirect=True)
-def test_drop_names_route_attribute_scorer_and_worst_answers(store: TrackingStore, give: Give) -> None:
+def test_evidence_names_route_attribute_scorer_and_worst_answers(store: TrackingStore, give: Give) -> None:
     """The largest shift per dimension, and five ids."""
     for model in ("old", "new"):
         give(-24, [0.8] * 10, ("faithfulness", 0.9), ("other", 0.5), route="support", model=model)
@@ -90,7 +90,7 @@ def test_drop_names_route_attribute_scorer_and_worst_answers(store: TrackingStor
     "scope", [RuleScope(routes=("sup*",)), RuleScope(attributes={"tenant": "ac*"})], ids=["routes", "attributes"]
 )
 def test_evidence_is_limited_to_the_rules_scope(store: TrackingStore, give: Give, scope: RuleScope) -> None:
-    """Worse answers of other routes or tenants are not named."""
+    """Worse answers from other routes or tenants are not named."""
     mine: dict[str, Any] = {"route": "support", "attributes": {"tenant": "acme"}}
     for hours, low in ((-24, 0.8), (1, 0.3)):
         ids = give(hours, [low] * 6, **mine)
@@ -157,14 +157,14 @@ def test_refusals_are_the_cause_if_they_explain_half_of_the_drop(store: Tracking
     assert found.details["refusals"] == [0.0, pytest.approx(0.5)]
 
 
-def test_drop_of_context_relevance_points_to_retrieval(store: TrackingStore, give: Give) -> None:
+def test_drop_in_context_relevance_points_to_retrieval(store: TrackingStore, give: Give) -> None:
     """It takes precedence over other causes."""
     give(-24, [0.8] * 20, ("context_relevance", 0.9))
     give(1, [0.5] * 20, ("context_relevance", 0.4))
     assert EvidenceCollector(store).add_to(an_alert(cause="answers_drifting")).cause == "retrieval_worse"
 
 
-def test_scores_of_another_service_or_judge_are_not_evidence(store: TrackingStore, give: Give) -> None:
+def test_scores_from_another_service_or_judge_are_not_evidence(store: TrackingStore, give: Give) -> None:
     """Without earlier scores nothing is compared."""
     give(1, [0.1] * 10, service="other")
     mine = give(1, [0.3] * 6)
@@ -187,15 +187,15 @@ def test_drop_message_states_size_time_route_and_certainty(store: TrackingStore,
     alert = an_alert(baseline=ScoreLevel(mean=0.82, n=1400), current=current, evidence=0.0213)
     alert = EvidenceCollector(store).add_to(alert)
     assert alert_message(alert) == (
-        "answer_relevancy of service shop has dropped from 0.820 (n = 1400) to 0.710 (95 % CI 0.680 to 0.740, "
+        "answer_relevancy for service shop has dropped from 0.820 (n = 1400) to 0.710 (95 % CI 0.680 to 0.740, "
         "n = 212) since about Tue 2026-03-03 12:00 UTC; largest drop on route support 0.800 -> 0.200; "
         "expected false alerts this strong: 0.021 a year."
     )
     over = replace(alert, state="resolved", resolve_reason="judge_changed")
-    assert alert_message(over).startswith("Resolved (the judge changed, so scores are no longer comparable): ")
+    assert alert_message(over).startswith("Resolved (the judge changed; a new baseline is being learned): ")
     back = replace(over, resolve_reason="recovered", current=replace(current, mean=0.81, interval=None))
     assert alert_message(back) == (
-        "Resolved (recovered): answer_relevancy of service shop is back at 0.810 (n = 212), baseline 0.820."
+        "Resolved (recovered): answer_relevancy for service shop is back at 0.810 (n = 212), baseline 0.820."
     )
 
 

@@ -49,8 +49,8 @@ def a_silence(**matchers: str) -> Silence:
     return Silence(id="s", matchers=matchers, starts_at=NOON, ends_at=NOON + timedelta(hours=1))
 
 
-def test_changes_of_one_service_are_one_notification_per_channel() -> None:
-    """Another service is another notification."""
+def test_changes_in_one_service_share_one_notification_per_channel() -> None:
+    """Another service gets its own notification."""
     alerts = [an_alert("a"), an_alert("b"), an_alert("c", labels={"service": "other", "route": "c"})]
     over = replace(an_alert("d"), state="resolved", notified_at=NOON)
     changes = [changed(over, "resolved"), *map(changed, alerts)]
@@ -66,13 +66,13 @@ def test_changes_of_one_service_are_one_notification_per_channel() -> None:
     assert notifications[0].event_ids == ("a-fired", "b-fired", "d-resolved")
 
 
-def test_changes_without_news_are_not_notified() -> None:
+def test_changes_without_news_send_no_notification() -> None:
     """Updated values and events without a notification are not news."""
     changes = [AlertChange(alert=an_alert()), changed(an_alert("b"), "relapsed", notify=False)]
     assert notifier().notify(changes, [])[1] == []
 
 
-def test_silenced_alert_fires_and_is_notified_later() -> None:
+def test_silenced_alert_fires_and_sends_its_notification_later() -> None:
     """As a firing alert, if it still fires when the silence ends."""
     alert = an_alert()
     written, notifications = notifier(a_silence(route="a")).notify([changed(alert)], [alert])
@@ -85,7 +85,7 @@ def test_silenced_alert_fires_and_is_notified_later() -> None:
     assert contents_of(after.notify([again], [alert])[1]) == [("log", "firing", ("a",))]
 
 
-def test_resolution_is_notified_only_if_firing_was() -> None:
+def test_resolution_sends_a_notification_only_if_firing_did() -> None:
     """Even if the alert has been silenced since."""
     over = replace(an_alert(), state="resolved")
     assert notifier().notify([changed(over, "resolved")], [])[1] == []
@@ -109,7 +109,7 @@ def test_firing_alert_is_repeated_until_acknowledged() -> None:
 
 
 def test_service_drop_inhibits_route_alerts() -> None:
-    """Alerts of another scorer or service are not inhibited."""
+    """Alerts for another scorer or service are not inhibited."""
     drop = an_alert("drop", rule="drop", labels={"service": "shop", "scorer": "answer_relevancy"})
     route = an_alert("a")
     other = an_alert("b", labels={"service": "shop", "scorer": "faithfulness", "route": "b"})
@@ -128,7 +128,7 @@ def test_silenced_drop_inhibits_nothing() -> None:
     assert contents_of(notifications) == [("log", "firing", ("a",))]
 
 
-def test_suppressed_escalation_is_notified_later() -> None:
+def test_suppressed_escalation_sends_its_notification_later() -> None:
     """Even if the earlier severity is acknowledged."""
     _, (first,) = notifier().notify([changed(an_alert())], [])
     worse = replace(first.alerts[0], severity="critical", acknowledged_at=NOON)
@@ -141,7 +141,7 @@ def test_suppressed_escalation_is_notified_later() -> None:
     assert after.due_for_repeat(again.alerts, lambda _: DAY) == []
 
 
-def test_resolution_goes_to_channels_that_were_notified() -> None:
+def test_resolution_goes_to_the_channels_that_were_notified() -> None:
     """A severity that was reached during a silence does not count."""
     critical = {"pager": lambda alert: alert.severity == "critical"}
     _, (first,) = notifier().notify([changed(an_alert())], [])

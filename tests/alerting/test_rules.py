@@ -84,10 +84,10 @@ def test_unequal_weights_reduce_the_effective_sample_size() -> None:
         (0.90, 0.05, 29, "unclear"),
     ],
 )
-def test_mean_threshold_is_bad_beyond_chance_and_good_above_the_margin(
+def test_mean_is_bad_if_significantly_below_the_threshold_and_good_above_the_margin(
     mean: float, half: float, n: int, state: str
 ) -> None:
-    """Bad below the threshold beyond chance, good from the recovery margin on, otherwise unclear."""
+    """Bad if significantly below the threshold, good from the recovery margin on, otherwise unclear."""
     result = evaluate_mean_threshold(MeanThreshold(threshold=0.6), a_mean(mean, n, half))
     assert result.state == state
     assert (result.value, result.threshold, result.keep_firing_for) == (mean, 0.6, 21_600)
@@ -98,8 +98,10 @@ def test_mean_threshold_is_bad_beyond_chance_and_good_above_the_margin(
     ("share", "n", "state"),
     [(0.5, 100, "bad"), (0.33, 100, "unclear"), (0.28, 100, "unclear"), (0.27, 100, "good"), (0.9, 29, "unclear")],
 )
-def test_share_rule_is_bad_beyond_chance_and_good_below_the_margin(share: float, n: int, state: str) -> None:
-    """Bad above the threshold beyond chance, good below the recovery margin, otherwise unclear."""
+def test_share_is_bad_if_significantly_above_the_threshold_and_good_below_the_margin(
+    share: float, n: int, state: str
+) -> None:
+    """Bad if significantly above the threshold, good below the recovery margin, otherwise unclear."""
     low = evaluate_low_score_rate(LowScoreRate(threshold=0.3), a_mean(0.5, n, low_share=share))
     refused = evaluate_noncommittal_rate(NoncommittalRate(threshold=0.3), a_mean(0.5, n, noncommittal_share=share))
     assert (low.state, refused.state) == (state, state)
@@ -170,7 +172,7 @@ def test_scorer_error_is_bad_above_a_fifth_of_attempts(scored: int, failed: int,
         (None, 10, 12, "good"),
     ],
 )
-def test_budget_exhausted_needs_a_daily_budget_and_hours_left(
+def test_budget_exhausted_rule_needs_a_daily_budget_and_hours_left(
     budget: Budget | None, calls: int, hour: int, state: str
 ) -> None:
     """Only the daily budget counts, with more than two hours left."""

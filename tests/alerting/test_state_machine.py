@@ -87,8 +87,8 @@ def test_bad_result_fires_immediately_and_notifies_once() -> None:
     assert evaluations.only.value == 0.4
 
 
-def test_alert_is_pending_until_the_state_has_lasted() -> None:
-    """An alert that ends earlier is never notified."""
+def test_alert_is_pending_until_the_condition_has_lasted_long_enough() -> None:
+    """An alert that ends earlier sends no notification."""
     evaluations = Evaluations()
     assert event_types(evaluations.run(a_result("bad", pending=120))) == ["pending"]
     assert event_types(evaluations.run(a_result("bad", pending=120))) == []
@@ -102,7 +102,7 @@ def test_alert_is_pending_until_the_state_has_lasted() -> None:
 
 
 def test_unclear_result_changes_nothing() -> None:
-    """This holds in every state, and for a missing result, too."""
+    """This holds in every state, and also for a missing result."""
     evaluations = Evaluations()
     assert evaluations.run(a_result("unclear")) == []
     evaluations.run(a_result("bad", keep_firing_for=60))
@@ -141,7 +141,7 @@ def test_alert_without_keep_firing_for_resolves_immediately() -> None:
     assert change.alert.resolve_reason == "judge_changed"
 
 
-def test_escalation_is_notified_once() -> None:
+def test_escalation_sends_one_notification() -> None:
     """Severity may ease and rise again without notifications."""
     evaluations = Evaluations()
     evaluations.run(a_result("bad"))
@@ -193,7 +193,7 @@ looks = st.lists(st.tuples(st.lists(results, max_size=3), st.booleans()), max_si
 
 
 @given(looks)
-def test_invariants_of_alerts(given_looks: RuleEvaluator) -> None:
+def test_alerts_satisfy_their_invariants(given_looks: RuleEvaluator) -> None:
     """One open alert per key, valid transitions, one notification per firing and per resolution, none for unclear
     results."""
     evaluations = Evaluations()
@@ -236,7 +236,7 @@ def test_evaluation_without_data_changes_nothing(given_looks: RuleEvaluator, min
 
 
 @pytest.mark.parametrize("order", [("bad", "good"), ("good", "bad")])
-def test_worst_result_of_a_key_counts(order: tuple[str, str]) -> None:
+def test_only_the_worst_result_of_a_key_is_used(order: tuple[str, str]) -> None:
     """Two results with one key raise one alert."""
     evaluations = Evaluations()
     assert event_types(evaluations.run(*map(a_result, order))) == ["fired"]

@@ -83,10 +83,10 @@ def test_channel_names_are_identifiers(name: str) -> None:
 
 def test_a_channel_needs_a_type() -> None:
     """The error lists the types."""
-    types = "type = one of webhook, slack, pagerduty, alertmanager, email"
+    types = "type = one of webhook, slack, teams, discord, pagerduty, alertmanager, email"
 
     assert types in refusal(oncall={"url": "env:X"})
-    assert types in refusal(oncall={"type": "teams", "url": "env:X"})
+    assert types in refusal(oncall={"type": "mattermost", "url": "env:X"})
 
 
 def test_an_unknown_field_of_a_channel_gets_a_suggestion() -> None:
@@ -124,7 +124,7 @@ def test_allowed_networks_are_validated() -> None:
 
 @pytest.mark.parametrize("url", ["javascript:alert(1)", "https://example.com/{answer}", "https://example.com/\n{id}"])
 def test_alert_url_accepts_only_placeholders_that_identify_an_alert(url: str) -> None:
-    """The URL is an HTTP URL and cannot carry text of a user."""
+    """The URL is an HTTP URL and cannot carry a user's text."""
     with pytest.raises(SettingsError, match="setting alert_url"):
         load_settings(alert_url=url)
 
@@ -156,7 +156,7 @@ def test_a_channel_delivers_only_matching_alerts(
     assert channel.matches(alert) is matches
 
 
-def test_none_removes_the_channels_of_the_settings_files(bare: Path) -> None:
+def test_none_removes_channels_configured_in_files(bare: Path) -> None:
     """A program can run without channels although a file configures some."""
     (bare / "germane.toml").write_text('[channels.oncall]\ntype = "slack"\nurl = "env:SLACK_URL"\n')
 

@@ -46,16 +46,14 @@ def test_an_empty_variable_counts_as_unset(monkeypatch: pytest.MonkeyPatch) -> N
 @pytest.mark.parametrize(
     "variable", ["SERVICE_HOST", "SERVICE_PORT", "SERVICE_PORT_HTTP", "PORT", "PORT_80_TCP", "PORT_80_TCP_ADDR"]
 )
-def test_service_variables_of_kubernetes_are_ignored(
-    monkeypatch: pytest.MonkeyPatch, service: str, variable: str
-) -> None:
+def test_kubernetes_service_variables_are_ignored(monkeypatch: pytest.MonkeyPatch, service: str, variable: str) -> None:
     """A Kubernetes service named germane does not prevent startup."""
     monkeypatch.setenv(f"{service}_{variable}", "tcp://10.0.0.1:80")
 
     load_settings()
 
 
-def test_variables_contain_lists_and_json(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_variables_can_contain_lists_and_json(monkeypatch: pytest.MonkeyPatch) -> None:
     """Lists of names are separated by commas; rules and channels are JSON."""
     monkeypatch.setenv("GERMANE_CHANNELS", '{"oncall": {"type": "slack", "url": "env:SLACK_URL"}}')
     monkeypatch.setenv("GERMANE_SCORERS", "answer_relevancy, question_answer_similarity")
@@ -70,7 +68,7 @@ def test_variables_contain_lists_and_json(monkeypatch: pytest.MonkeyPatch) -> No
     assert settings.local_judge_path == Path("/models/small.gguf")
 
 
-def test_fields_of_a_budget_come_from_different_sources(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fields_of_a_budget_can_come_from_different_sources(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Fields from files and variables are merged, and the variable takes precedence."""
     (bare / "germane.toml").write_text("[budget]\nrequests_per_day = 100\nusd_per_day = 1.5\n")
     assert load_settings().budget == Budget(requests_per_day=100, usd_per_day=1.5)
@@ -87,8 +85,8 @@ def test_fields_of_a_budget_come_from_different_sources(bare: Path, monkeypatch:
     assert load_settings().budget == Budget(requests_per_day=7, tokens_per_hour=900, usd_per_hour=2)
 
 
-def test_the_variables_of_the_openai_client_are_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A configured OpenAI client configures the judge. Variables of germane take precedence."""
+def test_the_openai_clients_variables_are_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A configured OpenAI client configures the judge. germane's own variables take precedence."""
     monkeypatch.setenv("OPENAI_API_KEY", "sk-1")
     monkeypatch.setenv("OPENAI_BASE_URL", "http://localhost:8000/v1")
     monkeypatch.setenv("OPENAI_MODEL", "mistral")

@@ -24,10 +24,12 @@ if TYPE_CHECKING:
         DeliveryError,
         ExchangeQuote,
         Log,
+        MessageFormat,
         ResendingChannel,
         build_channels,
         build_test_message,
         channel_filters,
+        message_formats,
     )
     from germane.alerting.drop import (
         LEARNING_PERIOD,
@@ -49,8 +51,8 @@ _MODULES = {
     ),
     "backtest": ("AlertEpisode", "BacktestReport", "RuleBacktest", "default_step", "run_backtest"),
     "channels": (
-        "Callback", "Channel", "ChannelMessage", "DeliveryError", "ExchangeQuote", "Log", "ResendingChannel",
-        "build_channels", "build_test_message", "channel_filters",
+        "Callback", "Channel", "ChannelMessage", "DeliveryError", "ExchangeQuote", "Log", "MessageFormat",
+        "ResendingChannel", "build_channels", "build_test_message", "channel_filters", "message_formats",
     ),
     "drop": (
         "LEARNING_PERIOD", "MIN_BASELINE_SPAN", "BaselineExample", "accept_baseline", "firing_onset",
@@ -76,6 +78,7 @@ __all__ = [
     "DropSensitivity",
     "ExchangeQuote",
     "Log",
+    "MessageFormat",
     "ResendingChannel",
     "RuleBacktest",
     "accept_alert_baseline",
@@ -93,6 +96,7 @@ __all__ = [
     "import_baseline_from_history",
     "list_sensitivities",
     "matchers_for",
+    "message_formats",
     "resolve_alert",
     "run_backtest",
     "silence_alerts",

@@ -1,6 +1,6 @@
 """Actions that people take on alerts: acknowledge, silence, resolve, and accept a level as the new baseline.
 
-The command line and the dashboard use the same functions. Notifications are sent as for every other change.
+The command line and the dashboard use the same functions. Notifications are sent as for any other change.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from germane.storage import AlertTransaction, BaselineVersion, TrackingStore
 MAX_RESOLVED_SEARCHED: Final = 500
 """Maximum number of resolved alerts that are searched for an id prefix."""
 MAX_NOTIFICATIONS_SEARCHED: Final = 1000
-"""Maximum number of notifications that are searched for the channels that were notified of an alert."""
+"""Maximum number of notifications searched to find the channels that were notified of an alert."""
 _GLOB_CHARACTERS: Final = re.compile(r"([*?[])")
 
 
 def find_alert(store: TrackingStore, alert_id: str) -> Alert:
-    """Return the alert with an id, or with a unique prefix of one.
+    """Return the alert whose id is ``alert_id``, or the only one whose id starts with it.
 
     Raises:
         UsageError: No alert or more than one alert matches.
@@ -75,7 +75,7 @@ def resolve_alert(store: TrackingStore, settings: Settings, alert_id: str, by: s
 
 
 def accept_alert_baseline(store: TrackingStore, alert_id: str) -> Alert:
-    """Accept the level of a drop as the new baseline. The next evaluation resolves the alert.
+    """Accept the level after a drop as the new baseline. The next evaluation resolves the alert.
 
     Returns:
         The alert, before it resolves.
@@ -94,7 +94,7 @@ def accept_alert_baseline(store: TrackingStore, alert_id: str) -> Alert:
 
 
 def active_baseline_for(store: TrackingStore, alert: Alert) -> BaselineVersion | None:
-    """Return the active baseline that a drop was detected against, or None.
+    """Return the active baseline against which a drop was detected, or None.
 
     Rules with attributes have separate baselines, which are accepted separately.
     """
@@ -145,7 +145,7 @@ def matchers_for(alert: Alert) -> dict[str, str]:
 
 
 def end_silence(store: TrackingStore, silence_id: str) -> Silence:
-    """End a silence now, by its id or a unique prefix of it.
+    """End a silence now, given its id or a unique prefix of the id.
 
     Raises:
         UsageError: No current or future silence matches, or more than one does.

@@ -18,13 +18,13 @@ from germane.storage import MAX_SCORING_DELAY, TrackingStore
 
 HOUR: Final = timedelta(hours=1)
 STEPS_PER_WINDOW: Final = 12
-"""Rules over short windows are evaluated more often than hourly."""
+"""Minimum number of evaluations per window: rules over short windows are evaluated more often than hourly."""
 STEPS_PER_WAIT: Final = 3
 """``no_data`` rules are evaluated this many times within ``at_least``."""
 _SCORE_TIME_NOTE: Final = "scores count from the time of their answers, even if they were computed later"
 _NOTES: Final = {
     "no_data": (),
-    "scorer_error": ("only final failures count: attempts that succeeded later are not stored",),
+    "scorer_error": ("only final failures count: failed attempts that were retried successfully are not stored",),
     "budget_exhausted": (
         "a daily budget counts as exhausted from the first answer skipped because of it; only daily totals are stored",
     ),
@@ -60,7 +60,7 @@ class RuleBacktest:
     episodes: tuple[AlertEpisode, ...]
     """Oldest first."""
     unfired: int
-    """Pending alerts that ended before they fired."""
+    """Number of pending alerts that ended before they fired."""
     notifications: Counter[str]
     """Notifications per channel by type: firing, escalated, repeated, resolved."""
     notes: tuple[str, ...]
@@ -82,7 +82,7 @@ class SkippedRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BacktestReport:
-    """Results of all rules, each run separately."""
+    """The results for all rules, each run separately."""
 
     since: datetime
     """UTC."""
@@ -94,7 +94,7 @@ class BacktestReport:
 
     @property
     def notifications(self) -> int:
-        """Notifications that one channel would have received from all rules."""
+        """Number of notifications that one channel would have received from all rules."""
         return sum(rule.notifications.total() for rule in self.rules)
 
 
@@ -123,7 +123,7 @@ def run_backtest(
     silences, acknowledgements or manual resolutions.
 
     Args:
-        store: Store of the history.
+        store: Store that holds the history.
         settings: Budget and poll interval.
         rules: Rules to run; they need not be configured.
         since: Start, UTC.
@@ -131,7 +131,7 @@ def run_backtest(
         step: Time between two evaluations; see :func:`default_step`.
 
     Raises:
-        ValueError: The period or the step is empty.
+        ValueError: ``since`` is not before ``until``, or ``step`` is not positive.
     """
     if since >= until or (step is not None and step <= timedelta()):
         raise ValueError(f"nothing to backtest from {since} to {until} with a step of {step}")
@@ -223,13 +223,13 @@ def _notes(rule: AnyRule, history: BaselineHistory) -> tuple[str, ...]:
         scorer, service, fingerprint = (
             sanitize.line(name, width) for name, width in ((key.scorer, 40), (key.service, 40), (key.fingerprint, 12))
         )
-        stream = f"{scorer} of {service} ({fingerprint})"
+        stream = f"{scorer} for {service} ({fingerprint})"
         window = f"learned from {version.since:%Y-%m-%d %H:%M} to {version.until:%Y-%m-%d %H:%M} UTC"
         active_from = max(version.until, version.created_at)
         if version.baseline is None:
             if version.status == "learning":
                 until = f"{version.until:%Y-%m-%d %H:%M} UTC"
-                notes.append(f"{stream}: no baseline yet, it would be learned until {until}")
+                notes.append(f"{stream}: no baseline yet; one would be learned until {until}")
         elif version.id in history.learned_ids:
             notes.append(f"{stream}: baseline {window} in this backtest, because none was active")
         else:

@@ -32,14 +32,14 @@ OVERSAMPLING: Final = 2.0
 Stream = tuple[str, str, str]
 """Service, scorer and fingerprint."""
 SET_BY_PEOPLE: Final = ("accepted", "imported")
-"""Reasons of versions that people set."""
+"""Reasons recorded for baseline versions that people set."""
 
 
 class HistoricalInputs:
     """Past scores in order of arrival, loaded one day at a time, and the states of detectors.
 
     Args:
-        store: Store of the scores.
+        store: Store that holds the scores.
         streams: Streams to load.
         since: Earlier scores are skipped.
         until: Later scores are skipped.
@@ -106,18 +106,18 @@ class HistoricalInputs:
 
 
 class HistoricalAlerts:
-    """Alerts, events and notifications of a backtest.
+    """The alerts, events and notifications that a backtest produces.
 
     Args:
-        inputs: Receives the detector states and processed scores of each evaluation.
+        inputs: Receives the detector states and processed scores from each evaluation.
     """
 
     def __init__(self, inputs: HistoricalInputs) -> None:
         self._inputs = inputs
         self.alerts: dict[str, Alert] = {}
-        """By id, in order of their start, in their latest state."""
+        """Alerts in their latest state, by id, in order of their start."""
         self.fired: dict[str, Alert] = {}
-        """By id, as they were when they fired."""
+        """Alerts as they were when they fired, by id."""
         self.events: list[AlertEvent] = []
         self.notifications: list[Notification] = []
 
@@ -204,7 +204,7 @@ class BaselineHistory:
         until: datetime,
         holder: tuple[str, str] | None = None,  # noqa: ARG002 - one process
     ) -> BaselineVersion | None:
-        """Start to learn a baseline. Return None if one is being learned."""
+        """Start learning a baseline. Return None if one is already being learned."""
         versions = [version for version in self._versions.values() if version.key == key]
         if any(version.status == "learning" for version in versions):
             return None
@@ -226,7 +226,7 @@ class BaselineHistory:
         return started
 
     def extend_learning(self, version_id: int, until: datetime, *, holder: tuple[str, str] | None = None) -> bool:  # noqa: ARG002
-        """Extend learning."""
+        """Postpone the end of learning to ``until``."""
         self._versions[version_id] = replace(self._versions[version_id], until=until)
         return True
 
@@ -243,7 +243,7 @@ class BaselineHistory:
         return True
 
     def _put(self, newest: BaselineVersion) -> None:
-        """Add a version that supersedes all others of its key."""
+        """Add a version that supersedes all others with its key."""
         for version in list(self._versions.values()):
             if version.key == newest.key and version.id != newest.id:
                 self._versions[version.id] = replace(version, status="superseded")

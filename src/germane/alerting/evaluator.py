@@ -41,7 +41,7 @@ class AlertEvaluator:
     """Evaluates all rules. Only the process that holds the leader lease evaluates.
 
     Args:
-        store: Store of the scores and alerts.
+        store: Store that holds the scores and alerts.
         settings: Rules, budget, poll interval and breakdowns.
         holder: Name of the leader lease and its owner; None in a backtest.
         scorers: Names of the scorers of this process.
@@ -105,7 +105,7 @@ class AlertEvaluator:
                 return notified
 
     def reset(self) -> None:
-        """Evaluate all rules again next time: another process evaluated, or the last results were not written."""
+        """Evaluate all rules next time, because the last results were not written or another process evaluated."""
         self._drops.reset()
         self._schedule.reset()
 

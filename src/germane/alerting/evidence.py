@@ -23,11 +23,11 @@ MAX_EXCHANGES: Final = 5
 MAX_CANDIDATES: Final = 500
 """Maximum number of the lowest scores among which the exchanges of a restricted rule are searched."""
 MAX_SHIFTS: Final = 3
-"""Number of shifts per dimension in an alert."""
+"""Number of shifts listed per dimension in an alert."""
 COMPARISON_PERIOD: Final = timedelta(days=7)
-"""Minimum length of the period before the start that means are compared with."""
+"""Minimum length of the comparison period before the start."""
 MIN_SCORES: Final = 5
-"""Groups with fewer scores, before or since, are not compared."""
+"""Groups with fewer scores before or since the start are not compared."""
 MIN_SHIFT: Final = 0.02
 """Smaller differences are ignored."""
 ONSET_MARGIN: Final = timedelta(minutes=1)
@@ -36,12 +36,12 @@ CONTEXT_SCORER: Final = "context_relevance"
 MIN_CONTEXT_DROP: Final = 0.05
 """If context relevance fell by this much, retrieval is the likely cause."""
 REFUSALS: Final = "refusals"
-"""Key in an alert's details: shares of noncommittal answers before and since."""
+"""Key in an alert's details: shares of noncommittal answers before and after the onset."""
 
 
 @dataclass(frozen=True, slots=True)
 class MeanPair:
-    """The mean of the same service, route, scorer and fingerprint before and since."""
+    """The means for one service, route, scorer and fingerprint, before and after the onset of a drop."""
 
     before: RouteMean
     since: RouteMean
@@ -108,10 +108,10 @@ class EvidenceCollector:
             shift for name in self._breakdowns for shift in self._attribute_shifts(name, alert, since, scope)
         ]
         refusals: tuple[float, float] | None = None
-        if own:
+        if own and all(each.noncommittal_share is not None for pair in own for each in (pair.before, pair.since)):
             refusals = (
-                _weighted_mean(own, lambda pair: pair.before.noncommittal_share),
-                _weighted_mean(own, lambda pair: pair.since.noncommittal_share),
+                _weighted_mean(own, lambda pair: pair.before.noncommittal_share or 0.0),
+                _weighted_mean(own, lambda pair: pair.since.noncommittal_share or 0.0),
             )
         lowest = self._store.answers.worst(
             scorer=alert.scorer,
@@ -154,7 +154,7 @@ class EvidenceCollector:
         return onset if earliest is None else min(onset, earliest[0])
 
     def _mean_pairs(self, alert: Alert, since: datetime, scope: RuleScope) -> list[MeanPair]:
-        """Return the means of all scorers for the alert's routes; for rules with attributes, of one scorer only."""
+        """Return all scorers' means for the alert's routes; for rules with attributes, only one scorer's."""
         trends, before = self._store.trends, since - _comparison_period(alert)
         earlier: Sequence[RouteMean]
         later: Sequence[RouteMean]
@@ -188,7 +188,7 @@ def _comparison_period(alert: Alert) -> timedelta:
 
 
 def _pair(alert: Alert, scope: RuleScope, earlier: Iterable[RouteMean], later: Iterable[RouteMean]) -> list[MeanPair]:
-    """Pair the alert's means by names, label and fingerprint: scores of different judges are not comparable."""
+    """Pair the alert's means by names, label and fingerprint: scores from different judges are not comparable."""
 
     def by_key(means: Iterable[RouteMean]) -> dict[tuple[str | None, ...], RouteMean]:
         return {
@@ -229,7 +229,7 @@ def _fall(shift: ScoreShift) -> float:
 
 
 def _combined_level(pairs: Sequence[MeanPair], means: Sequence[RouteMean]) -> ScoreLevel:
-    """Return the mean of means, weighted by the number of scores since, so a changed mix of routes is not a shift.
+    """Return the mean of means, weighted by scores since the start, so a changed mix of routes is not a shift.
 
     The interval is that of a weighted mean of independent means. Source: G. Zou, A. Donner, Construction of confidence
     limits about effect measures, Statistics in Medicine 27, 2008.
@@ -249,18 +249,18 @@ def _combined_level(pairs: Sequence[MeanPair], means: Sequence[RouteMean]) -> Sc
 
 
 def _weighted_mean(pairs: Sequence[MeanPair], value: Callable[[MeanPair], float]) -> float:
-    """Return the mean of a value over pairs, weighted by the number of scores since."""
+    """Return the mean of a value over pairs, weighted by the number of scores since the start."""
     return sum(pair.since.n * value(pair) for pair in pairs) / sum(pair.since.n for pair in pairs)
 
 
 def _level_before(alert: Alert, pairs: Sequence[MeanPair]) -> ScoreLevel | None:
-    """Return the level before, of the value that the rule evaluates."""
+    """Return the earlier level of the value that the rule evaluates."""
     if not pairs:
         return None
     shares = {"low_score_rate": "low_share", "noncommittal_rate": "noncommittal_share"}
     if alert.type not in shares:
         return _combined_level(pairs, [pair.before for pair in pairs])
-    share = _weighted_mean(pairs, lambda pair: getattr(pair.before, shares[alert.type]))
+    share = _weighted_mean(pairs, lambda pair: getattr(pair.before, shares[alert.type]) or 0.0)
     return ScoreLevel(mean=share, n=sum(pair.before.n for pair in pairs))
 
 

@@ -1,4 +1,4 @@
-"""One-sided 95 % confidence limits of means, and Wilson intervals of shares."""
+"""One-sided 95 % confidence limits for means, and Wilson intervals for shares."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ TWO_SIDED_Z: Final = 1.959964
 
 
 def mean_upper_limit(mean: float, interval: Interval) -> float:
-    """Return the one-sided upper 95 % limit of a mean, from its two-sided interval."""
+    """Return the one-sided upper 95 % confidence limit for a mean, from its two-sided interval."""
     return mean + (interval[1] - mean) * ONE_SIDED_Z / TWO_SIDED_Z
 
 
 def share_interval(estimate: Estimate, share: float) -> Interval:
-    """Return the two-sided 95 % Wilson interval of a share of an estimate's scores."""
+    """Return the two-sided 95 % Wilson score interval for a share of an estimate's scores."""
     return wilson_interval(share, effective_sample_size(estimate), TWO_SIDED_Z)
 
 
 def share_lower_limit(estimate: Estimate, share: float) -> float:
-    """Return the one-sided lower 95 % limit of a share of an estimate's scores."""
+    """Return the one-sided lower 95 % confidence limit for a share of an estimate's scores."""
     return wilson_interval(share, effective_sample_size(estimate), ONE_SIDED_Z)[0]
 
 
@@ -39,7 +39,7 @@ def effective_sample_size(estimate: Estimate) -> float:
 
 
 def wilson_interval(share: float, n: float, z: float = TWO_SIDED_Z) -> Interval:
-    """Return the Wilson score interval of a share of ``n`` trials.
+    """Return the Wilson score interval for a proportion of ``n`` trials.
 
     Source: E. Wilson, Probable inference, the law of succession, and statistical inference, JASA 22, 1927.
     """

@@ -11,11 +11,12 @@ from germane import sanitize
 from germane.alert import Alert, ResolveReason, ScoreLevel
 from germane.alerting.evidence import REFUSALS
 
+MomentFormat = Callable[[datetime], str]
 RESOLVE_REASONS: Final[Mapping[ResolveReason, str]] = {
     "recovered": "recovered",
-    "passed": "ended before it fired",
-    "judge_changed": "the judge changed, so scores are no longer comparable",
-    "by_hand": "resolved by hand",
+    "passed": "the condition cleared before the alert fired",
+    "judge_changed": "the judge changed; a new baseline is being learned",
+    "by_hand": "resolved manually",
     "new_baseline": "accepted as the new baseline",
     "rule_removed": "its rule was removed",
 }
@@ -37,44 +38,54 @@ MIN_REFUSAL_INCREASE: Final = 0.02
 """A smaller increase of the refusal rate is not mentioned."""
 
 
-def alert_message(alert: Alert) -> str:
-    """Return the message of an alert. Names in it are sanitized."""
+def utc_moment(moment: datetime) -> str:
+    """Return a time as ``Mon 2026-11-23 03:10 UTC``."""
+    return f"{moment.astimezone(UTC):%a %Y-%m-%d %H:%M} UTC"
+
+
+def alert_message(alert: Alert, moment: MomentFormat = utc_moment) -> str:
+    """Return an alert's message. Names in it are sanitized.
+
+    Args:
+        alert: The alert.
+        moment: Formats times.
+    """
     if alert.type in _MESSAGES:
-        text = _MESSAGES[alert.type](alert)
+        text = _MESSAGES[alert.type](alert, moment)
     else:
-        text = f"{sanitize.line(alert.rule, MAX_NAME_LENGTH)} of {_place(alert)}"
+        text = f"{sanitize.line(alert.rule, MAX_NAME_LENGTH)} for {_place(alert)}"
     if alert.resolve_reason is not None:
         return f"Resolved ({RESOLVE_REASONS[alert.resolve_reason]}): {text}."
     return f"{'T' + text[1:] if text.startswith('the ') else text}."
 
 
-def _drop(alert: Alert) -> str:
-    subject = f"{_scorer(alert)} of {_place(alert)}"
+def _drop(alert: Alert, moment: MomentFormat) -> str:
+    subject = f"{_scorer(alert)} for {_place(alert)}"
     if alert.resolve_reason == "recovered" and alert.current is not None:
         baseline = "" if alert.baseline is None else f", baseline {_score(alert.baseline.mean)}"
         return f"{subject} is back at {_level(alert.current, _score)}{baseline}"
     before = "" if alert.baseline is None else f" from {_score(alert.baseline.mean)} (n = {alert.baseline.n})"
     now = "" if alert.current is None else f" to {_level(alert.current, _score)}"
-    since = "" if alert.onset is None else f" since about {_moment(alert.onset)}"
+    since = "" if alert.onset is None else f" since about {moment(alert.onset)}"
     parts = [f"{subject} has dropped{before}{now}{since}", *_shifts(alert)]
     if alert.evidence is not None:
         parts.append(f"expected false alerts this strong: {alert.evidence:.2g} a year")
     return "; ".join(parts)
 
 
-def _mean_threshold(alert: Alert) -> str:
+def _mean_threshold(alert: Alert, _: MomentFormat) -> str:
     is_below = alert.value is not None and alert.threshold is not None and alert.value < alert.threshold
     state = "below" if is_below else "no longer below"
     mean = "" if alert.current is None else f": mean {_level(alert.current, _score)}{_window(alert)}"
-    text = f"{_scorer(alert)} of {_place(alert)} is {state} {alert.threshold:g}{mean}"
+    text = f"{_scorer(alert)} for {_place(alert)} is {state} {alert.threshold:g}{mean}"
     return "; ".join([text, *_before(alert, _score), *_shifts(alert)])
 
 
-def _rate(alert: Alert) -> str:
+def _rate(alert: Alert, _: MomentFormat) -> str:
     if alert.type == "low_score_rate":
-        subject = f"the share of low {_scorer(alert)} scores of {_place(alert)}"
+        subject = f"the share of low {_scorer(alert)} scores for {_place(alert)}"
     else:
-        subject = f"the share of noncommittal answers of {_place(alert)} (by {_scorer(alert)})"
+        subject = f"the share of noncommittal answers from {_place(alert)} (by {_scorer(alert)})"
     is_above = alert.value is not None and alert.threshold is not None and alert.value > alert.threshold
     state = "above" if is_above else "no longer above"
     share = "" if alert.current is None else f": {_level(alert.current, _percent)}{_window(alert)}"
@@ -82,13 +93,13 @@ def _rate(alert: Alert) -> str:
     return "; ".join([text, *_before(alert, _percent), *_shifts(alert)])
 
 
-def _no_data(alert: Alert) -> str:
+def _no_data(alert: Alert, moment: MomentFormat) -> str:
     waiting = alert.details.get("waiting", 0)
     if not waiting:
-        return f"{_scorer(alert)} scores answers of {_place(alert)} again"
-    since = "" if alert.onset is None else f" since {_moment(alert.onset)}"
+        return f"{_scorer(alert)} is scoring answers from {_place(alert)} again"
+    since = "" if alert.onset is None else f" since {moment(alert.onset)}"
     unscored = sanitize.count_noun(waiting, "answer")
-    text = f"{_scorer(alert)} has scored no answer of {_place(alert)}{since}; {unscored} unscored"
+    text = f"{_scorer(alert)} has not scored any answers from {_place(alert)}{since}; {unscored} unscored"
     usual = alert.details.get("usual")
     if usual is None:
         return text
@@ -100,25 +111,25 @@ def _no_data(alert: Alert) -> str:
     return f"{text}; the next score usually follows within {duration}"
 
 
-def _scorer_error(alert: Alert) -> str:
+def _scorer_error(alert: Alert, _: MomentFormat) -> str:
     attempts, failed = alert.details.get("tried", 0), alert.details.get("failed", 0)
     of_answers = f"{failed} of {sanitize.count_noun(attempts, 'answer')}"
-    text = f"{_scorer(alert)} failed for {of_answers} of {_place(alert)}{_window(alert)}"
+    text = f"{_scorer(alert)} failed for {of_answers} from {_place(alert)}{_window(alert)}"
     reason = alert.details.get("reason")
     if reason:
         text += f", mostly because {FAILURES.get(reason, reason)} ({reason})"
-    return f"{text}; this says nothing about the answers" if alert.is_open else text
+    return f"{text}; this says nothing about the quality of the answers" if alert.is_open else text
 
 
-def _budget_exhausted(alert: Alert) -> str:
+def _budget_exhausted(alert: Alert, moment: MomentFormat) -> str:
     until, spent = alert.details.get("until"), alert.details.get("spent", ())
     if until is None:
         return "the budget is no longer exhausted"
     usage = f" ({'; '.join(spent)})" if spent else ""
-    return f"the budget is exhausted until {_moment(datetime.fromisoformat(until))}{usage}; answers are not scored"
+    return f"the budget is exhausted until {moment(datetime.fromisoformat(until))}{usage}; answers are not scored"
 
 
-_MESSAGES: Final[Mapping[str, Callable[[Alert], str]]] = {
+_MESSAGES: Final[Mapping[str, Callable[[Alert, MomentFormat], str]]] = {
     "drop": _drop,
     "mean_threshold": _mean_threshold,
     "low_score_rate": _rate,
@@ -153,7 +164,7 @@ def _before(alert: Alert, form: Callable[[float], str]) -> list[str]:
 
 
 def _shifts(alert: Alert) -> list[str]:
-    """Return the largest shift by route and by attribute, all shifts of other scorers, and the increase in refusals."""
+    """Return the largest shift by route and by attribute, all shifts in other scorers, and the increase in refusals."""
     if not alert.is_open:
         return []
     parts: list[str] = []
@@ -188,7 +199,3 @@ def _score(value: float) -> str:
 
 def _percent(share: float) -> str:
     return f"{100 * share:.3g} %"
-
-
-def _moment(moment: datetime) -> str:
-    return f"{moment.astimezone(UTC):%a %Y-%m-%d %H:%M} UTC"

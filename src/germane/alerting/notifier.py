@@ -1,8 +1,8 @@
-"""Notifications: the channels to notify, and of which changes.
+"""Notifications: which channels to notify of which changes.
 
-Notifications do not affect whether an alert fires. Silences, acknowledgements and drops of the whole service suppress
-notifications but do not change the state. If an alert still fires when its suppression ends, the notification is sent
-then.
+Notifications do not affect whether an alert fires. Silences, acknowledgements and service-wide drops suppress
+notifications but do not change the state. If an alert is still firing when its suppression ends, the notification is
+sent then.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Notifier:
         by_service: dict[str, list[PendingNotification]] = {}
         for item in pending:
             by_service.setdefault(item.alert.service, []).append(item)
-        # One notification per channel about the alerts of one service.
+        # One notification per channel about the alerts for one service.
         notifications = []
         for group in by_service.values():
             group.sort(key=lambda item: (_TYPE_ORDER.index(item.type), -SEVERITIES.index(item.alert.severity)))
@@ -146,9 +146,9 @@ class Notifier:
 
 
 def is_inhibited(alert: Alert, alerts: Iterable[Alert]) -> bool:
-    """Return whether an open alert of the same service and scorer already covers an alert.
+    """Return whether an open alert for the same service and scorer already covers an alert.
 
-    A drop of the whole service covers alerts of its routes, and a failing scorer covers missing scores.
+    A service-wide drop covers alerts for its routes, and a failing scorer covers missing scores.
     """
     names = (alert.service, alert.scorer)
     others = [other for other in alerts if other.is_open and other.fired_at and (other.service, other.scorer) == names]

@@ -32,7 +32,7 @@ AUTOCORRELATION: Final = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DropSensitivity:
-    """Probabilities of detecting drops of the mean of all scores."""
+    """Probabilities of detecting drops in the mean of all scores."""
 
     rule: str
     service: str
@@ -43,11 +43,11 @@ class DropSensitivity:
     drops: tuple[float, ...]
     """Smallest first."""
     probabilities: tuple[tuple[float, ...], ...]
-    """By drop and number of days."""
+    """Probabilities of detection, by drop and number of days."""
     tolerance: float
-    """Fall of the mean of nonzero scores that does not count as evidence."""
+    """Drop in the mean of nonzero scores that does not count as evidence."""
     zero_tolerance: float
-    """Rise of the rate of zeros that does not count as evidence."""
+    """Increase in the rate of zeros that does not count as evidence."""
 
     def smallest_drop(self, days: float, probability: float = 0.8) -> float | None:
         """Return the smallest drop that, like all larger ones, is detected in time with this probability, or None.
@@ -76,7 +76,7 @@ def list_sensitivities(
     Takes a few seconds per baseline.
 
     Args:
-        store: Store of the baselines.
+        store: Store that holds the baselines.
         rules: The drop rules.
         days: Times to detection.
         scores_per_day: Scores per day that the detector processes; by default as in the baseline.
@@ -117,7 +117,7 @@ def simulate_drops(
     Arguments as for :func:`list_sensitivities`; ``drops`` are sorted, smallest first.
     """
     if scores_per_day is not None:
-        # As if it had been learned from this number of scores per day.
+        # As if the baseline had been learned from this number of scores per day.
         scores_per_day = min(scores_per_day, MAX_SCORES_PER_DAY)
         factor = scores_per_day / baseline.scores_per_day
         baseline = replace(

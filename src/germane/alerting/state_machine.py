@@ -4,7 +4,7 @@
 
     pending ──▶ firing ◀──▶ recovering ──▶ resolved
 
-If a person resolves an alert whose rule still matches, the next evaluation fires a new alert; use a silence to stop
+If a person resolves an alert whose rule still matches, a new alert fires at the next evaluation; use a silence to stop
 notifications. Code that keeps its own state per alert, such as a detector, starts over if it fires without an open
 alert.
 """
@@ -32,14 +32,16 @@ IdFactory = Callable[[], str]
 REFRESH_INTERVAL: Final = timedelta(minutes=1)
 """Maximum age of an open alert's ``evaluated_at`` while its rule is evaluated."""
 PEAK_SEVERITY: Final = "peak"
-"""Key in an alert's details: the highest severity that people were notified of. A rise is notified only once."""
+"""Key in an alert's details: the highest severity that people were notified of. They are notified of each increase
+once.
+"""
 RECOVERING_SINCE: Final = "recovering_since"
 """Key in an alert's details: the time when it started to recover."""
 _STATE_ORDER: Final = ("bad", "unclear", "good")
 
 
 class AlertStateMachine:
-    """Turns the results of one evaluation into changes to alerts.
+    """Turns the results from one evaluation into changes to alerts.
 
     Args:
         now: Current time, UTC.

@@ -11,10 +11,12 @@ from germane.settings.channels import (
     AlertmanagerSettings,
     AnyChannel,
     ChannelSettings,
+    DiscordSettings,
     EmailSettings,
     HTTPChannel,
     PagerDutySettings,
     SlackSettings,
+    TeamsSettings,
     WebhookSettings,
 )
 from germane.settings.rules import (
@@ -79,6 +81,7 @@ __all__ = [
     "BudgetExhausted",
     "Capture",
     "ChannelSettings",
+    "DiscordSettings",
     "Drop",
     "EmailSettings",
     "EvaluationSettingsArguments",
@@ -97,6 +100,7 @@ __all__ = [
     "Settings",
     "SettingsArguments",
     "SlackSettings",
+    "TeamsSettings",
     "WebhookSettings",
     "WindowRule",
     "load_settings",

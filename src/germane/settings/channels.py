@@ -8,6 +8,7 @@ from fnmatch import fnmatchcase
 from ipaddress import ip_network
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
@@ -18,6 +19,11 @@ BUILTIN_CHANNELS: Final = ("log", "callback")
 """Channels that need no configuration."""
 URL_FIELDS: Final = ("id", "key", "rule", "service", "route", "scorer")
 """The placeholders that `alert_url` may contain."""
+TEMPLATE_FIELDS: Final = (
+    *("message", "title", "status", "severity", "current", "baseline", "since", "url", "runbook", "owner"),
+    *URL_FIELDS,
+)
+"""The placeholders that a channel's `template` may contain."""
 _CHANNEL_NAME: Final = re.compile(r"[a-z][a-z0-9_-]{0,63}")
 
 
@@ -62,6 +68,25 @@ def _validate_url_template(value: str) -> str:
     return value
 
 
+def _validate_message_template(value: str) -> str:
+    unknown = set(re.findall(r"{([^{}]*)}", value)) - set(TEMPLATE_FIELDS)
+    if unknown or not value.strip():
+        allowed = ", ".join(f"{{{field}}}" for field in TEMPLATE_FIELDS)
+        raise ValueError(f"must contain text; the only placeholders are {allowed}")
+    return value
+
+
+def _validate_timezone(value: str) -> str:
+    try:
+        ZoneInfo(value)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise ValueError(
+            f"{value!r:.80} is not a timezone such as Europe/Berlin, or the system has no timezone data: "
+            "pip install tzdata"
+        ) from None
+    return value
+
+
 def _matches_any(patterns: Collection[str], name: str) -> bool:
     return not patterns or any(fnmatchcase(name, pattern) for pattern in patterns)
 
@@ -78,12 +103,19 @@ class ChannelSettings(BaseModel):
     routes: Names = ()
     """Patterns of routes. By default, all routes. Alerts that are not about a single route are always delivered."""
     include_text: bool = False
-    """Whether messages include question and answer of the worst exchanges. By default, they include ids only."""
+    """Whether messages include the questions and answers of the worst exchanges. By default, they include ids only."""
+    send_resolved: bool = True
+    """Whether to send a message when an alert resolves."""
+    timezone: Annotated[str, AfterValidator(_validate_timezone)] = "UTC"
+    """The timezone of times in messages, such as `Europe/Berlin`."""
+    template: Annotated[str, AfterValidator(_validate_message_template)] | None = None
+    """Replaces the sentence that says what happened, such as `{severity} in {route}: {message} Call {owner}.`"""
 
     def matches(self, alert: Alert) -> bool:
         """Return whether the channel delivers an alert."""
         return (
-            SEVERITIES.index(alert.severity) >= SEVERITIES.index(self.severity)
+            (self.send_resolved or alert.state != "resolved")
+            and SEVERITIES.index(alert.severity) >= SEVERITIES.index(self.severity)
             and _matches_any(self.rules, alert.rule)
             and (alert.route is None or _matches_any(self.routes, alert.route))
         )
@@ -116,14 +148,31 @@ class WebhookSettings(HTTPChannel):
     url: SecretReference
     """The URL, as `env:NAME` or `file:/path`."""
     secret: SecretReference | None = None
-    """The signing secret, as `env:NAME` or `file:/path`. If set, messages carry an HMAC-SHA256 signature in the header
-    `Germane-Signature`."""
+    """The signing secret, as `env:NAME` or `file:/path`. If set, messages carry an HMAC-SHA256 signature in the
+    `Germane-Signature` header.
+    """
 
 
 class SlackSettings(HTTPChannel):
     """Post alerts to a Slack incoming webhook."""
 
     type: Literal["slack"]
+    url: SecretReference
+    """The webhook URL, as `env:NAME` or `file:/path`."""
+
+
+class TeamsSettings(HTTPChannel):
+    """Post alerts to Microsoft Teams through a workflow's webhook."""
+
+    type: Literal["teams"]
+    url: SecretReference
+    """The URL of the workflow "Post to a channel when a webhook request is received", as `env:NAME` or `file:/path`."""
+
+
+class DiscordSettings(HTTPChannel):
+    """Post alerts to a Discord webhook."""
+
+    type: Literal["discord"]
     url: SecretReference
     """The webhook URL, as `env:NAME` or `file:/path`."""
 
@@ -175,12 +224,20 @@ class EmailSettings(ChannelSettings, _Credentials):
 
 
 AnyChannel = Annotated[
-    WebhookSettings | SlackSettings | PagerDutySettings | AlertmanagerSettings | EmailSettings,
+    WebhookSettings
+    | SlackSettings
+    | TeamsSettings
+    | DiscordSettings
+    | PagerDutySettings
+    | AlertmanagerSettings
+    | EmailSettings,
     Field(discriminator="type"),
 ]
 CHANNEL_TYPES: Final[dict[str, type[ChannelSettings]]] = {
     "webhook": WebhookSettings,
     "slack": SlackSettings,
+    "teams": TeamsSettings,
+    "discord": DiscordSettings,
     "pagerduty": PagerDutySettings,
     "alertmanager": AlertmanagerSettings,
     "email": EmailSettings,
@@ -190,5 +247,5 @@ Channels = Annotated[
     AfterValidator(_validate_channel_names),
     BeforeValidator(lambda value: {} if value is None else value),
 ]
-"""Channels by name. Passing None as an argument removes the channels of the settings files."""
+"""Channels by name. Passing None as an argument removes the channels configured in files."""
 URLTemplate = Annotated[str, AfterValidator(_validate_url_template)]

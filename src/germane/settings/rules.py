@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from itertools import combinations, product
@@ -10,13 +11,26 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, Tag
 
 from germane.alert import Severity
-from germane.settings.types import DAY, Names
+from germane.settings.types import DAY, Names, PublicURL
 
 HOUR: Final = 3600
 DEFAULT_SCORER: Final = "answer_relevancy"
+RESERVED_LABELS: Final = ("alertname", "rule", "severity", "service", "scorer", "route", "channel", "owner")
+"""Labels that germane sets itself."""
+_LABEL_NAME: Final = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]{0,63}")
 
 Name = Annotated[str, Field(min_length=1, max_length=100, pattern=r"^\P{Cc}+$")]
 """Stored in the database and shown in messages, so control characters are rejected."""
+
+
+def _validate_labels(labels: dict[str, str]) -> dict[str, str]:
+    for name in labels:
+        if not _LABEL_NAME.fullmatch(name) or name in RESERVED_LABELS:
+            reserved = ", ".join(RESERVED_LABELS)
+            raise ValueError(
+                f"{name!r:.80} is not a valid label name: use letters, digits and _, and none of {reserved}"
+            )
+    return labels
 
 
 class Rule(BaseModel):
@@ -37,7 +51,13 @@ class Rule(BaseModel):
     pending: float = Field(default=0, ge=0, le=30 * DAY, validation_alias="for")
     """Seconds for which the condition must hold before the alert fires."""
     repeat_interval: float = Field(default=DAY, ge=60, le=400 * DAY)
-    """Seconds after which the notification of a firing, unacknowledged alert is repeated."""
+    """Seconds after which the notification about a firing, unacknowledged alert is repeated."""
+    runbook_url: PublicURL | None = None
+    """A page that says what to do, linked in notifications."""
+    owner: str | None = Field(default=None, min_length=1, max_length=200, pattern=r"^\P{Cc}+$")
+    """Who is responsible, named in notifications and passed to Alertmanager as a label."""
+    labels: Annotated[dict[str, str], AfterValidator(_validate_labels)] = Field(default_factory=dict)
+    """Further labels for notifications, such as `team = "search"`. Alertmanager can route by them."""
 
     def matches_route(self, route: str) -> bool:
         """Return whether the rule applies to a route."""
@@ -73,36 +93,36 @@ class WindowRule(Rule):
     min_samples: int = Field(default=30, ge=2)
     """With fewer scores than this, the state of the rule does not change."""
     recovery_margin: float = Field(default=0.03, ge=0, le=1)
-    """The alert resolves once the value is on the good side of the threshold by at least this margin."""
+    """The alert resolves once the value is better than the threshold by at least this margin."""
     keep_firing_for: float = Field(default=6 * HOUR, ge=0, le=30 * DAY)
     """Seconds for which the value must stay recovered before the alert resolves."""
 
 
 class MeanThreshold(WindowRule):
-    """Alert when the mean score of a route over a window is under a threshold with statistical confidence."""
+    """Alert when a route's mean score over a window is significantly below a threshold."""
 
     type: Literal["mean_threshold"] = "mean_threshold"
     name: Name = "mean_threshold"
     threshold: float = Field(ge=-1, le=1)
-    """The alert fires when the mean and the upper end of its one-sided 95 % interval are under the threshold."""
+    """The alert fires when the mean and the upper bound of its one-sided 95 % interval are below the threshold."""
 
 
 class LowScoreRate(WindowRule):
-    """Alert when the share of low scores of a route over a window is above a threshold."""
+    """Alert when a route's share of low scores over a window exceeds a threshold."""
 
     type: Literal["low_score_rate"] = "low_score_rate"
     name: Name = "low_score_rate"
     threshold: float = Field(ge=0, lt=1)
-    """The alert fires when the share and the lower end of its one-sided 95 % interval are above the threshold."""
+    """The alert fires when the share and the lower bound of its one-sided 95 % interval are above the threshold."""
 
 
 class NoncommittalRate(WindowRule):
-    """Alert when the share of noncommittal answers of a route over a window is above a threshold."""
+    """Alert when a route's share of noncommittal answers over a window exceeds a threshold."""
 
     type: Literal["noncommittal_rate"] = "noncommittal_rate"
     name: Name = "noncommittal_rate"
     threshold: float = Field(ge=0, lt=1)
-    """The alert fires when the share and the lower end of its one-sided 95 % interval are above the threshold."""
+    """The alert fires when the share and the lower bound of its one-sided 95 % interval are above the threshold."""
 
 
 class NoData(Rule):
@@ -154,15 +174,15 @@ RULE_TYPES: Final[dict[str, type[Rule]]] = {
     "budget_exhausted": BudgetExhausted,
 }
 MEAN_RULES: Final = frozenset({"drop", "mean_threshold"})
-"""Types of rules about the mean of scores."""
+"""Types of rules for the mean score."""
 SHARE_RULES: Final = frozenset({"low_score_rate", "noncommittal_rate"})
-"""Types of rules about a share of answers."""
+"""Types of rules for a share of answers."""
 SCORE_RULES: Final = MEAN_RULES | SHARE_RULES
-"""Types of rules about scores rather than about scoring itself."""
+"""Types of rules for scores rather than for scoring itself."""
 
 
 def active_rules(rules: Sequence[AnyRule]) -> tuple[AnyRule, ...]:
-    """Return the enabled rules, preceded by the default rules of each type that is not configured."""
+    """Return the enabled rules, preceded by the default rule for each type that is not configured."""
     configured = {rule.type for rule in rules}
     return (
         *(rule for rule in DEFAULT_RULES if rule.type not in configured),

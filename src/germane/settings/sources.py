@@ -20,7 +20,7 @@ _INHERITED: Final[Mapping[str, Sequence[str]]] = {
     "api_key": ("OPENAI_API_KEY",),
     "base_url": ("OPENAI_BASE_URL",),
 }
-"""Variables of other tools that provide defaults."""
+"""Variables from other tools that provide defaults."""
 _SPLIT_BY_FIELD: Final = ("budget", "retention", "channels", "filters", "prices", "scorer_options")
 """Settings whose fields may come from different sources."""
 

@@ -23,7 +23,7 @@ _REFERENCE_PREFIXES = ("env:", "file:")
 
 
 def resolve_secret(reference: str) -> str:
-    """Read the secret at ``env:NAME`` or ``file:/path``. Call it at each use, because secrets may be rotated.
+    """Read the secret at ``env:NAME`` or ``file:/path``. Call this on every use, because secrets can be rotated.
 
     Raises:
         SettingsError: The variable or file is missing, unreadable or empty.
@@ -171,8 +171,8 @@ DatabaseURL = Annotated[
     str,
     BeforeValidator(_read_secret),
     _full_match(
-        r"(sqlite|postgresql|postgresql\+psycopg):.*",
-        "must be an SQLAlchemy URL of SQLite or PostgreSQL, such as sqlite:///germane.db",
+        r"(sqlite|postgres|postgresql|postgresql\+psycopg):.*",
+        "must be an SQLAlchemy URL for SQLite or PostgreSQL, such as sqlite:///germane.db",
     ),
 ]
 SecretURL = Annotated[SecretStr, BeforeValidator(_read_secret), AfterValidator(_validate_http_url)]
@@ -210,7 +210,7 @@ FunctionName = Annotated[str, AfterValidator(_validate_function_name)]
 
 
 class Price(BaseModel):
-    """The price of a model."""
+    """A model's price."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
@@ -277,7 +277,7 @@ class AlwaysScore(ExchangeFilter):
 
 
 class Retention(BaseModel):
-    """Retention periods of captured data. Text is erased before scores are deleted."""
+    """Retention periods for captured data. Text is erased before scores are deleted."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 

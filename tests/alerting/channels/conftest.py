@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from germane.alert import Alert, Notification, ScoreLevel, ScoreShift, alert_key
-from germane.alerting.channels import ChannelMessage, ExchangeQuote
+from germane.alerting.channels import ChannelMessage, ExchangeQuote, MessageFormat
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 LABELS = {"service": "shop", "scorer": "answer_relevancy", "route": "docs"}
@@ -33,7 +33,7 @@ def an_alert(**given: Any) -> Alert:
         "labels": labels,
         "state": "firing",
         "cause": "refusals_rising",
-        "message": "answer_relevancy of route docs in shop has dropped from 0.820 to 0.610.",
+        "message": "answer_relevancy for route docs in shop has dropped from 0.820 to 0.610.",
         "fingerprint": "f1",
         "value": 0.61,
         "current": ScoreLevel(mean=0.61, n=120, interval=(0.57, 0.65)),
@@ -59,9 +59,9 @@ def over(alert: Alert, **given: Any) -> Alert:
 
 
 def a_message(
-    *alerts: Alert, type_: Any = None, quotes: Mapping[str, ExchangeQuote] | None = None, **given: Any
+    *alerts: Alert, type_: Any = None, quotes: Mapping[str, ExchangeQuote] | None = None, **form: Any
 ) -> ChannelMessage:
-    """Return a message about alerts."""
+    """Return a message about alerts, in the given format."""
     included = alerts or (an_alert(),)
     notification = Notification(
         id="n1",
@@ -72,7 +72,7 @@ def a_message(
         event_ids=tuple(f"e-{alert.id}" for alert in included),
         created_at=NOON,
     )
-    return ChannelMessage(notification=notification, quotes=quotes or {}, **given)
+    return ChannelMessage(notification=notification, quotes=quotes or {}, format=MessageFormat(**form))
 
 
 def a_hostile_message() -> ChannelMessage:

@@ -12,7 +12,7 @@ from tests.alerting.channels.conftest import NOON, Answer, Receiver, a_hostile_m
 from tests.alerting.channels.schemas import ALERTMANAGER, check
 
 from germane.alert import ScoreLevel
-from germane.alerting.channels import Alertmanager, DeliveryError, ExchangeQuote
+from germane.alerting.channels import Alertmanager, DeliveryError, ExchangeQuote, MessageFormat
 from germane.settings import channels as settings
 
 
@@ -79,7 +79,7 @@ def test_escalation_resolves_the_previous_severity(receiver: Receiver) -> None:
 def test_resend_posts_all_alerts_in_one_request(receiver: Receiver) -> None:
     """Firing and recently resolved alerts, each with its own end."""
     other = over(an_alert(id="a2", key="k2", labels={"service": "shop", "route": "faq"}))
-    asyncio.run(alertmanager(receiver.url).resend([an_alert(), other], alert_url_template=None))
+    asyncio.run(alertmanager(receiver.url).resend([an_alert(), other], format=MessageFormat()))
 
     alerts = receiver.posts[0].json
     check(alerts, ALERTMANAGER)

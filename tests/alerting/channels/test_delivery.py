@@ -19,7 +19,7 @@ from sqlalchemy import select
 from tests.alerting.channels.conftest import Answer, Receiver, an_alert, over
 
 from germane.alert import Alert, AlertChange, AlertEvent, Notification
-from germane.alerting.channels import ChannelMessage, DeliveryError, Webhook
+from germane.alerting.channels import ChannelMessage, DeliveryError, MessageFormat, Webhook
 from germane.alerting.channels.alertmanager import EXPIRY_INTERVALS
 from germane.daemon_pool import DaemonThreadPool
 from germane.errors import StorageError
@@ -190,13 +190,13 @@ def test_rejected_notification_is_undelivered_and_logged_once(
     channel = Kept(DeliveryError("status 404", status=404, retryable=False))
     tell(store)
     tell(store, an_alert(id="a2", key="other"))
-    again = "channel hook delivers again after 1 failed attempts"
+    again = "channel hook has recovered after 1 failed attempts"
     delivered(desk, {"hook": channel}, lambda one: looking(one, lambda: again in caplog.text))
 
     (dead,) = store.notifications.search(status="undelivered")
     assert (dead.http_status, dead.error) == (404, "status 404")
     assert len(channel.tries) == 2
-    assert caplog.text.count("channel hook gives up on a notification: status 404") == 1
+    assert caplog.text.count("channel hook gave up on a notification: status 404") == 1
 
 
 def test_blocked_channel_does_not_delay_others(store: TrackingStore, desk: DeliveryContext) -> None:
@@ -361,7 +361,7 @@ class Forgets(Kept):
         super().__init__()
         self.reminded: list[list[tuple[str, str]]] = []
 
-    async def resend(self, alerts: Sequence[Alert], *, alert_url_template: str | None) -> None:
+    async def resend(self, alerts: Sequence[Alert], *, format: MessageFormat) -> None:  # noqa: A002
         self.reminded.append([(alert.id, alert.state) for alert in alerts])
 
 
@@ -428,7 +428,7 @@ def test_failed_resend_is_shown_as_a_channel_problem(store: TrackingStore, desk:
     """The channel keeps running."""
 
     class Away(Forgets):
-        async def resend(self, alerts: Sequence[Alert], *, alert_url_template: str | None) -> None:
+        async def resend(self, alerts: Sequence[Alert], *, format: MessageFormat) -> None:  # noqa: A002
             raise DeliveryError("ConnectError")
 
     begin(store, an_alert(notified_at=datetime.now(UTC)))
@@ -498,8 +498,8 @@ def test_outage_and_recovery_of_a_channel_are_logged_once_each(
     asyncio.run(work())
 
     assert [record.getMessage() for record in caplog.records] == [
-        "channel hook failed to deliver an alert: ConnectError; further failures are counted until a delivery succeeds",
-        "channel hook delivers again after 5 failed attempts",
+        "channel hook failed to deliver an alert: ConnectError; further failures will be counted until one succeeds",
+        "channel hook has recovered after 5 failed attempts",
     ]
 
 
@@ -527,7 +527,7 @@ def test_two_processes_deliver_each_notification_once(
 def test_notifications_of_unconfigured_channels_wait(
     store: TrackingStore, start: Start, settings: Callable[..., Settings], until: Any
 ) -> None:
-    """Waiting uses no attempt; processes without scorers deliver, too."""
+    """Waiting does not use an attempt, and processes without scorers also deliver."""
     got: list[Alert] = []
     tell(store, channel="callback"), tell(store, channel="nobody-has-it")
     start(store, settings=settings(), channels={"callback": Callback(got.append)})

@@ -167,7 +167,7 @@ def test_every_attempt_is_the_same_email(serve: Callable[..., Email], box: Box) 
 
 @pytest.mark.filterwarnings("ignore:Requiring AUTH while not requiring TLS")  # it is: from the first byte
 @pytest.mark.parametrize("security", ["starttls", "tls"])
-def test_connection_is_encrypted_and_logged_in(
+def test_connection_is_encrypted_and_authenticated(
     serve: Callable[..., Email], box: Box, secret: Any, security: str
 ) -> None:
     """With a trusted certificate; the password is read when it is needed."""
@@ -280,7 +280,7 @@ def test_password_that_smtp_cannot_encode_is_not_shown(serve: Callable[..., Emai
 
 
 def test_hostile_text_adds_no_header_or_tag(serve: Callable[..., Email], box: Box) -> None:
-    """Control characters are removed, too."""
+    """Control characters are also removed."""
     channel = serve()
     asyncio.run(channel.send(a_hostile_message()))
 

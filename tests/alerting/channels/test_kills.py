@@ -95,7 +95,7 @@ def next_process(start: Any, settings: Any, receiver: Receiver, monkeypatch: pyt
 
 @pytest.mark.slow
 @pytest.mark.parametrize("url", ["sqlite", "postgresql"], indirect=True)
-def test_kill_before_delivery_loses_nothing(
+def test_killing_a_process_before_delivery_loses_nothing(
     store: TrackingStore, begin: Any, next_process: Any, receiver: Receiver, until: Any
 ) -> None:
     """The next process sends the notification."""
@@ -110,7 +110,7 @@ def test_kill_before_delivery_loses_nothing(
 
 
 @pytest.mark.parametrize("url", ["sqlite", "postgresql"], indirect=True)
-def test_kill_during_delivery_resends_with_the_same_key(
+def test_killing_a_process_during_delivery_causes_a_resend_with_the_same_key(
     store: TrackingStore, begin: Any, next_process: Any, receiver: Receiver, until: Any, hold: threading.Event
 ) -> None:
     """It is sent again after one lease; the receiver can recognize the duplicate."""

@@ -1,4 +1,4 @@
-"""Secrets of channels appear only at their source and at their receiver."""
+"""Channel secrets appear only at their source and at their receiver."""
 
 from __future__ import annotations
 

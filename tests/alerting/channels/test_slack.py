@@ -26,7 +26,7 @@ def texts(body: Any, kind: str) -> list[str]:
     return found
 
 
-def test_payload_follows_slacks_limits(receiver: Receiver, secret: Any) -> None:
+def test_payload_respects_slack_limits(receiver: Receiver, secret: Any) -> None:
     """Headline, message, facts and the ids of the worst exchanges."""
     channel = Slack(settings.SlackSettings(type="slack", url=secret("URL", receiver.url + "/services/T0/B0/x")))
     assert asyncio.run(channel.send(a_message(alert_url_template="https://germane.example.com/alerts/{id}"))) == 200
@@ -102,7 +102,7 @@ def test_truncation_keeps_characters_and_link_intact() -> None:
     )
 
 
-def test_long_quotes_are_dropped_last_first() -> None:
+def test_long_quotes_are_dropped_from_the_end() -> None:
     """Slack rejects messages that are too long."""
     ids = tuple(f"x{number}" for number in range(5))
     quotes = {id_: ExchangeQuote(exchange_id=id_, question='"' * 900, answer="<" * 900) for id_ in ids}
@@ -145,7 +145,7 @@ def test_headline_counts_resolved_alerts_separately() -> None:
     ]
 
 
-def test_hostile_fixture_is_hostile() -> None:
+def test_hostile_text_contains_the_attacks() -> None:
     """The hostile text of these tests contains the attacks that they rely on."""
     assert "\n" in HOSTILE
     assert "\x1b" in HOSTILE

@@ -201,7 +201,7 @@ def test_webhook_url_appears_nowhere(receiver: Receiver, secret: Any, caplog: py
     assert channel.destination == f"{receiver.url}/***"
 
 
-def test_requests_of_the_application_are_still_logged(receiver: Receiver, caplog: pytest.LogCaptureFixture) -> None:
+def test_requests_from_the_application_are_still_logged(receiver: Receiver, caplog: pytest.LogCaptureFixture) -> None:
     """Only the channel's own requests are hidden from the client's log."""
     caplog.set_level(logging.INFO, "httpx2")
     httpx2.post(receiver.url + "/theirs")

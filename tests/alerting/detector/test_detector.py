@@ -171,7 +171,7 @@ def test_batch_boundaries_do_not_matter(cuts: list[int], through_json: bool) -> 
     same(parts, whole)
 
 
-def test_single_scores_give_the_same_result() -> None:
+def test_scores_processed_one_by_one_yield_the_same_result() -> None:
     """Small batches use a different code path."""
     whole, single = Detector(BASELINE), Detector(BASELINE)
 
@@ -219,7 +219,7 @@ def test_missing_scores_change_nothing() -> None:
 
 
 def test_unknown_routes_and_nan_are_skipped() -> None:
-    """They leave no trace, but count for the index."""
+    """They do not change the state; only the index of later scores advances."""
     detector, other = Detector(BASELINE), Detector(BASELINE)
     strange = ScoreBatch(
         ["new"] * 9 + ["faq"], np.array([0.0] * 9 + [math.nan]), np.zeros(10, dtype=np.bool_), np.zeros(10)
@@ -258,7 +258,7 @@ def test_transition_reports_rarity_contributors_and_onset() -> None:
     assert (transitions[1].onset, transitions[1].evidence) == (transitions[0].onset, transitions[0].evidence)
 
 
-def test_drop_of_one_route_names_the_route() -> None:
+def test_drop_on_one_route_names_the_route() -> None:
     """Its own stream is the strongest contributor."""
     good = scores(np.random.default_rng(3), 3000, since=14 * 86_400)
     values = np.where(np.array(good.routes) == "support", good.values * 0.6, good.values)

@@ -130,8 +130,8 @@ def test_without_committed_answers_only_zeros_are_watched() -> None:
         assert (found.routes["a"].committed_deviation, found.routes["a"].committed_wander) == (0.0, 0.0)
 
 
-def test_route_of_mostly_refusals_does_not_fire() -> None:
-    """Its zero half has no null and is not watched."""
+def test_route_with_mostly_refusals_fires_no_alert() -> None:
+    """Its rate of zeros is too high to be watched."""
     random = np.random.default_rng(4)
     rows = [("a", float(value > 0.95) / 2, False, 900.0 * i) for i, value in enumerate(random.random(1300))]
     detector = Detector(learned(rows))
@@ -146,7 +146,7 @@ def test_empty_window_is_rejected() -> None:
         learned([("a", 0.5, False, 0.0)], days=0)
 
 
-def test_empty_batch_gives_an_empty_baseline() -> None:
+def test_empty_batch_yields_an_empty_baseline() -> None:
     """Without routes."""
     found = learned([])
     assert (found.n, found.scores_per_day, dict(found.routes)) == (0, 0, {})

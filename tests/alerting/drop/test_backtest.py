@@ -113,7 +113,7 @@ def test_backtest_finds_the_live_alert(simulation: Any) -> None:
     assert live.fired_at - DAY < one.fired.fired_at <= live.fired_at
     assert (one.last.state, one.last.resolve_reason, found.resolved) == ("resolved", "recovered", 1)
     assert one.seconds == (one.until - one.fired.fired_at).total_seconds()
-    assert "relevancy of service shop has dropped from 0.7" in one.fired.message
+    assert "relevancy for service shop has dropped from 0.7" in one.fired.message
     assert found.notifications["firing"] == found.notifications["resolved"] == 1
     assert [event.type for event in one.events if event.type != "repeated"] == ["fired", "resolved"]
 
@@ -136,7 +136,7 @@ def test_mean_threshold_fires_and_resolves_once(sqlite_simulation: Any) -> None:
     assert one.fired.fired_at is not None
     assert START + DAY < one.fired.fired_at < START + 2 * DAY
     assert START + 2 * DAY < one.until < START + 4 * DAY
-    assert "relevancy of route ask in shop is below 0.6" in one.fired.message
+    assert "relevancy for route ask in shop is below 0.6" in one.fired.message
     assert found.notifications == {"firing": 1, "resolved": 1, "repeated": one.seconds // 86_400}
 
 
@@ -167,7 +167,7 @@ def test_short_period_reports_that_learning_is_incomplete(sqlite_simulation: Any
 
     assert found.episodes == ()
     assert found.step == HOUR
-    assert "no baseline yet, it would be learned until 2026-01-19" in found.notes[0]
+    assert "no baseline yet; one would be learned until 2026-01-19" in found.notes[0]
 
 
 def test_late_scores_count_as_missing_at_the_time(sqlite_simulation: Any) -> None:
@@ -183,11 +183,11 @@ def test_late_scores_count_as_missing_at_the_time(sqlite_simulation: Any) -> Non
     assert one.fired.fired_at is not None
     assert START + DAY < one.fired.fired_at < START + 1.2 * DAY
     assert START + 1.5 * DAY < one.until < START + 2 * DAY
-    assert "relevancy has scored no answer of service shop since" in one.fired.message
+    assert "relevancy has not scored any answers from service shop since" in one.fired.message
 
 
 @pytest.mark.slow
-def test_final_failures_are_found(sqlite_simulation: Any) -> None:
+def test_backtest_finds_final_scoring_failures(sqlite_simulation: Any) -> None:
     """Without a configured budget its rule is skipped, with a reason."""
     sqlite_simulation.pass_days(1, per_day=96)
     end(sqlite_simulation, 96, 24, failed)

@@ -74,7 +74,7 @@ def assert_counted_once(simulation: Simulation) -> None:
 
 
 @pytest.mark.slow
-def test_killed_evaluation_counts_once_or_not_at_all(simulation: Any, processes: Any) -> None:
+def test_scores_are_counted_once_despite_a_killed_evaluation(simulation: Any, processes: Any) -> None:
     """At any statement: the next evaluation repeats uncommitted work."""
     prepared(simulation)
 
@@ -84,7 +84,7 @@ def test_killed_evaluation_counts_once_or_not_at_all(simulation: Any, processes:
     assert_counted_once(simulation)
 
 
-def test_concurrent_evaluations_count_once(simulation: Any, processes: Any) -> None:
+def test_scores_are_counted_once_despite_concurrent_evaluations(simulation: Any, processes: Any) -> None:
     """The later evaluation finds a newer row version and reads again."""
     prepared(simulation)
 

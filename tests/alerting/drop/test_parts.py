@@ -159,7 +159,7 @@ def test_contributor_has_levels_before_and_since_the_onset() -> None:
 
 
 def test_trailing_drop_is_measured_per_route() -> None:
-    """A change in the traffic mix is not a drop; 20 scores of the last day are needed."""
+    """A change in the traffic mix is not a drop; 20 scores from the last day are needed."""
     found = baseline({"ask": 80, "buy": 50})
     level = {route: one.mean for route, one in found.routes.items()}
     as_usual = [arrival(level["ask"], route="ask")] * 15 + [arrival(level["buy"], route="buy")] * 5

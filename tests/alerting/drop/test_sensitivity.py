@@ -28,7 +28,7 @@ RULE = Drop()
 
 
 def test_large_drops_are_detected_and_tiny_ones_are_not() -> None:
-    """The probability of a drop far below the tolerance is small, the probability of a drop by .3 within a day is 1."""
+    """A drop far below the tolerance is rarely detected; a drop of .3 is always detected within a day."""
     result = simulate_drops(BASELINE, RULE, drops=(0.005, 0.3), runs=8)
 
     tiny, large = result.probabilities
@@ -38,7 +38,7 @@ def test_large_drops_are_detected_and_tiny_ones_are_not() -> None:
     assert (result.scores_per_day, result.days) == (100.0, (1.0, 7.0))
 
 
-def test_more_scores_detect_smaller_drops_up_to_a_thousand_per_day() -> None:
+def test_smaller_drops_are_detected_with_more_scores_up_to_a_thousand_per_day() -> None:
     """Above a thousand scores per day, the detector samples, so more scores do not help."""
     few, many, thousand, more = (
         simulate_drops(BASELINE, RULE, days=(2,), drops=(0.05,), scores_per_day=n, runs=12)
@@ -80,7 +80,7 @@ def test_tolerance_is_two_wanders_or_a_part_of_the_smallest_drop() -> None:
     assert zero == pytest.approx(0.02, abs=1e-9)
 
 
-def test_constant_scores_and_routes_of_refusals_can_be_simulated() -> None:
+def test_constant_scores_and_routes_with_only_refusals_can_be_simulated() -> None:
     """A route without variance or without nonzero scores raises no error and yields finite numbers."""
     constant = replace(ROUTE, committed_deviation=0.0, committed_wander=0.0)
     silent = replace(ROUTE, committed=0, committed_mean=0.0, committed_deviation=0.0, zero_rate=0.99)

@@ -87,7 +87,7 @@ def test_abandoned_learning_is_cancelled(sqlite_simulation: Any) -> None:
     assert statuses(sqlite_simulation.store) == [("f1", 1, "superseded", "first"), ("f1", 2, "learning", "first")]
 
 
-def test_drop_fires_once_and_resolves_once(simulation: Any) -> None:
+def test_drop_alert_fires_once_and_resolves_once(simulation: Any) -> None:
     """One alert with evidence, onset and means."""
     watcher = simulation.new_watcher(Drop(critical_drop=None))
     simulation.learn_baseline(watcher)
@@ -151,7 +151,7 @@ def test_missing_scores_change_nothing(sqlite_simulation: Any) -> None:
     assert len(sqlite_simulation.store.alerts.list_open()) == 1
 
 
-def test_judge_change_resolves_and_starts_learning(sqlite_simulation: Any) -> None:
+def test_judge_change_resolves_the_alert_and_starts_learning(sqlite_simulation: Any) -> None:
     """A new judge never causes an alert."""
     watcher = sqlite_simulation.new_watcher()
     sqlite_simulation.learn_baseline(watcher)
@@ -368,7 +368,7 @@ def test_live_state_equals_a_single_pass(sqlite_simulation: Any) -> None:
     assert live.seen_at == past[-1].arrived_at
 
 
-def test_one_of_two_concurrent_evaluations_is_written(simulation: Any) -> None:
+def test_only_one_of_two_concurrent_evaluations_is_committed(simulation: Any) -> None:
     """The other process continues from the written state."""
 
     first, second = simulation.new_watcher(), simulation.new_watcher()

@@ -1,4 +1,4 @@
-"""Alerts to Prometheus Alertmanager, through its API v2."""
+"""Delivery of alerts to Prometheus Alertmanager, through its API v2."""
 
 from __future__ import annotations
 
@@ -14,10 +14,9 @@ from germane.alert import SEVERITIES, Alert, Notification, Severity
 from germane.alerting.channels.channel import (
     ChannelMessage,
     DeliveryError,
-    alert_facts,
+    MessageFormat,
     alert_title,
     config_error_of,
-    message_line,
     quote_line,
     worst_exchange_ids,
 )
@@ -67,16 +66,16 @@ class Alertmanager:
         return ", ".join(map(redact_url, self._settings.url))
 
     async def send(self, message: ChannelMessage) -> int:
-        """Send a message to all members; return the status of one that accepted it."""
+        """Send a message to all members; return the status from one that accepted it."""
         return await self._post(list(alertmanager_alerts(message, self._clock(), self._expiry)))
 
-    async def resend(self, alerts: Sequence[Alert], *, alert_url_template: str | None) -> None:
+    async def resend(self, alerts: Sequence[Alert], *, format: MessageFormat) -> None:  # noqa: A002 - its field's name
         """Send firing and recently resolved alerts again."""
         now = self._clock()
         notification = Notification(
             id="", channel="", idempotency_key="", type="firing", alerts=tuple(alerts), event_ids=(), created_at=now
         )
-        message = ChannelMessage(notification=notification, alert_url_template=alert_url_template)
+        message = ChannelMessage(notification=notification, format=format)
         await self._post([alertmanager_alert(message, alert, alert.severity, now, self._expiry) for alert in alerts])
 
     async def _post(self, alerts: list[dict[str, Any]]) -> int:
@@ -92,7 +91,7 @@ class Alertmanager:
         raise next((error for error in errors if isinstance(error, DeliveryError) and error.retryable), errors[0])
 
     def _credentials(self) -> tuple[Mapping[str, str], tuple[str, str] | None]:
-        """Return the authorization headers, and user and password."""
+        """Return the authorization headers, and the user and password."""
         settings = self._settings
         headers = {} if settings.token is None else {"Authorization": f"Bearer {resolve_secret(settings.token)}"}
         password = None if settings.password is None else resolve_secret(settings.password)
@@ -102,8 +101,8 @@ class Alertmanager:
 def alertmanager_alerts(message: ChannelMessage, now: datetime, expiry: timedelta) -> Iterator[dict[str, Any]]:
     """Yield the alerts in Alertmanager's format.
 
-    Severity is a label, so that Alertmanager can route by it, and labels identify an alert. When the severity
-    changes, the alert with the previous severity is resolved.
+    Severity is a label, so that Alertmanager can route by it. Because labels identify an alert, a change of severity
+    resolves the alert with the previous severity.
     """
     for alert in message.alerts:
         yield alertmanager_alert(message, alert, alert.severity, now, expiry)
@@ -120,19 +119,24 @@ def alertmanager_alert(
     starts_at = alert.fired_at or alert.starts_at
     ends_at = now + expiry if alert.resolved_at is None else alert.resolved_at
     quotes = [f"{quote_line(quote.question)} -> {quote_line(quote.answer)}" for quote in message.quotes_for(alert)]
-    optional = {"worst_exchanges": worst_exchange_ids(alert), "worst_answers": "\n".join(quotes)}
+    optional = {
+        "worst_exchanges": worst_exchange_ids(alert),
+        "worst_answers": "\n".join(quotes),
+        "runbook_url": message.runbook_for(alert),  # Alertmanager's own templates link this annotation
+    }
     return {
         "labels": {
+            **{_label_name(name): sanitize.line(value) for name, value in message.labels_for(alert).items()},
             **{_label_name(name): sanitize.line(value) for name, value in alert.labels.items()},
             "alertname": f"germane_{_label_name(alert.type)}",
             "rule": sanitize.line(alert.rule),
             "severity": severity,
         },
         "annotations": {
-            **{_label_name(label.lower()): value for label, value in alert_facts(alert)},
+            **{_label_name(label.lower()): value for label, value in message.facts_for(alert)},
             **{name: value for name, value in optional.items() if value},
             "summary": alert_title(alert),
-            "description": message_line(alert),
+            "description": message.text_for(alert),
             "alert_key": alert.key,
         },
         "startsAt": starts_at.isoformat(),

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Final, Protocol, runtime_checkable
 from urllib.parse import quote
 
 from germane import sanitize
 from germane.alert import Alert, Notification, ScoreLevel
+from germane.alerting.messages import RESOLVE_REASONS, alert_message
 from germane.errors import GermaneError, SettingsError
+from germane.settings import Rule
 
 MAX_EXCHANGES: Final = 5
-"""Exchanges whose ids are shown."""
+"""Maximum number of exchanges whose ids are shown."""
 MAX_FACT_LENGTH: Final = 390
 MAX_MESSAGE_LENGTH: Final = 590
+MAX_FILLED_LENGTH: Final = 1000
+"""Maximum number of characters of a message from a template."""
 MAX_QUOTE_LENGTH: Final = 500
-"""Characters of a question or an answer."""
+"""Maximum number of characters shown of a question or an answer."""
 _TYPES: Final[Mapping[str, str]] = {
     "firing": "Firing",
     "escalated": "Escalated to critical",
@@ -31,23 +37,29 @@ _CAUSES: Final[Mapping[str, str]] = {
     "no_data": "answers are not scored",
     "budget": "the budget is exhausted",
 }
-_RESOLVE_REASONS: Final[Mapping[str, str]] = {
-    "recovered": "recovered",
-    "passed": "ended before it fired",
-    "judge_changed": "the judge changed; a new baseline is being learned",
-    "by_hand": "resolved by hand",
-    "new_baseline": "accepted as the new baseline",
-    "rule_removed": "the rule was removed",
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExchangeQuote:
-    """Question and answer of one of the worst exchanges. Untrusted text."""
+    """The question and answer from one of the worst exchanges. Untrusted text."""
 
     exchange_id: str
     question: str | None
     answer: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessageFormat:
+    """How a channel words its messages."""
+
+    alert_url_template: str | None = None
+    """URL of an alert, with placeholders such as ``{id}``."""
+    template: str | None = None
+    """Replaces an alert's message, with placeholders such as ``{message}``."""
+    timezone: tzinfo = UTC
+    """The timezone of times."""
+    rules: Mapping[str, Rule] = field(default_factory=dict)
+    """The configured rules by name: their runbooks, owners and labels."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,34 +68,86 @@ class ChannelMessage:
 
     notification: Notification
     quotes: Mapping[str, ExchangeQuote] = field(default_factory=dict)
-    """By exchange id; empty unless the channel includes text."""
-    alert_url_template: str | None = None
-    """URL of an alert, with placeholders such as ``{id}``."""
+    """Quotes by exchange id; empty unless the channel includes text."""
+    format: MessageFormat = MessageFormat()
 
     @property
     def alerts(self) -> tuple[Alert, ...]:
-        """The alerts of the notification; at least one."""
+        """The notification's alerts; at least one."""
         return self.notification.alerts
 
     def url_for(self, alert: Alert) -> str | None:
         """Return the URL of an alert's page, or None."""
-        if self.alert_url_template is None:
+        if self.format.alert_url_template is None:
             return None
-        values = {
-            "id": alert.id,
-            "key": alert.key,
-            "rule": alert.rule,
-            "service": alert.service,
-            "route": alert.route or "",
-            "scorer": alert.scorer or "",
+        values = {name: quote(value, safe="") for name, value in _url_values(alert).items()}
+        return _fill(self.format.alert_url_template, values)
+
+    def runbook_for(self, alert: Alert) -> str | None:
+        """Return the URL of the runbook of the alert's rule, or None."""
+        rule = self.format.rules.get(alert.rule)
+        return None if rule is None else rule.runbook_url
+
+    def labels_for(self, alert: Alert) -> dict[str, str]:
+        """Return the owner and the labels of the alert's rule."""
+        rule = self.format.rules.get(alert.rule)
+        if rule is None:
+            return {}
+        return rule.labels | ({} if rule.owner is None else {"owner": rule.owner})
+
+    def text_for(self, alert: Alert) -> str:
+        """Return the alert's message on one line, or the channel's template filled in."""
+        text = alert.message or f"{alert_title(alert)}: {status_label(alert).lower()}"
+        if text == alert_message(alert):  # its times are in UTC
+            text = alert_message(alert, self.moment)
+        text = sanitize.line(text, MAX_MESSAGE_LENGTH)
+        if self.format.template is None:
+            return text
+        values = {name: sanitize.line(value, MAX_FACT_LENGTH) for name, value in _url_values(alert).items()}
+        values |= {
+            "message": text,
+            "title": alert_title(alert),
+            "status": status_label(alert),
+            "severity": alert.severity,
+            "current": "" if alert.current is None else f"{alert.current.mean:.2f}",
+            "baseline": "" if alert.baseline is None else f"{alert.baseline.mean:.2f}",
+            "since": self.moment(alert.onset or alert.starts_at),
+            "url": self.url_for(alert) or "",
+            "runbook": self.runbook_for(alert) or "",
+            "owner": self.labels_for(alert).get("owner", ""),
         }
-        url = self.alert_url_template
-        for name, value in values.items():
-            url = url.replace(f"{{{name}}}", quote(value, safe=""))
-        return url
+        return sanitize.line(_fill(self.format.template, values), MAX_FILLED_LENGTH)
+
+    def facts_for(self, alert: Alert) -> list[tuple[str, str]]:
+        """Return labels and values that describe an alert, each on one line."""
+        shifts = [
+            f"{shift.dimension} {shift.name}: {shift.before.mean:.3f} to {shift.since.mean:.3f}"
+            for shift in alert.shifts[:3]
+        ]
+        facts = {
+            "Likely cause": _CAUSES.get(alert.cause or ""),
+            "Current": _level(alert.current),
+            "Baseline": _level(alert.baseline),
+            "Threshold": None if alert.threshold is None else f"{alert.threshold:.3g}",
+            "Started about": None if alert.onset is None else self.moment(alert.onset),
+            "Expected false alerts": None if alert.evidence is None else f"{alert.evidence:.2g} a year",
+            "Largest drops": "; ".join(shifts) or None,
+            "Resolved because": alert.resolve_reason and RESOLVE_REASONS[alert.resolve_reason],
+            "Runbook": self.runbook_for(alert),
+            **{name.capitalize(): value for name, value in self.labels_for(alert).items()},
+        }
+        return [(label, sanitize.line(value, MAX_FACT_LENGTH)) for label, value in facts.items() if value is not None]
+
+    def moment(self, moment: datetime) -> str:
+        """Return ``2026-11-23 04:10 CET, 4 h ago`` in the channel's timezone. It is the same for every attempt."""
+        age = max(timedelta(), self.notification.created_at - moment)
+        ago = f"{age // timedelta(minutes=1)} min"
+        if age >= timedelta(hours=2):
+            ago = f"{age // timedelta(hours=1)} h" if age < timedelta(days=2) else f"{age.days} days"
+        return f"{moment.astimezone(self.format.timezone):%Y-%m-%d %H:%M %Z}, {ago} ago"
 
     def quotes_for(self, alert: Alert) -> list[ExchangeQuote]:
-        """Return the quotes of an alert's worst exchanges, worst first."""
+        """Return quotes from an alert's worst exchanges, worst first."""
         return [self.quotes[id_] for id_ in alert.exchange_ids if id_ in self.quotes]
 
 
@@ -108,30 +172,6 @@ def status_label(alert: Alert) -> str:
     return "Resolved" if alert.state == "resolved" else alert.severity.capitalize()
 
 
-def message_line(alert: Alert) -> str:
-    """Return the message of an alert on one line."""
-    return sanitize.line(alert.message or f"{alert_title(alert)}: {status_label(alert).lower()}", MAX_MESSAGE_LENGTH)
-
-
-def alert_facts(alert: Alert) -> list[tuple[str, str]]:
-    """Return labels and values that describe an alert, each on one line."""
-    shifts = [
-        f"{shift.dimension} {shift.name}: {shift.before.mean:.3f} to {shift.since.mean:.3f}"
-        for shift in alert.shifts[:3]
-    ]
-    facts = {
-        "Likely cause": _CAUSES.get(alert.cause or ""),
-        "Current": _level(alert.current),
-        "Baseline": _level(alert.baseline),
-        "Threshold": None if alert.threshold is None else f"{alert.threshold:.3g}",
-        "Started about": None if alert.onset is None else f"{alert.onset:%Y-%m-%d %H:%M} UTC",
-        "Expected false alerts": None if alert.evidence is None else f"{alert.evidence:.2g} a year",
-        "Largest drops": "; ".join(shifts) or None,
-        "Resolved because": _RESOLVE_REASONS.get(alert.resolve_reason or ""),
-    }
-    return [(label, sanitize.line(value, MAX_FACT_LENGTH)) for label, value in facts.items() if value is not None]
-
-
 def worst_exchange_ids(alert: Alert) -> str:
     """Return the ids of an alert's worst exchanges, on one line."""
     return sanitize.line(", ".join(alert.exchange_ids[:MAX_EXCHANGES]), MAX_FACT_LENGTH)
@@ -140,6 +180,23 @@ def worst_exchange_ids(alert: Alert) -> str:
 def quote_line(text: str | None) -> str:
     """Return a question or an answer on one line, truncated."""
     return "(none)" if text is None else sanitize.line(text, MAX_QUOTE_LENGTH)
+
+
+def _url_values(alert: Alert) -> dict[str, str]:
+    """Return the values of the placeholders that ``alert_url`` and ``template`` share."""
+    return {
+        "id": alert.id,
+        "key": alert.key,
+        "rule": alert.rule,
+        "service": alert.service,
+        "route": alert.route or "",
+        "scorer": alert.scorer or "",
+    }
+
+
+def _fill(template: str, values: Mapping[str, str]) -> str:
+    """Replace placeholders in one pass, so that braces in a value are text."""
+    return re.sub(r"{([a-z_]+)}", lambda match: values.get(match[1], match[0]), template)
 
 
 def _level(level: ScoreLevel | None) -> str | None:
@@ -170,7 +227,7 @@ class DeliveryError(GermaneError):
 
 
 class Channel(Protocol):
-    """A destination of notifications. A channel sends its messages one after another."""
+    """A destination for notifications. A channel sends its messages one after another."""
 
     @property
     def include_text(self) -> bool:
@@ -200,12 +257,12 @@ class ResendingChannel(Protocol):
     def resend_interval(self) -> float:
         """Seconds after which firing alerts are sent again."""
 
-    async def resend(self, alerts: Sequence[Alert], *, alert_url_template: str | None) -> None:
+    async def resend(self, alerts: Sequence[Alert], *, format: MessageFormat) -> None:  # noqa: A002 - its field's name
         """Send firing and recently resolved alerts again.
 
         Args:
             alerts: At least one, in their current state.
-            alert_url_template: As in :class:`ChannelMessage`.
+            format: As in :class:`ChannelMessage`.
 
         Raises:
             DeliveryError: The alerts were not accepted.
@@ -213,7 +270,7 @@ class ResendingChannel(Protocol):
 
 
 def config_error_of(read_secrets: Callable[[], object]) -> str | None:
-    """Return the reason why a channel's secrets cannot be read, or None. It names the location of the secret."""
+    """Return why a channel's secrets cannot be read, including where they were expected; None if they can be read."""
     try:
         read_secrets()
     except SettingsError as error:

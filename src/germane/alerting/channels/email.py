@@ -18,11 +18,9 @@ from germane.alert import Alert
 from germane.alerting.channels.channel import (
     ChannelMessage,
     DeliveryError,
-    alert_facts,
     alert_title,
     config_error_of,
     headline,
-    message_line,
     quote_line,
     status_label,
     worst_exchange_ids,
@@ -33,9 +31,9 @@ from germane.settings import EmailSettings, resolve_secret
 TIMEOUT: Final = 15.0
 """Seconds that the server may take for each reply."""
 MAX_TIMEOUTS: Final = 8
-"""Total time for a message, in units of the timeout: a server that sends one byte at a time must not block forever."""
+"""Total time for a message, as a multiple of the timeout: a server that sends single bytes must not block forever."""
 PERMANENT_STATUS: Final = 500
-"""SMTP statuses from this value on are permanent errors."""
+"""SMTP status codes at or above this value are permanent errors."""
 _DEFAULT_PORTS: Final = {"starttls": 587, "tls": 465, "none": 25}
 
 
@@ -99,7 +97,7 @@ class Email:
         return 250
 
     def _connect(self) -> smtplib.SMTP:
-        """Return a connection that is encrypted and logged in as configured."""
+        """Return a connection that is encrypted and authenticated as configured."""
         settings = self._settings
         certificates: ssl.SSLContext | None = None
         if settings.security != "none":
@@ -157,8 +155,8 @@ def _rejected(status: int) -> DeliveryError:
 
 def _lines(message: ChannelMessage, alert: Alert) -> Iterator[str]:
     yield f"{status_label(alert)}: {alert_title(alert)}"
-    yield message_line(alert)
-    for label, value in alert_facts(alert):
+    yield message.text_for(alert)
+    for label, value in message.facts_for(alert):
         yield f"{label}: {value}"
     for quote in message.quotes_for(alert):
         yield f"Question: {quote_line(quote.question)}"

@@ -3,25 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import datetime
 from typing import Final, assert_never
 from uuid import uuid4
+from zoneinfo import ZoneInfo
 
 from germane.alert import Alert, Notification, alert_key
 from germane.alerting.channels.alertmanager import Alertmanager
-from germane.alerting.channels.channel import Channel, ChannelMessage
+from germane.alerting.channels.channel import Channel, ChannelMessage, MessageFormat
+from germane.alerting.channels.discord import Discord
 from germane.alerting.channels.email import Email
 from germane.alerting.channels.pagerduty import PagerDuty
 from germane.alerting.channels.slack import Slack
+from germane.alerting.channels.teams import Teams
 from germane.alerting.channels.webhook import Webhook
 from germane.alerting.notifier import ChannelFilter
 from germane.settings import (
     AlertmanagerSettings,
     AnyChannel,
+    DiscordSettings,
     EmailSettings,
     PagerDutySettings,
     Settings,
     SlackSettings,
+    TeamsSettings,
     WebhookSettings,
 )
 
@@ -37,7 +43,7 @@ def build_channels(settings: Settings) -> dict[str, Channel]:
 
 
 def build_channel(settings: AnyChannel, *, poll_interval: float) -> Channel:
-    """Return a channel for its settings."""
+    """Build a channel from its settings."""
     match settings:
         case WebhookSettings():
             return Webhook(settings)
@@ -45,6 +51,10 @@ def build_channel(settings: AnyChannel, *, poll_interval: float) -> Channel:
             return Slack(settings)
         case PagerDutySettings():
             return PagerDuty(settings)
+        case TeamsSettings():
+            return Teams(settings)
+        case DiscordSettings():
+            return Discord(settings)
         case AlertmanagerSettings():
             return Alertmanager(settings, resend_interval=poll_interval)
         case EmailSettings():
@@ -58,8 +68,25 @@ def channel_filters(settings: Settings, names: Iterable[str]) -> dict[str, Chann
     return {name: settings.channels[name].matches if name in settings.channels else lambda _: True for name in names}
 
 
+def message_formats(settings: Settings, names: Iterable[str]) -> dict[str, MessageFormat]:
+    """Return the message formats by channel name."""
+    rules = {rule.name: rule for rule in settings.active_rules}
+    general = MessageFormat(alert_url_template=settings.alert_url, rules=rules)
+    return {
+        name: replace(general, template=channel.template, timezone=ZoneInfo(channel.timezone))
+        if (channel := settings.channels.get(name))
+        else general
+        for name in names
+    }
+
+
 def build_test_message(
-    channel: str, service: str, now: datetime, *, resolved: bool, alert_url_template: str | None
+    channel: str,
+    service: str,
+    now: datetime,
+    *,
+    resolved: bool,
+    format: MessageFormat,  # noqa: A002 - its field's name
 ) -> ChannelMessage:
     """Return a message with a firing test alert, or with its resolution.
 
@@ -68,7 +95,7 @@ def build_test_message(
         service: Name of the service.
         now: Current time, UTC.
         resolved: Whether the alert is resolved.
-        alert_url_template: As in :class:`ChannelMessage`.
+        format: As in :class:`ChannelMessage`.
     """
     labels = {"service": service, "channel": channel}
     alert = Alert(
@@ -94,4 +121,4 @@ def build_test_message(
         event_ids=(),
         created_at=now,
     )
-    return ChannelMessage(notification=notification, alert_url_template=alert_url_template)
+    return ChannelMessage(notification=notification, format=format)

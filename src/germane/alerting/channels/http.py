@@ -1,4 +1,4 @@
-"""HTTP requests of channels: one attempt, no redirects, and error texts without any part of the URL.
+"""HTTP requests sent by channels: one attempt, no redirects, and error messages that contain no part of the URL.
 
 With a guard, requests cannot reach private networks and cloud metadata services (SSRF). A host name is resolved and
 checked right before the connection, and the connection goes to the checked address. DNS rebinding, where a name
@@ -25,7 +25,7 @@ from germane.settings import HTTPChannel, resolve_url
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
-"""Resolves a host name and a port to addresses. Raises OSError."""
+"""Resolves a host name and a port to addresses. Raises OSError if that fails."""
 ALLOWED_PORTS: Final = (80, 443)
 METADATA_ADDRESSES: Final[frozenset[Address]] = frozenset(
     map(
@@ -94,7 +94,7 @@ async def resolve(host: str, port: int) -> list[str]:
 
 
 class NetworkGuard:
-    """Allows requests to public addresses over HTTPS on ports 80 and 443.
+    """Allows HTTPS requests to public addresses on port 443 or 80.
 
     Args:
         allowed_networks: Private networks that are also allowed, with any scheme and port.

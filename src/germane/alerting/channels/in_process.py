@@ -7,7 +7,7 @@ import logging
 from collections.abc import Awaitable, Callable
 
 from germane.alert import Alert
-from germane.alerting.channels.channel import ChannelMessage, DeliveryError, message_line
+from germane.alerting.channels.channel import ChannelMessage, DeliveryError
 from germane.daemon_pool import DaemonThreadPool
 from germane.errors import error_location
 
@@ -29,7 +29,7 @@ class Log:
         for alert in message.alerts:
             state = "resolved" if alert.state == "resolved" else message.notification.type
             severity = " (critical)" if alert.severity == "critical" else ""
-            logger.warning("alert %s%s: %s", state, severity, message_line(alert))
+            logger.warning("alert %s%s: %s", state, severity, message.text_for(alert))
 
 
 class Callback:

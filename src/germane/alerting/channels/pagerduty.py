@@ -1,4 +1,4 @@
-"""Alerts to PagerDuty, through its Events API v2."""
+"""Delivery of alerts to PagerDuty, through its Events API v2."""
 
 from __future__ import annotations
 
@@ -10,10 +10,8 @@ from germane.alert import Alert
 from germane.alerting.channels.channel import (
     ChannelMessage,
     DeliveryError,
-    alert_facts,
     alert_title,
     config_error_of,
-    message_line,
     quote_line,
     worst_exchange_ids,
 )
@@ -25,7 +23,7 @@ MAX_SUMMARY_LENGTH: Final = 1024
 
 
 class PagerDuty:
-    """Triggers and resolves one incident per alert. Repeated events of an alert update its incident."""
+    """Triggers and resolves one incident per alert. Repeated events for an alert update its incident."""
 
     def __init__(self, settings: PagerDutySettings, *, poster: JsonPoster | None = None) -> None:
         self._settings = settings
@@ -67,22 +65,24 @@ def pagerduty_event(message: ChannelMessage, alert: Alert, routing_key: str) -> 
     if alert.state == "resolved":
         return {**identity, "event_action": "resolve"}
     url = message.url_for(alert)
-    links = {} if url is None else {"client_url": url, "links": [{"href": url, "text": "Open alert"}]}
+    targets = {"Open alert": url, "Runbook": message.runbook_for(alert)}
+    links = [{"href": target, "text": text} for text, target in targets.items() if target is not None]
     optional = {"component": alert.scorer, "group": alert.route, "class": alert.rule}
     quotes = [
         {"id": quote.exchange_id, "question": quote_line(quote.question), "answer": quote_line(quote.answer)}
         for quote in message.quotes_for(alert)
     ]
     payload = {
-        "summary": sanitize.line(f"{alert_title(alert)}: {message_line(alert)}", MAX_SUMMARY_LENGTH),
+        "summary": sanitize.line(f"{alert_title(alert)}: {message.text_for(alert)}", MAX_SUMMARY_LENGTH),
         "source": sanitize.line(alert.service) or "germane",
         "severity": alert.severity,
         "timestamp": alert.starts_at.isoformat(),
         **{name: sanitize.line(value) for name, value in optional.items() if value},
         "custom_details": {
-            **dict(alert_facts(alert)),
+            **dict(message.facts_for(alert)),
             "Worst exchanges": quotes or worst_exchange_ids(alert),
             "Notification": message.notification.type,
         },
     }
-    return {**identity, "event_action": "trigger", "client": "germane", **links, "payload": payload}
+    client = {"client": "germane"} if url is None else {"client": "germane", "client_url": url}
+    return {**identity, "event_action": "trigger", **client, **({"links": links} if links else {}), "payload": payload}

@@ -9,11 +9,9 @@ from typing import Any, Final
 from germane import sanitize
 from germane.alerting.channels.channel import (
     ChannelMessage,
-    alert_facts,
     alert_title,
     config_error_of,
     headline,
-    message_line,
     quote_line,
     status_label,
     worst_exchange_ids,
@@ -24,9 +22,11 @@ from germane.settings import SlackSettings, resolve_url
 MAX_BLOCKS: Final = 48
 """Slack accepts 50."""
 MAX_SIZE: Final = 11_000
-"""Characters of all blocks. Slack rejects messages above about 13,000, even if each block is within its limit."""
+"""Maximum number of characters in all blocks. Slack rejects messages above about 13,000 characters, even if each block
+is within its limit.
+"""
 MAX_LINK_LENGTH: Final = 1000
-"""A longer link is omitted, because the section would be too long."""
+"""Longer links are omitted, because their section would be too long."""
 
 Block = dict[str, Any]
 
@@ -65,11 +65,11 @@ def slack_payload(message: ChannelMessage) -> dict[str, Any]:
         url = message.url_for(alert)
         link = "" if url is None else f"\n<{escape_mrkdwn(url).replace('|', '%7C')}|Open>"
         link = link if len(link) <= MAX_LINK_LENGTH else ""
-        name, text = _escape_and_cut(alert_title(alert), 700), _escape_and_cut(message_line(alert), 1200)
+        name, text = _escape_and_cut(alert_title(alert), 700), _escape_and_cut(message.text_for(alert), 1200)
         more: list[Block] = [
             {"type": "section", "text": _mrkdwn(f"*{status_label(alert)}: {name}*\n{text}{link}")},
         ]
-        fields = [_mrkdwn(f"*{label}*\n{_escape_and_cut(value, 1900)}") for label, value in alert_facts(alert)]
+        fields = [_mrkdwn(f"*{label}*\n{_escape_and_cut(value, 1900)}") for label, value in message.facts_for(alert)]
         if fields:
             more.append({"type": "section", "fields": fields[:10]})
         for quote in message.quotes_for(alert):
@@ -84,7 +84,7 @@ def slack_payload(message: ChannelMessage) -> dict[str, Any]:
             blocks.append({"type": "context", "elements": [_plain_text(f"and {remaining}")]})
             break
         blocks += more
-    return {"text": f"{escape_mrkdwn(title)}\n{escape_mrkdwn(message_line(message.alerts[0]))}", "blocks": blocks}
+    return {"text": f"{escape_mrkdwn(title)}\n{escape_mrkdwn(message.text_for(message.alerts[0]))}", "blocks": blocks}
 
 
 def escape_mrkdwn(text: str) -> str:
@@ -93,7 +93,7 @@ def escape_mrkdwn(text: str) -> str:
 
 
 def _escape_and_cut(text: str, width: int) -> str:
-    """Return escaped text, cut between two characters of the original."""
+    """Return escaped text, truncated without splitting an escaped character."""
     return re.sub("&[a-z]*$", "", escape_mrkdwn(text)[:width])
 
 

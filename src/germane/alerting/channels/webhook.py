@@ -18,7 +18,7 @@ PAYLOAD_VERSION: Final = 1
 class Webhook:
     """Posts each notification as JSON.
 
-    With a secret, the header ``Germane-Signature`` contains ``sha256=`` and the HMAC-SHA256 of
+    With a secret, the ``Germane-Signature`` header contains ``sha256=`` and the HMAC-SHA256 of
     ``<Germane-Timestamp>.<body>`` in hexadecimal digits. ``Idempotency-Key`` is the same for every attempt.
     """
 

@@ -9,9 +9,9 @@ bets and 3.5 for the others, wander s, and D the scores (nonzero, all) per day o
     lam_i = min(d_i / (sd^2 + u_i + d_i^2), .9 / (1 - m_i))
     nu_i  = min(e_i / (p_i (1 - p_i) + .01 + w_i), .9 / p_i)
 
-Large drops show within hours, so their bets use the full stake but only beyond 3.5 times the wander. Small drops take a
-day of scores or more, and scores of one day share that day's wander. The variance terms u = D s^2 and w account for it
-and make the first four bets smaller.
+Large drops show up within hours, so their bets use the full stake but only beyond 3.5 times the wander. Small drops
+take a day of scores or more, and scores from one day share that day's wander. The variance terms u = D s^2 and w
+account for it and make the first four bets smaller.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _WANDER_MULTIPLES: Final = np.where(_IS_SMALL_DROP, 2.0, 3.5)
 
 
 class BetGrid:
-    """Null levels and stakes for all streams of one baseline.
+    """Null levels and stakes for all streams in one baseline.
 
     Raises:
         ValueError: ``min_drop`` is not within (0, 1).
@@ -72,11 +72,11 @@ class BetGrid:
 
         # If the cap pulls the null to within the tolerance of the baseline or below, every score would look bad.
         self.watched: BoolArray = np.stack([self.column("committed") >= 2, self.rate + self.tolerance <= MAX_ZERO_RATE])
-        """By half and route: whether there is a null to test."""
+        """Whether there is a null to test, by half and route."""
 
         variance = self.deviation[:, None] ** 2 + self._shared_variance("committed_per_day", self.wander)
         self.committed_bets = bet_size(_geometric_grid(0.6 * self.min_drop, 0.4), variance, 1 - self.means)
-        """By kind of stream (whole service, one route), route and bet."""
+        """Stakes of the nonzero half, by kind of stream (whole service, one route), route and bet."""
 
         variance = self.rates * (1 - self.rates) + 0.01 + self._shared_variance("scores_per_day", self.rate_wander)
         bets = np.minimum(_geometric_grid(0.8 * self.min_drop, 0.5) / variance, (1 - MIN_FACTOR) / self.rates)
@@ -104,14 +104,14 @@ class BetGrid:
         return watched & ~scores.zeros if half == 0 else watched
 
     def _shared_variance(self, per_day: str, wander: FloatArray) -> FloatArray:
-        """Return the variance shared by the scores of one day, by kind of stream, route and bet."""
+        """Return the variance shared by the scores from one day, by kind of stream, route and bet."""
         whole_service = np.full(len(self.routes), getattr(self.baseline, per_day))
         scores_per_day = np.stack([whole_service, self.column(per_day)])
         return np.where(_IS_SMALL_DROP, (scores_per_day * wander**2)[:, :, None], 0.0)
 
 
 def bet_size(shift: FloatArray, variance: FloatArray, worst: FloatArray) -> FloatArray:
-    """Return the stake for a shift of scores, limited so that the worst score leaves at least a tenth.
+    """Return the stake for a shift of scores, limited so that the worst score leaves at least a tenth of the capital.
 
     Maximizes the first two terms of the expected logarithm. Source: J. Kelly, A new interpretation of information
     rate, Bell System Technical Journal 35, 1956.
@@ -126,7 +126,7 @@ def bet_size(shift: FloatArray, variance: FloatArray, worst: FloatArray) -> Floa
 
 
 def tolerance(baseline: Baseline, *, min_drop: float = 0.05) -> tuple[float, float]:
-    """Return the fall of the nonzero mean and the rise of the zero rate that do not yet count as evidence.
+    """Return the drop in the nonzero mean and the increase in the zero rate that do not yet count as evidence.
 
     The value is max(.4 min_drop, 2 s) with the wander s of each route, averaged by scores per day. Sampling error is
     tolerated in addition.

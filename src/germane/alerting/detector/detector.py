@@ -32,12 +32,12 @@ class Detector:
     """Watches one service, scorer and fingerprint against one baseline.
 
     Args:
-        baseline: Normal behavior. Scores of other routes are skipped.
+        baseline: Normal behavior. Scores from other routes are skipped.
         min_drop: Smallest drop that matters, within (0, 1).
         false_alerts_per_year: Above 0.
-        state: A result of :meth:`state`, to continue from exactly. Streams that have joined the baseline since then
-            start without evidence. If a stream has left it, or if its values or ``min_drop`` differ, everything starts
-            over: see :attr:`restarted`.
+        state: A result of :meth:`state` to continue from. Streams that have joined the baseline since
+            then start without evidence. If a stream has left it, or if its values or ``min_drop`` differ, everything
+            starts over: see :attr:`restarted`.
 
     Raises:
         ValueError: A parameter is out of range.
@@ -184,7 +184,7 @@ class Detector:
 
 
 def _from_log(value: float) -> float | None:
-    """Return -inf, which JSON cannot represent, as null."""
+    """Convert -inf, which JSON cannot represent, to None."""
     return None if value == -math.inf else value
 
 

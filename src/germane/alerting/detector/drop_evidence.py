@@ -38,11 +38,11 @@ Half = Literal["committed", "zero"]
 HALVES: Final[tuple[Half, ...]] = ("committed", "zero")
 """A stream's two monitored statistics: the mean of nonzero scores and the rate of zeros."""
 STEPWISE_SCORES_PER_STREAM: Final = 5
-"""Blocks up to this many scores per stream, and up to 60 in total, are faster one score at a time."""
+"""Blocks of up to this many scores per stream, and up to 60 in total, are processed faster one score at a time."""
 _SIZES: Final = np.array([0.5, 1.0, 2.0])
-"""Bets of each contributor, in units of h."""
+"""Sizes of each contributor's bets, in units of h."""
 _CAP: Final = 10.0
-"""Limit of Q, in units of the threshold."""
+"""Cap on Q, as a multiple of the threshold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,13 +79,13 @@ class Path:
     stream: int
     half: int
     counts: IntArray
-    """For each score of the block, the number of this path's scores up to and including it."""
+    """Number of this path's scores up to and including each score in the block."""
     times: FloatArray
     """Arrival times of this path's scores."""
     sums: FloatArray
-    """By bet: cumulative log factors, before the first score and after each."""
+    """Cumulative log factors by bet, before the first score and after each."""
     logs: FloatArray
-    """By bet: log R, before the first score and after each."""
+    """Log R by bet, before the first score and after each."""
 
 
 class ShiryaevRoberts:
@@ -209,7 +209,7 @@ class RecoveryEvidence:
 
     @property
     def evidence(self) -> list[list[float]]:
-        """The three Q of every contributor."""
+        """The three values of Q of every contributor."""
         return [list(part.evidence) for part in self._parts]
 
     def advance(self, scores: IndexedScores) -> tuple[int, bool]:
@@ -230,7 +230,7 @@ class RecoveryEvidence:
 
 
 class ContributorRecovery:
-    """Recovery evidence of one contributor."""
+    """Recovery evidence for one contributor."""
 
     def __init__(self, grid: BetGrid, contributor: Contributor) -> None:
         self.evidence: list[float] = [0.0] * len(_SIZES)

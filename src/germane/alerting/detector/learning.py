@@ -39,7 +39,7 @@ def learn_baseline(
     until: float,
     sampling_rate: float = 1.0,
 ) -> Baseline:
-    """Learn a baseline from all sampled scores of a window.
+    """Learn a baseline from all sampled scores in a window.
 
     Routes with fewer than 30 scores are pooled. If the pool also has fewer than 30 scores, its routes are not watched.
     A route with the pool's own name belongs to the pool.
@@ -103,7 +103,7 @@ def learn_baseline(
 
 
 def wander(values: FloatArray, blocks: IntArray) -> float:
-    """Return the standard deviation of the level between blocks beyond sampling error, or 0.
+    """Return the standard deviation of the level between blocks, beyond sampling error, or 0.
 
     Blocks with fewer than 3 values are ignored; with fewer than 6 blocks the result is 0.
 

@@ -21,7 +21,7 @@ _SAMPLE_HASH: Final = blake2b(digest_size=8, key=b"germane.detector")
 
 @dataclass(frozen=True, slots=True)
 class ScoreBatch:
-    """Sampled scores of one service, scorer and fingerprint, in order of arrival.
+    """Sampled scores for one service, scorer and fingerprint, in order of arrival.
 
     Raises:
         ValueError: The four fields differ in length.
@@ -54,7 +54,7 @@ class ScoreBatch:
 
 @dataclass(frozen=True, slots=True)
 class IndexedScores:
-    """The scores of a batch whose routes are in the baseline, with routes as numbers."""
+    """The scores in a batch whose routes are in the baseline, with routes as numbers."""
 
     positions: IntArray
     """Position of each score in its batch."""
@@ -77,12 +77,12 @@ class IndexedScores:
 
 
 def sampling_rate(scores_per_day: float) -> float:
-    """Return the probability, in (0, 1], that the detector processes a score of a service."""
+    """Return the probability, in (0, 1], that the detector processes one of a service's scores."""
     return MAX_SCORES_PER_DAY / max(MAX_SCORES_PER_DAY, scores_per_day)
 
 
 def is_sampled(exchange_id: str, rate: float) -> bool:
-    """Return whether the detector processes the scores of an exchange.
+    """Return whether the detector processes an exchange's scores.
 
     The decision uses a keyed hash that is independent of every other sampling decision. An exchange that is sampled at
     one rate is sampled at every higher rate.

@@ -33,15 +33,15 @@ LEARNING_PERIOD: Final = timedelta(days=14)
 """Two of each weekday, so that a weekly pattern does not look like a drop. A route with two scores a day then has
 28 scores. With a longer period, a new service would go unwatched while its first problems occur."""
 MIN_SCORES_TO_JOIN: Final = 30
-"""Scores of a new route that are needed to add it to a baseline."""
+"""Number of scores that a new route needs to join a baseline."""
 MIN_BASELINE_SPAN: Final = timedelta(days=3)
-"""Scores of a shorter period do not show day-to-day differences."""
+"""Scores from a shorter period do not show day-to-day differences."""
 ASSUMED_WANDER: Final = 0.01
 """Day-to-day wander of a steady service, used for scores without timestamps."""
 
 
 class BaselineVersions(Protocol):
-    """Versions of baselines; implemented by stores and backtests.
+    """Baseline versions; implemented by stores and backtests.
 
     With a ``holder``, methods write nothing if another process holds the leader lease.
     """
@@ -58,10 +58,10 @@ class BaselineVersions(Protocol):
         until: datetime,
         holder: tuple[str, str] | None = None,
     ) -> BaselineVersion | None:
-        """Start to learn a baseline while the active version stays active; return None if one is being learned."""
+        """Start learning a baseline without replacing the active version; return None if one is being learned."""
 
     def extend_learning(self, version_id: int, until: datetime, *, holder: tuple[str, str] | None = None) -> bool:
-        """Extend learning. Return False if it has already ended."""
+        """Postpone the end of learning to ``until``. Return False if learning has already ended."""
 
     def cancel_learning(self, version_id: int, *, holder: tuple[str, str] | None = None) -> bool:
         """Cancel learning because no scores are arriving. Return False if learning has already ended."""
@@ -74,7 +74,7 @@ class BaselineLearner:
     """Starts, extends and completes baselines.
 
     Args:
-        store: Store of the scores.
+        store: Store that holds the scores.
         versions: The baselines; by default the store's.
         holder: Name of the leader lease and its owner, required to start or extend a baseline; None in a backtest.
         learning_period: Length of a baseline's learning period.
@@ -116,7 +116,7 @@ class BaselineLearner:
         return self.load_versions() if due else versions
 
     def start(self, key: BaselineKey, reason: BaselineReason, since: datetime) -> None:
-        """Start to learn a baseline."""
+        """Start learning a baseline."""
         until = since + self._learning_period
         self._versions.begin_learning(key, reason, since=since, until=until, holder=self._holder)
 
@@ -131,7 +131,7 @@ class BaselineLearner:
             self._versions.cancel_learning(version.id, holder=self._holder)
 
     def _add_new_routes(self, version: BaselineVersion, active: Baseline, now: datetime) -> None:
-        """Add routes that have enough scores to the active baseline. The values of other routes do not change."""
+        """Add routes that have enough scores to the active baseline. Other routes' values do not change."""
         arrivals = load_sampled_scores(self._store, version.key, version.since, version.until, active.sampling_rate)
         arrivals = [arrival for arrival in arrivals if is_new_route(active, arrival.route)]
         first_seen: dict[str, datetime] = {}
@@ -187,9 +187,9 @@ def firing_onset(store: TrackingStore, version: BaselineVersion) -> datetime | N
 def accept_baseline(
     store: TrackingStore, version: BaselineVersion, since: datetime, now: datetime
 ) -> BaselineVersion | None:
-    """Accept the scores since a moment as the new baseline and end the firing drop.
+    """Accept the scores since a time as the new baseline and end the firing drop.
 
-    With less than three days of scores, or too few of them, a new baseline is learned from that moment on. Until
+    With less than three days of scores, or too few of them, a new baseline is learned from that time on. Until
     learning is complete, no drop is detected.
 
     Returns:
@@ -233,7 +233,7 @@ def import_baseline_from_examples(
 
     Args:
         store: Store to write the baseline to.
-        key: Key of the baseline.
+        key: The baseline's key.
         examples: The scores.
         per_day: Scores per day of the service; required if the examples have no timestamps.
         now: Current time, UTC.
@@ -252,8 +252,8 @@ def learn_from_examples(
     """Learn a baseline from scores that were computed outside germane.
 
     Raises:
-        UsageError: Only some examples have timestamps, their timestamps span less than three days, or none has one and
-            ``per_day`` is missing.
+        UsageError: Only some examples have timestamps, their timestamps span less than three days, or no example has a
+            timestamp and ``per_day`` is missing.
     """
     dates = [example.at for example in examples if example.at is not None]
     if dates:
@@ -297,4 +297,4 @@ def learn_from_examples(
 
 def _require_routes(baseline: Baseline) -> None:
     if not baseline.routes:
-        raise UsageError(f"{baseline.n} scores are too few for a baseline: at least 30 of one route are needed")
+        raise UsageError(f"{baseline.n} scores are too few for a baseline: at least 30 for one route are needed")

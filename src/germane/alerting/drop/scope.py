@@ -20,7 +20,7 @@ DAY: Final = timedelta(days=1)
 
 
 def attribute_scope(attributes: Mapping[str, str]) -> str:
-    """Return attribute patterns in the form that baseline keys use: JSON with sorted names, or empty."""
+    """Return attribute patterns in the form that baseline keys use: JSON with sorted names, or an empty string."""
     return json.dumps(dict(sorted(attributes.items()))) if attributes else ""
 
 
@@ -49,7 +49,7 @@ def restrict_to_routes(baseline: Baseline, matches_route: Callable[[str], bool])
 
 
 def add_routes(baseline: Baseline, newcomers: Baseline) -> Baseline:
-    """Return a baseline extended by the routes of another one. Its own routes keep their values."""
+    """Return a baseline with the routes of another one added. Its own routes keep their values."""
     new = {
         name: route for name, route in newcomers.routes.items() if name != POOLED_ROUTE and name not in baseline.routes
     }
@@ -84,7 +84,7 @@ def to_batch(arrivals: Sequence[DetectorScore]) -> ScoreBatch:
 
 
 def score_query(key: BaselineKey, since: datetime, until: datetime) -> DetectorScoreQuery:
-    """Return the query for the scores of a baseline key that arrived within a window."""
+    """Return the query for a baseline key's scores that arrived within a window."""
     return DetectorScoreQuery(
         service=key.service, scorer=key.scorer, fingerprint=key.fingerprint, since=since, until=until
     )
@@ -93,7 +93,7 @@ def score_query(key: BaselineKey, since: datetime, until: datetime) -> DetectorS
 def load_sampled_scores(
     store: TrackingStore, key: BaselineKey, since: datetime, until: datetime, rate: float
 ) -> list[DetectorScore]:
-    """Return the scores of a window that a detector with this sampling rate processes, in order of arrival."""
+    """Return the scores in a window that a detector with this sampling rate processes, in order of arrival."""
     query = score_query(key, since, until)
     arrivals = store.detectors.list_past_scores(
         query, lambda exchange_id: is_sampled(exchange_id, rate), attributes=bool(key.scope)
@@ -102,7 +102,7 @@ def load_sampled_scores(
 
 
 def first_arrival(store: TrackingStore, key: BaselineKey, since: datetime, until: datetime) -> datetime:
-    """Return the arrival time of the first score of a window, or ``since`` if there is none.
+    """Return the arrival time of the first score in a window, or ``since`` if there is none.
 
     Scores per day are counted from this time.
     """
@@ -113,7 +113,7 @@ def first_arrival(store: TrackingStore, key: BaselineKey, since: datetime, until
 
 
 def learn_from_store(store: TrackingStore, key: BaselineKey, since: datetime, until: datetime) -> Baseline:
-    """Learn a baseline from the stored scores of a window. It has no routes if there are too few scores."""
+    """Learn a baseline from the stored scores in a window. It has no routes if there are too few scores."""
     if key.scope:
         count = len(load_sampled_scores(store, key, since, until, 1.0))
     else:
@@ -123,7 +123,7 @@ def learn_from_store(store: TrackingStore, key: BaselineKey, since: datetime, un
 
 
 def learn_from_batch(key: BaselineKey, batch: ScoreBatch, since: datetime, until: datetime, rate: float) -> Baseline:
-    """Learn a baseline from sampled scores of a window."""
+    """Learn a baseline from sampled scores in a window."""
     return learn_baseline(
         batch,
         service=key.service,

@@ -1,4 +1,4 @@
-"""The detector of one rule, service and scorer, between two evaluations."""
+"""The detector for one rule, service and scorer, between two evaluations."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from germane.settings import Drop
 from germane.storage import BaselineKey, BaselineVersion, DetectorScore, DetectorState
 
 SCORES_TO_SWITCH: Final = 20
-"""Consecutive scores of another fingerprint after which the session follows it. A judge that is only used
+"""Consecutive scores with another fingerprint after which the session switches to it. A judge that is only used
 occasionally never becomes active."""
 
 
 class ActiveFingerprint:
     """The fingerprint that a session follows, decided by a running majority vote.
 
-    Each score of the active fingerprint adds a vote, up to 20; each score of another one removes a vote.
+    Each score with the active fingerprint adds a vote, up to 20; each score with another one removes a vote.
     """
 
     def __init__(self, fingerprint: str, votes: int = SCORES_TO_SWITCH) -> None:
@@ -81,7 +81,7 @@ def rule_parameters_hash(rule: Drop) -> str:
 
 
 class DetectorSession:
-    """Follows the active fingerprint of one service and scorer and runs a detector against its baseline.
+    """Follows the active fingerprint for one service and scorer, and runs a detector against its baseline.
 
     Args:
         rule: The drop rule.
@@ -107,9 +107,9 @@ class DetectorSession:
         self.ended: ResolveReason | None = None
         """Why a firing drop ended without recovery."""
         self.fired: FiringDrop | None = None
-        """The drop that the processed scores made the detector fire on."""
+        """The drop that the detector found in the processed scores; None if it did not fire."""
         self.processed = 0
-        """Number of scores that the detector processed."""
+        """Number of scores that the detector has processed."""
         self._before = progress
         self._versions: dict[BaselineKey, BaselineVersion] = {}
         for version in versions:  # an active version takes precedence over one that is being learned
@@ -157,7 +157,7 @@ class DetectorSession:
         return FiringDrop(firing["evidence"], datetime.fromtimestamp(firing["onset"], UTC), contributors)
 
     def process(self, arrivals: Sequence[DetectorScore]) -> None:
-        """Process scores of the service and scorer in order of arrival."""
+        """Process the service and scorer's scores in order of arrival."""
         scope = attribute_scope(self.rule.attributes)
         while arrivals:
             before = self._active.fingerprint
@@ -207,7 +207,7 @@ class DetectorSession:
         return None if progress == before else progress
 
     def _start_detector(self, progress: DetectorState | None) -> None:
-        """Start a detector. It continues from the stored state if neither baseline nor rule settings have changed."""
+        """Start a detector. It continues from the stored state unless baseline or rule settings have changed."""
         state, before = (progress.state["detector"], progress.baseline_id) if progress else (None, 0)
         was_firing = state is not None and bool(state["firing"])
         version, baseline = self.version, self.baseline

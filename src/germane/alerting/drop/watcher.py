@@ -46,7 +46,7 @@ class DetectorInputs(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DropEvaluation:
-    """Results of one evaluation. They take effect once states and processed scores are written in one transaction."""
+    """The results of one evaluation, which take effect once states and processed scores are written together."""
 
     results: Sequence[RuleResult] = ()
     detector_states: Sequence[DetectorState] = ()
@@ -60,7 +60,7 @@ class DropWatcher:
     """Evaluates drop rules. All state is in the database; memory only caches what can be read again.
 
     Args:
-        store: Store of the scores.
+        store: Store that holds the scores.
         rules: The drop rules.
         holder: Name of the leader lease and its owner; None in a backtest.
         clock: Current time, UTC.
@@ -90,10 +90,10 @@ class DropWatcher:
         self._learner = BaselineLearner(store, versions, holder=holder, learning_period=learning_period)
         self._states: list[DetectorState] = []
         self._shown: dict[str, tuple[RuleResult, datetime]] = {}
-        """By alert key: the firing result, and the time when it was computed."""
+        """Firing results with the time when they were computed, by alert key."""
 
     def reset(self) -> None:
-        """Recompute all results at the next evaluation: the last one was not written, or another process evaluated."""
+        """Recompute all results next time, because the last ones were not written or another process evaluated."""
         self._shown.clear()
 
     def evaluate(self, open_alerts: AlertsByKey | None = None) -> DropEvaluation:
@@ -119,10 +119,10 @@ class DropWatcher:
         )
 
     def _start_learning(self, arrivals: Sequence[DetectorScore], versions: Sequence[BaselineVersion]) -> bool:
-        """Start to learn new fingerprints and routes; return whether there were any."""
+        """Start learning new fingerprints and routes; return whether there were any."""
         active = {version.key: version for version in versions if version.status == "active"}
         learning = {version.key for version in versions if version.status == "learning"}
-        # Without the fingerprint, to recognize streams that have a baseline of another judge.
+        # Without the fingerprint, to recognize streams that have a baseline from another judge.
         known_streams = {(version.key.service, version.key.scorer, version.key.scope) for version in versions}
         started = False
         for rule in self._rules:

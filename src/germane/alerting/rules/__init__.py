@@ -35,7 +35,7 @@ EVALUATIONS: Final[Mapping[str, Callable[[Any, EvaluationContext], RuleEvaluatio
     "scorer_error": ScorerErrorEvaluation,
     "budget_exhausted": BudgetExhaustedEvaluation,
 }
-"""By rule type. The ``drop`` rule is evaluated in a separate package."""
+"""Evaluations by rule type. The ``drop`` rule is evaluated in a separate package."""
 
 
 class RuleSchedule:
@@ -51,10 +51,10 @@ class RuleSchedule:
         self._evaluations = [EVALUATIONS[rule.type](rule, context) for rule in rules if rule.type != "drop"]
         self._min_interval = min_interval
         self._evaluated_at: dict[int, datetime] = {}
-        """By index of the evaluation."""
+        """Times of the last evaluations, by index of the evaluation."""
 
     def evaluate(self, now: datetime) -> list[RuleResult]:
-        """Return the results of the rules that are due. Reads the database."""
+        """Return the results for the rules that are due. Reads the database."""
         due = []
         for index, evaluation in enumerate(self._evaluations):
             last = self._evaluated_at.get(index)
@@ -66,7 +66,7 @@ class RuleSchedule:
         return results
 
     def reset(self) -> None:
-        """Evaluate all rules again next time: another process evaluated, or the last results were not written."""
+        """Evaluate all rules next time, because the last results were not written or another process evaluated."""
         self._evaluated_at.clear()
         for evaluation in self._evaluations:
             evaluation.reset()
@@ -77,7 +77,7 @@ def warn_about_missing_scorers(rules: Sequence[AnyRule], scorers: Collection[str
     for rule in rules:
         if scorers and rule.scorer is not None and rule.scorer not in scorers:
             logger.warning(
-                "rule %r watches scorer %s, which does not run in this process (running: %s); it only sees scores from "
-                "other processes",
+                "rule %r watches scorer %s, which does not run in this process (running: %s); the rule only sees "
+                "scores from other processes",
                 rule.name, rule.scorer, ", ".join(sorted(scorers)),
             )  # fmt: skip

@@ -32,10 +32,10 @@ class RuleEvaluation(Protocol):
 
     @property
     def interval(self) -> float:
-        """Seconds between two evaluations, at least as often as every ten seconds."""
+        """Seconds between two evaluations; at most ten."""
 
     def evaluate(self, now: datetime) -> Iterable[RuleResult]:
         """Return the results that may have changed since the last evaluation. Reads the database."""
 
     def reset(self) -> None:
-        """Evaluate everything again next time: the last results were not written."""
+        """Evaluate everything again next time, because the last results were not written."""

@@ -1,7 +1,7 @@
-"""Rules about scoring itself: missing scores, failing scorers and an exhausted budget.
+"""Rules that watch scoring itself: missing scores, failing scorers and an exhausted budget.
 
-``no_data``: answers arrive but are not scored. No traffic is not an alert. ``scorer_error``: a scorer
-fails, which is a problem of the judge, not of the answers. ``budget_exhausted``: the daily budget is exhausted long
+``no_data``: answers arrive but are not scored. Without traffic, there is no alert. ``scorer_error``: a scorer fails,
+which is a problem with the judge, not with the answers. ``budget_exhausted``: the daily budget is exhausted long
 before the day ends."""
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ DEFAULT_GAP: Final = timedelta(hours=1)
 GAP_FACTOR: Final = 2
 """Scores are missing after this many typical gaps."""
 EVALUATIONS_PER_GAP: Final = 60
-"""Rules for short gaps are evaluated more often than every ten seconds."""
+"""Minimum number of evaluations per gap: rules for short gaps are evaluated more often than every ten seconds."""
 GAP_HISTORY: Final = timedelta(days=14)
 """Period from which typical gaps are estimated."""
 GAP_REFRESH_INTERVAL: Final = timedelta(hours=1)
 MIN_LOOKBACK: Final = timedelta(hours=2)
 """Minimum length of the period that is searched for unscored answers."""
 EVALUATIONS_PER_WINDOW: Final = 360
-"""Short windows are evaluated more often than every ten seconds."""
+"""Minimum number of evaluations per window: short windows are evaluated more often than every ten seconds."""
 END_OF_DAY_MARGIN: Final = timedelta(hours=2)
-"""A budget that is exhausted this close to midnight is well used and does not alert."""
+"""A budget that is exhausted this close to midnight is well used and causes no alert."""
 
 
 class NoDataEvaluation:
@@ -41,7 +41,7 @@ class NoDataEvaluation:
         self._rule = rule
         self._context = context
         self._gaps: dict[tuple[str, str], tuple[datetime, timedelta | None]] = {}
-        """By service and scorer: time of the estimate, and typical gap."""
+        """Typical gaps with the time of their estimate, by service and scorer."""
 
     @property
     def interval(self) -> float:
@@ -72,7 +72,7 @@ def max_wait(rule: NoData, gap: timedelta | None) -> timedelta:
 
 
 def evaluate_no_data(rule: NoData, flow: ScoringFlow, now: datetime, gap: timedelta | None) -> RuleResult:
-    """Return whether scoring of the selected answers of a service has stopped for a scorer."""
+    """Return whether a scorer has stopped scoring a service's selected answers."""
     limit = max_wait(rule, gap)
     since = flow.waiting_since
     if since is not None and flow.last_score_at is not None:  # with a backlog, answers wait while others are scored
@@ -193,7 +193,7 @@ class BudgetExhaustedEvaluation:
         if as_of is None:
             spent = store.quota.load_usage()
         else:
-            # Only the total of a past day is stored. The budget counts as spent from the first answer skipped for this
+            # Only the total for a past day is stored. The budget counts as spent from the first answer skipped for this
             # reason.
             day = as_of.astimezone(UTC).date()
             coverage = store.trends.coverage(since=datetime.combine(day, time(), UTC), until=as_of)
@@ -205,7 +205,7 @@ class BudgetExhaustedEvaluation:
 def evaluate_budget_exhausted(
     rule: BudgetExhausted, budget: Budget | None, spent: BudgetDay, now: datetime
 ) -> RuleResult:
-    """Return whether the budget of this UTC day is exhausted while much of the day is left.
+    """Return whether this UTC day's budget is exhausted while much of the day is left.
 
     An exhausted hourly share is normal operation.
     """

@@ -18,11 +18,11 @@ from germane.settings import LowScoreRate, MeanThreshold, NoncommittalRate, Wind
 from germane.storage import RouteMean
 
 EVALUATIONS_PER_WINDOW: Final = 360
-"""Short windows are evaluated more often than every ten seconds."""
+"""Minimum number of evaluations per window: short windows are evaluated more often than every ten seconds."""
 MAX_WINDOW_FACTOR: Final = 32
 """A window with too few scores is extended up to this factor."""
 FRESH_FRACTION: Final = 1 / 100
-"""A window is not read again if its newest score is within this fraction of its end."""
+"""A window is not read again if the gap between its newest score and its end is at most this fraction of its length."""
 _TICK: Final = timedelta(microseconds=1)
 WindowRuleT = TypeVar("WindowRuleT", bound=WindowRule)
 
@@ -36,14 +36,14 @@ class WindowRuleEvaluation(Generic[WindowRuleT]):
     Args:
         rule: The rule.
         context: Store and settings that rules read.
-        evaluate_mean: Returns the result for a mean.
+        evaluate_mean: Returns the result for a mean; None if the rule does not apply to its scorer.
     """
 
     def __init__(
         self,
         rule: WindowRuleT,
         context: EvaluationContext,
-        evaluate_mean: Callable[[WindowRuleT, RouteMean], RuleResult],
+        evaluate_mean: Callable[[WindowRuleT, RouteMean], RuleResult | None],
     ) -> None:
         self._rule = rule
         self._context = context
@@ -70,7 +70,9 @@ class WindowRuleEvaluation(Generic[WindowRuleT]):
                 if self._evaluated.get(stream) == mean.latest:
                     continue
                 route_mean, length = self._extend(scorer, mean, now, window)
-                yield replace(self._evaluate_mean(self._rule, route_mean), window=length.total_seconds())
+                result = self._evaluate_mean(self._rule, route_mean)
+                if result is not None:
+                    yield replace(result, window=length.total_seconds())
                 self._evaluated[stream] = mean.latest
 
     def _extend(self, scorer: str, mean: RouteMean, now: datetime, window: timedelta) -> tuple[RouteMean, timedelta]:
@@ -107,7 +109,7 @@ class WindowRuleEvaluation(Generic[WindowRuleT]):
 
 
 def evaluate_share(rule: LowScoreRate | NoncommittalRate, mean: RouteMean, share: float) -> RuleResult:
-    """Return whether a share of the scores of one service, route and fingerprint is too large.
+    """Return whether a share of the scores for one service, route and fingerprint is too large.
 
     Bad if the share and its one-sided lower 95 % limit are above the threshold; good at or below the threshold minus
     ``recovery_margin``; otherwise, or with fewer scores than ``min_samples``, unclear.
@@ -129,7 +131,7 @@ def window_result(
     level: ScoreLevel,
     threshold: float,
 ) -> RuleResult:
-    """Return the result of a window rule for one service, route and fingerprint."""
+    """Return a window rule's result for one service, route and fingerprint."""
     return RuleResult(
         rule=rule.name,
         type=rule.type,
@@ -147,7 +149,7 @@ def window_result(
 
 
 def evaluate_mean_threshold(rule: MeanThreshold, mean: RouteMean) -> RuleResult:
-    """Return whether the scores of one service, route and fingerprint are too low.
+    """Return whether the scores for one service, route and fingerprint are too low.
 
     Bad if the mean and its one-sided upper 95 % limit are below the threshold; good at or above the threshold plus
     ``recovery_margin``; otherwise, or with fewer scores than ``min_samples``, unclear.
@@ -167,6 +169,6 @@ def evaluate_low_score_rate(rule: LowScoreRate, mean: RouteMean) -> RuleResult:
     return evaluate_share(rule, mean, mean.low_share)
 
 
-def evaluate_noncommittal_rate(rule: NoncommittalRate, mean: RouteMean) -> RuleResult:
-    """Return whether too many answers are noncommittal."""
-    return evaluate_share(rule, mean, mean.noncommittal_share)
+def evaluate_noncommittal_rate(rule: NoncommittalRate, mean: RouteMean) -> RuleResult | None:
+    """Return whether too many answers are noncommittal; None if the scorer does not detect them."""
+    return None if mean.noncommittal_share is None else evaluate_share(rule, mean, mean.noncommittal_share)

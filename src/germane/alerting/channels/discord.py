@@ -1,0 +1,108 @@
+"""Alerts in Discord, through a webhook."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any, Final
+
+from germane import sanitize
+from germane.alert import Alert
+from germane.alerting.channels.channel import (
+    ChannelMessage,
+    alert_title,
+    config_error_of,
+    headline,
+    quote_line,
+    status_label,
+    worst_exchange_ids,
+)
+from germane.alerting.channels.http import JsonPoster, build_poster, redact_reference
+from germane.settings import DiscordSettings, resolve_url
+
+MAX_EMBEDS: Final = 10
+MAX_SIZE: Final = 5500
+"""Maximum number of characters in all embeds. Discord accepts 6,000."""
+MAX_FIELDS: Final = 20
+"""Discord accepts 25 per embed."""
+_COLORS: Final = {"Critical": 0xC62828, "Warning": 0xEF6C00, "Resolved": 0x2E7D32}
+_MARKDOWN: Final = re.compile(r"([\\`*_~|<>\[\]()#:@-])")
+
+
+class Discord:
+    """Posts each notification as embeds. Markdown in names, questions and answers is escaped; mentions are off."""
+
+    def __init__(self, settings: DiscordSettings, *, poster: JsonPoster | None = None) -> None:
+        self._settings = settings
+        self._poster = poster or build_poster(settings)
+        self.include_text = settings.include_text
+
+    def __repr__(self) -> str:
+        return f"Discord({self._settings.url})"
+
+    @property
+    def config_error(self) -> str | None:
+        """Why the channel cannot send anything; None if it can."""
+        return config_error_of(lambda: resolve_url(self._settings.url))
+
+    @property
+    def destination(self) -> str:
+        """The redacted URL."""
+        return redact_reference(self._settings.url)
+
+    async def send(self, message: ChannelMessage) -> int:
+        """Send a message once."""
+        return await self._poster.post(resolve_url(self._settings.url), json.dumps(discord_payload(message)).encode())
+
+
+def discord_payload(message: ChannelMessage) -> dict[str, Any]:
+    """Return the JSON body, with as many alerts as Discord accepts, most important first."""
+    embeds: list[dict[str, Any]] = []
+    content = escape_markdown(headline(message.notification))
+    for index, alert in enumerate(message.alerts):
+        embed = _embed(message, alert)
+        if index and (index == MAX_EMBEDS or sum(map(_size, [*embeds, embed])) > MAX_SIZE):
+            content += f" (and {sanitize.count_noun(len(message.alerts) - index, 'more alert')})"
+            break
+        embeds.append(embed)
+    return {"content": content, "embeds": embeds, "allowed_mentions": {"parse": []}}
+
+
+def escape_markdown(text: str) -> str:
+    """Return text in which Discord finds no Markdown, link or mention."""
+    return _MARKDOWN.sub(r"\\\1", text)
+
+
+def _embed(message: ChannelMessage, alert: Alert) -> dict[str, Any]:
+    facts = message.facts_for(alert)
+    facts += [
+        pair
+        for quote in message.quotes_for(alert)
+        for pair in (("Question", quote_line(quote.question)), ("Answer", quote_line(quote.answer)))
+    ]
+    if alert.exchange_ids:
+        facts.append(("Worst exchanges", worst_exchange_ids(alert)))
+    url, status = message.url_for(alert), status_label(alert)
+    fields = [{"name": _cut(name, 256), "value": _cut(value, 1024)} for name, value in facts[:MAX_FIELDS]]
+    embed = {
+        "title": _cut(f"{status}: {alert_title(alert)}", 256),
+        "description": _cut(message.text_for(alert), 2000),
+        "color": _COLORS[status],
+        "timestamp": alert.evaluated_at.isoformat(),
+        "fields": fields,
+        **({} if url is None else {"url": url}),
+    }
+    while _size(embed) > MAX_SIZE:
+        fields.pop()
+    return embed
+
+
+def _cut(text: str, width: int) -> str:
+    """Return escaped text, truncated without splitting an escape."""
+    return re.sub(r"(?<!\\)((?:\\\\)*)\\$", r"\1", escape_markdown(text)[:width]) or "-"
+
+
+def _size(embed: dict[str, Any]) -> int:
+    """Return the number of characters that Discord counts."""
+    texts = [embed["title"], embed["description"]]
+    return sum(map(len, texts)) + sum(len(one["name"]) + len(one["value"]) for one in embed["fields"])

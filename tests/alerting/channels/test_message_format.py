@@ -1,0 +1,121 @@
+"""What a channel's settings and an alert's rule add to messages."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from zoneinfo import ZoneInfo
+
+import pytest
+from tests.alerting.channels.conftest import NOON, a_message, an_alert, over
+from tests.alerting.channels.schemas import ALERTMANAGER, PAGERDUTY, check
+
+from germane.alert import SEVERITIES
+from germane.alerting.channels import message_formats
+from germane.alerting.channels.alertmanager import alertmanager_alert
+from germane.alerting.channels.pagerduty import pagerduty_event
+from germane.alerting.messages import alert_message
+from germane.errors import SettingsError
+from germane.settings import Settings, load_settings
+from germane.settings.channels import CHANNEL_TYPES
+
+RUNBOOK = "https://wiki.example.com/drop"
+
+
+def configured(**channel: object) -> Settings:
+    """Return settings with one channel, and with a runbook, an owner and a label for drops."""
+    rule = {"type": "drop", "runbook_url": RUNBOOK, "owner": "Search team", "labels": {"team": "search"}}
+    return load_settings(channels={"team": {"type": "slack", "url": "env:URL", **channel}}, rules=[rule])
+
+
+def facts(settings: Settings) -> dict[str, str]:
+    """Return the facts in a message about a drop."""
+    message = a_message(**_fields(settings))
+    return dict(message.facts_for(message.alerts[0]))
+
+
+def _fields(settings: Settings) -> dict[str, object]:
+    found = message_formats(settings, ["team"])["team"]
+    names = ("alert_url_template", "template", "timezone", "rules")
+    return {name: getattr(found, name) for name in names}
+
+
+def test_times_are_in_the_timezone_of_the_channel() -> None:
+    """In facts and in the sentence, with the time that has passed since."""
+    alert = an_alert(onset=NOON - timedelta(hours=4))
+    alert = an_alert(onset=alert.onset, message=alert_message(alert))
+    message = a_message(alert, **_fields(configured(timezone="Asia/Tokyo")))
+
+    assert dict(message.facts_for(alert))["Started about"] == "2026-03-01 17:00 JST, 4 h ago"
+    assert "since about 2026-03-01 17:00 JST, 4 h ago" in message.text_for(alert)
+    assert "since about Sun 2026-03-01 08:00 UTC" in alert.message
+
+
+@pytest.mark.parametrize(
+    ("age", "expected"),
+    [(0, "0 min"), (119, "119 min"), (120, "2 h"), (2879, "47 h"), (2880, "2 days"), (-5, "0 min")],
+)
+def test_ages_are_in_a_unit_that_a_person_would_choose(age: int, expected: str) -> None:
+    """A clock that is behind gives no negative age."""
+    assert a_message().moment(NOON - timedelta(minutes=age)).endswith(f"UTC, {expected} ago")
+
+
+def test_rules_add_a_runbook_an_owner_and_labels() -> None:
+    """As facts for people, and as annotation and labels for Alertmanager and PagerDuty."""
+    message = a_message(**_fields(configured()))
+    (alert,) = message.alerts
+
+    expected = {"Runbook": RUNBOOK, "Owner": "Search team", "Team": "search"}
+    assert {name: facts(configured())[name] for name in expected} == expected
+    sent = alertmanager_alert(message, alert, "warning", NOON, timedelta())
+    check([sent], ALERTMANAGER)
+    assert sent["annotations"]["runbook_url"] == RUNBOOK
+    assert (sent["labels"]["owner"], sent["labels"]["team"]) == ("Search team", "search")
+    event = pagerduty_event(message, alert, "0" * 32)
+    check(event, PAGERDUTY)
+    assert {"href": RUNBOOK, "text": "Runbook"} in event["links"]
+    assert event["payload"]["custom_details"]["Owner"] == "Search team"
+
+
+def test_a_template_replaces_the_sentence() -> None:
+    """Braces in names are text, and unknown placeholders are rejected."""
+    template = "{severity} in {route}: {current} instead of {baseline}. Call {owner}. {url}"
+    message = a_message(
+        an_alert(labels={"service": "shop", "route": "{owner}"}),
+        **_fields(configured(template=template)) | {"alert_url_template": "https://example.com/{id}"},
+    )
+
+    expected = "warning in {owner}: 0.61 instead of 0.82. Call Search team. https://example.com/a1"
+    assert message.text_for(message.alerts[0]) == expected
+    with pytest.raises(SettingsError, match=r"placeholders are \{message\}, "):
+        configured(template="{nonsense}")
+
+
+@pytest.mark.parametrize("severity", SEVERITIES)
+def test_resolutions_can_be_left_out(severity: str) -> None:
+    """Firing alerts are still delivered."""
+    channel = configured(send_resolved=False).channels["team"]
+    alert = an_alert(severity=severity)
+
+    assert channel.matches(alert)
+    assert not channel.matches(over(alert))
+    assert configured().channels["team"].matches(over(alert))
+
+
+@pytest.mark.parametrize("name", ["service", "severity", "owner", "two words", "1st", ""])
+def test_labels_do_not_replace_those_of_germane(name: str) -> None:
+    """Names that Alertmanager would reject are rejected too."""
+    with pytest.raises(SettingsError, match="not a valid label name"):
+        load_settings(rules=[{"type": "drop", "labels": {name: "x"}}])
+
+
+def test_an_unknown_timezone_is_rejected() -> None:
+    """The error names an example."""
+    with pytest.raises(SettingsError, match="Europe/Berlin"):
+        configured(timezone="Mars/Base")
+    assert message_formats(configured(timezone="Europe/Berlin"), ["team"])["team"].timezone == ZoneInfo("Europe/Berlin")
+
+
+def test_every_channel_type_has_these_settings() -> None:
+    """They belong to all channels."""
+    for settings in CHANNEL_TYPES.values():
+        assert {"send_resolved", "timezone", "template"} <= set(settings.model_fields)
