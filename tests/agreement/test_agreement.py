@@ -54,12 +54,12 @@ def ranked(values: list[float]) -> list[float]:
     return [sum(b < a for b in values) + (sum(b == a for b in values) + 1) / 2 for a in values]
 
 
-def test_pairwise_accuracy_counts_pairs_within_groups_and_ties_half() -> None:
+def test_pairwise_accuracy_counts_pairs_within_groups_and_ties_as_half() -> None:
     """One of three pairs is won and one is tied: .5."""
     assert pairwise_accuracy([1, 0.5, 0, 1], [0.9, 0.2, 0.2, 0.0], ["a", "a", "a", "b"]) == pytest.approx(2.5 / 3)
 
 
-def test_missing_scores_drop_pairs_or_count_half() -> None:
+def test_missing_scores_exclude_pairs_or_count_half() -> None:
     """One of two pairs lacks a score: 1 without it, .75 if it counts half."""
     rows = ([1, 0, 0], [0.9, 0.1, NAN], ["a", "a", "a"])
     assert pairwise_accuracy(*rows) == 1.0
@@ -85,7 +85,7 @@ def test_statistics_without_pairs_are_nan() -> None:
 
 
 @given(ROWS, st.sampled_from([None, 0.5]))
-def test_pairwise_accuracy_equals_counting(rows: Rows, absent: float | None) -> None:
+def test_pairwise_accuracy_equals_a_direct_count(rows: Rows, absent: float | None) -> None:
     """For any rows, it equals the result of a loop over all pairs."""
     pairs = [credit(a[1], b[1]) for a, b in product(rows, rows) if a[2] == b[2] and a[0] > b[0]]
     expected = share(counted(pairs, absent))
@@ -93,7 +93,7 @@ def test_pairwise_accuracy_equals_counting(rows: Rows, absent: float | None) -> 
 
 
 @given(ROWS, st.sampled_from([None, 0.5]))
-def test_auc_equals_counting(rows: Rows, absent: float | None) -> None:
+def test_auc_equals_a_direct_count(rows: Rows, absent: float | None) -> None:
     """For any rows, it equals the result of a loop over all pairs of a good and a bad row."""
     pairs = [credit(a[1], b[1]) for a, b in product(rows, rows) if a[0] >= 0.75 and b[0] <= 0.25]
     labels, scores, _ = columns(rows)
@@ -172,7 +172,7 @@ def test_differences_use_rows_with_both_scores() -> None:
 
 
 def test_single_unit_has_no_interval() -> None:
-    """Forty answers to one question are a sample of one question."""
+    """Forty answers to the same question are a sample of one question."""
     found = bootstrap_interval(mean, ["q"] * 40, scores=[number / 40 for number in range(40)])
 
     assert (found.value, found.units) == (pytest.approx(0.4875), 1)
@@ -197,7 +197,7 @@ def test_upper_limit_matches_clopper_and_pearson(count: int, of: int) -> None:
     )
 
 
-def test_upper_limit_of_no_events_is_positive() -> None:
+def test_upper_limit_for_zero_events_is_positive() -> None:
     """It is 1 - .05^(1/n); if all events occurred, it is 1."""
     assert upper_limit(0, 60) == pytest.approx(1 - 0.05 ** (1 / 60), abs=1e-8)
     assert upper_limit(5, 5) == upper_limit(0, 0) == 1.0

@@ -25,7 +25,7 @@ def by_place(figures: list[Figure]) -> dict[tuple[str, str], float]:
     return {(figure.case, figure.measure): figure.value for figure in figures}
 
 
-def test_quiet_services_stay_quiet_and_drops_are_detected() -> None:
+def test_services_without_a_drop_raise_no_alert_and_drops_are_detected() -> None:
     """15 services per case: at most one alert without a change; a drop of .10 is detected within two days."""
     cases = ("null", "mix -.075", "shift .10", "refusal .10", "support .20")
     found = by_place(simulated(3, USUAL, chosen(USUAL, times=0.05, only=cases)))

@@ -40,7 +40,7 @@ def test_accuracy_is_the_share_of_correctly_ranked_pairs() -> None:
     assert found.absent_half is None
 
 
-def test_missing_scores_are_counted_and_accuracy_is_given_with_and_without_them() -> None:
+def test_missing_scores_are_counted_and_accuracy_is_reported_with_and_without_them() -> None:
     """Seven of seven without the pair that has no score; 7.5 of 8 when that pair counts as half."""
     rows = pairs(8)
     values = ranked(rows) | {rows[0].id: math.nan}
@@ -58,7 +58,7 @@ def test_the_sample_ends_at_the_first_group_that_was_not_judged() -> None:
     assert set(order[:6]) == {row.group for row in Slice("s", rows).covered(values)}
 
 
-def test_too_few_groups_give_no_result() -> None:
+def test_too_few_groups_yield_no_result() -> None:
     """Four pairs are not a measurement."""
     rows = pairs(4)
     assert line("m", Slice("s", rows), ranked(rows), {}) is None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from intervals import LEAST, SERVICES, Line, lines
+from intervals import MIN_COVERAGE, SERVICES, Line, lines
 
 pytestmark = pytest.mark.slow
 
@@ -23,9 +23,9 @@ def test_intervals_reach_their_nominal_coverage(
     table: dict[tuple[str, str, str], float], design: str, way: str
 ) -> None:
     """On each route and on all routes, for both sampling designs, at most three standard errors below the goal."""
-    error = (LEAST * (1 - LEAST) / REPETITIONS) ** 0.5
+    error = (MIN_COVERAGE * (1 - MIN_COVERAGE) / REPETITIONS) ** 0.5
 
-    assert all(table[design, service, way] > LEAST - 3 * error for service in SERVICES)
+    assert all(table[design, service, way] > MIN_COVERAGE - 3 * error for service in SERVICES)
 
 
 def test_a_plain_interval_misses_the_mean_too_often(table: dict[tuple[str, str, str], float]) -> None:
@@ -33,7 +33,7 @@ def test_a_plain_interval_misses_the_mean_too_often(table: dict[tuple[str, str, 
     assert table["equal", "faq", "plain t"] < 0.85 < table["equal", "faq", "germane"]
 
 
-def test_a_row_outside_the_goal_is_marked_as_missed() -> None:
+def test_a_row_that_misses_the_goal_is_marked() -> None:
     """Coverage is too low from 50 scores on, or too high at 500. The plain interval has no goal."""
     shares = (0.5, 0.5, 0.92, 0.94, 0.98, 0.98)
     missed = Line("equal", "faq", "germane", shares).missed

@@ -68,7 +68,7 @@ def test_a_cached_request_is_not_sent_again(kept: Kept) -> None:
     assert judge.asked == 1
 
 
-def test_equal_concurrent_requests_are_sent_once(kept: Kept) -> None:
+def test_identical_concurrent_requests_are_sent_once(kept: Kept) -> None:
     """Two scorers with the same request share the reply, and both count its usage."""
     judge = Judge()
 

@@ -18,7 +18,7 @@ def found_at(rho: float) -> dict[str, Found]:
 
 @pytest.mark.parametrize("rho", RHOS)
 def test_priority_sampling_finds_low_scores_and_rare_routes_without_bias(rho: float) -> None:
-    """Exactly 300 per day, low scores and rare routes as reported, both means within four errors of the true one."""
+    """Exactly 300 per day, low scores and rare routes as reported, both means within four standard errors."""
     found = found_at(rho)
     ours, at = found["priority"], RHOS.index(rho)
 

@@ -20,7 +20,7 @@ def of_route(found: Stream, name: str, *, after: bool) -> np.ndarray:
 
 
 def test_rates_follow_the_hour_and_the_weekday() -> None:
-    """The first week has 1,000 a day: the peak at 14 h, the minimum at 2 h, and .6 of the rate at weekends."""
+    """The first week averages 1,000 scores a day: most at 14:00, fewest at 2:00, and .6 of the rate at weekends."""
     by_day = rates(1000, 14).reshape(14, 24)
 
     assert by_day[:7].sum() == pytest.approx(7000)
@@ -33,7 +33,7 @@ def test_rates_follow_the_hour_and_the_weekday() -> None:
 
 
 def test_scores_arrive_in_order_at_their_rate() -> None:
-    """In 200 days, 1,000 scores a day within four errors, as are the hourly counts of the second day."""
+    """The number of scores in 200 days is within four standard errors of its rate, and each hour's within 10 %."""
     found = made()
 
     assert (np.diff(found.hours) >= 0).all()

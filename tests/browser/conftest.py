@@ -42,7 +42,7 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """No environment variables of germane, and an empty working directory."""
+    """No germane environment variables, and an empty working directory."""
     with pytest.MonkeyPatch.context() as patch:
         for variable in [name for name in os.environ if name.startswith(("GERMANE_", "OPENAI_", "OTEL_"))]:
             patch.delenv(variable)

@@ -14,7 +14,7 @@ Sites = Callable[..., Site]
 
 
 def test_label_is_counted_and_replaced(visitor: Visits, own: Sites) -> None:
-    """It is shown on the page, can be searched for, and replaces an earlier one of the visitor."""
+    """It is shown on the page, can be searched for, and replaces an earlier one from the visitor."""
     site = own()
     answer = site.worst()
     page = visitor(site).look(site.url(f"/a/{answer}"))
@@ -32,7 +32,7 @@ def test_label_is_counted_and_replaced(visitor: Visits, own: Sites) -> None:
     expect(page.locator(f'a[href*="{answer}"]')).to_have_count(1)
 
 
-def test_label_in_the_drawer_returns_to_the_answer(visitor: Visits, own: Sites) -> None:
+def test_labeling_in_the_drawer_returns_to_the_answer(visitor: Visits, own: Sites) -> None:
     """From there, back leads to the list."""
     site = own()
     page = visitor(site).look(site.url("/answers?route=docs-search"))

@@ -21,7 +21,7 @@ def test_verdict_links_to_the_dropped_route(page: Page, site: Site) -> None:
     verdict.get_by_role("link", name=SEARCH, exact=True).first.click()
     expect(page).to_have_url(re.compile(rf"/r/{SEARCH}"))
     expect(page.get_by_role("heading", level=1)).to_contain_text(SEARCH)
-    page.get_by_role("link", name="All answers of this route").click()
+    page.get_by_role("link", name="All answers from this route").click()
     expect(page.get_by_label("Route")).to_have_value(SEARCH)
     expect(page.locator("table.answers tbody tr")).to_have_count(50)
     assert set(page.locator("table.answers .route").all_inner_texts()) == {SEARCH}
@@ -91,7 +91,7 @@ def test_drawer_steps_through_the_worst_answers(one_page: Page, one_site: Site) 
     expect(shown).to_be_hidden()
 
 
-def test_filter_is_in_the_url(page: Page, site: Site) -> None:
+def test_url_contains_the_filter(page: Page, site: Site) -> None:
     """It survives a reload, and back removes it."""
     page.goto(site.url("/answers"))
     page.get_by_label("Route").select_option(SEARCH)
@@ -149,7 +149,7 @@ def _values(page: Page) -> list[float]:
 
 
 def test_pages_are_linked(page: Page, site: Site) -> None:
-    """No answer is on both, the second page can be reloaded, and First returns to the start."""
+    """No answer is on both pages, the second page can be reloaded, and First returns to the start."""
     page.goto(site.url("/answers?sort=newest"))
     links = page.locator("table.answers a[data-drawer]")
     first = links.evaluate_all("all => all.map((one) => one.pathname)")

@@ -50,7 +50,7 @@ def _empty(request: pytest.FixtureRequest, folder: Path, tmp_path_factory: Any) 
 
 @on_one
 def test_hostile_text_is_inert_on_every_screen(visitor: Visits, site: Site, overflow_of: Callable[[Page], Any]) -> None:
-    """It runs nothing, links nowhere else, and does not widen the page, at both widths."""
+    """It runs no script, adds no external link, and widens the page at neither screen width."""
     page = visitor(site).page()
     answers = [f"/a/{one.id}" for one in site.seeded.exchanges]
     page.goto(site.url("/answers"))

@@ -25,7 +25,7 @@ def focused(page: Page) -> Any:
     return page.evaluate("document.activeElement.innerText.trim().split('\\n')[0]")
 
 
-def test_first_tab_stop_skips_the_header(page: Page) -> None:
+def test_first_tab_stop_is_a_link_that_skips_the_header(page: Page) -> None:
     """It is visible when focused, and the next stop is in the content."""
     page.keyboard.press("Tab")
     link = page.get_by_role("link", name="Skip to content")

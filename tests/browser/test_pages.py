@@ -96,7 +96,7 @@ def test_empty_database_shows_the_first_steps(visitor: Visits, alone: Any, tmp_p
             expect(page.get_by_role("heading", level=1)).to_have_count(1)
 
 
-def test_token_signs_in_and_out(visitor: Visits, own: Callable[..., Site]) -> None:
+def test_visitors_sign_in_with_the_token_and_sign_out(visitor: Visits, own: Callable[..., Site]) -> None:
     """Every URL redirects to the login form, a wrong token is rejected, and the right one continues."""
     site = own(token=TOKEN)
     page = visitor(site, refused=True).look(site.url("/answers?sort=newest"))

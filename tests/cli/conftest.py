@@ -1,4 +1,4 @@
-"""Fixtures that call the command line in this process, and a database with scores."""
+"""Fixtures that run commands in this process, and a database with scores."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def alone(bare: Path) -> None:
 
 @dataclass(frozen=True)
 class Ended:
-    """The result of a call of the command line."""
+    """The result of a command."""
 
     code: int
     out: str
@@ -46,7 +46,7 @@ Call = Callable[..., Ended]
 
 @pytest.fixture
 def call(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Call:
-    """A function that calls the command line with arguments."""
+    """A function that runs a command with arguments."""
 
     def germane(*arguments: str) -> Ended:
         monkeypatch.setattr(sys, "argv", ["germane", *arguments])

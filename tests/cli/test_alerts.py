@@ -35,7 +35,7 @@ def an_alert(store: TrackingStore, name: str = "a" * 32, **given: Any) -> Alert:
                 since=ScoreLevel(mean=0.6, n=8),
             ),
         ),
-        "exchange_ids": ("x1",), "message": f"answer_relevancy of route {HOSTILE} is low.", "starts_at": now,
+        "exchange_ids": ("x1",), "message": f"answer_relevancy for route {HOSTILE} is low.", "starts_at": now,
         "fired_at": now, "evaluated_at": now, "notified_at": now, "cause": "answers_drifting", **given,
     }  # fmt: skip
     alert = Alert(id=name, key=alert_key(fields["rule"], fields["labels"]), **fields)
@@ -57,7 +57,7 @@ def test_open_alerts_are_listed_with_their_messages(call: Call, store: TrackingS
     ended = call("alerts")
     assert ended.code == 0
     assert ended.out.startswith("aaaaaaaa  mean_threshold  warning  firing  since ")
-    assert "answer_relevancy of route docs\ufffd[31m <b> is low." in ended.out
+    assert "answer_relevancy for route docs\ufffd[31m <b> is low." in ended.out
     (alert,) = call("alerts", "--json").content["alerts"]
     assert (alert["id"], alert["state"], alert["current"]["n"]) == ("a" * 32, "firing", 40)
 
@@ -96,7 +96,7 @@ def test_acknowledgement_records_the_name(call: Call, store: TrackingStore) -> N
     assert len(store.notifications.search()) == 1
 
 
-def test_manual_resolution_notifies_the_channels_of_the_alert(call: Call, store: TrackingStore) -> None:
+def test_manual_resolution_notifies_the_alerts_channels(call: Call, store: TrackingStore) -> None:
     """An incident opened by the alert is closed. A resolved alert cannot be resolved again."""
     an_alert(store)
     assert "resolved" in call("alerts", "resolve", "aaaa", "--by", "ann").out

@@ -37,7 +37,7 @@ def test_unconfigured_rule_type_can_be_replayed(call: Call, history: TrackingSto
     assert summary == "mean_threshold: fired once, resolved never; 2 notifications (1 firing, 1 repeated)"
     assert "warning, for " in when
     assert when.endswith(": still firing")
-    assert message.startswith("    answer_relevancy of route ask in shop is below 0.7: mean 0.250")
+    assert message.startswith("    answer_relevancy for route ask in shop is below 0.7: mean 0.250")
     assert "  - evaluated every hour, which limits the precision of the times" in notes
     assert "A channel for all of these rules would have received 2 notifications." in notes
 
@@ -74,7 +74,7 @@ def test_all_active_rules_are_replayed_by_default(call: Call, history: TrackingS
     ):
         assert name in ended.out
     assert "budget_exhausted: cannot be replayed: no budget is configured." in ended.out
-    assert "no baseline yet, it would be learned until" in ended.out
+    assert "no baseline yet; one would be learned until" in ended.out
 
 
 @pytest.mark.slow

@@ -39,11 +39,13 @@ def test_sensitivity_prints_the_smallest_drop_and_the_tolerance(call: Call) -> N
 
     assert ended.code == 0
     first, rate, detected, tolerance, *_ = ended.out.splitlines()
-    assert first == "answer_relevancy of shop"
+    assert first == "answer_relevancy for shop"
     assert rate == "  20 scores per day reach the detector."
-    assert detected.startswith("  Detected with a probability of at least 0.8: a drop by 0.")
+    assert detected.startswith("  Detected with a probability of at least 0.8: a drop of 0.")
     assert "within a week" in detected
-    assert tolerance.startswith("  Tolerance: a drop in the mean by 0.020 and 2.0% more refusals are ignored")
+    assert tolerance.startswith(
+        "  Tolerance, averaged over routes: drops in the mean of up to 0.020 and increases of up to 2.0% "
+    )
     assert "10 runs per drop and a fixed seed" in ended.out
     assert "near 0.8 is 0.13" in ended.out
 

@@ -21,7 +21,7 @@ DAY = timedelta(days=1)
 
 
 def history(store: TrackingStore, *, days: int, per_day: int = 10, fingerprint: str = "f1") -> None:
-    """Write scored answers of the last days."""
+    """Write scored answers from the last few days."""
     chance = random.Random(3)
     step = DAY / per_day
     moments = [NOW - timedelta(hours=1) - step * number for number in range(days * per_day)]
@@ -71,7 +71,7 @@ def test_overdue_learning_is_reported(call: Call, store: TrackingStore) -> None:
     assert expected in call("doctor", "--offline").out
 
 
-def test_learning_baseline_shows_its_end(call: Call, store: TrackingStore) -> None:
+def test_learning_baseline_shows_when_learning_ends(call: Call, store: TrackingStore) -> None:
     """As text and as JSON."""
     until = NOW + 14 * DAY
     store.baselines.begin_learning(BaselineKey("shop", "relevancy", "f1"), "first", since=NOW, until=until)
@@ -107,7 +107,7 @@ def test_imported_scores_need_scorer_and_fingerprint(call: Call, store: Tracking
 
     assert "does not name the scorer" in call("baseline", "import", file, "--as", "running").err
     refused = call("baseline", "import", file, "--scorer", "relevancy", "--as", "running", "--service", "other")
-    assert "no scores of relevancy for other yet; choose another --service" in refused.err
+    assert "no scores from relevancy for other yet; choose another --service" in refused.err
 
 
 def test_days_before_the_first_score_do_not_lower_the_rate(call: Call, store: TrackingStore) -> None:
@@ -130,7 +130,7 @@ def test_one_day_is_not_enough_history(call: Call, store: TrackingStore) -> None
 
 
 def test_too_little_history_is_rejected(call: Call, store: TrackingStore) -> None:
-    """A baseline needs 30 scores of a route."""
+    """A baseline needs 30 scores for one route."""
     history(store, days=2)
 
     ended = call("baseline", "import", "--since", "9d")
@@ -173,7 +173,7 @@ def test_file_with_times_determines_rate_and_deviation(
     assert learned.routes["ask"].zero_rate == pytest.approx(10.5 / 201, abs=1e-9)
 
 
-def test_scores_of_another_fingerprint_are_rejected(call: Call, store: TrackingStore, tmp_path: Path) -> None:
+def test_scores_with_another_fingerprint_are_rejected(call: Call, store: TrackingStore, tmp_path: Path) -> None:
     """They are not comparable. --as overrides the check."""
     history(store, days=1)
     (service,) = {one.service for one in store.trends.summary()}
@@ -206,7 +206,7 @@ def test_evaluation_report_can_be_imported(call: Call, database: str, tmp_path: 
         ('{"value": 0.5, "at": "now"}', "is not an ISO 8601 time"),
     ],
 )
-def test_invalid_row_is_named(call: Call, database: str, tmp_path: Path, line: str, message: str) -> None:
+def test_invalid_row_is_named_in_the_error(call: Call, database: str, tmp_path: Path, line: str, message: str) -> None:
     """Nothing is imported."""
     file = tmp_path / "rows.jsonl"
     file.write_text(line)

@@ -146,7 +146,7 @@ def test_few_labels_are_not_enough_data(call: Call, judge: FakeJudge, store: Tra
     assert "not enough data (19 questions, need 20)" in call("calibrate").out
 
 
-def test_answers_to_few_questions_are_not_enough_data(
+def test_answers_to_too_few_questions_are_not_enough_data(
     call: Call, judge: FakeJudge, store: TrackingStore, scored: Scored
 ) -> None:
     """Forty answers to 19 questions count as 19, because the bootstrap resamples questions."""
@@ -248,7 +248,7 @@ def test_refusal_votes_come_with_a_recommendation(
     assert expected in call("calibrate").out
 
 
-def test_refusal_votes_of_earlier_fingerprints_are_ignored(
+def test_refusal_votes_with_earlier_fingerprints_are_ignored(
     call: Call, judge: FakeJudge, store: TrackingStore, scored: Scored
 ) -> None:
     """Other judges vote differently."""
@@ -339,7 +339,7 @@ def test_metric_names_are_sanitized(call: Call, judge: FakeJudge, store: Trackin
     assert "\x1b" not in call("calibrate").out
 
 
-def test_calibrations_of_other_embedders_are_not_shown(
+def test_calibrations_for_other_embedders_are_not_shown(
     call: Call, judge: FakeJudge, store: TrackingStore, scored: Scored
 ) -> None:
     """The doctor says that the current embedder is not calibrated, and how to calibrate it."""

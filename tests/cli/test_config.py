@@ -76,7 +76,7 @@ def test_origin_is_the_source_with_precedence(call: Call, bare: Path, monkeypatc
     assert [rule["default"] for rule in ended.content["rules"]].count(False) == 1
 
 
-def test_changed_hides_default_values(call: Call, bare: Path) -> None:
+def test_changed_option_hides_default_values(call: Call, bare: Path) -> None:
     """`--changed` shows only settings that differ from their default."""
     (bare / "germane.toml").write_text("sample_rate = 0.5")
 

@@ -84,6 +84,6 @@ def test_rollup_reports_the_number_of_hours(call: Call, store: TrackingStore, da
     results = [call("db", "rollup", "--database", database) for _ in range(2)]
 
     assert [one.code for one in results] == [0, 0]
-    assert results[0].out.startswith("Updated the rollups of 1 hour in ")
-    assert results[1].out.startswith("Updated the rollups of 0 hours in ")
+    assert results[0].out.startswith("Updated the rollups for 1 hour in ")
+    assert results[1].out.startswith("Updated the rollups for 0 hours in ")
     assert call("db", "rollup", "--database", database, "--json").content["hours"] == 0

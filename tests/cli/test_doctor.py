@@ -84,7 +84,9 @@ def test_missing_judge_is_a_warning_with_a_local_embedder(call: Call, database: 
     assert "OPENAI_API_KEY" in finding["fix"]
 
 
-def test_configured_scorers_may_not_need_a_judge(call: Call, database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_judge_is_no_problem_if_no_scorer_needs_it(
+    call: Call, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """There is no warning about relevancy if it is not configured."""
     pytest.importorskip("onnxruntime", reason="needs germane[local]")
     monkeypatch.setenv("GERMANE_SCORERS", "question_answer_similarity")
@@ -113,7 +115,7 @@ def test_reasoning_judge_passes(call: Call, judge: FakeJudge, database: str) -> 
 
     finding = about(call("doctor", "--json"), "judge")
 
-    assert (finding["level"], "used up its tokens on reasoning" in finding["message"]) == ("error", True)
+    assert (finding["level"], "the token limit was reached during reasoning" in finding["message"]) == ("error", True)
     assert "less reasoning" in finding["fix"]
     assert "OPENAI_API_KEY" not in finding["fix"]
 
@@ -135,7 +137,9 @@ def test_scorer_without_its_judge_is_an_error(call: Call, database: str, monkeyp
     assert "needs a server" in about(call("doctor", "--json"), "scorers")["message"]
 
 
-def test_invalid_settings_are_a_finding(call: Call, database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_invalid_settings_are_reported_by_the_doctor(
+    call: Call, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The doctor reports them and does not end with a different error."""
     monkeypatch.setenv("GERMANE_SAMPLE_RATE", "3")
 
@@ -168,7 +172,7 @@ def test_unreachable_database_is_reported_without_its_password(call: Call) -> No
 
 
 def test_database_without_tables_is_an_error(call: Call, database_url: str) -> None:
-    """The fix is the command, on either database."""
+    """The fix names the command that creates them, on either database."""
     finding = about(call("doctor", "--json", "--offline", "--database", database_url), "database")
 
     assert (finding["level"], finding["fix"]) == ("error", "germane db upgrade")
@@ -197,7 +201,7 @@ def test_handler_without_exchanges_is_an_error(
 
 
 def test_failed_import_is_an_error(call: Call, database: str) -> None:
-    """The directory is often the wrong one."""
+    """The usual cause is a wrong working directory."""
     finding = about(call("doctor", "--offline", "--json", "--import", "no.such.module"), "import")
 
     assert (finding["level"], "no.such.module" in finding["message"]) == ("error", True)
@@ -255,7 +259,7 @@ def test_coverage_of_the_last_day_is_shown_with_reasons(call: Call, store: Track
 
 
 def test_invalid_filters_are_reported(call: Call, store: TrackingStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A missing predicate is an error. A filter of a scorer that does not run is a warning."""
+    """A missing predicate is an error. A filter for a scorer that does not run is a warning."""
     monkeypatch.setenv("GERMANE_ALWAYS_SCORE", '[{"predicate": "nowhere:is_odd"}]')
     monkeypatch.setenv("GERMANE_FILTERS", '{"answer_relevance": {"routes": ["ask"]}}')
     monkeypatch.setenv("OPENAI_API_KEY", "test")
@@ -321,7 +325,7 @@ def test_backlog_behind_a_rate_limit_is_a_warning(
 
 
 def postpone(store: TrackingStore, scored: Scored, reason: UnscoredReason, error: str, *, until: timedelta) -> None:
-    """Record failed requests of another process."""
+    """Record failed requests from another process."""
     (scored_one,) = scored(store, [0.5])
     waiting = [germane.Exchange(**_values(scored_one, number)) for number in (1, 2)]
     store.exchanges.add(waiting)
@@ -340,7 +344,7 @@ def postpone(store: TrackingStore, scored: Scored, reason: UnscoredReason, error
         (UnscoredReason.JUDGE_RATE_LIMITED, "warning", "rate"),
     ],
 )
-def test_retries_of_other_processes_are_shown(
+def test_retries_in_other_processes_are_shown(
     call: Call, store: TrackingStore, scored: Scored, reason: UnscoredReason, status: str, fix: str
 ) -> None:
     """With the scorer, the reason, the start, and the fix."""
@@ -443,8 +447,8 @@ def test_invalid_database_url_is_not_printed(call: Call, url: str) -> None:
 @pytest.mark.parametrize(
     ("rule", "expected"),
     [
-        ({"scorer": "answer_relevanzy"}, "no scores of answer_relevanzy in the last two weeks"),
-        ({"routes": ["suport-*"]}, "no route of the last two weeks matches suport-*"),
+        ({"scorer": "answer_relevanzy"}, "no scores from answer_relevanzy in the last two weeks"),
+        ({"routes": ["suport-*"]}, "no route from the last two weeks matches suport-*"),
         ({"routes": ["a*"]}, None),
     ],
 )
@@ -482,7 +486,7 @@ def test_doctor_does_not_change_counts(call: Call, store: TrackingStore) -> None
 
 
 def test_exchange_counts_once_for_all_scorers(call: Call, store: TrackingStore, scored: Scored) -> None:
-    """Scores of other scorers and external scores are not further exchanges."""
+    """Scores from other scorers and external scores are not additional exchanges."""
     exchanges = scored(store, [0.5, 0.6])
     store.exchanges.record_scores(
         [RecordedScore(exchange_id=one.id, name="links", value=1.0, recorded_at=datetime.now(UTC)) for one in exchanges]
@@ -524,3 +528,28 @@ def test_scorers_without_cosines_need_no_calibration(
 
     assert "labels of question_answer_similarity: are not calibrated" in output
     assert "labels of answer_relevancy" not in output
+
+
+@pytest.mark.skipif(os.name != "posix", reason="file modes exist on POSIX only")
+@pytest.mark.parametrize(
+    ("target", "mode", "subject", "fix"),
+    [
+        ("file", 0o644, "database files", "chmod o="),
+        ("file", 0o602, "database files", "chmod o="),
+        ("file", 0o640, None, ""),
+        ("directory", 0o777, "database directory", "chmod o-w"),
+        ("directory", 0o1777, None, ""),
+        ("directory", 0o755, None, ""),
+    ],
+)
+def test_files_that_other_users_can_change_are_reported(
+    call: Call, store: TrackingStore, target: str, mode: int, subject: str | None, fix: str
+) -> None:
+    """Questions and answers are private, and nobody else may replace the file. Access for a group is a choice."""
+    (store.files[0] if target == "file" else store.files[0].parent).chmod(mode)
+
+    findings = call("doctor", "--offline", "--json").content["findings"]
+
+    found = [finding for finding in findings if finding["subject"].startswith("database ")]
+    assert [finding["subject"] for finding in found] == ([subject] if subject else [])
+    assert all(fix in finding["fix"] and finding["level"] == "warning" for finding in found)

@@ -14,7 +14,7 @@ LEASE = timedelta(seconds=60)
 
 
 def beat(database: str, *, ago: timedelta = timedelta(), **given: Any) -> None:
-    """Write a heartbeat of a process that is the given time old."""
+    """Write a process's heartbeat that is the given time old."""
     defaults = {"id": "a", "host": "h1", "pid": 7, "service": "shop", "version": "1", "scorers": {"relevancy": "f1"}}
     store = TrackingStore(database, clock=lambda: datetime.now(UTC) - ago)
     store.workers.heartbeat(WorkerHeartbeat(**{**defaults, **given}), [], lease=LEASE)
@@ -51,7 +51,7 @@ def test_unresponsive_process_is_a_warning(call: Call, store: TrackingStore, dat
     assert "1 unresponsive process: shop on h2 (process 7), last seen" in silent["message"]
 
 
-def test_tasks_of_the_last_unresponsive_process_wait(call: Call, store: TrackingStore, database: str) -> None:
+def test_tasks_wait_if_the_only_process_is_unresponsive(call: Call, store: TrackingStore, database: str) -> None:
     """No other process can claim them."""
     beat(database, ago=timedelta(minutes=5))
 

@@ -66,7 +66,7 @@ def test_estimate_uses_the_last_24_hours(call: Call, store: TrackingStore) -> No
 
 
 def test_short_history_is_extrapolated(call: Call, store: TrackingStore) -> None:
-    """Traffic of a few hours is extrapolated to a day."""
+    """Traffic from a few hours is extrapolated to a day."""
     exchanges(store, 30, hours=3)
     found = call("estimate", "--json").content
     assert found["exchanges_per_day"] == pytest.approx(240, rel=0.05)
@@ -103,7 +103,7 @@ def test_output_tokens_are_measured_on_earlier_scores(call: Call, store: Trackin
         "measured",
         pytest.approx(10_000, abs=1e-6),
     )
-    assert "the mean of 24 scores of the last week" in call("estimate").out
+    assert "the mean of 24 scores from the last week" in call("estimate").out
 
 
 def test_unscorable_exchanges_cost_nothing(call: Call, store: TrackingStore) -> None:
@@ -179,7 +179,7 @@ def test_file_is_used_as_a_sample(call: Call, tmp_path: Path) -> None:
     assert scorer(more)["requests"] == pytest.approx(10 * scorer(ended)["requests"], abs=1e-6)
 
 
-def test_unknown_price_is_not_invented(call: Call) -> None:
+def test_unknown_price_is_not_guessed(call: Call) -> None:
     """The note says how to set it. Models without requests still have their price."""
     options = ("--per-day", "100", "--judge", "house-model", "--scorer", "intent_match", "--scorer", "context_coverage")
     ended = call("estimate", "--json", *options)
@@ -190,7 +190,7 @@ def test_unknown_price_is_not_invented(call: Call) -> None:
     assert "unknown" in call("estimate", *options).out
 
 
-def test_configured_price_overrides_the_list(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_configured_price_overrides_the_list_price(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     """Prices in the settings take precedence."""
     monkeypatch.setenv("GERMANE_PRICES", '{"house-model": {"input": 1000000, "output": 0}}')
     ended = call("estimate", "--json", "--per-day", "10", "--judge", "house-model", "--scorer", "intent_match")

@@ -32,6 +32,7 @@ from germane.storage import (
     SamplingDecision,
     TrackingStore,
     dump_line,
+    dump_stored,
     parse_line,
 )
 from germane.storage.db.sanitize import clean_text
@@ -288,6 +289,21 @@ def test_invalid_markers_are_rejected(change: dict[str, Any]) -> None:
     for wrong in (whole | change, change, [], None):
         with pytest.raises(UsageError, match="invalid marker"):
             parse_line(json.dumps({"version": 2, "marker": wrong}))
+
+
+def test_stored_rows_become_the_same_lines(full: TrackingStore) -> None:
+    """The export copies what the database stores, and every page of any size has what the typed records have."""
+    claimed = full.queue.claim_tasks("worker", {"late": "f1"}, limit=1, lease=timedelta(minutes=1))
+    assert claimed
+    expected = [json.loads(dump_line(record)) for record in full.transfer.load_records(ExportSelection())]
+    for size in (1, 3, 500):
+        lines, page = list[str](), full.transfer.load_stored(ExportSelection(), limit=size)
+        while page:
+            lines += [dump_stored(record) for record in page]
+            page = full.transfer.load_stored(ExportSelection(), after=page[-1], limit=size)
+
+        assert [json.loads(line) for line in lines] == expected
+        assert not any("\x7f" in line or "\u202e" in line or "\n" in line for line in lines)
 
 
 def test_duplicates_in_a_file_count_once(full: TrackingStore, url: str) -> None:

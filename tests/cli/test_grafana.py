@@ -159,7 +159,7 @@ def test_promtool_accepts_rules_and_queries(written: dict[str, str], promtool: A
 
 
 def test_promtool_accepts_the_metrics_page(promtool: Any, page: str) -> None:
-    """Gauges of the database and OpenTelemetry instruments follow the naming rules."""
+    """Database gauges and OpenTelemetry instruments follow the naming rules."""
     assert promtool("check", "metrics", given=page) == ""
 
 
@@ -228,7 +228,7 @@ def test_rules_fire_only_on_their_condition(written: dict[str, str], promtool: A
     assert "SUCCESS" in promtool("test", "rules", "tests.yaml")
 
 
-def test_missing_metrics_fire_one_rule(written: dict[str, str], promtool: Any, bare: Path) -> None:
+def test_missing_metrics_fire_one_alert(written: dict[str, str], promtool: Any, bare: Path) -> None:
     """If no process is scraped, exactly one rule fires."""
     alerts = [
         {"eval_time": "30m", "alertname": name, "exp_alerts": _only(name, "GermaneNotScraped")} for name in FIRING
@@ -250,8 +250,8 @@ def _said(name: str) -> dict[str, str]:
         "GermaneAlertOpen": "germane: drop for shop, ask, s",
         "GermaneDatabaseUnreachable": "germane on b cannot read its database; the state of the answers is unknown",
         "GermaneQueueLag": "the oldest unscored exchange has been waiting for 15m 0s",
-        "GermaneScorerErrors": "30% of the scores of s for shop failed",
-        "GermaneNoScores": "t scored none of 25 answers of shop in the last hour",
+        "GermaneScorerErrors": "30% of s scores for shop failed",
+        "GermaneNoScores": "t scored none of 25 answers from shop in the last hour",
         "GermaneMeanLow": "the daily mean of s on ask is 0.60",
         "GermaneMeanUnderBaseline": "the 95 % interval of the daily mean of s on ask is below the baseline",
         "GermaneMeanDropped": "the hourly mean of s on ask is 0.60, less than 80 % of the weekly mean",

@@ -74,7 +74,7 @@ def test_existing_file_is_not_overwritten(call: Call, bare: Path) -> None:
     assert load_settings().sample_rate == 1.0
 
 
-def test_print_writes_nothing(call: Call, bare: Path) -> None:
+def test_print_option_writes_no_file(call: Call, bare: Path) -> None:
     """`--print` shows the file, whether or not one exists."""
     shown = call("init", "--print")
 
@@ -97,7 +97,7 @@ def test_secrets_are_not_written(call: Call, bare: Path, monkeypatch: pytest.Mon
     assert '# database = "env:DATABASE_URL"' in text
 
 
-def test_file_fits_the_environment(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_file_is_adapted_to_the_environment(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The project's name, the judge's model, and a PostgreSQL URL that germane supports."""
     (bare / "pyproject.toml").write_text('[project]\nname = "web-shop"\n')
     monkeypatch.setenv("OPENAI_MODEL", "a-judge")

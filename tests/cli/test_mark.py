@@ -109,7 +109,7 @@ def test_significant_drop_since_the_marker_exits_with_3(call: Call, deployed: Ca
     assert "a large effect" in ended.out
 
 
-def test_comparison_alone_exits_with_0(call: Call, deployed: Callable[..., None]) -> None:
+def test_comparison_without_a_threshold_exits_with_0(call: Call, deployed: Callable[..., None]) -> None:
     """The output is the same."""
     deployed(GOOD, BAD)
 
@@ -120,7 +120,7 @@ def test_comparison_alone_exits_with_0(call: Call, deployed: Callable[..., None]
 
 
 def test_without_a_drop_the_comparison_passes(call: Call, deployed: Callable[..., None]) -> None:
-    """This includes answers that improved."""
+    """Improved answers also pass."""
     deployed(BAD, GOOD)
 
     ended = call("report", "--since", "mark", "--fail-on-drop")
@@ -131,13 +131,13 @@ def test_without_a_drop_the_comparison_passes(call: Call, deployed: Callable[...
 
 
 def test_drop_below_min_drop_passes(call: Call, deployed: Callable[..., None]) -> None:
-    """``--min-drop`` is the size that must be exceeded significantly."""
+    """``--min-drop`` is the size that a drop must exceed significantly."""
     deployed(GOOD * 4, WORSE * 4)
 
     assert call("report", "--since", "mark", "--fail-on-drop").code == 3
     ended = call("report", "--since", "mark", "--fail-on-drop", "--min-drop", "0.1")
     assert ended.code == 0
-    assert rows(ended.out)["ask"][-1] == "lower, not significantly by more than 0.1"
+    assert rows(ended.out)["ask"][-1] == "lower, not significant beyond 0.1"
     assert "No significant drop by more than 0.1." in ended.out
 
 
@@ -203,7 +203,7 @@ def test_json_contains_the_comparison(call: Call, deployed: Callable[..., None])
     assert line["before"]["mean"] == pytest.approx(0.85, abs=1e-9)
 
 
-def test_window_before_can_be_longer(
+def test_earlier_window_can_be_longer(
     call: Call, store: TrackingStore, scored: Scored, deployed: Callable[..., None]
 ) -> None:
     """Shortly after a deployment, a day of earlier scores makes the comparison more precise."""

@@ -48,7 +48,7 @@ def test_ages_default_to_the_settings(
     assert "removed: nothing\n" in call("prune").out
 
 
-def test_ages_and_size_can_be_given(call: Call, store: TrackingStore, scored: Scored) -> None:
+def test_ages_and_size_can_be_specified(call: Call, store: TrackingStore, scored: Scored) -> None:
     """Ages as durations or times. By size, the oldest exchanges are deleted first."""
     for days in (1, 5, 9):
         scored(store, [0.5], started_at=ago(days))
@@ -102,9 +102,9 @@ def test_user_data_is_deleted(call: Call, store: TrackingStore, scored: Scored) 
     ended = call("forget", "--user", "u1", "--yes")
 
     assert ended.code == 0
-    assert "1 exchange, 1 score, 1 label.\nNot deleted: counts, which identify nobody; exported spans" in ended.out
+    assert "1 exchange, 1 score, 1 label.\nNot deleted: counts, which do not identify anyone; exported" in ended.out
     assert store.answers.list_exchanges() == [other]
-    assert "contains nothing for user u1." in call("forget", "--user", "u1", "--yes").out
+    assert "contains no data for user u1." in call("forget", "--user", "u1", "--yes").out
 
 
 def test_session_or_attribute_data_is_deleted(call: Call, store: TrackingStore, scored: Scored) -> None:
@@ -149,7 +149,9 @@ def test_forget_requires_confirmation_and_one_selector(
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("answer", "left", "code"), [(b"n\n", 1, 1), (b"y\n", 0, 0)])
-def test_forget_asks_on_a_terminal(store: TrackingStore, scored: Scored, answer: bytes, left: int, code: int) -> None:
+def test_forget_asks_for_confirmation_on_a_terminal(
+    store: TrackingStore, scored: Scored, answer: bytes, left: int, code: int
+) -> None:
     """It first shows the stored data."""
     scored(store, [0.5], user="u1")
     near, far = pty.openpty()
@@ -161,7 +163,7 @@ def test_forget_asks_on_a_terminal(store: TrackingStore, scored: Scored, answer:
     os.close(far)
 
     assert process.returncode == code
-    assert b"contains for user u1: 1 exchange, 1 score" in out
+    assert b"contains data for user u1: 1 exchange, 1 score" in out
     assert b"Delete permanently?" in out
     assert store.answers.counts().captured == left
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -55,6 +56,17 @@ def test_each_route_has_mean_interval_and_coverage(call: Call, store: TrackingSt
     assert search.endswith("100%       0%  30 of 31")
 
 
+def test_refusals_that_no_scorer_detects_are_not_measured(call: Call, store: TrackingStore, scored: Scored) -> None:
+    """They are neither 0 % nor 0."""
+    scored(store, GOOD, scorer="question_coverage")
+
+    (row,) = table(call("report").out)
+    (route,) = json.loads(call("report", "--json").out)["routes"]
+
+    assert cells(row)[-2:] == ["not measured", "30 of 30"]
+    assert (route["low_share"], route["noncommittal_share"]) == (0.0, None)
+
+
 def test_json_contains_the_same_values(call: Call, store: TrackingStore, scored: Scored) -> None:
     """One object with a version."""
     scored(store, GOOD)
@@ -83,7 +95,7 @@ def test_mean_of_few_scores_is_not_shown(call: Call, store: TrackingStore, score
     assert call("report", "--json").content["routes"][0]["has_min_samples"] is False
 
 
-def test_empty_report_says_no_scores(call: Call, database: str) -> None:
+def test_empty_report_states_that_there_are_no_scores(call: Call, database: str) -> None:
     """Missing data is never zero."""
     assert "No scores." in call("report").out
     assert call("report", "--json").content["routes"] == []
@@ -102,7 +114,7 @@ def test_fingerprints_have_separate_rows(call: Call, store: TrackingStore, score
     assert ["0.250" in row for row in rows] == [False, True]
 
 
-def test_equal_routes_name_their_service(call: Call, store: TrackingStore, scored: Scored) -> None:
+def test_routes_with_equal_names_show_their_service(call: Call, store: TrackingStore, scored: Scored) -> None:
     """The service is shown if the route alone is ambiguous."""
     scored(store, GOOD)
     scored(store, GOOD, service="help")
@@ -129,7 +141,7 @@ def test_exchanges_dropped_before_a_scorer_was_known_are_shown(
     assert (known["scorer"], known["seen"]) == ("answer_relevancy", 1)
 
 
-def test_candidates_are_shown_apart_from_pending_tasks(call: Call, store: TrackingStore, scored: Scored) -> None:
+def test_candidates_are_shown_separately_from_pending_tasks(call: Call, store: TrackingStore, scored: Scored) -> None:
     """Candidates for the budget, pending tasks, and exchanges skipped because of the budget."""
     (exchange,) = scored(store, [0.5])
     store.exchanges.add([type(exchange)(**_again(exchange, number)) for number in range(3)])
@@ -225,7 +237,7 @@ def test_route_with_only_failures_exits_with_5(call: Call, store: TrackingStore,
 
 
 def test_threshold_applies_to_the_newest_fingerprint(call: Call, store: TrackingStore, scored: Scored) -> None:
-    """Scores of an earlier judge do not fail a build."""
+    """Scores from an earlier judge do not fail a build."""
     scored(store, BAD, fingerprint="old", started_at=datetime.now(UTC) - timedelta(hours=2))
     scored(store, GOOD, fingerprint="new")
 
@@ -277,7 +289,7 @@ def test_until_excludes_later_answers(call: Call, store: TrackingStore, scored: 
     assert re.search(r"since \S+ \S+ UTC and before \S+ \S+ UTC", ended.out)
 
 
-def test_report_is_equal_on_both_databases(call: Call, migrated_url: str, scored: Scored) -> None:
+def test_report_is_identical_on_both_databases(call: Call, migrated_url: str, scored: Scored) -> None:
     """SQLite and PostgreSQL."""
     store = TrackingStore(migrated_url)
     scored(store, [*GOOD, UnscoredReason.JUDGE_REFUSED])

@@ -94,7 +94,7 @@ def test_markdown_report_has_the_same_content(call: Call, week: TrackingStore) -
     assert short.out.splitlines()[0] == long.out.splitlines()[0]
 
 
-def test_json_option_equals_json_format(call: Call, week: TrackingStore, bare: Path) -> None:
+def test_json_option_is_equivalent_to_json_format(call: Call, week: TrackingStore, bare: Path) -> None:
     """`--json` with another format is a usage error."""
     plain = call("report", "--json", "--since", "2d").content
     named = call("report", "--format", "json", "--since", "2d", "-o", "r.json")

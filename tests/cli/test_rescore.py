@@ -95,7 +95,9 @@ def test_rescore_dry_run_changes_nothing(call: Call, store: TrackingStore, score
     assert "queued for scoring" not in call("rescore", "--dry-run").out
 
 
-def test_new_fingerprint_is_added_to_the_old_score(call: Call, store: TrackingStore, scored: Scored) -> None:
+def test_score_with_a_new_fingerprint_is_added_to_the_old_score(
+    call: Call, store: TrackingStore, scored: Scored
+) -> None:
     """It is the fingerprint of the running process."""
     made = scored(store, [0.9], fingerprint="old")
 
@@ -111,7 +113,7 @@ def test_new_fingerprint_is_added_to_the_old_score(call: Call, store: TrackingSt
     ]
 
 
-def test_limit_selects_the_newest(call: Call, store: TrackingStore, scored: Scored) -> None:
+def test_limit_selects_the_newest_answers(call: Call, store: TrackingStore, scored: Scored) -> None:
     """The output says that there are more."""
     now = datetime.now(UTC)
     made = [scored(store, [0.5], started_at=now - timedelta(minutes=minutes))[0] for minutes in (5, 3, 1)]
@@ -183,7 +185,9 @@ def _read(near: int) -> Iterator[str]:
 
 
 @pytest.mark.slow
-def test_rescore_asks_on_a_terminal(store: TrackingStore, scored: Scored, environment: dict[str, str]) -> None:
+def test_rescore_asks_for_confirmation_on_a_terminal(
+    store: TrackingStore, scored: Scored, environment: dict[str, str]
+) -> None:
     """It first shows the estimate."""
     made = scored(store, [0.5])
 

@@ -91,7 +91,7 @@ def test_exit_code_reflects_the_thresholds(
     assert call("score", written(rows(count)), *options).code == code
 
 
-def test_unreachable_judge_is_not_enough_data(call: Call, judge: FakeJudge) -> None:
+def test_unreachable_judge_is_reported_as_not_enough_data(call: Call, judge: FakeJudge) -> None:
     """It violates a coverage threshold, but never a mean."""
     judge.outage = Fault("refusal")
     file = written(rows(20))
@@ -103,7 +103,7 @@ def test_unreachable_judge_is_not_enough_data(call: Call, judge: FakeJudge) -> N
     assert "20 judge_refused, mostly: " in ended.out
 
 
-def test_equal_failures_are_grouped(call: Call, judge: FakeJudge) -> None:
+def test_identical_failures_are_grouped(call: Call, judge: FakeJudge) -> None:
     """One message and a count, in the list of worst rows and in reports."""
     judge.outage = Fault("status", status=401, message="no such key")
     file = written(rows(90))
@@ -117,7 +117,7 @@ def test_equal_failures_are_grouped(call: Call, judge: FakeJudge) -> None:
     assert report.partition("## Worst 90 of 90")[2].count("not sent") == 1
 
 
-def test_score_json_is_one_object(call: Call, judge: FakeJudge) -> None:
+def test_score_json_is_a_single_object(call: Call, judge: FakeJudge) -> None:
     """Summary, worst rows, usage and the result of the check."""
     file = written([*rows(20), {"question": "When do you open?", "answer": "By card 7."}])
     content = call("score", file, "--json", "--fail-under", "0.5").content
@@ -130,7 +130,7 @@ def test_score_json_is_one_object(call: Call, judge: FakeJudge) -> None:
     assert "check" not in call("score", file, "--json").content
 
 
-def test_scorers_columns_and_limit_can_be_given(call: Call, judge: FakeJudge) -> None:
+def test_scorers_columns_and_limit_can_be_specified(call: Call, judge: FakeJudge) -> None:
     """They override the settings."""
     found = [{"q": row["question"], "a": row["answer"]} for row in rows(5)]
     options = ["--scorer", "question_answer_similarity", "--scorer", "answer_relevancy", "--limit", "2"]
@@ -141,7 +141,7 @@ def test_scorers_columns_and_limit_can_be_given(call: Call, judge: FakeJudge) ->
     assert content["rows"] == 2
 
 
-def test_judge_and_embedder_can_be_given(call: Call, judge: FakeJudge) -> None:
+def test_judge_and_embedder_can_be_specified(call: Call, judge: FakeJudge) -> None:
     """They override the settings."""
     call("score", written(rows(1)), "--judge", "other", "--embedder", "other-embedder")
 
@@ -249,7 +249,7 @@ def test_progress_is_shown_only_on_a_terminal(bare: Path, judge: FakeJudge, envi
 
 
 @pytest.mark.slow
-def test_interrupt_says_what_was_stored(bare: Path, judge: FakeJudge, environment: dict[str, str]) -> None:
+def test_interrupt_reports_what_was_stored(bare: Path, judge: FakeJudge, environment: dict[str, str]) -> None:
     """Ctrl-C exits with 130 and no traceback."""
     judge.outage = Fault("hang")
     settings = {f"GERMANE_{name.upper()}": value for name, value in judge.settings().items()}
@@ -270,8 +270,8 @@ def test_interrupt_says_what_was_stored(bare: Path, judge: FakeJudge, environmen
 
 @pytest.mark.slow
 @pytest.mark.parametrize("safe_path", ["", "1"])
-def test_modules_of_the_current_directory_are_found(bare: Path, environment: dict[str, str], safe_path: str) -> None:
-    """By the installed command as by `python -m germane`, unless Python runs in safe-path mode."""
+def test_modules_in_the_current_directory_are_found(bare: Path, environment: dict[str, str], safe_path: str) -> None:
+    """By the installed command and by `python -m germane`, unless Python runs in safe-path mode."""
     (bare / "our_scorers.py").write_text("import germane\n\n\n@germane.scorer\ndef half(exchange):\n    return 0.5\n")
     done = subprocess.run(
         [str(Path(sys.executable).with_name("germane")), "score", written(rows(3)), "--scorer", "half", "--json"],

@@ -79,7 +79,7 @@ def test_gaps_are_shown() -> None:
     assert ended[-1].endswith("no scores since")
 
 
-def test_events_follow_their_bucket() -> None:
+def test_events_are_printed_after_their_bucket() -> None:
     """They precede the next bucket."""
     notes = [ChartAnnotation(NOON - 2.5 * HOUR, "mark v42"), ChartAnnotation(NOON, "mark just now")]
     lines = list(draw_trend(picture(4), [bucket(hours, 0.9) for hours in (4, 3, 2, 1)], notes))
@@ -147,7 +147,7 @@ def test_wide_characters_take_two_columns() -> None:
     assert wrap("\u5e97" * 10, 8) == ["\u5e97" * 4, "\u5e97" * 4, "\u5e97" * 2]
 
 
-def test_json_equals_the_store(call: Call, store: TrackingStore) -> None:
+def test_json_output_equals_the_values_in_the_store(call: Call, store: TrackingStore) -> None:
     """Buckets, markers, and the baseline if there is one."""
     write(store, [0.9] * 25 + [0.3] * 5)
     now = datetime.now(UTC)
@@ -188,7 +188,7 @@ def _route(mean: float) -> RouteBaseline:
     return RouteBaseline(mean=mean, **dict.fromkeys(names, 0.1), **counts)  # type: ignore[arg-type]  # counts are numbers
 
 
-def test_empty_trend_says_no_scores(call: Call, database: str) -> None:
+def test_empty_trend_reports_that_there_are_no_scores(call: Call, database: str) -> None:
     """In an empty database, and for an unknown scorer."""
     assert call("trend").out.startswith("No scores since ")
     assert call("trend", "nonsense", "--by", "route").out.endswith(" UTC, scorer nonsense, by route.\n")

@@ -108,8 +108,8 @@ def test_drain_scores_the_backlog(call: Call, judge: FakeJudge, store: TrackingS
     assert not store.queue.load_outstanding()
 
 
-def test_once_scores_ready_tasks(call: Call, judge: FakeJudge, store: TrackingStore, make: Any) -> None:
-    """Candidates and tasks of other scorers are not included. Each exchange takes one request."""
+def test_once_option_scores_ready_tasks(call: Call, judge: FakeJudge, store: TrackingStore, make: Any) -> None:
+    """Candidates and tasks for other scorers are not included. Each exchange takes one request."""
     captured(store, make, 5)
     other = make()
     store.exchanges.add([other])
@@ -121,7 +121,7 @@ def test_once_scores_ready_tasks(call: Call, judge: FakeJudge, store: TrackingSt
     assert len(judge.chat_requests) == 5
 
 
-def test_worker_ignores_the_capture_role(
+def test_worker_scores_even_if_the_role_setting_is_capture(
     call: Call, judge: FakeJudge, store: TrackingStore, make: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Applications and workers may share one environment."""
@@ -132,10 +132,10 @@ def test_worker_ignores_the_capture_role(
     assert states(store) == (2, 0, 0)
 
 
-def test_imported_scorers_run(
+def test_scorers_from_imported_modules_run(
     call: Call, store: TrackingStore, make: Any, monkeypatch: pytest.MonkeyPatch, bare: Path
 ) -> None:
-    """Modules of --import are added to those of the setting."""
+    """Modules from --import are added to those in the setting."""
     for name in ("first", "second"):
         (bare / f"{name}_scorers.py").write_text(
             f"import germane\n\n@germane.scorer\ndef {name}_worker_scorer(exchange):\n    return 0.5\n"
@@ -154,10 +154,10 @@ def test_worker_requires_a_scorer(call: Call, database: str, monkeypatch: pytest
     monkeypatch.setenv("GERMANE_SCORERS", "[]")
     ended = call("worker")
 
-    assert (ended.code, ended.err) == (1, "germane: nothing will be scored: the setting scorers is empty\n")
+    assert (ended.code, ended.err) == (1, "germane: nothing will be scored: the scorers setting is empty\n")
 
 
-def test_drain_waits_for_tasks_of_other_workers(
+def test_drain_waits_for_tasks_in_other_workers(
     start: Callable[..., Process], judge: FakeJudge, store: TrackingStore, make: Any, tmp_path: Path
 ) -> None:
     """It logs once what it waits for, and exits when they are done."""
@@ -173,7 +173,7 @@ def test_drain_waits_for_tasks_of_other_workers(
     assert (worker.wait(60), worker.stderr.read()) == (0, "")
 
 
-def test_changed_counts_are_not_logged_again() -> None:
+def test_message_with_only_changed_counts_is_not_logged_again() -> None:
     """A different reason is logged."""
     several, one = (
         "waiting for 12 tasks in progress in other processes",
@@ -245,12 +245,12 @@ def test_shutdown_timeout_releases_tasks(
     assert worker.wait(60) == 1
     assert worker.stderr is not None
     assert worker.stderr.read().splitlines()[1:] == [
-        "shutdown timed out with tasks in progress; other workers claim them after at most 60 s"
+        "shutdown timed out with tasks in progress; other workers will claim them within 60 s"
     ]
     assert states(store) == (0, 2, 0)
 
 
-def test_worker_waits_for_tables(
+def test_worker_waits_until_the_tables_exist(
     start: Callable[..., Process], call: Call, judge: FakeJudge, postgresql: Any, make: Any, until: Any
 ) -> None:
     """Drain ends with the error; a permanent worker starts when the tables exist. Passwords are not logged."""

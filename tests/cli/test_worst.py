@@ -132,7 +132,7 @@ def test_worst_can_be_filtered(call: Call, store: TrackingStore, scored: Scored)
     assert values("--since", "7d") == [0.1, 0.2, 0.3, 0.4, 0.5]
 
 
-def test_empty_list_says_no_scores(call: Call, database: str) -> None:
+def test_empty_list_reports_that_there_are_no_scores(call: Call, database: str) -> None:
     """It is not an error."""
     assert call("worst").out.startswith("No scores since ")
     assert call("worst", "--scorer", "x", "--route", "y").out.endswith(" UTC, scorer x, route y.\n")

@@ -38,7 +38,7 @@ def post_form(client: TestClient, path: str, page: str = "/alerts", **fields: st
 
 
 def write_alert(store: TrackingStore, name: str, **given: Any) -> Alert:
-    """Write a firing alert of the rule ``mean_threshold``."""
+    """Write a firing alert of the ``mean_threshold`` rule."""
     labels = given.pop("labels", {"service": SERVICE, "scorer": "answer_relevancy", "route": name})
     values = {
         "rule": "mean_threshold",

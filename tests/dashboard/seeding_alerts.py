@@ -73,7 +73,7 @@ def learn_baseline(store: TrackingStore, service: str, fingerprint: str, now: da
 
 
 def evaluate_rules(store: TrackingStore, now: datetime) -> None:
-    """Evaluate the rule ``drop`` as of this time."""
+    """Evaluate the ``drop`` rule as of this time."""
     assert store.workers.acquire_lease(*OFFICE, ttl=LEASE)
     ids = (f"{int(now.timestamp()):x}-{number}" for number in range(1000))
     settings = load_settings(database="sqlite://", rules=_ONLY_DROPS)

@@ -108,7 +108,7 @@ def test_static_paths_cannot_leave_the_static_folder(store: TrackingStore, path:
 
 @pytest.mark.parametrize("host", ["localhost", "localhost:8642", "LOCALHOST", "127.0.0.1", "127.9.9.9", "[::1]:1"])
 def test_without_a_token_local_host_names_are_allowed(store: TrackingStore, host: str) -> None:
-    """Any port is allowed, because tunnels use other ports than the server."""
+    """Any port is allowed, because tunnels use ports other than the server's."""
     assert client_for(create_dashboard(store)).get("/written", headers={"Host": host}).status_code == 200
 
 
@@ -139,7 +139,7 @@ def test_without_a_token_proxied_requests_are_rejected(store: TrackingStore, hea
     assert client_for(create_dashboard(store)).get("/written", headers={header: "10.0.0.7"}).status_code == 403
 
 
-def test_liveness_probe_needs_no_access(store: TrackingStore) -> None:
+def test_liveness_probe_is_open_to_every_client(store: TrackingStore) -> None:
     """Probes use any host name from any address, and learn only that the process responds."""
     answer = client_for(create_dashboard(store, token=TOKEN), EVIL, "10.0.0.7").get("/healthz")
 
@@ -159,7 +159,7 @@ def test_with_a_token_host_names_must_be_allowed(store: TrackingStore) -> None:
     assert client_for(unconfigured, "10.0.0.1", "10.0.0.7").get("/written", headers=bearer()).status_code == 200
     refused = client_for(unconfigured, "germane.example", "10.0.0.7").get("/written", headers=bearer())
     assert refused.status_code == 403
-    assert "--host-name" in refused.text
+    assert "--allowed-host" in refused.text
 
 
 def test_trusted_mount_leaves_access_to_the_application(store: TrackingStore) -> None:
@@ -198,7 +198,7 @@ def test_overlong_urls_are_rejected(store: TrackingStore) -> None:
     assert page.get("/written", params={"text": "a" * 4_200}).status_code == 414
 
 
-def test_database_of_another_revision_is_reported(bare: Path) -> None:
+def test_database_at_another_revision_is_reported(bare: Path) -> None:
     """Older tables can be upgraded; for newer ones the page suggests no command."""
     with closing(TrackingStore(f"sqlite:///{bare}/newer.db")) as newer:
         newer.migrate()
@@ -229,7 +229,7 @@ def test_read_only_dashboard_rejects_writes(store: TrackingStore) -> None:
     assert app.state.written == []
 
 
-def test_own_forms_are_accepted(store: TrackingStore) -> None:
+def test_the_dashboards_own_forms_are_accepted(store: TrackingStore) -> None:
     """Fields arrive unchanged, with any characters."""
     app = create_dashboard(store)
     page = client_for(app)

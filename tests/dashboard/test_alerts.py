@@ -22,7 +22,7 @@ def test_open_and_resolved_alerts_are_listed_with_notifications(page: TestClient
     text = page.get("/alerts").text
     opened, over = text.split('id="resolved"')[0], text.split('id="resolved"')[1]
 
-    assert "answer_relevancy of service handbook has dropped from" in opened
+    assert "answer_relevancy for service handbook has dropped from" in opened
     assert re.search(r"0\.6\d \(95 % interval 0\.\d\d\u20130\.\d\d, n=\d+\)", opened)
     assert "baseline 0.8" in opened
     assert re.search(r"oncall <span[^>]*>undelivered</span>", opened)
@@ -43,7 +43,7 @@ def test_scorers_without_a_baseline_are_listed_first(page: TestClient) -> None:
     assert ">active</span>" in text
 
 
-def test_filters_are_in_the_url(seeded: TrackingStore) -> None:
+def test_url_contains_the_filters(seeded: TrackingStore) -> None:
     """State, rule, severity and service; invalid values are ignored."""
     write_alert(seeded, "mine", labels={"service": "mobile", "scorer": "answer_relevancy", "route": "mine"})
     with open_dashboard(seeded) as client:
@@ -134,7 +134,7 @@ def test_acknowledgement_shows_and_remembers_the_name(page: TestClient, week: We
     answer = post_form(page, f"{path}/ack", path, by="Zoë <b>")
 
     assert (answer.status_code, answer.headers["location"]) == (303, f"{path}?done=ack")
-    assert "No reminders are sent until it resolves" in page.get(answer.headers["location"]).text
+    assert "No reminders will be sent until it resolves" in page.get(answer.headers["location"]).text
     alert = week.store.alerts.get(week.seeded.open_alert)
     assert alert is not None
     assert (alert.acknowledged_by, alert.state) == ("Zoë <b>", "firing")
@@ -213,7 +213,7 @@ def test_silence_needs_an_end_and_a_matcher(page: TestClient, week: Week, until:
     assert week.store.alerts.list_silences() == []
 
 
-def test_silence_can_start_later(page: TestClient, week: Week) -> None:
+def test_silence_can_start_in_the_future(page: TestClient, week: Week) -> None:
     """Scheduled silences are listed with their start; an end before the start is rejected."""
     page.cookies.set("germane_zone", "UTC")
     post_form(page, "/alerts/silences", rule="drop", since="2026-11-21T09:00", **{"for": "8h"})
@@ -303,7 +303,7 @@ ACTS = ("ack", "resolve", "silence", "accept")
 
 
 def test_writes_need_a_csrf_token(page: TestClient, week: Week) -> None:
-    """Forms of other sites are rejected."""
+    """Forms from other sites are rejected."""
     before = week.store.alerts.get(week.seeded.open_alert)
     paths = [f"/alerts/{week.seeded.open_alert}/{act}" for act in ACTS]
     for path in (*paths, "/alerts/silences", "/alerts/silences/x/end"):

@@ -1,4 +1,4 @@
-"""The page of one answer: its scores with explanations, labels, and actions."""
+"""The page for one answer: its scores with explanations, labels, and actions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.dashboard.seeding import FINGERPRINTS, LEASE, NOW
 
 from germane.dashboard import create_app
 from germane.exchange import Exchange
-from germane.insights.answers import TraceLink, describe_answer_sampling, trace_link
+from germane.insights.answers import TraceLink, build_trace_link, describe_answer_sampling
 from germane.score import Score, UnscoredReason
 from germane.settings import load_settings
 from germane.storage import AnswerFilter, TrackingStore
@@ -75,7 +75,7 @@ def test_low_score_is_explained(page: TestClient, week: Week) -> None:
     assert "Sampled, with probability 0.80: it represents 1.25 answers." in text
 
 
-def test_percentile_compares_within_the_route(page: TestClient, week: Week) -> None:
+def test_percentile_rank_is_relative_to_the_route(page: TestClient, week: Week) -> None:
     """It counts higher scores with the same fingerprint in the surrounding week."""
     exchange, score = newest_exchange(week, is_low)
     values = week.seeded.values(route=exchange.route)
@@ -192,7 +192,7 @@ def test_unknown_answer_is_not_found(page: TestClient) -> None:
 
 @pytest.mark.parametrize(("verdict", "score"), [("good", 1.0), ("bad", 0.0)])
 def test_label_is_shown_and_replaces_an_earlier_one(page: TestClient, week: Week, verdict: str, score: float) -> None:
-    """The label appears immediately; a second one of the same visitor replaces it."""
+    """The label appears immediately; a second one from the same visitor replaces it."""
     exchange, _ = newest_exchange(week, lambda _, found: is_low(_, found) and not _labels(week.store, _))
     address = f"/a/{exchange.id}?route=docs-search"
     (before,) = week.store.labels.count_disagreements(scorer="answer_relevancy")
@@ -263,7 +263,7 @@ def test_rescoring_keeps_the_score_until_it_is_replaced(page: TestClient, week: 
 
 
 def test_rescored_failure_has_no_score_yet(page: TestClient, week: Week) -> None:
-    """No score of another scorer takes its place."""
+    """No score from another scorer takes its place."""
     (failed,) = week.store.answers.search(AnswerFilter(state="failed", scorer="answer_relevancy"), limit=1).answers
 
     submit_form(page, f"/a/{failed.exchange.id}", f"/a/{failed.exchange.id}/rescore", scorer="answer_relevancy")
@@ -313,7 +313,7 @@ def test_erased_text_is_marked_as_erased(page: TestClient, week: Week) -> None:
 
 
 @pytest.mark.slow
-def test_hostile_answers_are_shown_whole_and_escaped(page: TestClient, week: Week) -> None:
+def test_hostile_answers_are_shown_in_full_and_escaped(page: TestClient, week: Week) -> None:
     """In the page and in the drawer."""
     for exchange in write_hostile_exchanges(week.store):
         for part in ("", "?part=drawer"):
@@ -345,15 +345,15 @@ def test_invalid_trace_id_gets_no_link(trace_id: str) -> None:
     exchange = Exchange.from_texts("q", "a")
     odd = type(exchange)(**{name: getattr(exchange, name) for name in exchange.__slots__} | {"trace_id": trace_id})
 
-    assert trace_link("https://x.example/{trace_id}", odd) is None
-    assert trace_link(None, exchange) is None
-    assert trace_link("https://x.example/{trace_id}", exchange) == TraceLink(
+    assert build_trace_link("https://x.example/{trace_id}", odd) is None
+    assert build_trace_link(None, exchange) is None
+    assert build_trace_link("https://x.example/{trace_id}", exchange) == TraceLink(
         host="x.example", url=f"https://x.example/{'0' * 32}"
     )
 
 
 def test_sampling_decision_is_explained(week: Week) -> None:
-    """Also for undecided exchanges, and for reasons of other versions."""
+    """Also for undecided exchanges, and for reasons from other versions."""
     undecided = week.store.answers.load_detail(week.seeded.exchanges[-1].id)
     drawn = week.store.answers.load_detail(newest_exchange(week, is_low)[0].id)
     assert undecided is not None

@@ -195,7 +195,7 @@ def _is_number(text: str) -> bool:
     return re.fullmatch(r"-?[\d.e-]+", text) is not None
 
 
-def test_files_are_limited_and_state_the_limit(page: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_exported_files_are_limited_and_state_the_limit(page: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
     """JSON says whether the file contains all matching answers."""
     whole = as_json(page, "route=docs-search")
     monkeypatch.setattr(module, "MAX_EXPORTED", 30)

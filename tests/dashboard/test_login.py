@@ -40,7 +40,7 @@ def sign_in(page: TestClient, onward: str = "") -> TestClient:
     return page
 
 
-def test_missing_token_rejects_programs_and_redirects_people(store: TrackingStore) -> None:
+def test_without_the_token_programs_are_rejected_and_people_are_redirected(store: TrackingStore) -> None:
     """Programs get 401 with instructions; browsers go to the login form and back to the page they wanted."""
     page = client_for(create_dashboard(store, token=TOKEN))
     program, person = page.get("/metrics"), page.get("/answers?route=a%26b", headers=PAGE)
@@ -51,7 +51,7 @@ def test_missing_token_rejects_programs_and_redirects_people(store: TrackingStor
     assert answer.headers["location"] == "/answers?route=a%26b"
 
 
-def test_bearer_token_is_sent_with_each_request(store: TrackingStore) -> None:
+def test_bearer_token_must_be_sent_with_each_request(store: TrackingStore) -> None:
     """This is how Prometheus sends it. The response sets no cookie."""
     page = client_for(create_dashboard(store, token=TOKEN))
     answer = page.get("/metrics", headers={"Authorization": f"Bearer {TOKEN}"})
@@ -62,7 +62,7 @@ def test_bearer_token_is_sent_with_each_request(store: TrackingStore) -> None:
     assert page.get(f"/metrics?token={TOKEN}").status_code == 401
 
 
-def test_cookie_is_protected_and_is_not_the_token(store: TrackingStore) -> None:
+def test_cookie_is_protected_and_does_not_contain_the_token(store: TrackingStore) -> None:
     """Scripts and other sites cannot use it, it is secure over https, and it does not reveal the token."""
     plain, safe = (client_for(create_dashboard(store, token=TOKEN), scheme=scheme) for scheme in ("http", "https"))
     given = [submit_form(page, "/login", "/login", token=TOKEN).headers["set-cookie"] for page in (plain, safe)]
@@ -171,7 +171,7 @@ def test_wrong_tokens_are_limited_per_address(store: TrackingStore) -> None:
     assert sign_in(page).get("/written").status_code == 200
 
 
-def test_wrong_tokens_are_limited_across_addresses() -> None:
+def test_failed_logins_are_limited_across_addresses() -> None:
     """A hundred a minute in total, with bounded memory."""
     clock = Clock(NOW)
     attempts = LoginThrottle(clock)

@@ -309,7 +309,7 @@ def test_format_follows_the_accept_header(page: TestClient) -> None:
     assert (head.status_code, head.content) == (200, b"")
 
 
-def test_metrics_need_the_token(seeded: TrackingStore) -> None:
+def test_metrics_require_the_token(seeded: TrackingStore) -> None:
     """Scrapers send it as a bearer token; without it the response has no values and no names."""
     app = create_app(settings(), store=seeded, now=lambda: NOW, token="correct-horse-battery")
     with TestClient(app, base_url="http://127.0.0.1", follow_redirects=False) as client:
@@ -322,7 +322,7 @@ def test_metrics_need_the_token(seeded: TrackingStore) -> None:
 
 
 def test_promtool_accepts_the_page(page: TestClient) -> None:
-    """Names, help texts and types follow the conventions of Prometheus."""
+    """Names, help texts and types follow Prometheus conventions."""
     promtool = shutil.which("promtool") or pytest.skip("promtool is not installed: the page is not linted")
     text = page.get("/metrics").text
     checked = subprocess.run(

@@ -1,4 +1,4 @@
-"""The page of one route."""
+"""The page for one route."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_means_equal_the_store_summary(week: Week) -> None:
         assert (line.summary.n, line.summary.coverage) == (same.n, same.coverage)
 
 
-def test_change_compares_with_the_baseline_of_the_route(week: Week) -> None:
+def test_change_is_measured_from_the_routes_baseline(week: Week) -> None:
     """It is the baseline of the drop rule, shown with the days it was learned from."""
     first = load_shown(week.store).first
     assert first is not None
@@ -69,7 +69,7 @@ def test_change_compares_with_the_baseline_of_the_route(week: Week) -> None:
 
 
 def test_breakdowns_show_model_and_prompt(week: Week) -> None:
-    """The setting ``breakdowns`` selects them, and each line has its own n."""
+    """The ``breakdowns`` setting selects them, and each line has its own n."""
     shown = load_shown(week.store)
     assert [one.name for one in shown.breakdowns] == ["model", "prompt_version"]
     assert shown.first is not None

@@ -203,7 +203,7 @@ def test_read_only_rejects_every_form(database: str) -> None:
     assert "read-only" in answer.text
 
 
-def test_with_worker_scores_answers(database: str) -> None:
+def test_with_worker_option_scores_answers(database: str) -> None:
     """With ``--with-worker``, captured exchanges are scored, and both stop together."""
     with FakeJudge() as judge, closing(TrackingStore(database)) as store:
         settings = {f"GERMANE_{name.upper()}": str(value) for name, value in judge.settings().items()}
@@ -217,7 +217,7 @@ def test_with_worker_scores_answers(database: str) -> None:
             assert served.end()[0] == 0
 
 
-def test_with_worker_needs_a_judge(database: str) -> None:
+def test_with_worker_option_needs_a_judge(database: str) -> None:
     """``--with-worker`` without a judge is rejected, like ``germane worker``."""
     code, output = failed_start("--with-worker", "--port", "0", GERMANE_SCORERS="answer_relevancy")
 

@@ -96,7 +96,7 @@ def test_unscored_exchanges_show_the_cause(store: TrackingStore) -> None:
     )
     own: dict[str, Any] = {"id": "w1", "host": "h", "pid": 7, "service": "shop", "version": "1", "scorers": SCORERS}
     store.workers.heartbeat(WorkerHeartbeat(**own, problem="the key is rejected"), [], lease=LEASE)
-    assert "Not scored: the worker does not use the judge: the key is rejected" in visible_text(page, "/start")
+    assert "Not scored: the worker is not using the judge: the key is rejected" in visible_text(page, "/start")
 
 
 def test_overview_appears_with_the_first_exchange(store: TrackingStore) -> None:

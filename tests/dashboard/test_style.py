@@ -66,7 +66,7 @@ def test_style_and_script_are_small() -> None:
     assert len(SCRIPT.encode()) < 16_000
 
 
-def test_no_external_resources() -> None:
+def test_pages_load_no_external_resources() -> None:
     """Style sheet, script and templates contain no external URLs, except XML namespaces."""
     for text in (STYLE, SCRIPT, *(one.read_text() for one in TEMPLATES)):
         found = set(re.findall(r"(?:https?:)?//[A-Za-z0-9.-]+\.[a-z]{2,}[^\s\"')]*", text))

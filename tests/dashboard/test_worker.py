@@ -28,6 +28,7 @@ from germane.storage import (
     TrackingStore,
     WorkerHeartbeat,
 )
+from germane.storage.db.migrate import REVISIONS
 
 LEASE = timedelta(minutes=1)
 TEXT = re.compile(r"<[^>]+>")
@@ -76,7 +77,7 @@ def test_page_without_a_worker_says_what_to_start(store: TrackingStore) -> None:
 
 
 @pytest.mark.slow
-def test_running_degraded_and_unresponsive_workers_differ(week: Week) -> None:
+def test_running_degraded_and_unresponsive_workers_are_distinguished(week: Week) -> None:
     """A worker is unresponsive after two leases without a heartbeat."""
     week.store.workers.heartbeat(WorkerHeartbeat(id="x", host="reef", pid=1, service="s", version="0"), [], lease=LEASE)
     late = TrackingStore(
@@ -128,7 +129,7 @@ def test_jobs_of_other_processes_are_linked(week: Week, page: TestClient) -> Non
     assert "of process 4711 on lighthouse" in page.get("/worker?process=nobody").text
 
 
-def test_bar_height_is_the_square_root_of_the_run_time() -> None:
+def test_bar_height_is_proportional_to_the_square_root_of_the_run_time() -> None:
     """The longest and the failed runs have full height."""
     job = JobRuns(name="watch", runs=(*runs(4), JobRun(started_at=NOW, seconds=0.0, problem="x")))
     bars = JobHistory(job=job).bars
@@ -153,7 +154,7 @@ def test_seen_is_the_sum_of_all_outcomes(page: TestClient) -> None:
 
 
 def test_backlog_without_a_matching_worker_is_marked(seeded: TrackingStore) -> None:
-    """After a judge change, tasks of the old fingerprint wait until they expire."""
+    """After a judge change, tasks for the old fingerprint wait until they expire."""
     send_heartbeat(seeded, scorers={**FINGERPRINTS, "faithfulness": "another"})
     with open_dashboard(seeded) as client:
         rows = client.get("/worker").text.split('id="queue"')[1].split("</section>")[0].split("<tr>")
@@ -194,7 +195,7 @@ def test_failures_show_reason_error_and_answer(page: TestClient) -> None:
 
 
 def test_failures_can_be_rescored(page: TestClient, week: Week) -> None:
-    """A button queues all failures of one scorer and reason in the window, and the page shows their number."""
+    """A button queues all failures with one scorer and reason in the window, and the page shows their number."""
     before = week.store.answers.counts().failed_reasons["unparsable"]
     answer = post_form(page, "/worker/retry", "/worker", scorer="faithfulness", reason="unparsable", window="7d")
 
@@ -220,7 +221,7 @@ def test_retry_needs_a_known_scorer_and_reason(page: TestClient) -> None:
 
 
 def test_undelivered_notifications_can_be_resent(page: TestClient, week: Week) -> None:
-    """One by id, or all of a channel; a request without either is rejected."""
+    """One by id, or all for a channel; a request without either is rejected."""
     [dead] = week.store.notifications.search(status="undelivered")
     text = page.get("/worker").text.split('id="notifications"')[1]
     assert "status 404" in text
@@ -247,9 +248,9 @@ def test_judge_usage_is_shown_by_day(seeded: TrackingStore) -> None:
 
     assert "Fri 20 Nov (today) 50 % 200 1,234 $0.2500" in text
     assert "Thu 19 Nov 75 % 100 5,000 $1.50" in text
-    assert "Budget of this process: 400 requests per day, $2.00 per day." in text.replace("&#39;", "'")
+    assert "This process's budget: 400 requests per day, $2.00 per day." in text.replace("&#39;", "'")
     assert "Requests: the last request waited" in text
-    assert "Limits of this process: 60 requests per minute" in text
+    assert "This process's limits: 60 requests per minute" in text
 
 
 def test_sampling_panel_names_its_source(seeded: TrackingStore) -> None:
@@ -277,7 +278,7 @@ def test_sampling_rules_are_described() -> None:
         SamplingReasonCount(reason="", n=1, min_probability=None, max_probability=None),
     ]
     assert describe_sampling_outcomes(SamplingSummary(n=6, since=NOW, reasons=some, without_text=0, erased=0)) == [
-        "3 selected for a low local score (with probability 0.05 to 0.5)",
+        "3 selected for a low proxy score (with probability 0.05 to 0.5)",
         "2 new one (with probability 0.5)",
         "1 not decided yet",
     ]
@@ -290,17 +291,17 @@ def test_storage_panel_shows_retention_and_redaction(seeded: TrackingStore) -> N
         text = words(client.get("/worker").text.split('id="kept"')[1])
 
     assert re.search(r"Size [\d.]+ [kM]B of at most 5\.0 GB", text)
-    assert "revision 0007" in text
+    assert f"revision {REVISIONS[-1]}" in text
     assert "erased after scoring" in text
     assert "deleted after 90 days" in text
     assert "text is stored in the database, not on spans" in text
-    assert re.search(r"\d+ of the newest 1,000 answers were captured without text; 0 have been erased", text)
+    assert re.search(r"\d+ of the newest 1,000 answers were captured without text; the text of 0 has been erased", text)
     assert "Redaction no redactions found in the newest 20 answers" in text
 
 
 @pytest.mark.parametrize("path", ["retry", "resend"])
 def test_actions_need_a_csrf_token(page: TestClient, week: Week, path: str) -> None:
-    """Forms of other sites are rejected."""
+    """Forms from other sites are rejected."""
     before = week.store.answers.counts(), len(week.store.notifications.search(status="undelivered"))
     answer = page.post(f"/worker/{path}", data={"scorer": "faithfulness", "reason": "unparsable", "channel": "oncall"})
 

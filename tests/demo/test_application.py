@@ -49,7 +49,7 @@ def test_answer_is_a_sentence_of_the_right_passage(application: Documentation, c
     assert sum(right) / len(right) >= 0.95
 
 
-def test_fault_changes_only_its_route(application: Documentation, corpus: DemoCorpus) -> None:
+def test_fault_affects_only_its_route(application: Documentation, corpus: DemoCorpus) -> None:
     """Every answer of the broken route changes, and none comes from the right passage."""
     before = {route: _answers(application, corpus, route) for route in ROUTES}
 

@@ -59,14 +59,14 @@ def test_missed_fault_is_reported() -> None:
 
 
 def test_without_scores_no_mean_is_shown() -> None:
-    """The list of the lowest answers is omitted, too."""
+    """The list of lowest scores is also omitted."""
     words = verdict_text(before=(math.nan, 0), scored=0, rows=0)
 
     assert "mean relevancy unknown (n = 0) before" in words
     assert "Lowest-scoring answers" not in words
 
 
-def test_toy_judge_is_named_as_such() -> None:
+def test_toy_judge_is_labeled_as_such() -> None:
     """Other judges are not called toy judges."""
     assert "local:tiny is a toy" in verdict_text(judge="local:tiny")
     assert "toy" not in verdict_text()

@@ -24,7 +24,8 @@ def test_every_channel_type_is_shown() -> None:
 
 @pytest.mark.parametrize("block", BLOCKS)
 def test_settings_on_the_page_are_valid(bare: Path, block: str) -> None:
-    """A pasted block configures a channel."""
+    """A pasted block configures a channel or a rule."""
     (bare / "germane.toml").write_text(block, encoding="utf-8")
 
-    assert len(build_channels(load_settings())) == 1
+    settings = load_settings()
+    assert len(build_channels(settings)) + len(settings.rules) == 1

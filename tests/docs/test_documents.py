@@ -49,7 +49,7 @@ def module(code: str, path: Path) -> ModuleType:
     return made
 
 
-def test_there_are_blocks() -> None:
+def test_documents_contain_blocks() -> None:
     """The pages and their code are found."""
     assert any("README" in str(block.id) for block in BLOCKS)
 

@@ -61,10 +61,10 @@ SERVERS = [block for block in blocks("judge.md", "toml") if "base_url" in block.
 
 
 @pytest.mark.parametrize("block", SERVERS, ids=lambda block: block.name)
-def test_requests_go_to_the_judge_of_the_guide_with_its_key(
+def test_requests_go_to_the_guides_judge_with_its_key(
     block: Block, bare: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The client uses the URL of the guide, and the key as a bearer token; without a key, the token is `none`."""
+    """The client uses the URL from the guide, and the key as a bearer token; without a key, the token is `none`."""
     settings = settings_of(block, bare, monkeypatch)
     key = settings.api_key.get_secret_value() if settings.api_key else None
     address = settings.base_url.get_secret_value() if settings.base_url else None
@@ -77,7 +77,7 @@ def test_requests_go_to_the_judge_of_the_guide_with_its_key(
 
 
 def ask_fastapi(app: Any) -> None:
-    """Ask an application of the guide."""
+    """Ask an application from the guide."""
     with TestClient(app) as client:
         posts = "post" in app.openapi()["paths"]["/ask"]
         answered = client.post("/ask", json={"question": "When?"}) if posts else client.get("/ask?question=When?")
@@ -86,7 +86,7 @@ def ask_fastapi(app: Any) -> None:
 
 
 def ask_flask(app: Any) -> None:
-    """Ask an application of the guide."""
+    """Ask an application from the guide."""
     assert app.test_client().post("/ask", json={"question": "When?"}).status_code == 200
 
 
@@ -101,10 +101,10 @@ APPLICATIONS = [
 
 
 @pytest.mark.parametrize(("block", "ask"), APPLICATIONS)
-def test_an_application_of_the_guide_is_captured(
+def test_requests_to_an_application_from_the_guide_are_captured(
     block: Block, ask: Callable[[Any], None], bare: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The exchange has the question and answer of one request by the framework's test client."""
+    """The exchange has the question and answer from a request sent with the framework's test client."""
     monkeypatch.setenv("GERMANE_ROLE", "capture")
     made = module(block.text, bare / "from_the_guide.py")
     with germane.testing.strict():

@@ -50,7 +50,7 @@ def test_the_site_builds_without_warnings(site: Path) -> None:
     assert pages <= {path.relative_to(site).with_suffix("") for path in site.rglob("*.html")}
 
 
-def test_nothing_is_loaded_from_elsewhere(site: Path) -> None:
+def test_the_site_loads_nothing_from_other_hosts(site: Path) -> None:
     """The site works without a network, and no other server sees who visits it."""
     outside = re.compile(r"(https?:)?//")
     for page in site.rglob("*.html"):

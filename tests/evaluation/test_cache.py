@@ -154,8 +154,8 @@ def test_failed_scores_are_not_cached(judge: FakeJudge) -> None:
 
 
 @pytest.mark.parametrize("cache", [None, "scores.db"])
-def test_equal_rows_are_scored_once(judge: FakeJudge, cache: str | None) -> None:
-    """With and without a cache. Each row has its score, and the cost counts once."""
+def test_identical_rows_are_scored_once(judge: FakeJudge, cache: str | None) -> None:
+    """With and without a cache. Each row gets the score, and the cost counts once."""
     rows = [{**ROWS[0], "id": number, "label": number} for number in range(20)] + ROWS[1:3]
     once = germane.evaluate(ROWS[:3], **judge.settings())
     judge.requests.clear()
@@ -180,7 +180,7 @@ def test_user_defined_scorers_see_all_columns(numeric: Any) -> None:
     assert [score.value for score in germane.evaluate(rows, [Matches()]).scores] == [1.0, 0.0, 1.0]
 
 
-def test_configuration_is_part_of_the_key(judge: FakeJudge) -> None:
+def test_configuration_is_part_of_the_cache_key(judge: FakeJudge) -> None:
     """The key includes the fingerprint."""
     run(judge, ROWS[:1])
     run(judge, ROWS[:1], generated_questions=2)
@@ -191,7 +191,7 @@ def test_configuration_is_part_of_the_key(judge: FakeJudge) -> None:
 @pytest.mark.parametrize(
     "change", [{"question": "Why?"}, {"answer": "By cash."}, {"contexts": ["one"]}, {"history": ["user: Hello"]}]
 )
-def test_all_inputs_are_part_of_the_key(judge: FakeJudge, change: dict[str, Any]) -> None:
+def test_all_inputs_are_part_of_the_cache_key(judge: FakeJudge, change: dict[str, Any]) -> None:
     """A changed row is rescored."""
     evaluation = run(judge, [ROWS[0], ROWS[0] | change])
 
@@ -238,7 +238,7 @@ def test_unreadable_entries_are_ignored() -> None:
             assert cache.find_score(WORK) is None
 
 
-def test_cache_of_another_version_is_rejected() -> None:
+def test_cache_with_another_version_is_rejected() -> None:
     """The error states the fix, and the file does not change."""
     ScoreCache("scores.db").close()
     connection = sqlite3.connect("scores.db")

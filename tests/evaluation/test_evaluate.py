@@ -75,7 +75,7 @@ def test_rows_are_scored_by_the_judge(judge: FakeJudge) -> None:
     assert len(judge.chat_requests) == 2
 
 
-def test_rows_of_csv_dictreader_are_accepted(judge: FakeJudge) -> None:
+def test_rows_from_csv_dictreader_are_accepted(judge: FakeJudge) -> None:
     """Contexts are a JSON list in a cell."""
     file = io.StringIO('question,answer,contexts\nHow?,"By card.","[""one"", ""two""]"\n')
     scorer = Length()
@@ -106,7 +106,7 @@ def test_contexts_can_be_lists_json_or_text(cell: Any, texts: list[str]) -> None
 
 
 @pytest.mark.parametrize(("cell", "text"), [(42, "42"), (0.5, "0.5"), (float("nan"), None), (True, None), ([], None)])
-def test_numbers_are_accepted_as_text(cell: Any, text: str | None) -> None:
+def test_numbers_are_converted_to_text(cell: Any, text: str | None) -> None:
     """Data frames convert columns of numbers."""
     assert read(ROW | {"question": cell}).question == text
 
@@ -118,7 +118,7 @@ def test_single_scorer_needs_no_list(judge: FakeJudge) -> None:
     assert summary.scorer == "question_answer_similarity"
 
 
-def test_column_names_of_ragas_are_accepted() -> None:
+def test_ragas_column_names_are_accepted() -> None:
     """Data sets for Ragas need no change."""
     exchange = read({"user_input": "How?", "response": "By card.", "retrieved_contexts": ["one"]})
 
@@ -151,7 +151,7 @@ def test_data_frames_are_accepted() -> None:
     assert [exchange.question for exchange in scorer.seen] == ["How?", None]
 
 
-def test_order_is_kept_and_concurrency_limited() -> None:
+def test_order_is_kept_and_concurrency_is_limited() -> None:
     """Scores are in row order, regardless of their duration."""
     scorer = Length()
     rows = [{"question": "How?", "answer": "x" * length} for length in range(1, 60)]
@@ -176,7 +176,7 @@ def test_failures_are_counted_and_not_averaged() -> None:
     assert summary.estimate.mean == pytest.approx(0.6)
 
 
-def test_unreachable_judge_gives_no_mean(judge: FakeJudge) -> None:
+def test_unreachable_judge_yields_no_mean(judge: FakeJudge) -> None:
     """The summary contains only reasons."""
     judge.outage = Fault("status", status=503)
 
@@ -185,14 +185,14 @@ def test_unreachable_judge_gives_no_mean(judge: FakeJudge) -> None:
     assert (summary.estimate, summary.reasons) == (None, {"judge_unreachable": 1})
 
 
-def test_empty_data_set_gives_empty_evaluation(judge: FakeJudge) -> None:
+def test_empty_data_set_yields_an_empty_evaluation(judge: FakeJudge) -> None:
     """It is not an error."""
     evaluation = germane.evaluate([], **judge.settings())
 
     assert (evaluation.rows, evaluation.summary()) == ((), [])
 
 
-def test_scores_have_their_scorers_name() -> None:
+def test_scores_have_the_name_of_their_scorer() -> None:
     """It replaces any name that a scorer puts into its scores."""
 
     class Misnamed(Length):

@@ -126,7 +126,9 @@ def test_missing_file_is_an_error(bare: Path, numeric: Any, name: str) -> None:
         read(Path(name), numeric)
 
 
-def test_parquet_without_pandas_names_the_extra(bare: Path, numeric: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_parquet_error_without_pandas_names_the_extra(
+    bare: Path, numeric: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The error contains the command that installs it."""
     monkeypatch.setitem(sys.modules, "pandas", None)
 

@@ -13,7 +13,7 @@ import pytest
 import germane
 from germane.errors import ScoringError
 from germane.evaluation.rows import read_rows
-from germane.evaluation.scoring import MAX_REJECTIONS, RATE_LIMIT_PATIENCE_FACTOR, RetryingScorer
+from germane.evaluation.scoring import MAX_REJECTIONS, RATE_LIMIT_TIMEOUT_FACTOR, RetryingScorer
 from germane.exchange import Exchange
 from germane.score import Score, UnscoredReason
 from germane.testing import FakeJudge, Fault
@@ -54,12 +54,12 @@ class Scripted:
         return 1.0
 
 
-def ask(scorer: Scripted, *answers: str, patience: float = 60.0) -> Sequence[Score]:
+def ask(scorer: Scripted, *answers: str, retry_timeout: float = 60.0) -> Sequence[Score]:
     """Return the results of scoring these answers concurrently."""
     rows = read_rows([{"question": "How?", "answer": answer} for answer in answers])
 
     async def all_of_them() -> Sequence[Score]:
-        asker = RetryingScorer(scorer, patience, first=FIRST)
+        asker = RetryingScorer(scorer, retry_timeout, first=FIRST)
         return await asyncio.gather(*(asker.score(row.exchange) for row in rows))
 
     return asyncio.run(all_of_them())
@@ -102,29 +102,29 @@ def test_retry_after_applies_to_all_rows() -> None:
     assert [score.value for score in scores] == [1.0, 1.0]
 
 
-def test_run_gives_up_an_unreachable_judge(caplog: pytest.LogCaptureFixture) -> None:
+def test_run_gives_up_on_an_unreachable_judge(caplog: pytest.LogCaptureFixture) -> None:
     """The remaining rows fail without a request, and one warning gives the reason."""
     answers = [str(number) for number in range(50)]
     scorer = Scripted(always=dict.fromkeys(answers, AWAY))
     with caplog.at_level(logging.WARNING, "germane.evaluation"):
-        scores = ask(scorer, *answers, patience=0.2)
+        scores = ask(scorer, *answers, retry_timeout=0.2)
 
     assert {score.reason for score in scores} == {UnscoredReason.JUDGE_UNREACHABLE}
     assert re.match(
         r"not sent: no score for \d+ s, and the next retry, in -?\d+ s, would exceed", scores[-1].explanation or ""
     )
     assert (scores[-1].explanation or "").endswith("last failure: judge_unreachable: no connection")
-    assert [record.message for record in caplog.records if "no more" in record.message] == [
-        "scripted sends no more requests: " + (scores[-1].explanation or "").removeprefix("not sent: ")
+    assert [record.message for record in caplog.records if "has stopped" in record.message] == [
+        "scripted has stopped sending requests: " + (scores[-1].explanation or "").removeprefix("not sent: ")
     ]
 
 
-def test_too_long_retry_after_ends_the_run(caplog: pytest.LogCaptureFixture) -> None:
+def test_excessive_retry_after_ends_the_run(caplog: pytest.LogCaptureFixture) -> None:
     """The warning gives the reason."""
     scorer = Scripted(
         always={"a": ScoringError(UnscoredReason.JUDGE_RATE_LIMITED, "HTTP 429: spent", retry_after=3600)}
     )
-    (first,) = ask(scorer, "a", patience=300)  # pytest's own time limit would end a run that waits
+    (first,) = ask(scorer, "a", retry_timeout=300)  # pytest's own time limit would end a run that waits
 
     assert scorer.asked == ["a"]
     assert (first.reason, first.explanation) == (UnscoredReason.JUDGE_RATE_LIMITED, "HTTP 429: spent")
@@ -145,7 +145,7 @@ def test_rejected_key_ends_the_run(failure: ScoringError, whose: str) -> None:
     rows = read_rows([{"question": "How?", "answer": answer} for answer in answers])
 
     async def one_by_one() -> list[Score]:
-        asker = RetryingScorer(scorer, patience=600)
+        asker = RetryingScorer(scorer, retry_timeout=600)
         return [await asker.score(row.exchange) for row in rows]
 
     scores = asyncio.run(one_by_one())  # pytest's own time limit would end a run that waits
@@ -155,14 +155,14 @@ def test_rejected_key_ends_the_run(failure: ScoringError, whose: str) -> None:
     assert (scores[-1].explanation or "").startswith(f"not sent: {whose} rejected {MAX_REJECTIONS} requests in a row")
 
 
-@pytest.mark.parametrize(("failure", "patience"), [(AWAY, 0.1), (BUSY_NOW, 0.1 / RATE_LIMIT_PATIENCE_FACTOR)])
-def test_row_that_always_fails_does_not_block_the_run(failure: ScoringError, patience: float) -> None:
+@pytest.mark.parametrize(("failure", "retry_timeout"), [(AWAY, 0.1), (BUSY_NOW, 0.1 / RATE_LIMIT_TIMEOUT_FACTOR)])
+def test_row_that_always_fails_does_not_block_the_run(failure: ScoringError, retry_timeout: float) -> None:
     """Its retries end while other rows are scored."""
     scorer = Scripted(always={"bad": failure})
 
     async def one_by_one() -> Score:
         good, bad = read_rows([{"question": "How?", "answer": answer} for answer in ("good", "bad")])
-        asker = RetryingScorer(scorer, patience, first=FIRST)
+        asker = RetryingScorer(scorer, retry_timeout, first=FIRST)
         waiting = asyncio.create_task(asker.score(bad.exchange))
         while not waiting.done():
             assert (await asker.score(good.exchange)).value == 1.0
@@ -177,7 +177,7 @@ def test_row_that_always_fails_does_not_block_the_run(failure: ScoringError, pat
 def test_retry_timeout_of_zero_retries_nothing() -> None:
     """A few failures do not end the run."""
     scorer = Scripted(AWAY, AWAY)
-    scores = ask(scorer, "a", "b", "c", patience=0)
+    scores = ask(scorer, "a", "b", "c", retry_timeout=0)
 
     assert [score.value for score in scores] == [None, None, 1.0]
     assert len(scorer.asked) == 3
@@ -209,7 +209,7 @@ def test_retry_timeout_is_configurable(judge: FakeJudge) -> None:
     )
 
 
-def test_run_gives_up_a_judge_that_rejects_everything(judge: FakeJudge) -> None:
+def test_run_gives_up_on_a_judge_that_rejects_everything(judge: FakeJudge) -> None:
     """The remaining rows fail for the same reason without a request."""
     judge.outage = Fault("status", status=401)
     rows = [{"question": "How?", "answer": f"Item {number} by card."} for number in range(200)]

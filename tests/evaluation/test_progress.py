@@ -44,7 +44,7 @@ def shown(stream: io.StringIO, wanted: bool | None, rows: int = 20) -> str:
     return stream.getvalue()
 
 
-def test_progress_is_hidden_without_terminal() -> None:
+def test_progress_is_hidden_without_a_terminal() -> None:
     """Unless it is requested."""
     assert shown(io.StringIO(), None) == ""
     assert shown(Terminal(), False) == ""

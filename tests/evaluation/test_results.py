@@ -73,7 +73,7 @@ def test_ragas_example_works() -> None:
     assert list(frame.columns[:4]) == ["id", "question", "answer", "contexts"]
 
 
-def test_frame_gets_score_columns() -> None:
+def test_data_frame_gets_score_columns() -> None:
     """The result is the same data frame with scores."""
     with FakeJudge() as judge:
         frame = germane.evaluate(pd.DataFrame(SUPER_BOWL), "question_answer_similarity", **judge.settings()).to_pandas()
@@ -92,7 +92,7 @@ def test_missing_scores_are_nan_with_a_reason(evaluated: Evaluated) -> None:
     assert frame["numeric_reason"].dropna().tolist() == ["unparsable", "missing_input"]
 
 
-def test_frame_keeps_other_columns(numeric: Any) -> None:
+def test_data_frame_keeps_other_columns(numeric: Any) -> None:
     """A scorer's column overrides another column with its name."""
     rows = [{"question": "How?", "answer": "0.5", "label": 1, "numeric": 0.1}]
 
@@ -102,7 +102,7 @@ def test_frame_keeps_other_columns(numeric: Any) -> None:
 
 
 @pytest.mark.parametrize("answers", [[], ["none"]])
-def test_frame_without_scores_has_its_columns(evaluated: Evaluated, answers: list[object]) -> None:
+def test_data_frame_without_scores_keeps_the_input_columns(evaluated: Evaluated, answers: list[object]) -> None:
     """Without rows, and if all rows failed."""
     frame = evaluated(answers).to_pandas()
 
@@ -110,7 +110,7 @@ def test_frame_without_scores_has_its_columns(evaluated: Evaluated, answers: lis
     assert {"question", "answer"} <= set(frame.columns)
 
 
-def test_frame_without_pandas_names_the_extra(evaluated: Evaluated, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_data_frame_error_without_pandas_names_the_extra(evaluated: Evaluated, monkeypatch: pytest.MonkeyPatch) -> None:
     """The error contains the command that installs it."""
     evaluation = evaluated(["0.5"])
     monkeypatch.setitem(sys.modules, "pandas", None)
@@ -119,7 +119,7 @@ def test_frame_without_pandas_names_the_extra(evaluated: Evaluated, monkeypatch:
         evaluation.to_pandas()
 
 
-def test_problems_are_low_scores_then_failures(evaluated: Evaluated) -> None:
+def test_problems_list_low_scores_before_failures(evaluated: Evaluated) -> None:
     """Lowest first. Skipped scores and scores at the threshold are not problems."""
     problems = evaluated(["0.4", "x", "0.5", "0.1", None, "y"]).problems()
 
@@ -132,7 +132,7 @@ def test_threshold_of_problems_is_configurable(evaluated: Evaluated) -> None:
     assert [problem.score.value for problem in evaluated(["0.4", "0.6", "0.9"]).problems(0.7)] == [0.4, 0.6]
 
 
-def test_different_fingerprints_are_not_averaged() -> None:
+def test_scores_with_different_fingerprints_are_never_averaged() -> None:
     """Each fingerprint has its own mean; coverage is measured per scorer."""
     answers = ["0.2 old"] * 2 + ["0.8 new"] * 3 + [""]
     evaluation = germane.evaluate([{"question": "How?", "answer": answer} for answer in answers], [ByFingerprint()])
@@ -158,7 +158,7 @@ def test_different_fingerprints_are_not_averaged() -> None:
         (["x"] * 30, 0.75, False, False, "not enough data (n=0, need 20)"),
     ],
 )
-def test_means_are_checked_from_20_scores(
+def test_means_are_checked_only_with_at_least_20_scores(
     evaluated: Evaluated, answers: list[object], least: float, passed: bool, broken: bool, expected: str
 ) -> None:
     """A mean below the threshold fails, regardless of its interval."""
@@ -186,7 +186,7 @@ def test_check_without_rows_does_not_pass(evaluated: Evaluated) -> None:
 
 
 @pytest.mark.parametrize("share", [1.01, 90, -0.1, float("nan")])
-def test_coverage_threshold_must_be_a_share(evaluated: Evaluated, share: float) -> None:
+def test_coverage_threshold_must_be_between_0_and_1(evaluated: Evaluated, share: float) -> None:
     """90 is an error, because .9 is meant."""
     with pytest.raises(UsageError, match="a share of the rows, from 0 to 1"):
         evaluated([]).check(min_coverage=share)
@@ -209,7 +209,7 @@ def test_markdown_report_escapes_texts(numeric: Any) -> None:
 
 
 def test_report_explains_missing_scores(evaluated: Evaluated) -> None:
-    """With the most frequent explanation."""
+    """Each reason comes with its most common explanation."""
     report = evaluated(["0.5", "one", "two", "two", None]).report("markdown")
 
     assert "| numeric | 3 | unparsable | no number in two |" in report
@@ -256,7 +256,7 @@ def test_html_report_escapes_texts(numeric: Any) -> None:
     assert "default-src 'none'" in germane.evaluate([], [numeric]).report("html")
 
 
-def test_json_report_is_one_object(numeric: Any) -> None:
+def test_json_report_is_a_single_object(numeric: Any) -> None:
     """With every row and all fields of its scores. NaN becomes null."""
 
     class Odd(type(numeric)):  # type: ignore[misc]  # the fixture's class
@@ -273,7 +273,7 @@ def test_json_report_is_one_object(numeric: Any) -> None:
     assert report["summary"][0]["n"] == 1
 
 
-def test_report_shows_means_from_20_scores(evaluated: Evaluated) -> None:
+def test_report_shows_means_only_with_at_least_20_scores(evaluated: Evaluated) -> None:
     """Fewer scores are not enough data."""
     enough, few = (evaluated(["0.25", "0.75"] * half).report() for half in (10, 9))
 

@@ -110,7 +110,7 @@ def test_dotted_columns_refer_to_nested_objects(numeric: Any) -> None:
     ],
 )
 def test_contexts_can_be_texts_or_objects(numeric: Any, cell: Any, contexts: tuple[Context, ...]) -> None:
-    """Lists in Python syntax, which data frames write to CSV, are accepted, too."""
+    """Lists in Python syntax, which data frames write to CSV, are also accepted."""
     assert read({**ROW, "contexts": cell}, numeric).contexts == contexts
 
 
@@ -129,7 +129,7 @@ def test_errors_name_the_row_and_the_cause(numeric: Any, row: Any, message: str)
         read(row, numeric)
 
 
-def test_pandas_frames_are_read(numeric: Any) -> None:
+def test_pandas_data_frames_are_read(numeric: Any) -> None:
     """Numbers become texts, and missing values stay missing."""
     frame = pd.DataFrame({"question": ["How?", None], "answer": [0.5, float("nan")], "label": [1, 0]})
 

@@ -44,7 +44,7 @@ def test_failed_scores_cost_tokens(judge: FakeJudge) -> None:
 
 
 def test_usage_of_user_defined_scorers_is_counted(judge: FakeJudge) -> None:
-    """It is added to the judge's usage. Equal rows count once."""
+    """It is added to the judge's usage. Identical rows count once."""
 
     class Paid:
         name = "paid"

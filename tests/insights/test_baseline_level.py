@@ -44,7 +44,7 @@ def baseline_levels(*given: RouteSummary) -> list[tuple[float, int]]:
     return [(one.mean, one.n) for one in found.routes]
 
 
-def test_route_uses_the_mean_of_its_baseline() -> None:
+def test_route_uses_its_baselines_mean() -> None:
     """The interval and the weight in the service are those of the stored mean."""
     (found,) = at_baseline_levels(
         WindowSummary(since=NOW, until=NOW, routes=[load_before("ask", 0.78)], services=(), coverage=()), KEPT
@@ -69,8 +69,8 @@ def test_estimates_outside_the_baseline_are_unchanged(given: RouteSummary, why: 
     assert baseline_levels(given) == [(given.mean, 50)], why
 
 
-def test_pooled_route_has_no_own_level() -> None:
-    """Nor has a later route; the service has the mean of all scores."""
+def test_pooled_route_has_no_level_of_its_own() -> None:
+    """Neither does a route added later. The level of the service is the mean of all scores."""
     assert [baseline_level(KEPT, name) for name in ("ask", "rare", "new", None)] == [
         (0.8, 100),
         None,

@@ -130,7 +130,7 @@ def test_bucket_without_scores_breaks_the_line() -> None:
     assert len(of_class(draw_week([point(one) for one in range(7)]), "band")) == 1
 
 
-def test_fingerprints_are_separate_lines() -> None:
+def test_fingerprints_are_drawn_as_separate_lines() -> None:
     """A new fingerprint starts a new line, with a marker for the change."""
     points = [point(one, fingerprint="old") for one in range(4)]
     points += [point(one, fingerprint="new", judge_changed=one == 4) for one in range(4, 8)]
@@ -142,14 +142,14 @@ def test_fingerprints_are_separate_lines() -> None:
     assert [one.text for one in picture.iter(f"{SVG}text") if one.get("class") == "judge"] == ["judge changed"]
 
 
-def test_two_fingerprints_in_one_bucket_are_two_lines() -> None:
+def test_two_fingerprints_in_one_bucket_are_drawn_as_two_lines() -> None:
     """Each line has its own point."""
     points = [point(0, 0.4, fingerprint="old"), point(1, 0.4, fingerprint="old")]
     points += [point(1, 0.9, fingerprint="new", judge_changed=True), point(2, 0.9, fingerprint="new")]
     assert [[one.mean for one in series] for series in split_by_fingerprint(points)] == [[0.4, 0.4], [0.9, 0.9]]
 
 
-def test_points_without_fingerprints_split_at_begins() -> None:
+def test_points_without_fingerprints_are_split_at_judge_changes() -> None:
     """Plain points, as in a report, are split by ``begins`` alone."""
     points = [replace(point(one), fingerprint="", judge_changed=one == 2) for one in range(4)]
     assert [len(one) for one in split_by_fingerprint(points)] == [2, 2]
@@ -268,14 +268,14 @@ def test_days_follow_the_visitors_time_zone() -> None:
     ]
 
 
-def test_table_equals_the_chart() -> None:
-    """One row per bucket, newest first: time, mean, interval, n, and scored of seen."""
+def test_table_shows_the_values_of_the_chart() -> None:
+    """One row per bucket, newest first: time, mean, interval, n, and scored / seen."""
     first = replace(point(0, 0.5), seen=40, scored=30)
     trend = TrendChart(
         points=[first, point(1, n=7)], since=SINCE, until=UNTIL, bucket=SIX, title="R", name="r", zone=ZoneInfo("UTC")
     )
     rows = [["".join(cell.itertext()) for cell in row] for row in ET.fromstring(trend_figure(trend)).iter("tr")]
-    assert rows[0] == ["From", "Mean", "95 % interval", "n", "Scored of seen"]
+    assert rows[0] == ["From", "Mean", "95 % interval", "n", "Scored / seen"]
     assert rows[1] == ["Fri 13 Nov 06:00 UTC", "0.80", "0.70\u20130.90", "7 (few)", "\u2013"]
     assert rows[2] == ["Fri 13 Nov 00:00 UTC", "0.50", "0.40\u20130.60", "30", "30 of 40"]
 
@@ -300,7 +300,7 @@ def test_histogram_without_a_baseline_has_no_outline() -> None:
     assert len(of_class(picture, "now")) == 20
 
 
-def test_points_equal_the_trend_query() -> None:
+def test_points_equal_the_results_of_the_trend_query() -> None:
     """Mean, interval and n of a bucket are drawn unchanged."""
     bucket = Bucket(
         n=25,

@@ -71,13 +71,13 @@ def test_service_alert_applies_to_the_dropped_routes() -> None:
         (1.0, {"filtered": 10}, "all sampled, after filters"),
     ],
 )
-def test_sampling_describes_counted_decisions(rate: float, skipped: dict[str, int], words: str) -> None:
+def test_sampling_description_uses_counted_decisions(rate: float, skipped: dict[str, int], words: str) -> None:
     """Workers may have different settings from the process that serves the page."""
     seen = Coverage(service="s", route="r", scorer="x", seen=100, scored=100 - sum(skipped.values()), skipped=skipped)
     assert describe_sampling(load_settings(database="sqlite://", sample_rate=rate), seen) == words
 
 
-def test_sampling_without_counts_describes_the_settings() -> None:
+def test_sampling_description_without_counts_uses_the_settings() -> None:
     """Before the first answer, the settings of this process apply."""
     assert describe_sampling(load_settings(database="sqlite://", sample_rate=0.25)) == "25 % sampled"
     budget = load_settings(database="sqlite://", budget=Budget(requests_per_day=100))

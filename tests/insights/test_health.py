@@ -113,7 +113,9 @@ def test_unreachable_judge_degrades_scoring(store: TrackingStore, load: Callable
     assert (load().state, load().headline) == ("running", "2 running")
 
 
-def test_backlog_has_a_count_and_the_oldest_age(store: TrackingStore, load: Callable[..., HealthSummary]) -> None:
+def test_backlog_shows_its_size_and_the_age_of_its_oldest_exchange(
+    store: TrackingStore, load: Callable[..., HealthSummary]
+) -> None:
     """Undecided exchanges and unclaimed tasks form one backlog."""
     store.exchanges.add([make_exchange("a"), make_exchange("b"), make_exchange("c", timedelta(minutes=20))])
     store.sampling.assign_tasks([SamplingDecision("a", 1.0, "uniform"), SamplingDecision("b", 1.0, "uniform")], SCORERS)
@@ -124,7 +126,9 @@ def test_backlog_has_a_count_and_the_oldest_age(store: TrackingStore, load: Call
     assert found.is_late
 
 
-def test_budget_candidates_are_not_backlog(store: TrackingStore, load: Callable[..., HealthSummary]) -> None:
+def test_budget_candidates_are_not_part_of_the_backlog(
+    store: TrackingStore, load: Callable[..., HealthSummary]
+) -> None:
     """They are selected at the end of their interval, so they are not late."""
     store.exchanges.add([make_exchange("a")])
     assert store.workers.acquire_lease("sampler", "me", ttl=LEASE)
@@ -134,7 +138,7 @@ def test_budget_candidates_are_not_backlog(store: TrackingStore, load: Callable[
     assert (found.waiting, found.scoring.candidates, found.lag) == (0, 1, timedelta())
 
 
-def test_failures_of_the_last_hour_show_the_top_reason(
+def test_failures_in_the_last_hour_show_the_top_reason(
     store: TrackingStore, clock: Clock, load: Callable[..., HealthSummary]
 ) -> None:
     """Failures are separate from scores."""
@@ -156,7 +160,7 @@ def test_failures_of_the_last_hour_show_the_top_reason(
 REASONS = (UnscoredReason.JUDGE_TIMEOUT, UnscoredReason.UNPARSABLE, UnscoredReason.JUDGE_TIMEOUT)
 
 
-def test_cost_of_today_is_compared_with_the_budget(store: TrackingStore, load: Callable[..., HealthSummary]) -> None:
+def test_todays_cost_is_compared_with_the_budget(store: TrackingStore, load: Callable[..., HealthSummary]) -> None:
     """An hourly limit allows the hours so far, including the current one."""
     budget = Budget(requests_per_hour=10)
     store.quota.reserve_budget(budget, [RequestUsage(3, 900.0, 0.25)])

@@ -65,7 +65,7 @@ def test_ages_are_short() -> None:
     assert format_age(NOW, NOW) == "now"
 
 
-def test_exact_time_has_a_zone() -> None:
+def test_exact_times_include_the_time_zone() -> None:
     """It has seconds and a zone."""
     assert format_timestamp(NOW).startswith("2026-11-20 ")
     assert len(format_timestamp(NOW).split()) == 3
@@ -86,7 +86,7 @@ def test_shortened_text_is_one_line(text: str, limit: int) -> None:
     assert line.endswith("\u2026") or line == " ".join(text.split())
 
 
-def test_invisible_text_has_a_visible_name() -> None:
+def test_invisible_text_has_a_visible_placeholder() -> None:
     """A link of spaces or zero-width letters would be invisible."""
     assert [visible(one) for one in (" ", "\u200b\u2066\u00a0", "", None)] == ["(blank)"] * 4
     assert visible("a", "nothing") == "a"

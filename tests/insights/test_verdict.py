@@ -107,7 +107,7 @@ def hrefs(found: Verdict) -> list[str]:
     return [piece.href for piece in found.pieces if piece.href]
 
 
-def test_drop_names_route_size_and_onset() -> None:
+def test_verdict_on_a_drop_names_route_size_and_onset() -> None:
     """The sentence contains n, the interval, and the reference."""
     onset = datetime(2026, 11, 18, 19, tzinfo=UTC)
 
@@ -149,7 +149,7 @@ def test_times_use_the_visitors_zone() -> None:
     assert "since about 19 Nov. See" in build_verdict(replace(given, onset_step=DAY)).text
 
 
-def test_service_drops_without_a_significant_route() -> None:
+def test_service_can_drop_without_a_significant_drop_on_any_route() -> None:
     """All routes together can be significant when no single one is."""
     routes: Routes = {f"r{number}": ((0.80, 900), (0.72, 60)) for number in range(12)}
 
@@ -159,7 +159,7 @@ def test_service_drops_without_a_significant_route() -> None:
     assert (found.state, found.routes) == ("worse", ())
 
 
-def test_no_change_names_mean_and_baseline() -> None:
+def test_verdict_without_a_change_names_mean_and_baseline() -> None:
     """It also states the number of routes without enough data."""
     found = build_verdict(make_situation(STEADY, (0.81, 186)))
     unsure = build_verdict(make_situation({**STEADY, "few": ((0.8, 300), (0.79, 7))}))
@@ -193,7 +193,7 @@ def test_improvement_is_reported() -> None:
     assert both.state == "worse"
 
 
-def test_under_twenty_scores_there_is_no_statement() -> None:
+def test_no_verdict_with_fewer_than_twenty_scores() -> None:
     """The minimum applies to the sentence too."""
     found = build_verdict(make_situation({"ask": ((0.8, 400), (0.1, 7))}, (0.1, 7)))
 
@@ -213,7 +213,7 @@ def test_first_day_has_no_comparison() -> None:
     assert found.state == "new"
 
 
-def test_judges_are_not_compared_with_each_other() -> None:
+def test_scores_from_different_judges_are_not_compared() -> None:
     """Even if all means dropped."""
     routes: Routes = {"ask": ((0.8, 400), (0.3, 80))}
     given = make_situation(
@@ -307,7 +307,7 @@ def test_open_alert_is_recovering_once_scores_recover(state: AlertState) -> None
 
 
 def test_route_and_share_alerts_are_reported() -> None:
-    """A window rule names its route; a rule about refusals has its own words."""
+    """A window rule names its route; a rule about refusals has its own wording."""
     labels = {"service": "shop", "scorer": "answer_relevancy", "route": "ask"}
     given = make_situation(STEADY, alerts=[drop_alert(type="noncommittal_rate", labels=labels, message="12 % refuse.")])
 

@@ -35,7 +35,7 @@ def test_wheel_contains_exactly_the_files_of_the_package(
     assert {file.removeprefix("src/") for file in files if (root / file).exists()} == wheel
 
 
-def test_wheel_installs_only_the_package_germane(wheel: set[str]) -> None:
+def test_wheel_installs_only_the_germane_package(wheel: set[str]) -> None:
     """Other distributions own the names tracer and storage."""
     assert {file.partition("/")[0] for file in wheel} == {"germane"}
 

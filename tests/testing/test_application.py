@@ -26,8 +26,8 @@ def test_collect_captures_exchanges_inside_the_block_only() -> None:
     assert [(exchange.question, exchange.answer, exchange.service) for exchange in exchanges] == [("a", "A", "test")]
 
 
-def test_strict_mode_raises_errors_of_selectors() -> None:
-    """In strict mode, a selector that does not match fails the call, so that the test fails, too."""
+def test_strict_mode_raises_selector_errors() -> None:
+    """In strict mode, a selector that does not match fails the call and the test."""
 
     @germane.observe(answer="text")
     def reply(question: str) -> dict[str, str]:

@@ -82,7 +82,7 @@ def test_scripted_replies_are_used_once_in_order() -> None:
         assert contents(judge)[0].endswith("?")
 
 
-def test_default_reply_to_a_schema_is_an_instance(judge: FakeJudge) -> None:
+def test_default_reply_to_a_schema_is_a_valid_instance(judge: FakeJudge) -> None:
     """Custom scorers get valid JSON without a script."""
     (content,) = contents(judge, response_format=response_format(RATING))
 
@@ -125,8 +125,8 @@ def test_question_schema_gets_generated_questions(judge: FakeJudge) -> None:
     (one,) = contents(judge, "<answer-0f>\nblue\n</answer-0f>", response_format=response_format(question))
     (many,) = contents(judge, "<answer-0f>\nblue\n</answer-0f>", response_format=response_format(questions))
 
-    assert json.loads(one) == {"question": "Is it blue?", "noncommittal": False}
-    assert json.loads(many) == {"questions": [{"question": "Is it blue?", "noncommittal": False}]}
+    assert json.loads(one) == {"question": "Is it blue?"}
+    assert json.loads(many) == {"questions": [{"question": "Is it blue?"}]}
 
 
 def test_request_has_the_delimited_sections() -> None:
@@ -208,7 +208,7 @@ def test_prose_fault_adds_text_and_a_code_fence(judge: FakeJudge) -> None:
     assert "\n```json\n" + '{"rating": 4}' + "\n```\n" in content
 
 
-def test_embeddings_have_their_own_latency() -> None:
+def test_embeddings_have_a_separate_latency() -> None:
     """Chat and embedding requests are counted separately."""
     with FakeJudge(latency=60.0, embedding_latency=0.0) as judge:
         connection = HTTPConnection(urlsplit(judge.base_url).netloc, timeout=10)

@@ -47,7 +47,7 @@ def cosine(one: str, other: str) -> float:
     return sum(a * b for a, b in zip(hashed_words(one), hashed_words(other), strict=True))
 
 
-def test_default_reply_is_questions_about_the_answer(judge: FakeJudge) -> None:
+def test_default_reply_contains_questions_about_the_answer(judge: FakeJudge) -> None:
     """There are as many as requested, similar to a question that shares words with the answer."""
     texts = chat(judge, n=3)
 
@@ -61,7 +61,9 @@ def test_questions_and_votes_can_be_functions_of_the_answer(judge: FakeJudge) ->
     judge.questions = lambda answer: [f"Is {answer} true?"]
     judge.noncommittal = lambda answer: "maybe" in answer
 
-    (text,) = chat(judge, '<text-0f>\nmaybe\n</text-0f>\nReply with JSON only: {"question": "..."}')
+    (text,) = chat(
+        judge, '<text-0f>\nmaybe\n</text-0f>\nReply with JSON only: {"question": "...", "noncommittal": ...}'
+    )
 
     assert json.loads(text) == {"question": "Is maybe true?", "noncommittal": True}
 
@@ -110,7 +112,7 @@ def test_unknown_path_is_not_found(judge: FakeJudge) -> None:
 
 
 def test_closing_twice_has_no_effect() -> None:
-    """A judge that got no request can be closed, too."""
+    """A judge that received no requests can also be closed."""
     with FakeJudge() as judge:
         judge.close()
 

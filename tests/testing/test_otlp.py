@@ -61,7 +61,7 @@ def send(receiver: OTLPReceiver, protocol: str, **environment: str) -> None:
 
 
 @pytest.mark.parametrize("protocol", ["http/protobuf", "grpc"])
-def test_receiver_gets_everything_that_is_exported(protocol: str) -> None:
+def test_receiver_records_everything_that_is_exported(protocol: str) -> None:
     """Spans, log records and metrics arrive completely over both protocols, compressed or not."""
     with OTLPReceiver() as receiver:
         send(receiver, protocol, OTEL_EXPORTER_OTLP_COMPRESSION="gzip")

@@ -1,4 +1,4 @@
-"""Entry point of the command line: the list of commands, and the exit codes of errors."""
+"""The command line's entry point: the list of commands, and exit codes for errors."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def group() -> None:
 def main() -> None:
     """Run the command line and exit with its code."""
     if not sys.flags.safe_path:
-        sys.path.insert(0, "")  # the `imports` setting may name modules of the current folder, as with python -m
+        sys.path.insert(0, "")  # the `imports` setting may name modules in the current folder, as with python -m
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # answers may contain characters that the terminal's encoding lacks
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s", stream=sys.stderr)

@@ -14,7 +14,13 @@ from starlette.applications import Starlette
 from germane import sanitize
 from germane.cli.core.params import ListenAddress
 from germane.cli.core.signals import ShutdownSignal
-from germane.dashboard import DashboardServer, create_metrics_app, is_loopback, metrics_exposition
+from germane.dashboard import (
+    MISSING_EXTRA,
+    DashboardServer,
+    create_metrics_app,
+    is_loopback,
+    is_prometheus_installed,
+)
 from germane.errors import GermaneError, SettingsError, StorageError
 from germane.process import Runtime, install_runtime, prepare_database, stop_runtime
 from germane.settings import Settings, load_settings
@@ -32,12 +38,14 @@ class RunFailed(GermaneError):
 
 @contextmanager
 def serve_metrics(settings: Settings, address: ListenAddress, log: Callable[[str], None]) -> Iterator[None]:
-    """Serve the metrics of the database and of this process until the block ends. Enter before work starts.
+    """Serve the database's and this process's metrics until the block ends. Enter before work starts.
 
     Raises:
-        CannotListen: The address is in use, or not an address of this machine.
-        UsageError: The address is reachable from other machines, and there is no token.
+        ListenError: The address is in use, or not an address of this machine.
+        UsageError: The address is reachable from other machines, and there is no token; or the extra is missing.
     """
+    if not is_prometheus_installed():
+        raise click.UsageError(MISSING_EXTRA)
     if settings.dashboard_token is None and not is_loopback(address.host):
         raise click.UsageError(
             f"metrics on {address.host} are readable from other machines; set GERMANE_DASHBOARD_TOKEN to at least 16 "
@@ -52,7 +60,12 @@ def serve_metrics(settings: Settings, address: ListenAddress, log: Callable[[str
 
 @contextmanager
 def include_process_metrics(app: Starlette) -> Iterator[None]:
-    """Add the metrics of this process to an application's ``/metrics``. Enter before work starts."""
+    """Add this process's metrics to an application's ``/metrics``. Enter before work starts."""
+    if not is_prometheus_installed():
+        yield
+        return
+    from germane.dashboard import metrics_exposition
+
     expose_registry(metrics_exposition(app).registry)
     try:
         yield
@@ -66,7 +79,7 @@ class Worker:
     Args:
         overrides: Settings that override all others. Modules in ``imports`` are added to the configured ones.
         shutdown: Reports shutdown signals.
-        shutdown_timeout: Seconds that a graceful shutdown may take.
+        shutdown_timeout: Maximum duration of a graceful shutdown, in seconds.
         metrics_address: Address on which metrics are served; None to serve none.
 
     Raises:
@@ -92,10 +105,10 @@ class Worker:
         self._shutdown_timeout = shutdown_timeout
         self._metrics_address = metrics_address
         self._runtime = Runtime(self._settings, redact=None, on_alert=None, tracer_provider=None)
-        workbench, monitor = self._runtime.scorer_set, self._runtime.monitor
-        if workbench is None or monitor is None or not workbench.scorers:
+        scorer_set, monitor = self._runtime.scorer_set, self._runtime.monitor
+        if scorer_set is None or monitor is None or not scorer_set.scorers:
             raise SettingsError(self._runtime.scoring_problem or "no scorer is configured")
-        self._workbench, self._monitor = workbench, monitor
+        self._scorer_set, self._monitor = scorer_set, monitor
         self._logged: set[str] = set()
 
     def run(self, mode: RunMode) -> int:
@@ -104,7 +117,7 @@ class Worker:
         Raises:
             StorageError: The database is unreachable or not migrated, and the mode is not ``forever``.
             RunFailed: A job failed in the mode ``once``.
-            CannotListen: Metrics cannot be served on their address.
+            ListenError: Metrics cannot be served on their address.
             UsageError: Metrics would be readable from other machines, and there is no token.
         """
         with (
@@ -115,8 +128,8 @@ class Worker:
             with closing(self._runtime.store):  # reopened when scoring starts
                 if not self._wait_for_database(retry=mode == "forever"):
                     return self._shutdown.exit_code
-            scorers = ", ".join(scorer.name for scorer in self._workbench.scorers)
-            models = [part.model for part in (self._workbench.judge, self._workbench.embedder) if part is not None]
+            scorers = ", ".join(scorer.name for scorer in self._scorer_set.scorers)
+            models = [part.model for part in (self._scorer_set.judge, self._scorer_set.embedder) if part is not None]
             with_models = f" with {' and '.join(models)}" if models else ""
             _log(
                 f"germane worker: scorers {scorers}{with_models}, "
@@ -134,7 +147,7 @@ class Worker:
                 finished = stop_runtime(self._shutdown_timeout)
             if not finished:
                 _log(
-                    "shutdown timed out with tasks in progress; other workers claim them after at most "
+                    "shutdown timed out with tasks in progress; other workers will claim them within "
                     f"{self._settings.task_lease:g} s"
                 )
             return self._shutdown.exit_code if finished else 1
@@ -159,7 +172,7 @@ class Worker:
             yield self._runtime.store.queue.load_outstanding()
 
     def _run_once(self) -> None:
-        """Run until each job has run once and no task that was ready can still be scored.
+        """Run each job once, and process every ready task until it is scored or cannot be scored.
 
         Raises:
             RunFailed: A job failed.
@@ -179,7 +192,7 @@ class Worker:
             was_done = is_done
 
     def _drain(self) -> None:
-        """Run until the backlog is empty, logging why it does not shrink."""
+        """Run until the backlog is empty. If it stops shrinking, log why."""
         previous = ""
         for backlog in self._poll_backlog():
             if not backlog:
@@ -190,7 +203,7 @@ class Worker:
             previous = reason
 
     def _describe_wait(self, backlog: OutstandingWork) -> str:
-        """Return the reason why the backlog is waiting; empty while this process makes progress."""
+        """Return why the backlog is waiting; empty while this process makes progress."""
         status, own = self._monitor.status(), backlog.for_scorers(self._fingerprints)
         if status.in_flight or status.unsaved or (sum(tasks.ready for tasks in own) and not status.judge_problem):
             return ""
@@ -201,7 +214,7 @@ class Worker:
             ("candidate", "for the budget to select at the end of the interval"): sum(
                 tasks.candidates for tasks in backlog.tasks
             ),
-            ("task", "of scorers that this worker does not run"): others,
+            ("task", "for scorers that this worker does not run"): others,
             ("task", "to be retried later"): sum(tasks.postponed for tasks in own),
             ("task", "in progress in other processes"): sum(tasks.running for tasks in backlog.tasks),
             ("task", f"for an unavailable judge ({status.judge_problem})"): sum(tasks.ready for tasks in own),
@@ -211,7 +224,7 @@ class Worker:
 
     @property
     def _fingerprints(self) -> list[tuple[str, str]]:
-        return [(scorer.name, scorer.fingerprint) for scorer in self._workbench.scorers]
+        return [(scorer.name, scorer.fingerprint) for scorer in self._scorer_set.scorers]
 
     def _log_once(self, line: str, key: str | None = None) -> None:
         key = key or line
@@ -221,7 +234,7 @@ class Worker:
 
 
 def strip_counts(line: str) -> str:
-    """Remove counts and plurals, so that lines that differ only in those are equal."""
+    """Remove counts and plurals, so that lines that differ only in these compare equal."""
     return re.sub(r"\d+|(?<=task)s\b|(?<=exchange)s\b|(?<=candidate)s\b", "", line)
 
 

@@ -8,16 +8,19 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from germane.dashboard.app import create_app, create_metrics_app
     from germane.dashboard.auth.hosts import ANY_HOST, is_loopback, parse_host
-    from germane.dashboard.metrics import DatabaseCollector, metrics_exposition
+    from germane.dashboard.metrics import MISSING_EXTRA, is_prometheus_installed
+    from germane.dashboard.metrics.exposition import DatabaseCollector, metrics_exposition
     from germane.dashboard.server import DashboardServer
 
 __all__ = [
     "ANY_HOST",
+    "MISSING_EXTRA",
     "DashboardServer",
     "DatabaseCollector",
     "create_app",
     "create_metrics_app",
     "is_loopback",
+    "is_prometheus_installed",
     "metrics_exposition",
     "parse_host",
 ]
@@ -25,7 +28,8 @@ __all__ = [
 _MODULES: Final = {
     "app": ("create_app", "create_metrics_app"),
     "auth.hosts": ("ANY_HOST", "is_loopback", "parse_host"),
-    "metrics": ("DatabaseCollector", "metrics_exposition"),
+    "metrics": ("MISSING_EXTRA", "is_prometheus_installed"),
+    "metrics.exposition": ("DatabaseCollector", "metrics_exposition"),
     "server": ("DashboardServer",),
 }
 _MODULE_OF: Final = {name: module for module, names in _MODULES.items() for name in names}

@@ -46,7 +46,7 @@ _SECURITY_HEADERS: Final = {
 
 
 async def healthz(_: Request) -> Response:
-    """Return 200 while this process responds. The database is not checked."""
+    """Return 200 if this process responds. The database is not checked."""
     return PlainTextResponse("ok\n")
 
 
@@ -86,7 +86,7 @@ class Dashboard(Starlette):
     """The dashboard of one database."""
 
     def build_middleware_stack(self) -> ASGIApp:
-        """Return the stack with security headers outermost, so that they are also on the page of a server error."""
+        """Return the stack with security headers outermost, so that the page for a server error has them too."""
         return SecurityHeadersMiddleware(super().build_middleware_stack())
 
 
@@ -111,9 +111,9 @@ def create_app(
         store: The database, which the application does not close. Defaults to the database in the settings.
         read_only: Whether to reject all changes.
         now: The clock; returns a time with a time zone.
-        token: The token that visitors must present, at least 16 characters. Defaults to the setting
-            ``dashboard_token``.
-        hosts: Host names to accept in addition to the setting ``allowed_hosts`` and IP addresses.
+        token: The token that visitors must present, at least 16 characters. Defaults to the ``dashboard_token``
+            setting.
+        hosts: Host names to accept in addition to IP addresses and the ``allowed_hosts`` setting.
         trusted: Whether the application that mounts the dashboard controls access itself.
         refresh: Time between reloads of an open page's live parts.
 
@@ -138,8 +138,8 @@ def create_app(
 def create_metrics_app(settings: Settings) -> Starlette:
     """Create an application with ``/metrics`` only, for a worker process. It has its own database connection.
 
-    Without the setting ``dashboard_token``, only requests from this machine are accepted. With it, any host name is
-    accepted.
+    Without the ``dashboard_token`` setting, only requests from this machine are accepted. With the setting, any
+    host name is accepted.
     """
     from germane.storage import TrackingStore, utc_now
 

@@ -1,4 +1,4 @@
-"""The web server, which runs on a thread so that the main thread can handle signals or score."""
+"""The web server, which runs in a thread so that the main thread can handle signals or score answers."""
 
 from __future__ import annotations
 

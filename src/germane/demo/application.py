@@ -13,7 +13,7 @@ SEARCH_LIMIT: Final = 3
 
 
 class Documentation:
-    """Answers questions about a fictional weather station, each from the index of its route."""
+    """Answers questions about a fictional weather station, each from its route's index."""
 
     def __init__(self, indexes: Mapping[str, PassageIndex], embed: Embed) -> None:
         self.indexes = indexes
@@ -47,13 +47,13 @@ class Documentation:
 
     @germane.retrieval
     async def search(self, query: str, route: str) -> list[dict[str, Any]]:
-        """Return ``id``, ``text`` and ``score`` of the passages of a route that are nearest to the query."""
+        """Return ``id``, ``text`` and ``score`` of the route's passages that are nearest to the query."""
         (vector,) = await self._embed([query])
         hits = self.indexes[route].search(vector, SEARCH_LIMIT)
         return [{"id": hit.passage.id, "text": hit.passage.text, "score": hit.similarity} for hit in hits]
 
     async def _answer(self, route: str, question: str) -> str:
-        """Return the sentence of the best passage that is nearest to the question."""
+        """Return the sentence in the best passage that is nearest to the question."""
         best, *_ = await self.search(question, route)
         sentences = split_sentences(best["text"])
         vectors = await self._embed([question, *sentences])

@@ -17,7 +17,7 @@ ROUTES: Final = ("billing", "setup", "api")
 _SENTENCE_END: Final = re.compile(r"(?<=[.!?])\s+")
 Vectors = NDArray[np.floating[Any]]
 Embed = Callable[[Sequence[str]], Awaitable[Vectors]]
-"""Turns texts into vectors: one row of length 1 per text."""
+"""Turns texts into vectors: one unit-length row per text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ class PassageIndex:
 
     Args:
         passages: The passages.
-        vectors: Their vectors, shape (passages, dimensions), rows of length 1.
+        vectors: Their vectors, unit-length rows in an array of shape (passages, dimensions).
 
     Raises:
         ValueError: The number of vectors differs from the number of passages.

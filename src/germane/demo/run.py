@@ -1,4 +1,4 @@
-"""A run of the demo: generate traffic, break one index, and collect what germane detects."""
+"""A demo run: generate traffic, break one index, and collect what germane detects."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class DemoProgress:
 
 @dataclass(frozen=True, slots=True)
 class DemoResult:
-    """The result of a run. Times are seconds since the first visit."""
+    """The result of a demo run. Times are seconds since the first visit."""
 
     captured: int
     sampled: int
@@ -88,15 +88,15 @@ class DemoResult:
     failed: int
     failed_reasons: dict[str, int]
     on_original_span: int
-    """Handler spans with their score."""
+    """Number of handler spans that were exported with their score."""
     on_carrier_span: int
-    """Scores that arrived too late for their span, on a linked span."""
+    """Number of scores that arrived too late for their span and were exported on a linked span."""
     rows: int
     fault_at: float
     before: tuple[float, int]
-    """Mean score of the broken route before the fault, and n; (nan, 0) without scores."""
+    """The broken route's mean score before the fault, and n; (nan, 0) without scores."""
     after: tuple[float, int]
-    """The same after the fault."""
+    """The broken route's mean score after the fault, and n; (nan, 0) without scores."""
     alerts: list[DemoAlert]
     seconds: float
     database: str

@@ -16,11 +16,11 @@ FAULT_TIME: Final = 36.0
 BROKEN_ROUTE: Final = "setup"
 """Route whose index breaks."""
 VISITS_PER_SECOND: Final = 1.25
-"""Over all routes. A small judge on one core keeps up with this rate."""
+"""Visits to all routes combined. A small judge on one core keeps up with this rate."""
 _ROUTE_CYCLE: Final = ("setup",) * 3 + ("billing",) * 2 + ("api",) * 2
-"""Routes of seven visits. Most visitors have just bought a station."""
+"""The routes of every seven visits. Most visitors have just bought a station."""
 _JITTER: Final = 0.8
-"""Random share of the time to the next visit."""
+"""Random part of the time to the next visit, as a share of the mean time."""
 _SEED: Final = 20
 _Item = TypeVar("_Item")
 
@@ -50,6 +50,6 @@ def plan_visits(corpus: DemoCorpus, *, duration: float = DURATION, rate: float =
 
 
 def _shuffle_forever(items: Sequence[_Item], generator: random.Random) -> Iterator[_Item]:
-    """Yield all items in random order, then all again in another order, without end."""
+    """Yield all items in random order, forever, reshuffling on each pass."""
     while True:
         yield from generator.sample(items, len(items))

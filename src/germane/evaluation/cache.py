@@ -99,7 +99,7 @@ class ScoreCache:
         except sqlite3.Error as error:
             # Not retried: each row would wait for the lock if another process holds it.
             self._is_broken = True
-            log.warning("the cache %s cannot be written (%s); further scores are not cached", self.path, error)
+            log.warning("the cache %s cannot be written (%s); further scores will not be cached", self.path, error)
 
     def _prepare(self) -> None:
         """Create the table once. If several processes start together, one creates it while the others wait."""

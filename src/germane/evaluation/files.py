@@ -18,7 +18,7 @@ from germane.errors import UsageError
 INSTALL_PANDAS = "install it with: pip install 'germane[pandas]'"
 _BOM = b"\xef\xbb\xbf"
 _csv_limit_lock = threading.Lock()
-"""Guards the csv module's limit of field lengths, which is a global setting."""
+"""Guards the csv module's limit on field lengths, which is a global setting."""
 
 Record = tuple[str, Any]
 """The location of a record, such as ``answers.csv, line 2``, and the record."""

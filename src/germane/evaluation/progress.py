@@ -1,4 +1,4 @@
-"""Usage of an evaluation run, and its progress: a bar on a terminal, otherwise a few lines."""
+"""Token usage and progress of an evaluation run: a progress bar on a terminal, otherwise occasional lines."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Number = TypeVar("Number", int, float)
 
 @dataclass(frozen=True, slots=True)
 class RunUsage:
-    """Usage of a run. Cached scores are free, and equal rows count once."""
+    """Usage of a run. Cached scores are free, and identical rows count once."""
 
     seconds: float = 0.0
     requests: int = 0

@@ -23,7 +23,7 @@ from germane.score import MIN_SAMPLES
 
 SCHEMA_VERSION = 1
 MAX_PROBLEMS_SHOWN = 20
-SUMMARY_HEADINGS = ("scorer", *MEAN_HEADINGS, "scored of rows")
+SUMMARY_HEADINGS = ("scorer", *MEAN_HEADINGS, "scored / rows")
 
 ReportFormat = Literal["markdown", "json", "html"]
 
@@ -85,7 +85,7 @@ def summary_cells(summary: ScorerSummary, summaries: Sequence[ScorerSummary]) ->
 
 
 def unscored_rows(rows: Sequence[RowScores]) -> list[tuple[str, int, str, str]]:
-    """Return scorer, number of rows, reason, and most frequent explanation of the rows without a score."""
+    """Group the unscored rows by scorer and reason; return each group's row count and most common explanation."""
     explanations: dict[tuple[str, str], Counter[str]] = {}
     for row in rows:
         for score in row.scores.values():
@@ -99,7 +99,7 @@ def unscored_rows(rows: Sequence[RowScores]) -> list[tuple[str, int, str, str]]:
 
 
 def usage_sentence(rows: int, usage: RunUsage) -> str:
-    """Return the usage of a run as a sentence."""
+    """Return a run's usage as a sentence."""
     requests = f", {_count(usage.requests, 'request')}" if usage.requests else ""
     tokens = "" if usage.tokens is None else f", {_count(usage.tokens, 'token')}"
     cost = "" if usage.cost is None else f", ${usage.cost:.4f}"
@@ -107,7 +107,7 @@ def usage_sentence(rows: int, usage: RunUsage) -> str:
 
 
 def group_problems(problems: Sequence[ScoringProblem]) -> list[tuple[ScoringProblem, int]]:
-    """Return the problems, with failures of one scorer for the same reason and explanation merged into the first.
+    """Return the problems, with one scorer's failures for the same reason and explanation merged into the first.
 
     Each comes with the number of further rows that it represents.
     """

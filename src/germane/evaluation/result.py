@@ -29,7 +29,7 @@ FRAME_COLUMNS = ("id", "question", "answer", "contexts")
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Evaluation:
-    """The scores of a data set in the order of its rows."""
+    """A data set's scores, in the order of its rows."""
 
     rows: tuple[RowScores, ...]
     usage: RunUsage = field(default_factory=RunUsage)

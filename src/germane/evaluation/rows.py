@@ -22,10 +22,10 @@ COLUMN_NAMES: Mapping[str, tuple[str, ...]] = {
     "route": ("route",),
     "model": ("model",),
 }
-"""germane's column names, then those of Ragas. Any other column is an attribute of the exchange."""
+"""germane's column names, then the Ragas ones. Any other column is an attribute of the exchange."""
 REQUIRED_COLUMNS = frozenset({"question", "answer"})
 EVALUATION_SERVICE = "evaluate"
-"""Service of all rows, and route of rows without one."""
+"""Service assigned to all rows, and route assigned to rows without one."""
 _ABSENT = object()
 
 
@@ -58,7 +58,7 @@ class ColumnMap:
         """Return the cell of a column; None if the row does not have it.
 
         Raises:
-            UsageError: the row lacks a column that is required or was given.
+            UsageError: the row lacks a column that is required or that ``names`` refers to.
         """
         cell = self._find_cell(row, name)
         if cell is not _ABSENT:
@@ -98,7 +98,7 @@ def read_rows(rows: Any, columns: Mapping[str, str] | None = None) -> Iterator[R
     column_map = ColumnMap(columns)
     for location, record in iterate_records(rows):
         try:
-            # The samples of Ragas are pydantic models.
+            # Ragas samples are pydantic models.
             row = record.model_dump(exclude_none=True) if hasattr(record, "model_dump") else record
             if not isinstance(row, Mapping):
                 raise UsageError(  # noqa: TRY301 - the location is added below

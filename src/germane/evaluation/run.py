@@ -85,7 +85,7 @@ async def aevaluate(
 
     Args:
         rows: Mappings, a pandas data frame, a Hugging Face data set, or a file name (JSONL, JSON, CSV, Parquet), with
-            ``question``, ``answer`` and ``contexts``, or the column names of Ragas. Contexts are a list, or a JSON list
+            ``question``, ``answer`` and ``contexts``, or the Ragas column names. Contexts are a list, or a JSON list
             in a string. ``id``, ``history``, ``route`` and ``model`` are used if present; other columns with plain
             values become attributes of the exchange.
         scorers: Names, functions of an exchange, or scorer objects. Defaults to those in the settings. A single scorer
@@ -106,7 +106,7 @@ async def aevaluate(
         SettingsError: a setting is invalid or unknown, or nothing can be scored with the settings.
     """
     loaded = load_settings(**settings)
-    patience = loaded.retry_timeout if "retry_timeout" in settings else min(MAX_JUDGE_WAIT, loaded.retry_timeout)
+    retry_timeout = loaded.retry_timeout if "retry_timeout" in settings else min(MAX_JUDGE_WAIT, loaded.retry_timeout)
     dataset_rows = list(islice(read_rows(rows, columns), limit))
     given: Sequence[object] | None = None
     if scorers is not None:
@@ -124,7 +124,11 @@ async def aevaluate(
             own = {id(scorer) for scorer in given or ()}
             metered = [scorer for scorer in scorer_set.scorers if is_builtin(scorer) and id(scorer) not in own]
             dataset_scorer = DatasetScorer(
-                scorer_set.scorers, meter=scorer_set.meter, metered=metered, cache=score_cache, patience=patience
+                scorer_set.scorers,
+                meter=scorer_set.meter,
+                metered=metered,
+                cache=score_cache,
+                retry_timeout=retry_timeout,
             )
             concurrency = loaded.concurrency
             if scorer_set.judge is not None:  # the judge limits its own requests

@@ -1,4 +1,4 @@
-"""Concurrent scoring of rows, with retries. Equal rows are scored once."""
+"""Concurrent scoring of rows, with retries. Identical rows are scored once."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ MAX_REJECTIONS: Final = 20
 FIRST_WAIT: Final = 1.0
 """Seconds before the first retry. Each further wait is twice as long, up to :data:`MAX_WAIT`."""
 MAX_WAIT: Final = 10.0
-RATE_LIMIT_PATIENCE_FACTOR: Final = 10
+RATE_LIMIT_TIMEOUT_FACTOR: Final = 10
 """A rate-limited judge still serves other rows, so a row is retried for longer than with an unreachable judge."""
 
 log = logging.getLogger("germane.evaluation")
@@ -47,15 +47,15 @@ class RetryingScorer:
     def __init__(
         self,
         scorer: Scorer,
-        patience: float,
+        retry_timeout: float,
         *,
         first: float = FIRST_WAIT,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
-        """Retry for up to ``patience`` seconds without any success. The first retry follows after ``first`` seconds."""
+        """Retry for up to ``retry_timeout`` seconds without any success. The first follows after ``first`` seconds."""
         self._scorer = scorer
-        self._patience = timedelta(seconds=patience)
-        self._backoff = Backoff(initial=first, maximum=min(MAX_WAIT, patience), max_retry_after=patience)
+        self._retry_timeout = timedelta(seconds=retry_timeout)
+        self._backoff = Backoff(initial=first, maximum=min(MAX_WAIT, retry_timeout), max_retry_after=retry_timeout)
         self._breaker = CircuitBreaker(scorer.name, backoff=self._backoff, clock=clock)
         self._clock = clock
         self._probe_lock = asyncio.Lock()
@@ -81,8 +81,8 @@ class RetryingScorer:
             attempts, failing_since = attempts + 1, failing_since or self._clock()
             wait = self._backoff.delay(attempts, retry_after=retry_after(score))
             is_rate_limited = score.reason is UnscoredReason.JUDGE_RATE_LIMITED
-            patience = self._patience * (RATE_LIMIT_PATIENCE_FACTOR if is_rate_limited else 1)
-            if self._clock() + wait - failing_since >= patience:
+            retry_timeout = self._retry_timeout * (RATE_LIMIT_TIMEOUT_FACTOR if is_rate_limited else 1)
+            if self._clock() + wait - failing_since >= retry_timeout:
                 return score
             await asyncio.sleep(wait.total_seconds())
 
@@ -103,13 +103,13 @@ class RetryingScorer:
         self._breaker.record_score(score, admission)
         if self._failing_since is not None and _may_retry(score):
             until = self._breaker.open_until
-            if until is not None and until - self._failing_since >= self._patience:
+            if until is not None and until - self._failing_since >= self._retry_timeout:
                 elapsed = (self._clock() - self._failing_since).total_seconds()
                 wait = (until - self._clock()).total_seconds()
                 self._give_up(
                     score,
                     f"no score for {elapsed:.0f} s, and the next retry, in {wait:.0f} s, would exceed the limit of "
-                    f"{self._patience.total_seconds():g} s",
+                    f"{self._retry_timeout.total_seconds():g} s",
                 )
         elif score.state != "skipped":
             self._failing_since, self._rejections = None, 0
@@ -118,7 +118,7 @@ class RetryingScorer:
     def _give_up(self, score: Score, why: str) -> None:
         if self._final_failure is None:
             last = sanitize.line(f"{score.reason}: {score.explanation}", 500)
-            log.warning("%s sends no more requests: %s; last failure: %s", self._scorer.name, why, last)
+            log.warning("%s has stopped sending requests: %s; last failure: %s", self._scorer.name, why, last)
             self._final_failure = Score(
                 scorer=self._scorer.name,
                 fingerprint=score.fingerprint,
@@ -137,15 +137,15 @@ class DatasetScorer:
         meter: UsageMeter,
         metered: Sequence[Scorer],
         cache: ScoreCache | None,
-        patience: float,
+        retry_timeout: float,
     ) -> None:
-        """Score with ``scorers``, retrying for ``patience`` seconds. ``meter`` counts the usage of ``metered``."""
+        """Score with ``scorers``, retrying for ``retry_timeout`` seconds. ``meter`` counts the usage of ``metered``."""
         self.scorers = scorers
         self.meter = meter
         self.metered = {scorer.name for scorer in metered}
         self.cache = cache
         self._unmetered_usage = RunUsage()
-        self._retrying = {scorer.name: RetryingScorer(scorer, patience) for scorer in scorers}
+        self._retrying = {scorer.name: RetryingScorer(scorer, retry_timeout) for scorer in scorers}
         self._results: dict[CacheKey, asyncio.Future[Score]] = {}
 
     @property
@@ -154,7 +154,7 @@ class DatasetScorer:
         return self._unmetered_usage.plus_meter(self.meter)
 
     async def score(self, exchange: Exchange) -> Scores:
-        """Return the scores of an exchange by scorer."""
+        """Return an exchange's scores by scorer."""
         scores = await asyncio.gather(*(self._score(scorer, exchange) for scorer in self.scorers))
         return {score.scorer: score for score in scores}
 

@@ -39,7 +39,7 @@ class ScoringProblem:
 
 @dataclass(frozen=True, slots=True)
 class ScorerSummary:
-    """Summary of one scorer's scores with one fingerprint. Different fingerprints are never averaged together."""
+    """Summarizes one scorer's scores with one fingerprint. Different fingerprints are never averaged together."""
 
     scorer: str
     rows: int
@@ -66,7 +66,7 @@ class ScorerSummary:
 
 @dataclass(frozen=True, slots=True)
 class ThresholdResult:
-    """The threshold check of one scorer."""
+    """The threshold check for one scorer."""
 
     scorer: str
     failed: bool
@@ -77,7 +77,7 @@ class ThresholdResult:
 
 @dataclass(frozen=True, slots=True)
 class EvaluationCheck:
-    """The check of a data set against thresholds."""
+    """The result of checking a data set against thresholds."""
 
     results: tuple[ThresholdResult, ...]
 
@@ -200,4 +200,4 @@ def _estimate(scores: Sequence[Score]) -> Estimate:
         low=sum(score.is_low for score in scores),
         noncommittal=sum(score.label == NONCOMMITTAL for score in scores),
     )
-    return estimate_mean(sums)
+    return estimate_mean(sums, scores[0].scorer)

@@ -21,7 +21,7 @@ _SURROGATES = re.compile("[\ud800-\udfff]")
 
 
 def parse_text(cell: Any, column: str) -> str | None:
-    """Return a text, or a number as text; None for missing values of data frames and files.
+    """Return a cell's text, with numbers converted to text; None if the value is missing.
 
     Raises:
         UsageError: the cell contains a list or an object.
@@ -61,7 +61,7 @@ def parse_contexts(cell: Any) -> tuple[Context, ...]:
 
 
 def parse_messages(cell: Any) -> tuple[Message, ...]:
-    """Return the messages of a conversation: objects with ``role`` and ``content`` or ``text``, or strings.
+    """Return the messages in a conversation: objects with ``role`` and ``content`` or ``text``, or strings.
 
     A string may start with its role, such as ``user: Hello``. Otherwise the roles alternate, starting with the user.
 

@@ -1,4 +1,4 @@
-"""Details of one alert: its notifications, timeline, worst answers, contributors and charts."""
+"""Details about one alert: its notifications, timeline, worst answers, contributors and charts."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ MAX_WORST_ANSWERS: Final = 10
 CHART_BEFORE: Final = timedelta(days=3)
 """Minimum time before an alert that its chart shows."""
 CHART_AFTER: Final = timedelta(hours=12)
-"""Minimum time after the end of the alert."""
+"""Minimum time after the end of an alert that its chart shows."""
 MAX_CHART_LENGTH: Final = timedelta(days=90)
 MAX_MARKERS: Final = 12
 _EVENTS: Final[Mapping[str, str]] = {
@@ -50,7 +50,7 @@ _EVENTS: Final[Mapping[str, str]] = {
 }
 _RESOLVE_REASONS: Final[Mapping[str, str]] = {
     "recovered": "it recovered",
-    "passed": "it ended before it fired",
+    "passed": "the condition cleared before the alert fired",
     "judge_changed": "the judge changed",
     "by_hand": "someone resolved it",
     "new_baseline": "this level was accepted as the new baseline",
@@ -73,7 +73,7 @@ class TimelineEntry:
     event: AlertEvent
     words: str
     detail: str
-    """Further information; may be empty."""
+    """Additional information; may be empty."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +90,7 @@ class Contributor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlertChart:
-    """A trend around an alert."""
+    """A trend chart around the time of an alert."""
 
     subject: str
     """The route, or all routes of the service."""
@@ -99,7 +99,7 @@ class AlertChart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlertDetail:
-    """Content of the page of one alert."""
+    """Content of an alert's page."""
 
     summary: AlertSummary
     notifications: Sequence[NotificationStatus]
@@ -141,7 +141,7 @@ class AlertDetail:
 
 
 def load_alert_detail(context: InsightContext, alert: Alert, view: ViewParams, root: str) -> AlertDetail:
-    """Load the content of the page of an alert."""
+    """Load the content of an alert's page."""
     store, now = context.store, context.store.now()
     (summary,) = summarize_alerts(store, [alert], store.alerts.list_silences(), now)
     until = (alert.resolved_at or now) + NOTIFIED_WITHIN
@@ -206,7 +206,10 @@ def _timeline_entry(event: AlertEvent, alert: Alert) -> TimelineEntry:
 
 
 def chart_window(alert: Alert, now: datetime) -> tuple[datetime, datetime]:
-    """Return the window of an alert's charts: the alert, the same length before its onset, and a margin after it."""
+    """Return the window of an alert's charts.
+
+    The window covers the alert, the same duration before its onset, and a margin after its end.
+    """
     first, last = alert.onset or alert.starts_at, alert.resolved_at or now
     until = min(now, last + max(CHART_AFTER, (last - first) / 4))
     since = first - max(CHART_BEFORE, last - first)

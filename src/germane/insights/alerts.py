@@ -23,7 +23,7 @@ from germane.storage import BaselineVersion, NotificationRecord, TrackingStore
 MAX_NOTIFICATIONS: Final = 1_000
 """Maximum number of notifications that are searched."""
 NOTIFIED_WITHIN: Final = timedelta(days=1)
-"""Notifications of an alert are created at most this long after it resolved."""
+"""An alert's notifications are created at most this long after it resolved."""
 RESOLVED_PER_PAGE: Final = 25
 MAX_OPEN_ALERTS: Final = 100
 """Maximum number of open alerts that are listed, newest first; older alerts are only counted."""
@@ -31,7 +31,7 @@ PERCENT_RULES: Final = SHARE_RULES | {"scorer_error"}
 """Types of rules whose value is shown as a percentage."""
 Tone = Literal["bad", "warn", "good", ""]
 _BASELINE_REASONS: Final[Mapping[str, str]] = {
-    "first": "first baseline of this judge",
+    "first": "first baseline for this judge",
     "judge_changed": "judge changed",
     "route_joined": "new routes",
     "accepted": "accepted by a person",
@@ -41,7 +41,7 @@ _BASELINE_REASONS: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotificationStatus:
-    """One notification of an alert on one channel."""
+    """One notification about an alert on one channel."""
 
     channel: str
     type: str
@@ -56,7 +56,7 @@ class NotificationStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlertSummary:
-    """One alert of a list."""
+    """One alert in a list."""
 
     alert: Alert
     notifications: Sequence[NotificationStatus] = ()
@@ -75,7 +75,7 @@ class AlertSummary:
 
     @property
     def value(self) -> str:
-        """The value that its rule checked, with n and interval for a mean or share."""
+        """The value that the rule checked, with n and interval for a mean or share."""
         alert = self.alert
         if alert.current is not None:
             return format_level(alert.type, alert.current)
@@ -86,7 +86,7 @@ class AlertSummary:
 
     @property
     def reference(self) -> str:
-        """The baseline or threshold that the value is compared with; empty without one."""
+        """The baseline or threshold that the value is compared with; empty if there is none."""
         alert = self.alert
         if alert.type == "drop":
             return "" if alert.baseline is None else f"baseline {format_level(alert.type, alert.baseline)}"
@@ -94,7 +94,7 @@ class AlertSummary:
 
     @property
     def firing_time(self) -> timedelta | None:
-        """Time that the alert has been firing, or fired until it resolved; None if it never fired."""
+        """Time from firing until the alert resolved, or until now; None if it never fired."""
         alert = self.alert
         return None if alert.fired_at is None else (alert.resolved_at or alert.evaluated_at) - alert.fired_at
 
@@ -161,22 +161,22 @@ class BaselineSummary:
 
     version: BaselineVersion
     in_use: bool
-    """Whether the detector compares with it now."""
+    """Whether a detector compares scores with this baseline now."""
 
     @property
     def reason(self) -> str:
-        """Why this version exists."""
+        """Why this version was created."""
         return _BASELINE_REASONS.get(self.version.reason, self.version.reason)
 
     @property
     def scope(self) -> str:
-        """The attribute patterns of the exchanges that it covers; empty for all exchanges."""
+        """The attribute patterns of the exchanges that the baseline covers; empty for all exchanges."""
         patterns: dict[str, str] = json.loads(self.version.key.scope) if self.version.key.scope else {}
         return ", ".join(f"{name}={pattern}" for name, pattern in patterns.items())
 
     @property
     def routes(self) -> int:
-        """The number of routes with their own level."""
+        """The number of routes that have their own baseline."""
         return 0 if self.version.baseline is None else len(self.version.baseline.routes)
 
 
@@ -187,7 +187,7 @@ class BaselineList:
     active: Sequence[BaselineSummary]
     """Baselines that a detector uses, by service and scorer."""
     retired: Sequence[BaselineSummary]
-    """Baselines of judges that no longer score."""
+    """Baselines for judges that no longer score."""
     learning: Sequence[BaselineSummary]
 
 
@@ -212,7 +212,7 @@ class AlertFilter:
     severity: Severity | None = None
     service: str | None = None
     after: tuple[datetime, str] | None = None
-    """Start time and id of the last alert of the previous page."""
+    """Start time and id of the last alert on the previous page."""
 
     def matches(self, alert: Alert) -> bool:
         """Whether an alert matches, regardless of its state."""
@@ -245,7 +245,7 @@ class AlertList:
     """Active and scheduled silences."""
     baselines: BaselineList
     rules: Sequence[AnyRule]
-    """Active rules of this process's settings."""
+    """Active rules in this process's settings."""
     disabled_rules: Sequence[AnyRule]
 
     @property

@@ -1,4 +1,4 @@
-"""Answers: filtered lists with their mean, and the details of one answer."""
+"""Answers: filtered lists with their mean, and details about one answer."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ _SAMPLING: Final[Mapping[str | None, str]] = {
     "sampled": "Sampled",
     "uniform": "Selected uniformly within the budget",
     "route_floor": "Selected within the budget to cover its route",
-    "suspicion": "Selected within the budget for its low local score",
+    "suspicion": "Selected within the budget for its low proxy score",
     "always": "Scored regardless of sampling, because of a rule or a label",
-    "candidate": "Candidate: the selection follows at the end of its interval.",
+    "candidate": "Candidate: the selection will be made at the end of its interval.",
     "not_sampled": "Not sampled",
     "budget": "Skipped: the budget was exhausted",
 }
@@ -61,7 +61,7 @@ class AnswerSearch:
     after: AnswerCursor | None = None
 
     def with_scorer(self, scorer: str | None) -> AnswerSearch:
-        """Return the same search for one scorer."""
+        """Return this search restricted to one scorer."""
         return replace(self, filter=replace(self.filter, scorer=scorer))
 
 
@@ -75,7 +75,7 @@ class AnswerList:
     """The oldest answer that was searched, if the search stopped early."""
     total: MatchCount
     mean: Estimate | None
-    """Of all matching answers; None if it would be misleading."""
+    """Mean score of all matching answers; None if it would be misleading."""
     scorer: str | None
     """The scorer whose scores are shown."""
     scorers: Sequence[str]
@@ -151,7 +151,7 @@ def _is_wanted(wanted: AnswerFilter, fingerprint: str, newest: bool) -> bool:  #
 
 
 class AnswerExport:
-    """Iterates over all matching answers up to a maximum. Afterwards, ``complete`` states whether that was all."""
+    """Iterates over all matching answers up to a maximum. Afterwards, ``complete`` states whether all were included."""
 
     def __init__(self, context: InsightContext, search: AnswerSearch) -> None:
         self.search = search
@@ -193,7 +193,7 @@ class ExplainedScore:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rank:
-    """The rank of a score among the scores of its route and fingerprint, in the week around it."""
+    """A score's rank among the scores with its route and fingerprint, in the week around it."""
 
     mean: RouteMean
     below: float
@@ -229,7 +229,7 @@ class TraceLink:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerInsight:
-    """Content of the page of one answer."""
+    """Content of an answer's page."""
 
     detail: AnswerDetail
     main: ExplainedScore | None
@@ -247,12 +247,12 @@ class AnswerInsight:
 
     @property
     def rescoring(self) -> Sequence[TaskStatus]:
-        """Tasks that rescore the answer while the existing score stays."""
+        """Tasks that rescore the answer while its existing score is kept."""
         return [task for task in self.detail.tasks if _is_rescoring(self.detail, task)]
 
 
 def load_answer(context: InsightContext, search: AnswerSearch, detail: AnswerDetail) -> AnswerInsight:
-    """Load the content of the page of one answer."""
+    """Load the content of an answer's page."""
     scores = []
     for score in detail.scores:
         tasks = [task for task in detail.tasks if task.is_rescore or task.error]
@@ -279,7 +279,7 @@ def load_answer(context: InsightContext, search: AnswerSearch, detail: AnswerDet
         ],
         rank=_load_rank(context, detail.exchange, main.score) if main else None,
         texts=_retrieved_texts(detail),
-        trace=trace_link(context.settings.trace_url, detail.exchange),
+        trace=build_trace_link(context.settings.trace_url, detail.exchange),
         neighbors=context.store.answers.find_neighbors(wanted, detail.exchange.id, sort=search.sort),
         disagreement=disagreement,
         sampling=describe_answer_sampling(detail),
@@ -294,7 +294,7 @@ def _choose_main_score(
 ) -> ExplainedScore | None:
     """Return the newest score by the requested scorer, or by a default scorer.
 
-    None if that scorer failed or has not finished, because the score of another scorer would hide this.
+    None if that scorer failed or has not finished, because another scorer's score would hide this.
     """
     missing = {task.scorer for task in tasks if task.state in {"failed", *OPEN_STATES}}
     for name in (requested, RELEVANCY, SIMILARITY, *sorted({explained.score.scorer for explained in scores})):
@@ -358,7 +358,7 @@ def _normalize(text: str) -> str:
     return " ".join(text.casefold().split())
 
 
-def trace_link(template: str | None, exchange: Exchange) -> TraceLink | None:
+def build_trace_link(template: str | None, exchange: Exchange) -> TraceLink | None:
     """Return the URL of the trace. Only ids are inserted into the template."""
     if template is None or not exchange.traced:
         return None

@@ -45,7 +45,7 @@ class InsightContext:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ViewParams:
-    """The selection in a page's URL. The window is since <= started_at < until."""
+    """The selection in a page's URL. The window contains exchanges with ``since <= started_at < until``."""
 
     window: str
     """A key of WINDOWS; empty for a custom window."""

@@ -1,6 +1,6 @@
 """Reports as data, with one Markdown and one HTML renderer.
 
-All texts of a document are plain and may be captured from users: the renderers escape them.
+All text in a document is plain text that may come from users; the renderers escape it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from germane.storage import Estimate
 
 MAX_TEXT_LENGTH: Final = 1_000
-"""Characters of a paragraph, list item or cell that are shown."""
+"""Maximum number of characters shown of a paragraph, list item or cell."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,19 +56,20 @@ class Document:
     sections: Sequence[Section] = ()
 
 
+NOT_MEASURED: Final = "not measured"
 MEAN_HEADINGS: Final = ("n", "mean", "95 % interval", "low", "refused")
 
 
 def mean_cells(estimate: Estimate | None) -> tuple[str, ...]:
-    """Return the cells of a mean under :data:`MEAN_HEADINGS`. Means of too few scores are not shown."""
+    """Return the table cells for a mean, one for each of :data:`MEAN_HEADINGS`. Without enough scores, it is hidden."""
     if estimate is None or not estimate.has_min_samples:
         n = 0 if estimate is None else estimate.n
         return str(n), "-", f"not enough data (need {MIN_SAMPLES})", "-", "-"
     interval = "-" if estimate.interval is None else f"{estimate.interval[0]:.3f} to {estimate.interval[1]:.3f}"
     if estimate.correlation is not None:
         interval += f", corrected (r={estimate.correlation:.2f})"
-    shares = f"{estimate.low_share:.0%}", f"{estimate.noncommittal_share:.0%}"
-    return str(estimate.n), f"{estimate.mean:.3f}", interval, *shares
+    refused = NOT_MEASURED if estimate.noncommittal_share is None else f"{estimate.noncommittal_share:.0%}"
+    return str(estimate.n), f"{estimate.mean:.3f}", interval, f"{estimate.low_share:.0%}", refused
 
 
 def to_markdown(document: Document) -> str:

@@ -1,6 +1,6 @@
 """Explanations of scores, built from the details that a scorer stored.
 
-Details have any shape, because users write scorers too. Unexpected values are shown unchanged or omitted.
+Details can have any shape, because users can write their own scorers. Unexpected values are shown unchanged or omitted.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from germane.score import LOW_SCORE, NONCOMMITTAL, Score
 MAX_ROWS: Final = 50
 MAX_FACTS: Final = 20
 MAX_RAW_LENGTH: Final = 4_000
-"""Characters that are shown of details with an unknown shape."""
+"""Maximum number of characters shown of details with an unknown shape."""
 _AGGREGATES: Final = ("weighted", "harmonic", "minimum")
 
 
@@ -41,7 +41,7 @@ class ExplanationRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
-    """Explanation of the computation of one score. All texts except ``lead`` are untrusted."""
+    """Explanation of how one score was computed. All texts except ``lead`` are untrusted."""
 
     lead: str
     """Sentence that describes the computation. Trusted text."""
@@ -50,7 +50,7 @@ class Explanation:
     total: ExplanationRow | None = None
     """The aggregate of the rows."""
     quote: str | None = None
-    """The words of the answer that decided the score."""
+    """The words in the answer that determined the score."""
     facts: Sequence[tuple[str, str]] = ()
     """Names and values."""
     raw: str = ""
@@ -95,7 +95,7 @@ def is_refusal(score: Score) -> bool:
 
 
 def finite_number(value: object) -> float | None:
-    """Return a value of a scorer's details as a float; None if it is not a finite number."""
+    """Return a value from a scorer's details as a float; None if it is not a finite number."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
     try:
@@ -110,7 +110,7 @@ def _explain_relevancy(score: Score) -> Explanation:
     rows = []
     for question in filter(None, map(_mapping, _list(details, "questions"))):
         similarity = finite_number(question.get("similarity"))
-        vote = "rated a refusal" if question.get(NONCOMMITTAL) is True else ""
+        vote = "rated as a refusal" if question.get(NONCOMMITTAL) is True else ""
         verdict = vote if similarity is not None else "no question"
         rows.append(ExplanationRow(text=_text(question.get("text")) or "(erased)", value=similarity, verdict=verdict))
     if not rows:
@@ -138,7 +138,7 @@ def _calibrated(score: Score) -> str:
 
 
 def _explain_similarity(score: Score) -> Explanation:
-    lead = "The cosine similarity of the embeddings of question and answer, without a judge."
+    lead = "The cosine similarity between the embeddings of the question and the answer, computed without a judge."
     if score.details.get("copies_removed"):
         lead += " Repetitions of the question were removed from the answer first."
     total = ExplanationRow(text="question and answer", value=score.value, verdict=_calibrated(score))
@@ -188,10 +188,11 @@ def _explain_context_relevance(score: Score) -> Explanation:
     rows = [
         ExplanationRow(text=f"chunk {index}", value=value) for index, value in enumerate(values, 1) if value is not None
     ]
-    lead = "The cosine similarity of the question and each retrieved text. Earlier texts have more weight."
+    lead = "The cosine similarity between the question and each retrieved text. Earlier texts carry more weight."
     if "ratings" in details:
         lead = (
-            "The judge rated how much each retrieved text helps to answer the question. Earlier texts have more weight."
+            "The judge rated how much each retrieved text helps to answer the question. Earlier texts carry more "
+            "weight."
         )
     means = (("position_weighted", "Weighted by position"), ("mean", "Plain mean"))
     facts = [(name, f"{value:.2f}") for key, name in means if (value := finite_number(details.get(key))) is not None]

@@ -94,7 +94,7 @@ def format_duration(passed: timedelta) -> str:
 
 
 def format_seconds(seconds: float) -> str:
-    """Return a number of seconds as :func:`format_duration` does."""
+    """Format a number of seconds like :func:`format_duration`."""
     return format_duration(timedelta(seconds=seconds))
 
 
@@ -154,7 +154,7 @@ def scorer_title(scorer: str | None) -> str:
 
 
 def shorten(text: str | None, limit: int = 160) -> str:
-    """Return the beginning of captured text in one line."""
+    """Return the beginning of captured text on one line."""
     line = " ".join((text or "")[: 4 * limit].split())
     return line if len(line) <= limit and len(text or "") <= 4 * limit else line[: limit - 1].rstrip() + "\u2026"
 

@@ -67,7 +67,7 @@ class HealthSummary:
 
     @property
     def scorers(self) -> frozenset[tuple[str, str]]:
-        """Names and fingerprints of the running workers' scorers."""
+        """Fingerprints of the running workers' scorers, by name."""
         return frozenset(pair for worker in self.running for pair in worker.scorers.items())
 
     @property
@@ -106,18 +106,18 @@ class HealthSummary:
 
     @property
     def reason(self) -> str | None:
-        """The most common reason for these failures, such as ``judge_timeout``."""
+        """The most common reason for the last hour's failures, such as ``judge_timeout``."""
         return max(self.scoring.failed, key=lambda reason: self.scoring.failed[reason], default=None)
 
     @property
     def is_stale(self) -> bool:
-        """Whether no answer has been captured for an hour, or at all."""
+        """Whether no answer was captured in the last hour."""
         captured_at = self.scoring.last_captured_at
         return captured_at is None or self.now - captured_at > STALE_AFTER
 
     @property
     def limits(self) -> BudgetLimits | None:
-        """The limits of the budget for today up to this hour; None without a budget."""
+        """The budget's limits for today up to this hour; None without a budget."""
         return None if self.budget is None else budget_limits_at(self.budget, self.now)
 
     @property
@@ -241,7 +241,7 @@ def load_onboarding(context: InsightContext) -> Onboarding:
     if counts.captured and not counts.scores:
         health = load_health(context)
         if health.problem is not None:
-            obstacle = f"the worker does not use the judge: {health.problem}"
+            obstacle = f"the worker is not using the judge: {health.problem}"
         elif health.running:
             obstacle = f"a worker is running; {health.backlog}."
         elif not (settings.has_server or LOCAL in {settings.judge, settings.embedder} or settings.scorers):

@@ -1,4 +1,4 @@
-"""The last 24 hours of one service and scorer, compared with its baseline or the time before."""
+"""The last 24 hours for one service and scorer, compared with the baseline or the preceding period."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ HOUR: Final = timedelta(hours=1)
 MIN_REFERENCE_PERIOD: Final = HOUR
 """Shorter periods are not used as a reference."""
 _ALL_ANSWERS: Final = ""
-"""The scope of a baseline of all answers."""
+"""The scope of a baseline that covers all answers."""
 _Summary = TypeVar("_Summary", RouteSummary, ServiceSummary)
 
 
@@ -48,13 +48,13 @@ class LastDay:
     scorer: str | None
     """None if there are no scores."""
     summary: WindowSummary
-    """All services and scorers in the last 24 hours."""
+    """Summary of all services and scorers in the last 24 hours."""
     widest: WindowSummary
     """The same summary; if nothing was scored in the last day, for the view's window."""
     reference_period: ComparisonPeriod | None = None
     """The period that the day is compared with; None if there are no scores."""
     reference_summary: WindowSummary | None = None
-    """The service and scorer in that period."""
+    """Summary of the service and scorer in the reference period."""
 
     @property
     def services(self) -> list[str]:
@@ -69,7 +69,7 @@ class LastDay:
 
     @property
     def fingerprints(self) -> list[ServiceSummary]:
-        """The whole service, by fingerprint."""
+        """Summaries of the whole service, by fingerprint."""
         return [group for group in self.summary.services if (group.service, group.scorer) == self._key]
 
     @property
@@ -88,7 +88,7 @@ class LastDay:
 
     @property
     def routes(self) -> list[RouteSummary]:
-        """Routes of the service, by fingerprint."""
+        """Summaries of the service's routes, by fingerprint."""
         return [group for group in self.summary.routes if (group.service, group.scorer) == self._key]
 
     @property
@@ -101,7 +101,7 @@ class LastDay:
 
     @property
     def second(self) -> ServiceSummary | None:
-        """The service's mean by a second scorer."""
+        """The service's mean from a second scorer."""
         groups = [group for group in self.summary.services if group.service == self.service]
         scorer = choose_second_scorer(groups, self.scorer)
         return next((group for group in groups if group.scorer == scorer and group.newest), None)
@@ -137,7 +137,7 @@ def load_last_day(context: InsightContext, view: ViewParams, now: datetime) -> L
 def _load_reference(
     context: InsightContext, view: ViewParams, current: ServiceSummary, now: datetime
 ) -> tuple[ComparisonPeriod | None, WindowSummary | None]:
-    """Return the learning period and levels of the active baseline, or the period before without a baseline."""
+    """Return the learning period and levels of the active baseline, or the preceding period if there is no baseline."""
     version = find_active_baseline(
         context.store.baselines.list_versions(), current.service, current.scorer, current.fingerprint
     )
@@ -155,7 +155,7 @@ def _load_reference(
         )
         if period.baseline is None:
             return period, summary
-        # The scores of an imported baseline are not in this database, and the scores of an old one may be deleted.
+        # An imported baseline's scores are not in this database, and an old one's scores may be deleted.
         groups = [group for group in summary.services if group.fingerprint == current.fingerprint]
         if version is not None and version.baseline is not None and any(group.has_min_samples for group in groups):
             return period, at_baseline_levels(summary, version.baseline)
@@ -169,7 +169,7 @@ def _next_hour(moment: datetime) -> datetime:
 
 
 def find_drop_rule(settings: Settings, scorer: str | None) -> Drop | None:
-    """Return the active drop rule for all answers of a scorer."""
+    """Return the active drop rule that covers all of a scorer's answers."""
     rules = (rule for rule in settings.active_rules if isinstance(rule, Drop) and not rule.attributes)
     return next((rule for rule in rules if rule.scorer in {None, scorer}), None)
 
@@ -177,14 +177,14 @@ def find_drop_rule(settings: Settings, scorer: str | None) -> Drop | None:
 def find_active_baseline(
     versions: Iterable[BaselineVersion], service: str, scorer: str, fingerprint: str
 ) -> BaselineVersion | None:
-    """Return the active baseline of all answers of a service with one fingerprint; None while it is being learned."""
+    """Return the active baseline for all of a service's answers with one fingerprint; None during learning."""
     key = (service, scorer, fingerprint, _ALL_ANSWERS)
     active = (version for version in versions if version.status == "active" and version.baseline)
     return next((version for version in active if version.key == key), None)
 
 
 def baseline_level(baseline: Baseline, route: str | None) -> tuple[float, int] | None:
-    """Return mean and n of a route, or of the whole service; None for a route without its own level."""
+    """Return a baseline's mean and n for a route, or for the whole service; None for a route without its own level."""
     level = baseline if route is None else baseline.routes.get(route)
     return None if level is None or route in baseline.pooled else (level.mean, level.n)
 
@@ -192,9 +192,10 @@ def baseline_level(baseline: Baseline, route: str | None) -> tuple[float, int] |
 def at_baseline_levels(summary: WindowSummary, baseline: Baseline) -> WindowSummary:
     """Return the summary of a baseline's period with the levels that the baseline stored.
 
-    Recomputed levels differ slightly from stored ones: scores arrive late or are recomputed, and the detector samples
-    large numbers of them. If the two intervals do not overlap, the scores differ (a baseline clips negative values
-    to 0), and the recomputed level is kept. Routes are weighted by the number of scores in their level.
+    Recomputed levels differ slightly from stored levels: scores arrive late or are recomputed, and if there are many
+    scores, the detector uses only a sample. If the two intervals do not overlap, the levels describe different values
+    (a baseline clips negative scores to 0), and the recomputed level is kept. Routes are weighted by the number of
+    scores in their level.
     """
     zeros = sum(level.n - level.committed for level in baseline.routes.values())
     services = [

@@ -66,7 +66,7 @@ class Overview:
     situation: Situation
     verdict: Verdict
     alerts_elsewhere: Sequence[Alert]
-    """Open alerts of other services."""
+    """Other services' open alerts."""
     buckets: Sequence[Bucket]
     """Buckets of the view's window."""
     cards: Sequence[RouteCard]
@@ -74,7 +74,7 @@ class Overview:
     routes_without_card: Sequence[str]
     markers: Sequence[ChartMarker]
     worst: Sequence[WorstAnswer]
-    """The worst answers of the last day."""
+    """The worst answers from the last day."""
     disagreement: Disagreement | None
     """Disagreement between people and the judge in the view's window; None if no answer has a label."""
     status: StatusBar
@@ -96,7 +96,7 @@ class Overview:
 
     @property
     def reference_name(self) -> str:
-        """The name of the dashed lines: "baseline", or "before" for the mean of the period before."""
+        """The name of the dashed lines: "baseline", or "before" for the mean of the preceding period."""
         period = self.last_day.reference_period
         return "baseline" if period is not None and period.baseline is not None else "before"
 
@@ -210,7 +210,7 @@ def _situation(
 def _cards(
     last_day: LastDay, situation: Situation, verdict: Verdict, by_route: Mapping[str, Sequence[Bucket]]
 ) -> list[RouteCard]:
-    """Return all routes: first the routes in the verdict, then by difference, then by number of scores."""
+    """Return all routes: those in the verdict first, each group by difference and then by number of scores."""
     dropped = verdict.routes if verdict.state in {"worse", "recovering"} else ()
     current = {group.route: group for group in last_day.routes if group.newest}
     comparisons = {line.route: line for line in situation.routes}

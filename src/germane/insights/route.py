@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
@@ -30,13 +30,13 @@ MAX_CHARTS: Final = 12
 MAX_BREAKDOWN_ROWS: Final = 12
 """Number of rows in a table by model or another dimension."""
 MAX_ALERTS: Final = 200
-"""Number of alerts that are searched for alerts of the route."""
+"""Number of alerts that are searched for the route's alerts."""
 _NO_CHART: Final = Markup()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RouteBaselineLevel:
-    """The baseline's level of a route."""
+    """The baseline's level for a route."""
 
     mean: float
     n: int
@@ -53,15 +53,15 @@ class RouteScorer:
 
     scorer: str
     summary: RouteSummary
-    """By the newest fingerprint."""
+    """Summary of the scores with the newest fingerprint."""
     earlier: Sequence[RouteSummary] = ()
-    """By other fingerprints in this window. They are never averaged with the newest."""
+    """Summaries of the scores with other fingerprints in this window. They are never averaged with the newest."""
     baseline: RouteBaselineLevel | None = None
     chart: Markup = _NO_CHART
 
     @property
     def change(self) -> float | None:
-        """The mean minus the baseline's; None without a baseline or with too few scores."""
+        """The mean minus the baseline's level; None without a baseline or with too few scores."""
         if self.baseline is None or not self.summary.has_min_samples:
             return None
         return self.summary.mean - self.baseline.mean
@@ -69,18 +69,18 @@ class RouteScorer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Breakdown:
-    """The means of one scorer by model, prompt version or an attribute."""
+    """One scorer's means by model, prompt version or an attribute."""
 
     name: str
     means: Sequence[RouteMean]
-    """By the newest fingerprint; most scores first."""
+    """Means of the scores with the newest fingerprint; most scores first."""
     hidden: int = 0
     """Number of rows beyond the maximum."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RouteInsight:
-    """Content of the page of one route."""
+    """Content of a route's page."""
 
     route: str
     service: str | None
@@ -89,7 +89,7 @@ class RouteInsight:
     """The selected scorer."""
     scorers: Sequence[str] = ()
     lines: Sequence[RouteScorer] = ()
-    """One per scorer, the selected one first."""
+    """One entry per scorer, the selected scorer first."""
     coverage: Sequence[Coverage] = ()
     """One per scorer, in the same order; includes scorers without scores."""
     histogram: Markup = _NO_CHART
@@ -99,8 +99,6 @@ class RouteInsight:
     """Disagreement between people and the judge in this window; None if no answer has a label."""
     alerts: Sequence[Alert] = ()
     markers: Sequence[Marker] = ()
-    other_routes: Sequence[str] = field(default_factory=list)
-    """Other routes of the same window."""
 
     @property
     def first(self) -> RouteScorer | None:
@@ -114,7 +112,7 @@ class RouteInsight:
 
 
 def load_route(context: InsightContext, view: ViewParams, route: str, root: str = "") -> RouteInsight | None:
-    """Load the content of the page of a route; None if it has never been declared or seen.
+    """Load the content of a route's page; None if it has never been declared or seen.
 
     Args:
         context: The database and settings.
@@ -147,7 +145,6 @@ def load_route(context: InsightContext, view: ViewParams, route: str, root: str 
         coverage=sorted(counted, key=lambda counts: (counts.scorer != scorer, counts.scorer)),
         alerts=alerts,
         markers=markers,
-        other_routes=sorted({counts.route for counts in overall.coverage} - {route}),
     )
     if insight.first is None:
         return insight
@@ -167,7 +164,7 @@ def list_routes(context: InsightContext, limit: int = 100) -> list[str]:
 
 
 def _load_alerts(context: InsightContext, view: ViewParams, service: str | None, route: str) -> list[Alert]:
-    """Return alerts of the route that began in the window or are open, open alerts first."""
+    """Return the route's alerts that began in the window or are open, open alerts first."""
     recent = context.store.alerts.search(since=view.since, limit=MAX_ALERTS)
     ids = {alert.id for alert in recent}
     alerts = [*recent, *(alert for alert in context.store.alerts.list_open() if alert.id not in ids)]
@@ -225,7 +222,7 @@ def _load_lines(
 def find_route_baseline(
     versions: Iterable[BaselineVersion], mean: RouteMean, view: ViewParams
 ) -> RouteBaselineLevel | None:
-    """Return the active baseline's level of a route; None without one."""
+    """Return the active baseline's level for a route; None if there is none."""
     version = find_active_baseline(versions, mean.service, mean.scorer, mean.fingerprint)
     level = None if version is None or version.baseline is None else baseline_level(version.baseline, mean.route)
     if version is None or level is None:
@@ -237,7 +234,7 @@ def find_route_baseline(
 
 
 def _load_histogram(context: InsightContext, view: ViewParams, line: RouteScorer) -> Markup:
-    """Return the distribution of scores in the window, and in the baseline's period or the window before."""
+    """Return the distribution of scores in the window, and in the baseline's period or the preceding window."""
     now = _load_weights(context, line.summary, view.since, view.until)
     since, until = view.since - (view.until - view.since), view.since
     name = describe_period(ComparisonPeriod(since=since, until=until), view)

@@ -55,7 +55,7 @@ class DiagnosisScope:
     """The view, for the time zone of dates."""
 
     def matches(self, service: str, route: str | None) -> bool:
-        """Whether something about a service, or one of its routes, is in scope."""
+        """Whether a service, or one of its routes, is in scope."""
         return self.service in {None, service} and (None in {self.route, route} or route == self.route)
 
 
@@ -83,11 +83,11 @@ class RuleDiagnosis:
     rule: AnyRule
     enabled: bool
     obstacles: Sequence[str]
-    """Sentences; empty if nothing prevents it."""
+    """Sentences; empty if nothing prevents the rule from firing."""
     observations: Sequence[str]
     """Sentences about the values that the rule checks, if they are known without an evaluation."""
     is_violated: bool
-    """Whether one of these values is bad enough to fire."""
+    """Whether one of these values is bad enough for an alert."""
     alert: Alert | None
     """The open alert raised by this rule, if any."""
 
@@ -145,7 +145,7 @@ def _statements(
         means = [group for group in facts.means if rule.scorer in {None, group.scorer}]
         means = [group for group in means if rule.matches_route(group.route)]
         if rule.type == "budget_exhausted" and context.settings.budget is None:
-            yield "obstacle", "The settings have no budget."
+            yield "obstacle", "No budget is configured."
         elif rule.type in SCORE_RULES and not means:
             yield "obstacle", f"There are no scores{f' by {rule.scorer}' if rule.scorer else ''} in this window."
         elif isinstance(rule, Drop):
@@ -154,7 +154,7 @@ def _statements(
             yield from _window_statements(context, rule, scope)
     yield from (("obstacle", words) for words in _silence_obstacles(rule, scope, facts))
     if not facts.is_evaluated:
-        yield "obstacle", "No worker is running, and rules are evaluated by workers."
+        yield "obstacle", "No worker is running, and only workers evaluate rules."
 
 
 def _drop_obstacles(
@@ -162,18 +162,18 @@ def _drop_obstacles(
 ) -> Iterator[str]:
     for service, scorer in sorted({(group.service, group.scorer) for group in means}):
         names = (service, scorer)
-        subject = f"{scorer} of {service}"
+        subject = f"{scorer} for {service}"
         versions = [version for version in facts.versions if version.key[:2] == names]
         versions = [version for version in versions if bool(version.key.scope) == bool(rule.attributes)]
         if versions:
             baselines = [version.baseline for version in versions if version.baseline]
             covered = {route for baseline in baselines for route in (*baseline.routes, *baseline.pooled)}
             for route in sorted({group.route for group in means if (group.service, group.scorer) == names} - covered):
-                yield f"{subject}: the baseline does not cover route {route} yet. It joins once it has enough scores."
+                yield f"{subject}: the baseline does not cover route {route} until the route has enough scores."
             continue
         until = max((version.until for version in facts.learning if version.key[:2] == names), default=None)
         if until is None:
-            yield f"{subject}: no baseline is being learned, because no worker has evaluated it yet."
+            yield f"{subject}: no baseline is being learned, because no worker has evaluated the rule yet."
         else:
             moment = format_date_time(until, scope.view)
             yield f"{subject}: learning a baseline until {moment}. Drops are detected afterwards."
@@ -201,7 +201,7 @@ def _window_statements(context: InsightContext, rule: WindowRule, scope: Diagnos
 def _check_window(rule: WindowRule, mean: RouteMean, window: timedelta) -> Statement:
     """Compare one route's window with the rule."""
     if mean.n < rule.min_samples:
-        longer = "the rule extends its window until it contains enough"
+        longer = "the rule extends its window until it contains enough scores"
         return "obstacle", f"n={mean.n} in {format_duration(window)}, needs {rule.min_samples}; {longer}"
     if isinstance(rule, MeanThreshold):
         interval = format_interval(mean.interval)
@@ -214,6 +214,8 @@ def _check_window(rule: WindowRule, mean: RouteMean, window: timedelta) -> State
     if not isinstance(rule, (LowScoreRate, NoncommittalRate)):
         return "good", f"n={mean.n:,}"
     share = mean.low_share if isinstance(rule, LowScoreRate) else mean.noncommittal_share
+    if share is None:
+        return "obstacle", f"{mean.scorer} does not detect noncommittal answers"
     words, threshold = f"the share is {format_percent(share)} (n={mean.n:,})", format_percent(rule.threshold)
     if share > rule.threshold:
         return "bad", f"{words}, above {threshold}"
@@ -221,7 +223,7 @@ def _check_window(rule: WindowRule, mean: RouteMean, window: timedelta) -> State
 
 
 def _silence_obstacles(rule: AnyRule, scope: DiagnosisScope, facts: DiagnosisFacts) -> Iterator[str]:
-    """Yield silences that would suppress an alert of the rule, based on the known labels."""
+    """Yield silences that would suppress the rule's alerts, based on the known labels."""
     labels = {"service": scope.service, "route": scope.route, "scorer": rule.scorer}
     known = {name: value for name, value in labels.items() if value is not None}
     alert = Alert(
@@ -246,7 +248,7 @@ def _silence_obstacles(rule: AnyRule, scope: DiagnosisScope, facts: DiagnosisFac
 def run_rule_backtest(
     context: InsightContext, rule: AnyRule, scope: DiagnosisScope, max_scores: int = MAX_BACKTEST_SCORES
 ) -> BacktestReport:
-    """Backtest one rule over the window, with fewer evaluations than in a worker.
+    """Backtest one rule over the window, with fewer evaluations than a worker would run.
 
     Raises:
         BacktestTooLarge: The window contains more than ``max_scores`` scores.

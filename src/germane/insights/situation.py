@@ -1,4 +1,4 @@
-"""The facts that a verdict is based on, and the building blocks of its sentences."""
+"""The data that a verdict is based on, and the building blocks for its sentences."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class ComparisonPeriod:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Situation:
-    """The data of the last 24 hours of one service and scorer that the verdict is based on."""
+    """The data that a verdict is based on: the last 24 hours for one service and scorer."""
 
     scorer: str | None
     """None if nothing has ever been scored."""
@@ -74,7 +74,7 @@ class Situation:
     onset_step: timedelta = timedelta(hours=1)
     """The resolution of the onsets."""
     alerts: Sequence[Alert] = ()
-    """Open alerts of the service that channels were notified of."""
+    """The service's open alerts that channels were notified of."""
     coverage: Sequence[Coverage] = ()
     """Outcomes of the service's answers in the last day, for every scorer."""
     answered_at: datetime | None = None
@@ -89,7 +89,7 @@ class Situation:
 
     @property
     def routes(self) -> list[Comparison]:
-        """Comparisons of routes by the scores with the newest fingerprint."""
+        """Route comparisons, based on the scores with the newest fingerprint."""
         if self.comparisons is None or self.current is None:
             return []
         return [line for line in self.comparisons.routes if line.fingerprint == self.current.fingerprint]
@@ -98,7 +98,7 @@ class Situation:
     def whole(self) -> Comparison | None:
         """The comparison of the whole service, with routes weighted as in the reference period.
 
-        If only one route can be compared, its comparison.
+        If only one route can be compared, this is that route's comparison.
         """
         if self.comparisons is None or self.current is None:
             return None
@@ -108,7 +108,7 @@ class Situation:
 
 
 def find_rises(comparisons: Comparisons) -> list[Comparison]:
-    """Return significant rises, corrected for the number of comparisons as for drops, with the two sides swapped."""
+    """Return significant rises, tested like drops with the two windows swapped."""
     swapped = [_swap(line) for line in (*comparisons.services, *comparisons.routes)]
     return [_swap(line) for line in mark_significant_drops(swapped, comparisons.min_drop) if line.finding == "dropped"]
 
@@ -120,13 +120,13 @@ def _swap(line: Comparison) -> Comparison:
 
 
 def estimate_onset(buckets: Iterable[Bucket], fingerprint: str, reference: float | None = None) -> datetime | None:
-    """Return the start of a drop: the split into two levels that fits best; None if no split is a drop.
+    """Return the start of a drop: the best-fitting split into two levels; None if no split is a drop.
 
     Source: J. Bai, Least squares estimation of a shift in linear processes, Journal of Time Series Analysis 15, 1994.
 
     Args:
         buckets: Buckets of one route.
-        fingerprint: Buckets of other fingerprints are ignored.
+        fingerprint: Buckets with other fingerprints are ignored.
         reference: The mean of the reference period. If the level before the split is not closer to it than to the
             level after the split, the drop is older than the buckets and the result is None.
     """
@@ -159,7 +159,7 @@ def alert_began_at(alert: Alert) -> datetime:
 
 
 def affected_routes(alert: Alert) -> list[str]:
-    """Return the route of an alert, or the routes that contribute to a drop of the whole service."""
+    """Return the route of an alert, or the routes that contribute to a service-wide drop."""
     if alert.route is not None:
         return [alert.route]
     return [shift.name for shift in alert.shifts if shift.dimension == "route" and shift.since.mean < shift.before.mean]

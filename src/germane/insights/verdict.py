@@ -49,8 +49,8 @@ _NO_JUDGE: Final = (
 )
 _CAUSES: Final[Mapping[str, str]] = {
     UnscoredReason.NOT_SAMPLED: "no answer was sampled. Raise sample_rate, or set a budget.",
-    UnscoredReason.FILTERED: "filters exclude all of them. Check the setting filters.",
-    UnscoredReason.BUDGET: "the budget is exhausted. Scoring continues when the next hour or day begins.",
+    UnscoredReason.FILTERED: "filters exclude all of them. Check the filters setting.",
+    UnscoredReason.BUDGET: "the budget is exhausted. Scoring will resume when the next hour or day begins.",
     UnscoredReason.MISSING_INPUT: "an input that the scorer needs was not captured. Run germane doctor.",
     UnscoredReason.QUEUE_FULL: "the queue was full, so they were dropped. Raise queue_size, or check the database.",
     UnscoredReason.EXCHANGE_LIMIT: "the exchange limit was exceeded. Raise max_exchanges_per_minute.",
@@ -59,7 +59,7 @@ _CAUSES: Final[Mapping[str, str]] = {
     UnscoredReason.JUDGE_REJECTED: "the judge's server rejects the key, quota or model{since}. Run germane doctor.",
     UnscoredReason.JUDGE_TIMEOUT: "the judge times out{since}. Raise judge_timeout, or use a faster model.",
     UnscoredReason.JUDGE_RATE_LIMITED: (
-        "the judge limits the request rate{since}. Set requests_per_minute to the limit of its server."
+        "the judge limits the request rate{since}. Set requests_per_minute to its server's limit."
     ),
     UnscoredReason.JUDGE_REFUSED: "the judge refuses to score them{since}. Use another model.",
     UnscoredReason.NO_USABLE_QUESTION: "the judge generates no usable question{since}. Use another model.",
@@ -72,7 +72,7 @@ _CAUSES: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """One sentence in pieces, with the routes and alerts that it concerns."""
+    """A one-sentence verdict, split into fragments, with the routes and alerts it refers to."""
 
     state: VerdictState
     pieces: tuple[Piece, ...]
@@ -105,13 +105,13 @@ class _Decline:
 
     @property
     def drop(self) -> float:
-        """The decrease of its mean."""
+        """The decrease in the mean."""
         before, after = self.levels
         return 0.0 if before is None or after is None else before.mean - after.mean
 
     @property
     def levels(self) -> tuple[Estimate | ScoreLevel | None, Estimate | ScoreLevel | None]:
-        """Before and after: from the comparison if it has enough scores, otherwise from the alert."""
+        """Levels before and after, from the comparison if it has enough scores, otherwise from the alert."""
         if self.comparison is not None and self.comparison.is_comparable:
             return self.comparison.before, self.comparison.after
         if self.alert is None:
@@ -122,13 +122,13 @@ class _Decline:
 
     @property
     def is_about_share(self) -> bool:
-        """Whether its alert is about a share of answers, not about a mean."""
+        """Whether the alert is about a share of answers rather than a mean."""
         return self.alert is not None and self.alert.type in SHARE_RULES
 
 
 @dataclass(slots=True)
 class _Outcomes:
-    """Outcomes of the answers of one scorer."""
+    """Outcomes of one scorer's answers."""
 
     seen: int = 0
     pending: int = 0
@@ -223,7 +223,7 @@ def _worse(situation: Situation, declines: Sequence[_Decline]) -> Verdict:
 
 
 def _is_recovering(decline: _Decline, situation: Situation) -> bool:
-    """Whether only the alert still reports a decline."""
+    """Whether the alert is still open although scores have recovered."""
     if decline.alert is None:
         return False
     line = decline.comparison

@@ -31,9 +31,9 @@ MAX_FAILURES: Final = 12
 MAX_UNDELIVERED: Final = 20
 USAGE_DAYS: Final = 14
 REDACTION_SAMPLE: Final = 20
-"""Number of the newest answers that are searched for redactions."""
+"""Number of newest answers that are searched for redactions."""
 REDACTION_TEXT_LENGTH: Final = 20_000
-"""Maximum number of characters that are searched in each answer."""
+"""Maximum number of characters searched in each answer."""
 BAR_WIDTH: Final = 4
 BAR_HEIGHT: Final = 18
 _REASONS: Final[Mapping[str, str]] = {
@@ -42,7 +42,7 @@ _REASONS: Final[Mapping[str, str]] = {
     "candidate": "in the candidate pool of the budget",
     "uniform": "selected uniformly",
     "route_floor": "selected to cover their route",
-    "suspicion": "selected for a low local score",
+    "suspicion": "selected for a low proxy score",
     "always": "required by a rule or a label",
     "passed_over": "not selected within the budget",
     "": "not decided yet",
@@ -51,7 +51,7 @@ _REASONS: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunBar:
-    """One run in a bar strip."""
+    """One run in a strip of bars."""
 
     x: int
     y: float
@@ -72,7 +72,7 @@ class JobHistory:
 
     @property
     def longest(self) -> float:
-        """Seconds of the longest run."""
+        """Duration of the longest run, in seconds."""
         return max((run.seconds for run in self.job.runs), default=0.0)
 
     @property
@@ -90,7 +90,7 @@ class JobHistory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailureGroup:
-    """Scores of one scorer that failed for the same reason within the window."""
+    """One scorer's scores that failed for the same reason within the window."""
 
     scorer: str
     reason: str
@@ -98,12 +98,12 @@ class FailureGroup:
     error: str | None
     """The newest error message, as the server sent it."""
     exchange_id: str | None
-    """Of the newest failure."""
+    """Exchange id of the newest failure."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DailyUsage:
-    """Judge usage of one day."""
+    """Judge usage for one day."""
 
     spent: BudgetDay
     share: float
@@ -120,9 +120,9 @@ class StorageSummary:
     revision: str | None
     sampling: SamplingSummary
     redacted: int
-    """Newest answers in which redactions were found."""
+    """Number of newest answers in which redactions were found."""
     searched: int
-    """Newest answers that were searched."""
+    """Number of newest answers that were searched."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,7 +149,7 @@ class WorkerInsight:
 
 
 def load_worker(context: InsightContext, view: ViewParams, process_id: str | None) -> WorkerInsight:
-    """Load the worker page for a window, with the jobs of one process: by default, the most recently seen one."""
+    """Load the worker page for a window, with one process's jobs: by default, the most recently seen process."""
     store, health = context.store, load_health(context)
     processes = (*health.running, *health.unresponsive)
     process = next((worker for worker in processes if worker.id == process_id), processes[0] if processes else None)
@@ -210,7 +210,7 @@ def describe_sampling(settings: Settings, coverage: Coverage | None = None) -> s
     """Describe the sampling in a few words: "all sampled", "80 % sampled", or the selection within a budget.
 
     Args:
-        settings: The settings of this process. Workers may have others, so counted outcomes take precedence.
+        settings: The settings of this process. Workers may have other settings, so counted outcomes take precedence.
         coverage: Outcomes of the answers that a mean covers.
     """
     skipped = {} if coverage is None else coverage.skipped
@@ -235,7 +235,7 @@ def describe_sampling_settings(settings: Settings) -> str:
 
 
 def describe_limits(budget: Budget) -> Iterator[str]:
-    """Yield each limit of a budget, such as "5,000 requests per day"."""
+    """Yield each of a budget's limits, such as "5,000 requests per day"."""
     for name, words in (("requests", "{:,} requests"), ("tokens", "{:,} tokens"), ("usd", "${:,.2f}")):
         for period in ("hour", "day"):
             value = getattr(budget, f"{name}_per_{period}")
@@ -244,7 +244,7 @@ def describe_limits(budget: Budget) -> Iterator[str]:
 
 
 def describe_sampling_outcomes(summary: SamplingSummary) -> list[str]:
-    """Return, for each reason, the number of the newest answers and the range of their probabilities."""
+    """Return, for each reason, how many of the newest answers have it, and the range of their probabilities."""
     lines = []
     for group in summary.reasons:
         words = f"{group.n:,} {_REASONS.get(group.reason, group.reason.replace('_', ' '))}"

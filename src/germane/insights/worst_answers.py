@@ -16,7 +16,7 @@ MAX_WORST_ANSWERS: Final = 10
 MAX_REFUSALS: Final = 3
 """Maximum number of refusals among the worst answers, if there are other answers."""
 MAX_LABELS: Final = 200
-"""Number of the newest labels that are compared with scores; comparing thousands takes too long for a page."""
+"""Number of newest labels that are compared with scores; comparing thousands takes too long for a page."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +32,7 @@ class WorstAnswer:
 def load_worst_answers(
     store: TrackingStore, mean: RouteMean | ServiceSummary, since: datetime, until: datetime
 ) -> list[WorstAnswer]:
-    """Return the lowest scores. All refusals score 0, so only a few of them are included.
+    """Return the lowest scores, including only a few refusals, because all refusals score 0.
 
     Args:
         store: The database.
@@ -92,7 +92,7 @@ def reads_like(score: Score) -> str | None:
 def load_disagreement(
     store: TrackingStore, mean: RouteMean | ServiceSummary, since: datetime, until: datetime
 ) -> Disagreement | None:
-    """Return the disagreement between people and these scores; None if no answer in the window has a label."""
+    """Return how far people disagree with these scores; None if no answer in the window has a label."""
     disagreements = store.labels.count_disagreements(
         scorer=mean.scorer,
         service=mean.service,

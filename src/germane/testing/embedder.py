@@ -13,7 +13,7 @@ _WORD = re.compile(r"\w+")
 
 
 def hashed_words(text: str, dimension: int = 256) -> list[float]:
-    """Return a vector of length 1 that counts the words of a text by their hash. Texts that share words are similar.
+    """Return a unit-length vector that counts the words of a text by their hash. Texts that share words are similar.
 
     The vector is the same in every process. A text without words is hashed as a whole.
     """
@@ -38,7 +38,7 @@ class FakeEmbedder:
         """The texts of each call."""
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
-        """Return one row of length 1 per text."""
+        """Return one unit-length row per text."""
         self.calls.append(list(texts))
         return normalize_rows(
             [self.vectors.get(text) or hashed_words(text, self.dimension) for text in texts], len(texts)

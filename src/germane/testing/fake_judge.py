@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import base64
+import copy
+import gzip
 import json
 import math
 import struct
@@ -14,7 +16,7 @@ from types import TracebackType
 from typing import Any, Literal, Self
 
 from germane.testing.embedder import hashed_words
-from germane.testing.fault import Fault, corrupt_choices, corrupt_vectors
+from germane.testing.fault import Fault, corrupt_choices, corrupt_indexes, corrupt_vectors
 from germane.testing.judge_request import JudgeRequest
 from germane.testing.judge_server import JudgeReply, JudgeServer
 
@@ -29,7 +31,7 @@ ScriptedReply = str | Mapping[str, Any] | Sequence[str] | None
 """A text, JSON, one text per choice, or None for the default reply."""
 ReplyFunction = Callable[[JudgeRequest], ScriptedReply]
 OptionSupport = Literal["supported", "ignored", "rejected"]
-"""Reaction of a server to an option of a request. It rejects with HTTP 400."""
+"""How a server reacts to a request option. A rejection is an HTTP 400 response."""
 
 
 def questions_about(answer: str) -> list[str]:
@@ -75,13 +77,15 @@ class FakeJudge:
     ) -> None:
         """Listen on 127.0.0.1. With ``port`` 0, the system chooses a free port."""
         self.questions = questions
-        """Returns the generated questions for an answer. Choice i is question i; if there are fewer, they repeat."""
+        """Returns the generated questions for an answer. Choice i is question i; if there are fewer questions than
+        choices, the questions repeat.
+        """
         self.noncommittal = noncommittal
         """The judge's noncommittal vote: one for all choices, one per choice, or a function of the answer. None: no
         vote."""
         self.replies = replies
         self.first_token = first_token
-        """Probabilities of the first token of a chat reply, or a function of the request that returns them. None: no
+        """Probabilities for a chat reply's first token, or a function of the request that returns them. None: no
         log probabilities. The default reply to a request for a single token is the likeliest of these tokens."""
         self.vectors = dict(vectors or {})
         """Fixed vectors by text, all of one dimension. Other texts are hashed."""
@@ -90,17 +94,17 @@ class FakeJudge:
         self.embedding_latency = embedding_latency
         """Seconds before each embedding reply. Defaults to ``latency``."""
         self.faults: deque[Fault | None] = deque(faults)
-        """Faults of the next chat requests, in order. None: no fault."""
+        """Faults for the next chat requests, in order. None: no fault."""
         self.embedding_faults: deque[Fault | None] = deque(embedding_faults)
-        """Faults of the next embedding requests, in order. None: no fault."""
+        """Faults for the next embedding requests, in order. None: no fault."""
         self.outage: Fault | None = None
-        """Fault of every request while it is set."""
+        """Fault applied to every request while it is set."""
         self.supports_n = supports_n
         """Whether the server supports ``n``. If not, it replies with one choice."""
         self.response_format = response_format
         self.logprobs = logprobs
         self.encoding_format = encoding_format
-        """Reaction of the server to ``encoding_format: base64``, which has 32-bit precision."""
+        """How the server reacts to ``encoding_format: base64``, which has 32-bit precision."""
         self.model = model
         self.embedding_model = embedding_model
         self.dimension = dimension
@@ -212,6 +216,15 @@ class FakeJudge:
             return JudgeReply(b"<html>it works!</html>", headers={"Content-Type": "text/html"})
         if fault is not None and fault.kind == "not_json":
             return JudgeReply(b'{"choices": [')
+        if fault is not None and fault.kind == "empty_body":
+            return JudgeReply(b"")
+        if fault is not None and fault.kind == "error_body":
+            return JudgeReply({"error": {"message": fault.message, "code": fault.code}})
+        if fault is not None and fault.kind == "compressed":
+            body = gzip.compress(b" " * 100_000_000, compresslevel=1)
+            return JudgeReply(body, headers={"Content-Encoding": "gzip"})
+        if fault is not None and fault.kind == "redirect":
+            return JudgeReply(b"", 307, {"Location": request.path})
         if request.path.endswith("/chat/completions"):
             return self._reply_to_chat(request, fault)
         if request.path.endswith("/embeddings"):
@@ -232,7 +245,7 @@ class FakeJudge:
                 "index": index,
                 "message": {"role": "assistant", "content": content},
                 "finish_reason": "stop",
-                "logprobs": logprobs,
+                "logprobs": copy.deepcopy(logprobs),
             }
             for index, content in enumerate(contents)
         ]
@@ -287,7 +300,7 @@ class FakeJudge:
         objects: list[dict[str, Any]] = [{"question": question} for question in questions]
         for index, item in enumerate(objects):
             vote = votes[index % len(votes)] if isinstance(votes, Sequence) else votes
-            if vote is not None:
+            if vote is not None and request.asks_for_votes:
                 item["noncommittal"] = vote
         if request.asks_for_question_list:
             return [json.dumps({"questions": objects})]
@@ -306,6 +319,7 @@ class FakeJudge:
         if support == "supported":
             vectors = [base64.b64encode(struct.pack(f"<{len(row)}f", *row)).decode() for row in rows]
         data = [{"object": "embedding", "index": index, "embedding": vector} for index, vector in enumerate(vectors)]
+        corrupt_indexes(data, fault)
         tokens = sum(len(text.split()) for text in texts)
         usage = {"prompt_tokens": tokens, "total_tokens": tokens}
         return JudgeReply({"object": "list", "data": data, "model": self.embedding_model, "usage": usage})

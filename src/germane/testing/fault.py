@@ -1,16 +1,20 @@
-"""Failures of a judge or an embedder."""
+"""Simulated failures of a judge or an embedder."""
 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
 FaultKind = Literal[
-    "status", "hang", "reset", "truncated", "drip", "garbage", "not_json", "no_choices", "empty", "malformed",
+    "status", "hang", "reset", "truncated", "drip", "endless", "garbage", "not_json", "empty_body", "error_body",
+    "compressed", "redirect", "no_choices", "empty", "malformed",
     "cut_off", "thinking", "refusal", "content_filter", "prose", "number_words", "out_of_range", "nan", "wrong_count",
-    "zeros", "wrong_dimension", "other_dimension", "uneven_dimension",
+    "zero_logprobs", "probabilities_as_logprobs", "boolean_logprobs",
+    "zeros", "wrong_dimension", "other_dimension", "uneven_dimension", "booleans", "constant",
+    "one_based_index", "string_index", "duplicate_index", "no_index",
 ]  # fmt: skip
 _DIGIT_WORDS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 _CHARACTER_WORDS = {**dict(zip("0123456789", _DIGIT_WORDS, strict=True)), ".": "point", "-": "minus"}
@@ -24,27 +28,34 @@ class Fault:
     Any request:
 
     - ``status``: an HTTP error with ``status``, ``code``, ``message`` and ``retry_after``
-    - ``hang``: no reply until the judge closes
+    - ``hang``: no reply until the judge is closed
     - ``reset``: a connection reset
     - ``truncated``: half a body
     - ``drip``: an endless body, one byte at a time
+    - ``endless``: an endless body, as fast as the client reads it
     - ``garbage``: an HTML page
     - ``not_json``: invalid JSON with the content type of JSON
+    - ``empty_body``: no content
+    - ``compressed``: a gzip body, which germane's requests exclude
+    - ``error_body``: HTTP 200 with an error that has ``code`` and ``message``
+    - ``redirect``: a redirect to the same path
 
     Chat requests:
 
     - ``no_choices``: an empty list of choices
     - ``empty``: choices without content
-    - ``thinking``: choices without content, because the tokens are used up
+    - ``thinking``: choices without content, because the token limit is reached
     - ``malformed``: invalid JSON in the first choice
-    - ``cut_off``: half of the content, because the tokens are used up
+    - ``cut_off``: half of the content, because the token limit is reached
     - ``refusal``: a refusal in place of the content
     - ``content_filter``: content removed by a filter
     - ``prose``: text around the content
-    - ``number_words``: numbers in the JSON of the content as words
+    - ``number_words``: numbers in the JSON content written as words
     - ``out_of_range``: each number in the JSON replaced by 1000000
     - ``nan``: each number in the JSON replaced by NaN
     - ``wrong_count``: each list in the JSON without its last item
+    - ``zero_logprobs``, ``probabilities_as_logprobs``, ``boolean_logprobs``: each log probability replaced by 0, by its
+      probability, or by true
 
     Embedding requests:
 
@@ -53,6 +64,10 @@ class Fault:
     - ``other_dimension``: vectors of half the dimension, as after a model change
     - ``uneven_dimension``: the last vector one number short
     - ``wrong_count``: one vector too few
+    - ``booleans``: each number replaced by true
+    - ``constant``: the same vector for all texts
+    - ``one_based_index``, ``string_index``, ``duplicate_index``, ``no_index``: each vector's index counted from 1, as a
+      string, replaced by 0, or omitted
     """
 
     kind: FaultKind
@@ -74,6 +89,10 @@ def corrupt_choices(choices: list[dict[str, Any]], fault: Fault | None) -> None:
             choice["message"] = {"role": "assistant", "content": None, "refusal": "I can't help with that."}
         if kind in _FINISH_REASONS:
             choice["finish_reason"] = _FINISH_REASONS[kind]
+        if kind in _CORRUPT_LOGPROB and choice["logprobs"]:
+            for position in choice["logprobs"]["content"]:
+                for token in position["top_logprobs"]:
+                    token["logprob"] = _CORRUPT_LOGPROB[kind](token["logprob"])
         if kind in _CORRUPT_CONTENT:
             choice["message"]["content"] = _CORRUPT_CONTENT[kind](choice["message"]["content"])
 
@@ -88,10 +107,28 @@ def corrupt_vectors(rows: list[list[float]], fault: Fault | None) -> list[list[f
     if kind == "wrong_dimension":
         return [[] for _ in rows]
     if kind == "other_dimension":
-        return [[1.0] * (len(row) // 2) for row in rows]
+        return [[1.0] * (len(row) // 2 - 1) + [float(index)] for index, row in enumerate(rows)]
     if kind == "uneven_dimension":
         return [*rows[:-1], rows[-1][:-1]]
+    if kind == "booleans":
+        return [[True] * len(row) for row in rows]
+    if kind == "constant":
+        return [rows[0]] * len(rows)
     return rows[:-1] if kind == "wrong_count" else rows
+
+
+def corrupt_indexes(data: list[dict[str, Any]], fault: Fault | None) -> None:
+    """Apply a fault to the indexes of an embedding reply, in place."""
+    kind = fault.kind if fault else None
+    for item in data:
+        if kind == "one_based_index":
+            item["index"] += 1
+        elif kind == "string_index":
+            item["index"] = str(item["index"])
+        elif kind == "duplicate_index":
+            item["index"] = 0
+        elif kind == "no_index":
+            del item["index"]
 
 
 def _in_json(
@@ -115,6 +152,11 @@ def _in_json(
     return corrupt
 
 
+_CORRUPT_LOGPROB: dict[Any, Callable[[float], Any]] = {
+    "zero_logprobs": lambda _: 0.0,
+    "probabilities_as_logprobs": math.exp,
+    "boolean_logprobs": lambda _: True,
+}
 _CORRUPT_CONTENT: dict[Any, Callable[[str], str]] = {
     "empty": lambda _: "",
     "thinking": lambda _: "",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -22,7 +23,7 @@ class JudgeRequest(NamedTuple):
 
     @property
     def texts(self) -> list[str]:
-        """The messages of a chat request, without their roles."""
+        """The messages in a chat request, without their roles."""
         return [str(message.get("content")) for message in self.body.get("messages", ())]
 
     @property
@@ -78,6 +79,11 @@ class JudgeRequest(NamedTuple):
         if self.schema is None:
             return '{"questions"' in self.text
         return _is_question((self.schema.get("properties", {}).get("questions") or {}).get("items"))
+
+    @property
+    def asks_for_votes(self) -> bool:
+        """Whether the reply must state for each question whether the answer is noncommittal."""
+        return '"noncommittal"' in (self.text if self.schema is None else json.dumps(self.schema))
 
     @property
     def numbered_questions(self) -> int:

@@ -138,6 +138,11 @@ class _Handler(BaseHTTPRequestHandler):
             self._send_head(200, {"Content-Type": "application/json"}, len(body))
             self.wfile.write(body[: len(body) // 2])
             self.wfile.flush()
+        elif fault.kind == "endless":
+            self._send_head(200, {"Content-Type": "application/json"}, 10**12)
+            with contextlib.suppress(OSError):
+                while not closing.is_set():
+                    self.wfile.write(b" " * 65_536)
         elif fault.kind == "drip":
             self._send_head(200, {"Content-Type": "application/json"}, 10**9)
             with contextlib.suppress(OSError):

@@ -102,7 +102,7 @@ class ReceivedMetric:
 
 
 def parse_spans(request: ExportTraceServiceRequest) -> Iterator[ReceivedSpan]:
-    """Yield the spans of an export request."""
+    """Yield the spans in an export request."""
     for group in request.resource_spans:
         resource = _attributes(group.resource.attributes)
         for scoped in group.scope_spans:
@@ -133,7 +133,7 @@ def parse_spans(request: ExportTraceServiceRequest) -> Iterator[ReceivedSpan]:
 
 
 def parse_logs(request: ExportLogsServiceRequest) -> Iterator[ReceivedLog]:
-    """Yield the log records of an export request."""
+    """Yield the log records in an export request."""
     for group in request.resource_logs:
         resource = _attributes(group.resource.attributes)
         for scoped in group.scope_logs:
@@ -151,7 +151,7 @@ def parse_logs(request: ExportLogsServiceRequest) -> Iterator[ReceivedLog]:
 
 
 def parse_metrics(request: ExportMetricsServiceRequest) -> Iterator[ReceivedMetric]:
-    """Yield the metrics of an export request."""
+    """Yield the metrics in an export request."""
     for group in request.resource_metrics:
         resource = _attributes(group.resource.attributes)
         for scoped in group.scope_metrics:

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from germane.storage import BaselineKey, BaselineVersion, TrackingStore
 
 DEFAULT_ROUTE: Final = "evaluation"
-"""Route of imported rows without a route."""
+"""Route assigned to imported rows that have none."""
 RUNNING: Final = "running"
-"""Value of --as for the current fingerprint."""
+"""Value of --as that selects the current fingerprint."""
 HEADINGS: Final = ("  route", "n", "mean", "mean, non-refusals", "refusals", "day-to-day SD", "scores/day")
 _TRUE: Final = {"1", "true", "yes"}
 _FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
@@ -94,9 +94,9 @@ def accept(
     """Accept the current scores as the new baseline.
 
     The scores since the onset of the drop become the new baseline, and its alert resolves at the next evaluation. With
-    less than three days of scores, a new baseline is learned, starting at the onset. ALERT_ID, or its beginning,
-    selects the baseline of one drop alert. Without it, all baselines with a firing drop, or with --since all active
-    baselines, are replaced.
+    less than three days of scores, a new baseline is learned, starting at the onset. ALERT_ID, or a prefix of it,
+    selects the baseline of one drop alert. Without it, all baselines with a firing drop alert are replaced. With
+    --since, all active baselines are replaced.
     """
     from germane import alerting
 
@@ -152,9 +152,9 @@ def import_(
 ) -> None:
     """Learn a baseline from FILE or stored scores immediately.
 
-    FILE is a report from `germane score --report json`, or a data set (JSONL, JSON, CSV or Parquet) with the column
-    `value` and, optionally, `route`, `label` and `at`. Its scores must have the current fingerprint, unless you
-    pass --as.
+    FILE is a report from `germane score --report json`, or a data set (JSONL, JSON, CSV or Parquet) with a
+    `value` column and, optionally, `route`, `label` and `at` columns. Its scores must have the current fingerprint,
+    unless you pass --as.
     """
     from germane import alerting
     from germane.storage import BaselineKey
@@ -208,7 +208,7 @@ def _choose_fingerprint(store: TrackingStore, service: str, examples: ExampleFil
     fingerprint = running.get(examples.scorer)
     if fingerprint is None:
         raise UsageError(
-            f"no scores of {sanitize.line(examples.scorer, 40)} for {sanitize.line(service, 40)} yet; choose "
+            f"no scores from {sanitize.line(examples.scorer, 40)} for {sanitize.line(service, 40)} yet; choose "
             "another --service, or name the fingerprint with --as"
         )
     if chosen is None and examples.fingerprint is None:
@@ -226,7 +226,7 @@ def _choose_fingerprint(store: TrackingStore, service: str, examples: ExampleFil
 
 @dataclass(frozen=True, slots=True)
 class ExampleFile:
-    """The scores of a file, of one scorer and fingerprint."""
+    """The scores in a file, all from one scorer and fingerprint."""
 
     scorer: str
     fingerprint: str | None
@@ -246,10 +246,10 @@ def read_examples(path: Path, scorer: str | None) -> ExampleFile:
     if not scorers:
         raise UsageError(f"{path} does not name the scorer of its scores; pass --scorer")
     if len(scorers) > 1:
-        raise UsageError(f"{path} contains scores of {', '.join(sorted(scorers))}; choose one with --scorer")
+        raise UsageError(f"{path} contains scores from {', '.join(sorted(scorers))}; choose one with --scorer")
     if len(fingerprints) > 1:
         names = ", ".join(sorted(fingerprints))
-        raise UsageError(f"{path} contains scores of the fingerprints {names}, which are not comparable")
+        raise UsageError(f"{path} contains scores with the fingerprints {names}, which are not comparable")
     fingerprint = fingerprints.pop() if fingerprints else None
     return ExampleFile(str(scorers.pop()), fingerprint, [_parse_example(path, row) for row in rows])
 
@@ -271,7 +271,7 @@ def _read_rows(path: Path) -> Iterator[Mapping[str, Any]]:
         return
     for place, record in iterate_records(path):
         if not isinstance(record, Mapping):
-            raise UsageError(f"{place} is not an object of names and values")
+            raise UsageError(f"{place} is not an object with names and values")
         yield {str(name): value for name, value in record.items() if value not in (None, "")}
 
 
@@ -337,7 +337,7 @@ def _print_versions(versions: Sequence[BaselineVersion], now: datetime) -> None:
     for version in versions:
         key, baseline = version.key, version.baseline
         scope = f" where {sanitize.line(key.scope, 100)}" if key.scope else ""
-        name = f"{sanitize.line(key.scorer, 40)} of {sanitize.line(key.service, 40)}{scope}"
+        name = f"{sanitize.line(key.scorer, 40)} for {sanitize.line(key.service, 40)}{scope}"
         reason = version.reason.replace("_", " ")
         fingerprint = sanitize.line(key.fingerprint)
         click.echo(f"{name}, fingerprint {fingerprint}, version {version.number}: {version.status} ({reason})")

@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 MASK: Final = "***"
 MAX_VALUE_LENGTH: Final = 400
-"""Maximum number of characters of a value."""
+"""Maximum number of characters shown of a value."""
 _URL_USER: Final = re.compile(r"(?<=://)[^/@\s]*@")
 _SECRET_NAME: Final = re.compile(r"key|secret|token|password", re.IGNORECASE)
-_SHOWN_BEFORE: Final = ("name", "type", "enabled")
-"""Fields that are shown before the others, or not at all."""
+_UNLISTED_FIELDS: Final = ("name", "type", "enabled")
+"""Fields of rules and channels that are not listed: the title shows name and type."""
 
 
 @click.group("config")
@@ -104,7 +104,7 @@ def _print_fields(name: str, type_: str, fields: Mapping[str, Any], note: str) -
     parts = [
         f"{field} {_format_value(value)}"
         for field, value in fields.items()
-        if field not in _SHOWN_BEFORE and value not in (None, [], {})
+        if field not in _UNLISTED_FIELDS and value not in (None, [], {})
     ]
     title = sanitize.line(name, 40) + ("" if name == type_ else f" ({type_})")
     text = f"{title}: {', '.join([*parts, note] if note else parts)}"
@@ -113,7 +113,7 @@ def _print_fields(name: str, type_: str, fields: Mapping[str, Any], note: str) -
 
 
 def _rule_fields(rule: Rule) -> dict[str, Any]:
-    """Return a rule's fields under the names they have in a file."""
+    """Return a rule's fields under their names in a configuration file."""
     names = {name: str(field.validation_alias or name) for name, field in type(rule).model_fields.items()}
     return {names[name]: value for name, value in rule.model_dump(mode="json").items()}
 

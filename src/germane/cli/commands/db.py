@@ -32,7 +32,10 @@ def command() -> None:
 @database
 @as_json
 def upgrade(database: str | None, as_json: bool) -> None:  # noqa: FBT001 - click passes it by name
-    """Create the tables, or migrate them to this version."""
+    """Create the tables, or migrate them to this version.
+
+    A migration cannot be undone: back up the database first.
+    """
     from germane.storage import TrackingStore
 
     store = TrackingStore(load_settings_for(database).database)
@@ -56,7 +59,7 @@ def upgrade(database: str | None, as_json: bool) -> None:  # noqa: FBT001 - clic
 @as_json
 @click.pass_context
 def check(context: click.Context, quick: bool, hours: int, database: str | None, as_json: bool) -> None:  # noqa: FBT001 - click passes them by name
-    """Check the integrity of file, tables, counts and rollups.
+    """Check the integrity of the file, tables, counts and rollups.
 
     Reads the whole database and writes nothing. Exits with 4 if there is an error.
     """
@@ -105,9 +108,9 @@ def vacuum(database: str | None, as_json: bool) -> None:  # noqa: FBT001 - click
 @database
 @as_json
 def rollup(database: str | None, as_json: bool) -> None:  # noqa: FBT001 - click passes it by name
-    """Update the rollups of all hours that changed.
+    """Update the rollups for all hours that changed.
 
-    Rollups make trends faster and do not change them. Workers update them in the background.
+    Rollups speed up trend queries without changing their results. Workers update them in the background.
     """
     breakdowns = load_settings_for(database).breakdowns
     with open_store(database) as store:
@@ -115,13 +118,13 @@ def rollup(database: str | None, as_json: bool) -> None:  # noqa: FBT001 - click
     if as_json:
         print_json({"database": name, "hours": hours})
     else:
-        click.echo(f"Updated the rollups of {sanitize.count_noun(hours, 'hour')} in {name}.")
+        click.echo(f"Updated the rollups for {sanitize.count_noun(hours, 'hour')} in {name}.")
 
 
 def _check_integrity(name: str, report: IntegrityReport) -> Iterator[Finding]:
     """Report on the file, the tables, the counts and the rollups."""
     for damage in report.damage:
-        fix = "stop all writers, keep a copy of the file, restore the last backup; or save the rows: germane export"
+        fix = "stop all writers, copy the file and restore the last backup; or save the rows: germane export"
         yield Finding("database", "error", f"{name} is damaged: {damage}", fix)
     if not report.damage:
         yield Finding("database", "ok", f"{name} is readable and not damaged")
@@ -132,7 +135,7 @@ def _check_integrity(name: str, report: IntegrityReport) -> Iterator[Finding]:
     for tally in report.tally_mismatches:
         names = (sanitize.line(name, 40) for name in (tally.service, tally.route, tally.scorer) if name)
         message = f"{', '.join(names)}: {tally.seen} seen, but {tally.accounted} scored, skipped, failed or pending"
-        fix = "another program wrote to the table tally; means are not affected"
+        fix = "another program wrote to the `tally` table; means are not affected"
         yield Finding("counts", "error", message, fix)
     if not report.tally_mismatches:
         message = f"seen = scored + skipped + failed + pending for all {report.counted} services, routes and scorers"

@@ -1,4 +1,4 @@
-"""``germane demo``: watch germane detect that a small RAG application goes wrong."""
+"""``germane demo``: watch germane detect when a small RAG application goes wrong."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from germane.demo import DemoProgress, DemoResult, ProgressCallback
 
 INTRODUCTION: Final = f"""\
-For {{duration:.0f}} seconds, visitors ask the documentation of a fictional weather station questions on three routes.
+For {{duration:.0f}} seconds, visitors ask questions about a fictional weather station on three routes.
 After {{fault_time:.0f}} seconds, the index of the route '{BROKEN_ROUTE}' breaks: no request fails, but the answers are
 about something else. germane scores a sample of the answers in the background and should raise an alert."""
 TOY_JUDGE_NOTE: Final = """\
@@ -36,7 +36,7 @@ For a real judge, set OPENAI_API_KEY, or OPENAI_BASE_URL for your own server, an
 )
 @as_json
 def command(headless: bool, seconds: float, as_json: bool) -> None:  # noqa: FBT001 - click passes it by name
-    """Watch germane detect a RAG application that goes wrong.
+    """Watch germane detect when a RAG application goes wrong.
 
     Runs a small RAG application and breaks one of its indexes. On a terminal, the dashboard then opens in the browser
     until you press Ctrl-C.

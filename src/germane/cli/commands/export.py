@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from importlib import import_module
+from operator import itemgetter
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final, Self
 
@@ -22,11 +23,11 @@ from germane.cli.core.store import open_store
 from germane.errors import UsageError
 
 if TYPE_CHECKING:
-    from germane.storage import ExchangeRecord, ExportSelection, TrackingStore
+    from germane.storage import ExportSelection, StoredRecord, TrackingStore
 
 STDOUT: Final = Path("-")
-PAGE_SIZE: Final = 100
-"""Maximum number of exchanges in memory. Each may have several hundred kilobytes."""
+PAGE_SIZE: Final = 200
+"""Maximum number of exchanges in memory. Each may take several hundred kilobytes."""
 COLUMNS: Final = (
     "exchange_id", "trace_id", "service", "route", "model", "prompt_version", "started_at", "duration", "question",
     "answer", "contexts", "status", "scorer", "fingerprint", "state", "reason", "value", "label", "explanation",
@@ -53,7 +54,7 @@ FlatRow = Mapping[str, Any]
 @click.option("--since", type=Since(), help="Answers given since this time.")
 @click.option("--until", type=Since(), help="Answers given before this time.")
 @click.option("--route", help="Only this route.")
-@click.option("--scorer", help="Only this scorer's scores, and the exchanges that it was assigned.")
+@click.option("--scorer", help="Only this scorer's scores, and the exchanges assigned to it.")
 @database
 def command(
     file: Path,
@@ -69,7 +70,7 @@ def command(
     Writes to FILE or standard output. JSONL contains everything, and `germane import` restores it. CSV and Parquet
     contain one row per exchange and scorer, for spreadsheets and notebooks.
     """
-    from germane.storage import ExportSelection, dump_line
+    from germane.storage import ExportSelection, dump_line, dump_stored
 
     format_ = format_ or _FORMATS.get(file.suffix.lower()) or ("jsonl" if file == STDOUT else None)
     if format_ is None:
@@ -79,7 +80,7 @@ def command(
         exchange_count = row_count = 0
         if format_ == "jsonl":
             for page in iter_pages(store, selection):
-                target.write("".join(f"{dump_line(record)}\n" for record in page).encode())
+                target.write("".join(f"{dump_stored(record)}\n" for record in page).encode())
                 exchange_count += len(page)
             markers = store.trends.list_markers(since=selection.since, until=selection.until, limit=None)
             lines = [dump_line(item) for item in store.transfer.load_dropped(selection)]
@@ -126,34 +127,37 @@ def _open_output(file: Path) -> Iterator[IO[bytes]]:
             part.unlink(missing_ok=True)
 
 
-def iter_pages(store: TrackingStore, selection: ExportSelection) -> Iterator[list[ExchangeRecord]]:
+def iter_pages(store: TrackingStore, selection: ExportSelection) -> Iterator[list[StoredRecord]]:
     """Yield the selected records page by page, so that only one page is in memory."""
-    page = store.transfer.load_records(selection, limit=PAGE_SIZE)
+    page = store.transfer.load_stored(selection, limit=PAGE_SIZE)
     while page:
         yield page
-        page = store.transfer.load_records(selection, after=page[-1], limit=PAGE_SIZE)
+        page = store.transfer.load_stored(selection, after=page[-1], limit=PAGE_SIZE)
 
 
-def flatten(record: ExchangeRecord) -> Iterator[FlatRow]:
-    """Yield one row per scorer that was assigned the exchange, whether or not there is a score."""
+def flatten(record: StoredRecord) -> Iterator[FlatRow]:
+    """Yield one row per scorer that was assigned the exchange, whether or not there is a score. Times are ISO 8601."""
     from germane.storage import score_key
 
-    exchange = record.exchange
-    contexts = json.dumps([context["text"] for context in exchange["contexts"]], ensure_ascii=False)
-    scores = {(score["scorer"], score["fingerprint"]): score for score in record.scores}
-    for task in record.tasks:
+    exchange = record.exchange_values()
+    texts = [context["text"] for context in json.loads(exchange["contexts"])]
+    shared = {
+        **{name: exchange[name] for name in EXCHANGE_COLUMNS},
+        "exchange_id": exchange["id"],
+        "contexts": json.dumps(texts, ensure_ascii=False),
+    }
+    scores = {(score["scorer"], score["fingerprint"]): score for score in record.part_values("score")}
+    for task in record.part_values("task"):
         scorer, fingerprint = score_key(task)
-        score = scores.get((scorer, fingerprint), dict.fromkeys([*SCORE_COLUMNS, "sampling_probability"]))
-        probability = score["sampling_probability"] or exchange["sampling_probability"]
+        score = scores.get((scorer, fingerprint), {})
+        probability = score.get("sampling_probability") or exchange["sampling_probability"]
         yield {
-            **{name: exchange[name] for name in EXCHANGE_COLUMNS},
-            "exchange_id": exchange["id"],
-            "contexts": contexts,
+            **shared,
             "scorer": scorer,
             "fingerprint": fingerprint,
             "state": task["state"],
             "reason": task["reason"],
-            **{name: score[name] for name in SCORE_COLUMNS},
+            **{name: score.get(name) for name in SCORE_COLUMNS},
             "weight": 1.0 / probability if probability else None,
         }
 
@@ -174,14 +178,10 @@ class CsvWriter:
 
     def write(self, rows: Sequence[FlatRow]) -> None:
         """Write rows."""
-        for row in rows:
-            cells = []
-            for value in (row[name] for name in COLUMNS):
-                if isinstance(value, datetime):
-                    cells.append(value.isoformat())
-                else:
-                    cells.append(sanitize.csv_cell(value) if isinstance(value, str) else value)
-            self._writer.writerow(cells)
+        cells_of, cell = itemgetter(*COLUMNS), sanitize.csv_cell
+        self._writer.writerows(
+            [cell(value) if type(value) is str else value for value in cells_of(row)] for row in rows
+        )
 
 
 class ParquetWriter:
@@ -211,4 +211,8 @@ class ParquetWriter:
     def write(self, rows: Sequence[FlatRow]) -> None:
         """Write rows."""
         if rows:
-            self._writer.write_table(self._table.from_pylist(list(rows), schema=self._schema))
+            typed = [
+                {**row, **{name: row[name] and datetime.fromisoformat(row[name]) for name in TIME_COLUMNS}}
+                for row in rows
+            ]
+            self._writer.write_table(self._table.from_pylist(typed, schema=self._schema))

@@ -34,7 +34,7 @@ MAX_LINE_BYTES: Final = 64_000_000
 
 @click.command("import")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path))
-@click.option("--skip-bad", is_flag=True, help="Skip invalid lines of an export, and report them.")
+@click.option("--skip-bad", is_flag=True, help="Skip invalid lines in an export, and report them.")
 @click.option("--columns", type=ColumnNames(), help="Names of a data set's columns, such as question=q,answer=a.")
 @database
 def command(
@@ -109,7 +109,7 @@ class _RestoreBatch:
         self._bytes = 0
 
     def add(self, item: ExchangeRecord | DroppedCount | Marker | None, size: int) -> None:
-        """Add the item of a line of ``size`` bytes; None for an empty line."""
+        """Add the item parsed from a line of ``size`` bytes. ``item`` is None for an empty line."""
         from germane.storage import ExchangeRecord
 
         if isinstance(item, ExchangeRecord):

@@ -86,7 +86,7 @@ class DetectedEnvironment:
     """Scheme, host and port of the judge's server."""
     model: str | None
     postgresql_variables: tuple[str, ...]
-    """Variables with a PostgreSQL URL."""
+    """Variables that contain a PostgreSQL URL."""
     is_database_set: bool
     """Whether GERMANE_DATABASE is set."""
     has_postgresql_driver: bool
@@ -112,7 +112,7 @@ def detect_environment(directory: Path) -> DetectedEnvironment:
         postgresql_variables=tuple(
             variable
             for variable in _DATABASE_VARIABLES
-            if os.environ.get(variable, "").startswith(("postgresql:", "postgresql+psycopg:"))
+            if os.environ.get(variable, "").startswith(("postgres:", "postgresql:", "postgresql+psycopg:"))
         ),
         is_database_set=bool(os.environ.get("GERMANE_DATABASE")),
         has_postgresql_driver=_are_installed("psycopg"),
@@ -138,7 +138,7 @@ def _are_installed(*modules: str) -> bool:
 
 
 def render_settings(detected: DetectedEnvironment) -> str:
-    """Return the content of the file."""
+    """Return the contents of the new settings file."""
     lines = [
         "# Where to store answers and scores: an SQLite file, or PostgreSQL for more than one machine.",
         '# database = "sqlite:///germane.db"',

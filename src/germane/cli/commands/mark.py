@@ -1,4 +1,4 @@
-"""``germane mark``: record a marker, such as a deployment, for comparisons."""
+"""``germane mark``: record a marker for an event, such as a deployment, for comparisons."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def command(
     database: str | None,
     as_json: bool,  # noqa: FBT001 - click passes it by name
 ) -> None:
-    """Record a marker, such as a deployment or a new index.
+    """Record a marker for an event, such as a deployment or a new index.
 
     `germane report --since mark:NAME --compare` shows what changed since then.
     """

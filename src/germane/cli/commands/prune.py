@@ -1,4 +1,4 @@
-"""``germane prune`` and ``germane forget``: apply retention limits now, and delete all data of one person."""
+"""``germane prune`` and ``germane forget``: apply retention limits now, and delete all of one person's data."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from germane.storage import PruneResult
 
 REMAINING_DATA: Final = """\
-Not deleted: counts, which identify nobody; exported spans, sent alerts and exported files; backups; and, for some time,
-bytes in the write-ahead log, which 'germane db vacuum' empties on SQLite. Exchanges that a process has captured but not
-yet written arrive within seconds: run this command again then."""
+Not deleted: counts, which do not identify anyone; exported spans, sent alerts and exported files; backups; and, for
+some time, bytes in the write-ahead log, which 'germane db vacuum' empties on SQLite. Exchanges that a process has
+captured but not yet written arrive within seconds: run this command again afterwards."""
 
 
 @click.command("prune")
@@ -44,8 +44,8 @@ def command(
 ) -> None:
     """Erase old texts and delete old exchanges.
 
-    Scores, labels and counts of deleted exchanges are deleted too. Tasks waiting to be scored expire; tasks in progress
-    stay. Options that are not given default to the `retention` setting.
+    Scores, labels and counts of deleted exchanges are deleted too. Pending tasks expire; tasks in progress stay.
+    Options that are not given default to the `retention` setting.
     """
     retention, now = load_settings_for(database).retention, datetime.now(UTC)
     limits: dict[str, Any] = {
@@ -93,7 +93,7 @@ def forget(
     database: str | None,
     as_json: bool,  # noqa: FBT001
 ) -> None:
-    """Delete all exchanges of a user, a session or an attribute.
+    """Delete all exchanges with a given user, session or attribute.
 
     Their scores and labels are deleted too.
     """
@@ -108,7 +108,7 @@ def forget(
     who = f"{kind} {sanitize.line(value if isinstance(value, str) else '='.join(value), 80)}"
     with open_store(database) as store:
         if must_confirm and (preview := store.retention.forget(**selector, dry_run=True)):
-            click.echo(f"{store.name} contains for {who}: {_format_counts(preview)}")
+            click.echo(f"{store.name} contains data for {who}: {_format_counts(preview)}")
             if not click.confirm("Delete permanently?"):
                 click.echo("Nothing was deleted.")
                 context.exit(EXIT_ERROR)
@@ -116,7 +116,7 @@ def forget(
     if as_json:
         print_json({"database": name, "dry_run": dry_run, "removed": asdict(removed)})
     elif not removed:
-        click.echo(f"{name} contains nothing for {who}.")
+        click.echo(f"{name} contains no data for {who}.")
     else:
         action = "Would delete" if dry_run else "Deleted"
         click.echo(f"{action} from {name}: {_format_counts(removed)}.\n{REMAINING_DATA}")

@@ -32,7 +32,7 @@ _FILE: Final = click.Path(dir_okay=False, path_type=Path)
     "--retry-timeout",
     type=click.FloatRange(0),
     metavar="SECONDS",
-    help="Seconds for which an unavailable judge is retried. Defaults to 60.",
+    help="Seconds to keep retrying an unavailable judge. Defaults to 60.",
 )
 @click.option("--limit", type=click.IntRange(1), metavar="N", help="Score only the first N rows.")
 @click.option("--fail-under", type=float, metavar="MEAN", help="Exit with 3 if a scorer's mean is lower.")

@@ -30,7 +30,10 @@ def _check_host_names(_context: click.Context, _parameter: click.Parameter, name
 
 @click.command("serve")
 @click.option(
-    "--host", default="127.0.0.1", show_default=True, help="Address to listen on. Other addresses require a token."
+    "--host",
+    default="127.0.0.1",
+    show_default=True,
+    help="Address to listen on. Non-loopback addresses require a token.",
 )
 @click.option(
     "--port", default=DEFAULT_PORT, show_default=True, type=click.IntRange(0, 65_535), help="0 picks a free port."
@@ -69,7 +72,7 @@ def command(
 ) -> None:
     """Serve the dashboard until SIGTERM or SIGINT.
 
-    Exits with 0, or with 130 after SIGINT. On addresses other than this machine's own, the dashboard requires a token:
+    Exits with 0, or with 130 after SIGINT. On non-loopback addresses, the dashboard requires a token:
     the `dashboard_token` setting (GERMANE_DASHBOARD_TOKEN), --token-file or --generate-token.
     """
     if token_file and generate_token:

@@ -33,7 +33,11 @@ _ALERT_FIELDS: Final = ("id", "rule", "service", "route", "state", "onset", "sta
 @click.argument("scorer", required=False)
 @click.option("--since", type=PastTime(), default="7d", show_default=True, help="Answers given since this time.")
 @click.option("--until", type=PastTime(), help="Answers given before this time. Defaults to now.")
-@click.option("--bucket", type=Duration(), help="Duration per line. Defaults to a duration that fits the screen.")
+@click.option(
+    "--bucket",
+    type=Duration(),
+    help="Bucket length (one line per bucket). By default, chosen so that the chart fits the terminal.",
+)
 @click.option("--service", help="Only this service.")
 @click.option("--route", help="Only this route.")
 @click.option(
@@ -93,7 +97,7 @@ class ScoreTrend:
     """A trend with the events in its window."""
 
     query: ScoreTrendQuery
-    """With the scorer and service that are shown."""
+    """The query, with the scorer and service that are shown."""
     buckets: list[Bucket]
     baseline: float | None
     markers: list[Marker]
@@ -200,7 +204,7 @@ def _format_lines(trend: ScoreTrend) -> Iterator[str]:
         yield from trend_chart.draw_trend(picture, buckets, annotations)
     yield ""
     if corrected := sum(bucket.correlation is not None for bucket in buckets):
-        yield f"{corrected} of {len(buckets)} means are corrected using a free local score of all answers."
+        yield f"{corrected} of {len(buckets)} means are corrected using a free proxy score for all answers."
     if sum(bucket.has_min_samples for bucket in buckets) * 2 < len(buckets):
         hours = max(1, round(4 * query.bucket / timedelta(hours=1)))
         longer = f"{hours}h" if hours % 24 else f"{hours // 24}d"

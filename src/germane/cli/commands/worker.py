@@ -24,7 +24,7 @@ SHUTDOWN_TIMEOUT: Final = 30.0
     default=SHUTDOWN_TIMEOUT,
     show_default=True,
     type=click.FloatRange(0),
-    help="Seconds that a graceful shutdown may take.",
+    help="Maximum duration of a graceful shutdown, in seconds.",
 )
 @click.option(
     "--metrics",

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 CommandPaths = Mapping[str, str]
-"""Import path of each command: a module with an attribute ``command``, or ``module:attribute``."""
+"""Import path of each command: a module with a ``command`` attribute, or ``module:attribute``."""
 HelpSections = Mapping[str, Sequence[str]]
 """Command names by help heading."""
 

@@ -25,7 +25,7 @@ EXIT_NOT_ENOUGH_DATA: Final = 5
 EXIT_INTERRUPTED: Final = 130
 SCHEMA_VERSION: Final = 1
 UNLIMITED_WIDTH: Final = 100_000
-"""Columns of a table that is not printed to a terminal."""
+"""Width, in columns, of a table that is not printed to a terminal."""
 COMPLETION_VARIABLE: Final = "_GERMANE_COMPLETE"
 """Environment variable that a shell sets to request completions."""
 

@@ -16,6 +16,16 @@ if TYPE_CHECKING:
     from germane.annotation import Marker
     from germane.storage import TrackingStore
 
+    ParamType = click.ParamType
+else:
+
+    class ParamType(click.ParamType):
+        """``click.ParamType``, which is generic since click 8.4."""
+
+        def __class_getitem__(cls, value_type: object) -> type[click.ParamType]:
+            return cls
+
+
 UNIT_SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 MAX_DURATION: Final = timedelta(days=36_525)
 """A century. Subtracting more from now may exceed the range of dates."""
@@ -23,7 +33,7 @@ LOCALHOST: Final = "127.0.0.1"
 _MARKER: Final = "mark"
 
 
-class Since(click.ParamType[datetime | None]):
+class Since(ParamType[datetime | None]):
     """A duration before now, such as ``24h``, or an ISO 8601 time, local if it has no zone."""
 
     name = "time"
@@ -65,7 +75,7 @@ class MarkerName:
     name: str | None = None
 
 
-class SinceMarker(click.ParamType["datetime | MarkerName"]):
+class SinceMarker(ParamType["datetime | MarkerName"]):
     """A time in a form that :class:`PastTime` accepts, ``mark`` (the newest marker) or ``mark:NAME``."""
 
     name = "time"
@@ -97,7 +107,7 @@ def resolve_since(
     return markers[0].at, markers[0]
 
 
-class Duration(click.ParamType[timedelta]):
+class Duration(ParamType[timedelta]):
     """A duration such as ``24h`` or ``7d``, at most a century."""
 
     name = "duration"
@@ -120,7 +130,7 @@ class ListenAddress(NamedTuple):
     port: int
 
 
-class ListenAddressType(click.ParamType[ListenAddress]):
+class ListenAddressType(ParamType[ListenAddress]):
     """``9464``, ``0.0.0.0:9464`` or ``[::1]:9464``. The default host is 127.0.0.1."""
 
     name = "[HOST:]PORT"
@@ -136,7 +146,7 @@ class ListenAddressType(click.ParamType[ListenAddress]):
         return ListenAddress(bare_host or LOCALHOST, int(port))
 
 
-class ByteSizeType(click.ParamType[int]):
+class ByteSizeType(ParamType[int]):
     """A number of bytes, such as ``5GB``."""
 
     name = "size"
@@ -152,7 +162,7 @@ class ByteSizeType(click.ParamType[int]):
 
 
 class FiniteRange(click.FloatRange):
-    """A finite number in a range. ``FloatRange`` alone accepts NaN."""
+    """A finite number in a range. Unlike ``FloatRange``, rejects NaN."""
 
     name = "number"
 
@@ -161,7 +171,7 @@ class FiniteRange(click.FloatRange):
         return number if math.isfinite(number) else self.fail(f"{value!r} is not finite", param, ctx)
 
 
-class NameValue(click.ParamType[tuple[str, str]]):
+class NameValue(ParamType[tuple[str, str]]):
     """A pair such as ``tenant=acme``."""
 
     name = "name=value"
@@ -175,7 +185,7 @@ class NameValue(click.ParamType[tuple[str, str]]):
         return name, text
 
 
-class ColumnNames(click.ParamType[dict[str, str]]):
+class ColumnNames(ParamType[dict[str, str]]):
     """Comma-separated pairs such as ``question=q,answer=a``."""
 
     name = "name=column"

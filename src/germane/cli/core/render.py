@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     )
 
 MIN_BASELINE_SCORES: Final = 30
-"""Minimum number of scores of a baseline."""
+"""Minimum number of scores in a baseline."""
 NO_SCORER: Final = "before any scorer was known"
-"""In place of a scorer for exchanges dropped by processes that only capture."""
+"""Shown in place of a scorer for exchanges dropped by processes that only capture."""
 COMPARISON_HEADINGS: Final = ("route", "scorer", "before", "after", "difference", "95 % interval", "effect", "result")
 
 
@@ -65,11 +65,6 @@ def learning_as_dicts(versions: Sequence[BaselineVersion]) -> list[dict[str, Any
         {**version.key._asdict(), "reason": version.reason, "since": version.since, "until": version.until}
         for version in versions
     ]
-
-
-def has_data(coverage: Coverage) -> bool:
-    """Return whether any exchange was seen. Routes that were only declared have no data."""
-    return bool(coverage.scorer or coverage.seen)
 
 
 def coverage_as_dict(coverage: Coverage) -> dict[str, Any]:
@@ -163,11 +158,11 @@ def comparison_title(comparisons: Comparisons, marker: Marker | None) -> str:
 def comparison_rows(comparisons: Comparisons) -> list[tuple[str, ...]]:
     """Return the rows under :data:`COMPARISON_HEADINGS`. Names are sanitized for terminals only."""
     rows: list[tuple[str, ...]] = []
-    margin = f" by more than {comparisons.min_drop:g}" if comparisons.min_drop else ""
+    margin = f" beyond {comparisons.min_drop:g}" if comparisons.min_drop else ""
     for comparison in (*comparisons.services, *comparisons.routes):
         result = {
             "dropped": "dropped",
-            "lower": f"lower, not significantly{margin}",
+            "lower": f"lower, not significant{margin}",
             "higher": "higher",
             "unclear": "no significant change",
             "not_enough_data": f"not enough data (need {MIN_SAMPLES} in each window)",
@@ -200,7 +195,7 @@ def describe_result(comparisons: Comparisons) -> Iterator[str]:
         names = f"{_route_name(drop, comparisons)}, {_scorer_name(drop, comparisons)}"
         yield f"Significant drop: {names} by {-(drop.difference or 0):.3f} ({-high:.3f} to {-low:.3f}){effect}"
     if not comparisons.is_comparable:
-        yield f"Not enough data: no route has {MIN_SAMPLES} scores of the same fingerprint in both windows."
+        yield f"Not enough data: no route has {MIN_SAMPLES} scores with the same fingerprint in both windows."
     elif not comparisons.dropped:
         yield f"No significant drop{margin}."
 
@@ -235,7 +230,7 @@ def _format_signed(value: float) -> str:
 
 
 def _route_name(comparison: Comparison, comparisons: Comparisons) -> str:
-    """Return the route, with its service if there are several. A service states how much of its traffic is compared."""
+    """Return the route, with its service if there are several; for a whole service, the compared traffic share."""
     has_services = len({route.service for route in comparisons.routes}) > 1
     service = f" ({sanitize.line(comparison.service, 40)})" if has_services else ""
     if comparison.route is not None:

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 BLOCKS: Final = "\u2581\u2582\u2583\u2584\u2585\u2586\u2587\u2588"
 """Eighths, for a bar chart of means."""
 NUMBERS_WIDTH: Final = 30
-"""Columns of mean, interval and n."""
+"""Width of the mean, interval and n, in columns."""
 MIN_NAME_WIDTH: Final = 12
-"""Columns of a group's name."""
+"""Minimum number of columns for a group's name."""
 MAX_GAP_LINES: Final = 2
 """Up to this many consecutive buckets without scores have one line each. Longer gaps share one line."""
 _DAY: Final = timedelta(days=1)
@@ -128,7 +128,7 @@ def _draw_gap(layout: ChartLayout, starts: Sequence[datetime]) -> Iterator[tuple
 
 
 def _draw_interval(layout: ChartLayout, bucket: Bucket) -> str:
-    """Draw a mean on its interval, or a hollow point if there are too few scores."""
+    """Draw a mean over its interval, or a hollow point if there are too few scores."""
     terminal, cells = layout.terminal, layout.empty_plot()
     if bucket.has_min_samples and bucket.interval is not None:
         low, high = map(layout.column, bucket.interval)

@@ -35,7 +35,7 @@ def is_loopback(host: str) -> bool:
 
 
 def is_allowed_host(host: str, allowed: Collection[str], *, local_only: bool) -> bool:
-    """Whether pages may be served under a host.
+    """Whether pages may be served under a host name or address.
 
     Names that are not in ``allowed`` are rejected, because anyone can point a name at this machine and let a page
     under that name read the dashboard (DNS rebinding). IP addresses cannot be redirected like this.
@@ -62,10 +62,10 @@ def is_from_this_machine(client: tuple[str, int] | None, headers: Collection[tup
 
 
 def is_cross_site(origin: str | None, fetch_site: str | None, host: str) -> bool:
-    """Whether a browser reports that a page on another site sent a form.
+    """Return whether the request headers show that a form was submitted from another site.
 
     Args:
-        origin: The ``Origin`` header. ``null`` is not decisive, because the dashboard's own pages send no referrer.
+        origin: The ``Origin`` header. ``null`` is inconclusive, because the dashboard's own pages send no referrer.
         fetch_site: The ``Sec-Fetch-Site`` header. If present, it takes precedence, because pages cannot forge it.
         host: The ``Host`` header.
     """

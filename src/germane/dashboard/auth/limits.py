@@ -1,4 +1,4 @@
-"""Limits on requests: pages that are generated concurrently, and wrong tokens.
+"""Limits on concurrent page requests and on wrong tokens.
 
 Pages are limited because they query the database that applications use."""
 
@@ -33,7 +33,7 @@ class ConcurrencyLimit:
 
     Args:
         limit: The number of concurrent requests.
-        max_wait: Seconds that other requests wait.
+        max_wait: Maximum wait of the other requests, in seconds.
     """
 
     def __init__(self, limit: int = MAX_CONCURRENT, max_wait: float = MAX_WAIT) -> None:
@@ -74,7 +74,10 @@ class _Slot:
             self._slots.release()
 
     async def send(self, message: Message) -> None:
-        """Send a message, and acquire the slot again if more follow. The start is sent with the first body."""
+        """Send an ASGI message with the slot released, and reacquire the slot if more body messages follow.
+
+        The response start is held until the first body message.
+        """
         self._pending.append(message)
         if message["type"] == "http.response.start":
             return
@@ -102,7 +105,7 @@ class LoginThrottle:
         self._all: deque[datetime] = deque(maxlen=MAX_FAILURES)
 
     def seconds_to_wait(self, address: str) -> int:
-        """Return the seconds for which an address is still rejected; usually 0."""
+        """Return how long an address remains rejected, in seconds; usually 0."""
         with self._lock:
             limits = [(self._by_address.get(address, ()), MAX_FAILURES_PER_ADDRESS), (self._all, MAX_FAILURES)]
             ends = [failures[-limit] + WINDOW for failures, limit in limits if len(failures) >= limit]

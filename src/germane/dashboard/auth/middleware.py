@@ -44,9 +44,9 @@ _HEALTH_PATH: Final = "/healthz"
 _LOGIN_PATHS: Final = frozenset({"/login", "/logout"})
 _VISITOR_ID: Final = re.compile(r"[A-Za-z0-9_-]{16,64}")
 _BEARER: Final = {"WWW-Authenticate": "Bearer"}
-_LOCAL_HOSTS: Final = "Use http://localhost or http://127.0.0.1. Other names need a token and --host-name."
-_ALLOW_HOST: Final = "Add it with germane serve --host-name NAME, or to the setting allowed_hosts."
-_SET_TOKEN: Final = "Set a token: the setting dashboard_token, or create_app(token=...)."  # noqa: S105 - a hint
+_LOCAL_HOSTS: Final = "Use http://localhost or http://127.0.0.1. Other names need a token and --allowed-host."
+_ALLOW_HOST: Final = "Add it with germane serve --allowed-host NAME, or to the allowed_hosts setting."
+_SET_TOKEN: Final = "Set a token with the dashboard_token setting or create_app(token=...)."  # noqa: S105 - a hint
 _READ_ONLY: Final = "Use a dashboard that was started without --read-only, or the command line."
 
 
@@ -142,7 +142,8 @@ class AccessMiddleware:
             raise http_error(403, "The dashboard is not available under this host name.", step)
         client = None if request.client is None else (request.client.host, request.client.port)
         if self._local_only and not is_from_this_machine(client, request.scope["headers"]):
-            raise http_error(403, "Without a token, the dashboard is available only on its own machine.", _SET_TOKEN)
+            problem = "Without a token, the dashboard can be reached only from the machine it runs on."
+            raise http_error(403, problem, _SET_TOKEN)
         if len(request.scope["query_string"]) > MAX_QUERY_LENGTH:
             raise http_error(414, "The URL is too long.", "Use fewer filters.")
 
@@ -161,11 +162,11 @@ class AccessMiddleware:
             check_throttle(self._throttle, address)
             if not self._signer.is_token(presented.strip()):
                 self._throttle.record_failure(address)
-                step = "Use the setting dashboard_token of the process that serves the dashboard."
+                step = "Use the value of the dashboard_token setting of the process that serves the dashboard."
                 raise http_error(401, "The token is wrong.", step, headers=_BEARER)
             return True
         if required:
-            step = "In a browser, sign in at /login. In programs, send the header Authorization: Bearer TOKEN."
+            step = "In a browser, sign in at /login. From a script, send the header Authorization: Bearer TOKEN."
             raise http_error(401, "The dashboard requires a token.", step, headers=_BEARER)
         return False
 

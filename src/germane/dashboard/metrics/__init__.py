@@ -1,7 +1,10 @@
-"""``/metrics``: gauges of the database for Prometheus, by answer time."""
+"""``/metrics``: database gauges for Prometheus. Time windows refer to answer times, not scoring times.
+
+The Prometheus client is an extra, and is imported on first use.
+"""
 
 from __future__ import annotations
 
-from germane.dashboard.metrics.exposition import ROUTES, DatabaseCollector, metrics_exposition
+from germane.dashboard.metrics.page import MISSING_EXTRA, ROUTES, is_prometheus_installed
 
-__all__ = ["ROUTES", "DatabaseCollector", "metrics_exposition"]
+__all__ = ["MISSING_EXTRA", "ROUTES", "is_prometheus_installed"]

@@ -1,6 +1,7 @@
-"""``/metrics``: gauges of the database, which is read at most every few seconds, even with many scrapers.
+"""``/metrics``: database gauges. The database is read at most once every few seconds, however many scrapers there
+are.
 
-Other collectors of this process may be registered in addition."""
+Other collectors in this process can be registered too."""
 
 from __future__ import annotations
 
@@ -18,11 +19,8 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.exposition import choose_encoder, gzip_accepted
 from prometheus_client.registry import Collector
 from starlette.applications import Starlette
-from starlette.requests import Request
-from starlette.responses import Response
 
 from germane.dashboard.metrics.families import MetricsSnapshot, build_families
-from germane.dashboard.web.routing import page_route
 from germane.errors import StorageError
 from germane.insights import InsightContext
 
@@ -39,7 +37,7 @@ WINDOWS: Final[Mapping[str, timedelta]] = {
 MAX_AGE: Final = 10.0
 """Seconds until the database is read again."""
 MAX_AGE_WHEN_DOWN: Final = 2.0
-"""Seconds until an unreachable database is tried again."""
+"""Seconds until an unreachable database is retried."""
 MAX_READ_SHARE: Final = 0.05
 """Maximum share of time spent reading: the slower a read, the less often it is repeated."""
 _creation_lock = threading.Lock()
@@ -68,11 +66,11 @@ def load_snapshot(store: TrackingStore, settings: Settings, now: datetime) -> Me
 
 
 class DatabaseCollector(Collector):
-    """Collects the gauges of a database. Thread-safe.
+    """Collects the database gauges. Thread-safe.
 
     Args:
         store: The database.
-        settings: For the budget, and the age at which a worker without a heartbeat no longer counts.
+        settings: Provide the budget, and the heartbeat age from which a worker no longer counts as running.
         now: The clock; returns a time with a time zone.
         timer: A monotonic clock in seconds.
     """
@@ -131,7 +129,7 @@ class EncodedMetrics:
 
 
 class MetricsExposition:
-    """Encodes the metrics of one registry. Thread-safe.
+    """Encodes the metrics in one registry. Thread-safe.
 
     Args:
         store: The database.
@@ -157,13 +155,6 @@ class MetricsExposition:
         return EncodedMetrics(gzip.compress(content, compresslevel=5), {**headers, "Content-Encoding": "gzip"})
 
 
-def metrics(request: Request, context: InsightContext) -> Response:  # noqa: ARG001 - a page handler
-    """Return all metrics. An unreachable database is reported by a gauge, not by an error."""
-    accept, accept_encoding = request.headers.get("accept", ""), request.headers.get("accept-encoding", "")
-    encoded = metrics_exposition(request.app).encode(accept=accept, accept_encoding=accept_encoding)
-    return Response(encoded.content, headers=encoded.headers)
-
-
 def metrics_exposition(app: Starlette) -> MetricsExposition:
     """Return the exposition that an application serves at ``/metrics``. Its registry accepts more collectors."""
     with _creation_lock:
@@ -172,6 +163,3 @@ def metrics_exposition(app: Starlette) -> MetricsExposition:
             app.state.metrics_exposition = MetricsExposition(context.store, context.settings, now=context.now)
     exposition: MetricsExposition = app.state.metrics_exposition
     return exposition
-
-
-ROUTES: Final = (page_route("/metrics", metrics),)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     )
 
 MAX_ROUTES: Final = 200
-"""Maximum number of routes of all services: the routes with the most exchanges in the longest window."""
+"""Maximum number of routes across all services: the routes with the most exchanges in the longest window."""
 MAX_SCORERS: Final = 20
 """Maximum number of scorers: the scorers with the most exchanges in the longest window."""
 MAX_ROUTE_SCORERS: Final = 600
@@ -49,23 +49,25 @@ _SERVICE_LABELS: Final = ("service", "scorer", "fingerprint", "newest", "window"
 _COUNT_LABELS: Final = ("service", "route", "scorer", "window")
 _ALERT_LABELS: Final = ("service", "route", "scorer", "rule", "severity", "state")
 _BY_ANSWER_TIME: Final = "by the time of the answer, weighted by sampling probability"
-_AT_SCORING_TIME: Final = "The histogram germane_evaluation_score counts at scoring time, unweighted."
-_MIN_SAMPLES: Final = "No sample below 20 scores."
+_AT_SCORING_TIME: Final = (
+    "The germane_evaluation_score histogram counts every score once, unweighted, when it is computed."
+)
+_MIN_SAMPLES: Final = "No sample with fewer than 20 scores."
 _ESTIMATES: Final[Mapping[str, tuple[str, Callable[[Estimate], float | None]]]] = {
     "score_mean": (
         f"Mean score{{scope}} in [-1, 1], {_BY_ANSWER_TIME}. {_AT_SCORING_TIME} {_MIN_SAMPLES}",
         lambda estimate: estimate.mean,
     ),
     "score_mean_ci_lower": (
-        f"Lower end of the 95 % confidence interval of the mean score{{scope}}. {_MIN_SAMPLES}",
+        f"Lower bound of the 95 % confidence interval of the mean score{{scope}}. {_MIN_SAMPLES}",
         lambda estimate: estimate.interval and estimate.interval[0],
     ),
     "score_mean_ci_upper": (
-        f"Upper end of the 95 % confidence interval of the mean score{{scope}}. {_MIN_SAMPLES}",
+        f"Upper bound of the 95 % confidence interval of the mean score{{scope}}. {_MIN_SAMPLES}",
         lambda estimate: estimate.interval and estimate.interval[1],
     ),
     "score_correlation": (
-        "Correlation of scores and local scores{scope}, used to correct the mean. No sample without a correction.",
+        "Correlation of scores and proxy scores{scope}, used to correct the mean. No sample without a correction.",
         lambda estimate: estimate.correlation,
     ),
     "low_ratio": (
@@ -84,12 +86,12 @@ class MetricsSnapshot:
     """The state of the database at one moment."""
 
     windows: Mapping[str, WindowSummary]
-    """By name, shortest first."""
+    """Summaries of windows by name, shortest window first."""
     backlog: Backlog
     spent: BudgetDay
-    """Usage of the current day in UTC."""
+    """Usage for the current day in UTC."""
     shares: Mapping[str, float]
-    """Shares of the day's budget, by limit; empty without a budget."""
+    """Used shares of the day's budget, by limit; empty without a budget."""
     alerts: tuple[Alert, ...]
     """Open alerts, oldest first."""
     baselines: tuple[BaselineVersion, ...]
@@ -98,11 +100,11 @@ class MetricsSnapshot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeriesLimits:
-    """The (route, scorer) pairs with series, and the numbers of routes, scorers and pairs without."""
+    """The (route, scorer) pairs with series, and the numbers of routes, scorers and pairs without series."""
 
     route_scorers: frozenset[RouteScorer] = frozenset()
     dropped: Mapping[str, int] = field(default_factory=dict)
-    """By dimension: routes, scorers, and pairs of both."""
+    """Numbers of names without series, by dimension: routes, scorers, and pairs of both."""
 
     def includes(self, group: Coverage | RouteSummary) -> bool:
         """Whether a group's route and scorer have series."""
@@ -133,7 +135,9 @@ def choose_series(snapshot: MetricsSnapshot) -> SeriesLimits:
     """Return the busiest routes and scorers. Ties are broken by name, so that every scrape has the same series."""
     longest = list(snapshot.windows.values())[-1]
     seen: Counter[RouteScorer] = Counter()
-    for coverage in filter(_has_exchanges, longest.coverage):
+    for coverage in longest.coverage:
+        if not coverage.has_exchanges:
+            continue
         seen[coverage.service, coverage.route, coverage.scorer] += coverage.seen
     for mean in longest.routes:  # imported scores have no counted exchanges
         seen[mean.service, mean.route, mean.scorer] += 0
@@ -150,11 +154,6 @@ def choose_series(snapshot: MetricsSnapshot) -> SeriesLimits:
     return SeriesLimits(route_scorers=shown, dropped=dropped)
 
 
-def _has_exchanges(coverage: Coverage) -> bool:
-    """Whether there are exchanges to count: a route that has only been declared has none."""
-    return bool(coverage.scorer or coverage.seen)
-
-
 def _busiest(counts: Mapping[_Name, int], limit: int) -> tuple[frozenset[_Name], int]:
     """Return the names with the highest counts, and the number of other names."""
     usable = [name for name in counts if len("".join(name)) <= MAX_NAME_LENGTH]
@@ -163,7 +162,7 @@ def _busiest(counts: Mapping[_Name, int], limit: int) -> tuple[frozenset[_Name],
 
 
 def build_families(snapshot: MetricsSnapshot) -> Iterator[GaugeMetricFamily]:
-    """Yield all gauges of a database. Unknown values have no sample; they are never 0."""
+    """Yield all database gauges. Unknown values have no sample; they are never 0."""
     limits = choose_series(snapshot)
     for end, attribute in (("begin", "since"), ("end", "until")):
         times = [((name,), getattr(window, attribute).timestamp()) for name, window in snapshot.windows.items()]
@@ -178,7 +177,7 @@ def build_families(snapshot: MetricsSnapshot) -> Iterator[GaugeMetricFamily]:
         for route, level in version.baseline.routes.items()
         if route != POOLED_ROUTE and (version.key.service, route, version.key.scorer) in limits.route_scorers
     ]
-    help_text = "Mean of the active baseline in [0, 1], for routes with their own level."
+    help_text = "Mean of the active baseline in [0, 1], for routes that have their own baseline."
     yield _family("germane_baseline_mean", help_text, ("service", "route", "scorer", "fingerprint"), samples)
     groups = Counter(
         (alert.service, alert.route or "", alert.scorer or "", alert.rule, alert.severity, alert.state)
@@ -215,9 +214,9 @@ def _mean_families(snapshot: MetricsSnapshot, limits: SeriesLimits) -> Iterator[
             services.append(((service.service, service.scorer, service.fingerprint, newest, name), service))
     for prefix, scope, labels, estimates in (
         ("germane_", "", _ROUTE_LABELS, routes),
-        ("germane_service_", " over all routes of a service", _SERVICE_LABELS, services),
+        ("germane_service_", " across all routes of a service", _SERVICE_LABELS, services),
     ):
-        help_text = f"Number of scores behind a mean{scope}, by the time of the answer."
+        help_text = f"Number of scores in a mean{scope}, by the time of the answer."
         yield _family(f"{prefix}scores", help_text, labels, ((values, estimate.n) for values, estimate in estimates))
         for name, (template, value_of) in _ESTIMATES.items():
             numbers = [(values, value_of(estimate)) for values, estimate in estimates if estimate.has_min_samples]
@@ -227,7 +226,7 @@ def _mean_families(snapshot: MetricsSnapshot, limits: SeriesLimits) -> Iterator[
 
 def _count_families(snapshot: MetricsSnapshot, limits: SeriesLimits) -> Iterator[GaugeMetricFamily]:
     def covered(window: WindowSummary) -> Iterator[Coverage]:
-        return (counts for counts in window.coverage if _has_exchanges(counts) and limits.includes(counts))
+        return (counts for counts in window.coverage if counts.has_exchanges and limits.includes(counts))
 
     outcomes: list[Sample] = []
     seen: list[Sample] = []
@@ -247,7 +246,7 @@ def _count_families(snapshot: MetricsSnapshot, limits: SeriesLimits) -> Iterator
     )
     yield _family(
         "germane_exchanges_seen",
-        "Exchanges for a scorer. Without a scorer, exchanges dropped before any scorer was known.",
+        "Exchanges by scorer. The scorer is empty for exchanges dropped before any scorer was known.",
         _COUNT_LABELS,
         seen,
     )
@@ -264,7 +263,7 @@ def _queue_families(snapshot: MetricsSnapshot) -> Iterator[GaugeMetricFamily]:
     help_text = "Waiting exchanges: undecided, or per scorer candidate, ready, postponed or running."
     yield _family("germane_queue_depth", help_text, ("scorer", "state"), counts.items())
     lag = [((), backlog.lag.total_seconds())]
-    yield _family("germane_queue_lag_seconds", "Time that the oldest exchange has waited for a score.", (), lag)
+    yield _family("germane_queue_lag_seconds", "Time that the oldest exchange has been waiting for a score.", (), lag)
     help_text = "Workers with a heartbeat within the last task_lease seconds."
     yield _family("germane_workers", help_text, (), [((), backlog.workers)])
 
@@ -280,5 +279,5 @@ def _usage_families(snapshot: MetricsSnapshot) -> Iterator[GaugeMetricFamily]:
         ("judge_tokens_today", "Judge tokens", spent.tokens),
         ("judge_cost_today_usd", "Judge cost in US dollars", spent.usd),
     ):
-        help_text = f"{noun} of the day (UTC) under a budget. Resets to 0 at midnight."
+        help_text = f"{noun} so far today (UTC), if a budget is set. Resets to 0 at midnight."
         yield _family(f"germane_{name}", help_text, (), [((), value)] if is_known else [])

@@ -1,4 +1,4 @@
-"""Forms about alerts: acknowledge, resolve, silence, and accept as new baseline."""
+"""Forms for acting on alerts: acknowledge, resolve, silence, and accept as new baseline."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ MAX_FIELD_LENGTH: Final = 500
 MAX_SILENCE: Final = timedelta(days=366)
 """To silence a rule for longer, disable it in the settings."""
 MESSAGES: Final[Mapping[str, str]] = {
-    "ack": "Acknowledged. No reminders are sent until it resolves.",
-    "resolve": "Resolved. Channels that were notified are notified again. If the rule still matches, it fires again.",
-    "silence": "Silenced. Matching alerts still fire and resolve, but no notifications are sent.",
-    "accept": "Accepted. Scores since the onset are the new baseline. The alert resolves at the next evaluation.",
+    "ack": "Acknowledged. No reminders will be sent until it resolves.",
+    "resolve": "Resolved. Channels that received the alert are notified. If the rule still matches, it fires again.",
+    "silence": "Silenced. Matching alerts will still fire and resolve, but no notifications will be sent.",
+    "accept": "Accepted. Scores since the onset are the new baseline. The alert will resolve at the next evaluation.",
 }
-"""Messages after an action, by its name in the URL."""
+"""Messages shown after an action, by the action's name in the URL."""
 AlertAction = Callable[[Request, InsightContext, str], object]
 
 
@@ -51,7 +51,7 @@ def _resolve(request: Request, context: InsightContext, alert_id: str) -> object
 
 
 def _accept(request: Request, context: InsightContext, alert_id: str) -> object:
-    """Accept a drop as the new baseline. The person who accepts it also acknowledges the alert."""
+    """Accept a drop as the new baseline, and acknowledge the alert under the submitted name."""
     from germane import alerting
 
     alert, by = alerting.accept_alert_baseline(context.store, alert_id), submitted_name(request)
@@ -72,12 +72,12 @@ def _silence(request: Request, context: InsightContext, alert_id: str) -> object
 
 
 def _alert_form(name: str, action: AlertAction) -> Callable[[Request, InsightContext], Response]:
-    """Return a handler that applies an action to an alert and returns to its page."""
+    """Return a handler that applies an action to an alert and redirects to the page of the alert."""
 
     def handle(request: Request, context: InsightContext) -> Response:
         alert_id = str(request.path_params["alert_id"])
         if context.store.alerts.get(alert_id) is None:
-            step = "It may have been deleted by the retention settings."
+            step = "It may have been deleted under your retention settings."
             raise http_error(404, "There is no alert with this id.", step)
         with _usage_errors_as_conflict():
             action(request, context, alert_id)
@@ -87,7 +87,7 @@ def _alert_form(name: str, action: AlertAction) -> Callable[[Request, InsightCon
 
 
 def add_silence(request: Request, context: InsightContext) -> Response:
-    """Silence alerts that match the patterns of a form."""
+    """Add a silence from a submitted form."""
     from germane import alerting
 
     matchers = {name: pattern for name in MATCHERS if (pattern := _field(request, name))}
@@ -98,7 +98,7 @@ def add_silence(request: Request, context: InsightContext) -> Response:
     since = _parse_local_time(text, parse_view_params(request, context.now()).zone)
     if text and (since is None or since > context.store.now() + MAX_SILENCE):
         step = "Leave it empty to start now, or enter a time within the next year, such as 2030-01-31T18:00."
-        raise http_error(400, "The start of the silence is invalid.", step)
+        raise http_error(400, "The silence's start time is invalid.", step)
     until = _parse_end(request, context)
     if since is not None and isinstance(until, datetime) and until <= since:
         raise http_error(400, "The silence ends before it starts.", "Enter an end after the start.")
@@ -125,7 +125,7 @@ def _usage_errors_as_conflict() -> Iterator[None]:
 
 
 def _parse_end(request: Request, context: InsightContext) -> datetime | timedelta:
-    """Return the duration or the end of a silence.
+    """Return the duration or end time that a silence form contains.
 
     Raises:
         HTTPException: The end is missing, invalid, in the past, or too far in the future.
@@ -136,12 +136,12 @@ def _parse_end(request: Request, context: InsightContext) -> datetime | timedelt
     until, now = _parse_local_time(text, parse_view_params(request, context.now()).zone), context.store.now()
     if until is None or not now < until <= now + MAX_SILENCE:
         step = "Choose a duration, or enter a time within the next year, such as 2030-01-31T18:00."
-        raise http_error(400, "The end of the silence is invalid or in the past.", step)
+        raise http_error(400, "The silence's end time is invalid or in the past.", step)
     return until
 
 
 def _parse_local_time(text: str, zone: ZoneInfo | None) -> datetime | None:
-    """Parse a time as sent by browsers. Without a time zone, the time is in the visitor's time zone."""
+    """Parse a time in the format that browsers send. Without a time zone, the time is in the visitor's time zone."""
     try:
         moment = datetime.fromisoformat(text)
         return moment if moment.tzinfo else (moment.replace(tzinfo=zone) if zone else moment.astimezone())

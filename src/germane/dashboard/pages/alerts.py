@@ -69,7 +69,7 @@ def alerts(request: Request, context: InsightContext) -> Response:
 
 
 def alerts_json(request: Request, context: InsightContext) -> Response:
-    """Return the list as JSON."""
+    """Return the alert list as JSON."""
     alert_list = load_alert_list(context, parse_alert_filter(request, parse_view_params(request, context.now())))
     return JSONResponse(
         {
@@ -118,7 +118,7 @@ def _summary_as_dict(summary: AlertSummary) -> dict[str, Any]:
 def _find_alert(request: Request, context: InsightContext) -> Alert:
     alert = context.store.alerts.get(request.path_params["alert_id"])
     if alert is None:
-        step = "It may have been deleted by the retention settings. See the list of alerts."
+        step = "It may have been deleted under your retention settings. See the list of alerts."
         raise http_error(404, "There is no alert with this id.", step)
     return alert
 
@@ -145,10 +145,10 @@ def confirm_accept(request: Request, context: InsightContext) -> Response:
     alert, now = _find_alert(request, context), context.store.now()
     if alert.type != "drop" or not alert.is_open:
         raise http_error(
-            409, "Only an open drop can be accepted as the new baseline.", "Change other rules in the settings."
+            409, "Only an open drop can be accepted as the new baseline.", "For other rules, change the settings."
         )
     if not can_accept_baseline(context, alert):
-        step = "A new baseline was accepted, or the judge changed. The alert resolves at the next evaluation."
+        step = "A new baseline was accepted, or the judge changed. The alert will resolve at the next evaluation."
         raise http_error(409, "The baseline of this drop is no longer active.", step)
     since = alert.onset or alert.starts_at
     learned_at = None
@@ -165,7 +165,7 @@ def confirm_accept(request: Request, context: InsightContext) -> Response:
 
 
 def backtest_page(request: Request, context: InsightContext) -> Response:
-    """Show the diagnosis of all rules and, on request, a backtest of one rule."""
+    """Show a diagnosis for all rules and, on request, a backtest of one rule."""
     view = parse_view_params(request, context.now())
     route = request.query_params.get("route") or None
     scope = DiagnosisScope(since=view.since, until=view.until, service=view.service, route=route, view=view)

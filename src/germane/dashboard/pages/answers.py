@@ -68,7 +68,7 @@ CSV_COLUMNS: Final = (
     "judge", "embedder", "input_tokens", "output_tokens", "cost", "scored_at", "labels",
 )  # fmt: skip
 DASHBOARD_USER: Final = "dashboard"
-"""The user of labels from this page, because the form does not ask for a name."""
+"""The user recorded for labels given on this page, because the form does not ask for a name."""
 _SCORE_FIELDS: Final = (
     "value", "label", "explanation", "judge", "embedder", "input_tokens", "output_tokens", "cost",
 )  # fmt: skip
@@ -78,12 +78,12 @@ _MESSAGES: Final[Mapping[str, str]] = {
     "bad": "Label stored: the answer does not address the question.",
     "ready": "Queued for scoring. The current score stays until the new one replaces it.",
     "no_worker": "Queued for scoring, but no worker is running. Start one with germane worker.",
-    "waiting": "Already queued. The answer is retried next.",
+    "waiting": "Already queued. The answer will be retried next.",
     "erased": "The text of this answer has been erased, so it cannot be scored again.",
     "not_sampled": "Sampling skipped this answer, so it stays unscored.",
     "unknown": "No worker runs this scorer, so the answer cannot be scored again.",
 }
-"""Messages after a form."""
+"""Messages shown after a form is submitted."""
 _TEXT_PARAMETERS: Final = ("route", "fingerprint", "label", "model", "prompt_version")
 _PARAMETERS: Final = (
     *_TEXT_PARAMETERS, "text", "below", "at_least", "low", "labeled", "state", "reason", "sort",
@@ -95,7 +95,7 @@ _ADVANCED_PARAMETERS: Final = frozenset({"label", "labeled", "model", "prompt_ve
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerQuery:
-    """The search in a URL."""
+    """The search parameters in a URL."""
 
     search: AnswerSearch
     parameters: Mapping[str, str]
@@ -103,12 +103,12 @@ class AnswerQuery:
 
     @property
     def filter(self) -> AnswerFilter:
-        """The filter."""
+        """The filter that selects the answers."""
         return self.search.filter
 
     @property
     def sort(self) -> AnswerSort:
-        """The order."""
+        """The order of the answers."""
         return self.search.sort
 
     def link(self, path: str, **changes: str | None) -> str:
@@ -124,14 +124,14 @@ class AnswerQuery:
 
     @property
     def is_advanced(self) -> bool:
-        """Whether a parameter of the collapsed part of the form is set."""
+        """Whether a parameter in the collapsed part of the form is set."""
         return bool(self.parameters.keys() & _ADVANCED_PARAMETERS)
 
 
 def parse_answer_query(request: Request, view: ViewParams) -> AnswerQuery:
-    """Return the search in the URL. Invalid parameters are ignored.
+    """Return the search parameters in the URL. Invalid parameters are ignored.
 
-    A reason selects failed or skipped answers. Parameters of scores are dropped for unscored answers.
+    A reason selects failed or skipped answers. Score filters are dropped for unscored answers.
     """
     values = {name: request.query_params.get(name, "").strip() for name in _PARAMETERS}
     parameters = {name: value for name, value in values.items() if value and _is_valid(name, value)}
@@ -203,7 +203,7 @@ def answers(request: Request, context: InsightContext) -> Response:
 
 
 def answers_csv(request: Request, context: InsightContext) -> Response:
-    """Return the same answers as CSV."""
+    """Return the answers that match the search as CSV."""
     export = AnswerExport(context, _parse(request, context).search)
 
     def lines() -> Iterator[str]:
@@ -217,7 +217,7 @@ def answers_csv(request: Request, context: InsightContext) -> Response:
 
 
 def answers_json(request: Request, context: InsightContext) -> Response:
-    """Return the same answers as JSON."""
+    """Return the answers that match the search as JSON."""
     query = _parse(request, context)
     export, view = AnswerExport(context, query.search), query.search.view
     wanted = export.search.filter
@@ -257,7 +257,7 @@ def _csv_value(value: Any) -> str:
 
 
 def answer_as_row(answer: Answer) -> dict[str, Any]:
-    """Return one answer of a list, in the order of ``CSV_COLUMNS``."""
+    """Return an answer as a row, in the order of ``CSV_COLUMNS``."""
     exchange, score, task = answer.exchange, answer.score, answer.task
     scored_by = score or task
     values = {
@@ -349,20 +349,20 @@ def answer(request: Request, context: InsightContext) -> Response:
 
 
 def answer_json(request: Request, context: InsightContext) -> Response:
-    """Return the details of one answer as JSON."""
+    """Return one answer's details as JSON."""
     return JSONResponse(answer_as_dict(_load_detail(request, context)))
 
 
 def _load_detail(request: Request, context: InsightContext) -> AnswerDetail:
     detail = context.store.answers.load_detail(str(request.path_params["exchange_id"]).replace("\x00", ""))
     if detail is None:
-        step = "It may have been deleted by the retention settings, or it is not stored yet."
+        step = "It may have been deleted under your retention settings, or not be stored yet."
         raise http_error(404, "There is no answer with this id.", step)
     return detail
 
 
 def give_feedback(request: Request, context: InsightContext) -> Response:
-    """Store a person's label, and return to the answer."""
+    """Store a person's label, and redirect to the answer."""
     detail, fields = _load_detail(request, context), form(request)
     verdict = fields.get("verdict", "")
     if verdict not in _LABEL_SCORES:
@@ -380,14 +380,14 @@ def give_feedback(request: Request, context: InsightContext) -> Response:
 
 
 def score_again(request: Request, context: InsightContext) -> Response:
-    """Queue the answer for one scorer or all of its scorers, and return to the answer."""
+    """Queue the answer for one scorer or all of its scorers, and redirect to the answer."""
     detail = _load_detail(request, context)
     result = rescore_answer(context, detail, form(request).get("scorer") or None)
     return _redirect_to_answer(request, detail, result)
 
 
 def _redirect_to_answer(request: Request, detail: AnswerDetail, result: str) -> Response:
-    """Redirect to the answer, and keep the filter that it was opened with."""
+    """Redirect to the answer, and keep the filter with which the answer was opened."""
     back = form(request).get("back", "")
     kept = f"{back}&" if back and is_local_path(f"/?{back}") else ""
     path = f"{root_of(request.scope)}/a/{detail.exchange.id}"

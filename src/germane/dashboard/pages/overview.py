@@ -1,4 +1,4 @@
-"""The overview, the first steps shown until an exchange is captured, and the page of one route."""
+"""The overview, the getting-started page shown until an exchange is captured, and the page for one route."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def overview(request: Request, context: InsightContext) -> Response:
 
 
 def start(request: Request, context: InsightContext) -> Response:
-    """Show the first steps."""
+    """Show the getting-started page."""
     onboarding = load_onboarding(context)
     return render(request, context, None, "start.html", with_status=onboarding.exists, onboarding=onboarding)
 

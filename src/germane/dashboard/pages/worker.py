@@ -39,7 +39,7 @@ _RESULTS: Final[Mapping[str, str]] = {
     "ready": "{:,} answers are queued for scoring.",
     "resent": "{:,} notifications are queued for delivery.",
 }
-"""Messages after a form, by the URL parameter with the count."""
+"""Messages shown after a form is submitted, by the URL parameter with the count."""
 
 
 def worker(request: Request, context: InsightContext) -> Response:
@@ -70,7 +70,7 @@ def worker(request: Request, context: InsightContext) -> Response:
 
 
 def retry(request: Request, context: InsightContext) -> Response:
-    """Queue answers that failed for one reason, or retry postponed tasks now."""
+    """Requeue answers that failed for one reason, or retry postponed tasks now."""
     fields = form(request)
     scorer, reason = fields.get("scorer", ""), fields.get("reason", "")
     fingerprints = available_scorers(context)
@@ -88,7 +88,7 @@ def retry(request: Request, context: InsightContext) -> Response:
 
 
 def resend(request: Request, context: InsightContext) -> Response:
-    """Requeue undelivered notifications: one notification, or all notifications of a channel."""
+    """Requeue undelivered notifications: a single one, or all of a channel's."""
     notification_id, channel = form(request).get("id", ""), form(request).get("channel", "")
     if not notification_id and not channel:
         raise http_error(400, "No notification selected.", "Go back and use one of the buttons.")

@@ -96,9 +96,9 @@ function number(value) {
   return value.toFixed(2).replace("-", "−");
 }
 
-function describePoint([from, to, , , mean, low, high, n, enough]) {
+function describePoint([from, to, , , mean, low, high, n, hasMinSamples]) {
   const interval = low === null ? "interval unknown" : `95 % interval ${number(low)} to ${number(high)}`;
-  return `${when(from, to)}\nmean ${number(mean)}, ${interval}\nn=${n}${enough ? "" : ": not enough data (need 20)"}`;
+  return `${when(from, to)}\nmean ${number(mean)}, ${interval}\nn=${n}${hasMinSamples ? "" : ": not enough data (need 20)"}`;
 }
 
 function show(svg, index) {

@@ -30,7 +30,7 @@ _TITLES: Final[Mapping[int, str]] = {
     503: "Temporarily unavailable",
 }
 _NEXT_STEPS: Final[Mapping[int, str]] = {
-    404: "Check the URL. Its target may have been deleted by the retention settings.",
+    404: "Check the URL. The page's data may have been deleted under your retention settings.",
     405: "Go back and use one of the buttons on the page.",
 }
 _RETRY: Final = {"Retry-After": "5"}

@@ -40,7 +40,7 @@ def attach_session(scope: Scope, session: LoginSession) -> None:
 
 
 def form(request: Request) -> dict[str, str]:
-    """Return the fields of the submitted form; empty without a form. The last of repeated fields wins."""
+    """Return the fields of the submitted form; empty without a form. If a field is repeated, the last value wins."""
     session: LoginSession = request.scope[_SCOPE_KEY]
     return dict(session.form)
 

@@ -33,7 +33,7 @@ def set_cookie_header(scope: Scope, name: str, value: str, lifetime: timedelta) 
     The cookie is HttpOnly, SameSite=Strict, and Secure for requests over HTTPS.
 
     Args:
-        scope: The request, for its prefix and scheme.
+        scope: The request, which determines prefix and scheme.
         name: Letters, digits and ``_``.
         value: Letters, digits and ``_-.``.
         lifetime: Time for which the browser keeps the cookie.
@@ -45,7 +45,7 @@ def set_cookie_header(scope: Scope, name: str, value: str, lifetime: timedelta) 
 
 
 def parse_view_params(request: Request, now: datetime, default_window: str = DEFAULT_WINDOW) -> ViewParams:
-    """Return the view in the URL. Invalid parameters are ignored."""
+    """Return the view that the URL selects. Invalid parameters are ignored."""
     parameters = request.query_params
     query = {
         name: parameters[name] for name in _VIEW_PARAMETERS if parameters.get(name) and "\0" not in parameters[name]

@@ -35,7 +35,7 @@ def is_local_path(url: str) -> bool:
 
 
 def page_route(path: str, handler: PageHandler, *, methods: Sequence[str] = ("GET",), name: str | None = None) -> Route:
-    """Return the route of a page. The handler runs on a thread, because it queries a database."""
+    """Return the route of a page. The handler runs in a thread, because it queries a database."""
 
     def endpoint(request: Request) -> Response:
         return handler(request, request.app.state.context)

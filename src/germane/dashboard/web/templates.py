@@ -1,6 +1,6 @@
 """Templates and static files.
 
-Everything in a template is escaped except charts, whose builders escape texts themselves. Static files are cached
+Everything in a template is escaped except charts, whose builders escape text themselves. Static files are cached
 permanently under URLs that contain a hash of their content."""
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class VersionedStaticFiles(StaticFiles):
 
 
 class TemplateCache(FileSystemBytecodeCache):
-    """Compiled templates next to compiled modules. Without write access, nothing is cached."""
+    """Stores compiled templates next to the compiled Python modules. Without write access, nothing is cached."""
 
     def __init__(self) -> None:
         super().__init__(str(_CACHE_FOLDER), "template-%s.cache")

@@ -30,7 +30,7 @@ _LEGEND_SYMBOLS: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrendChart:
-    """A chart over time; fields as the arguments of :func:`trend_svg`."""
+    """A chart over time. The fields are the arguments of :func:`trend_svg`."""
 
     points: Sequence[Point]
     since: datetime
@@ -111,7 +111,7 @@ def _trend_table(chart: TrendChart) -> Markup:
         linked = tag("a", name, href=f"{chart.root}{marker.href}") if marker.href else name
         items.append(tag("li", _time(marker.at, chart.zone), " ", linked))
     markers = tag("ul", *items, class_="plain note") if items else Markup("")
-    headings = ("From", "Mean", "95 % interval", "n", "Scored of seen")
+    headings = ("From", "Mean", "95 % interval", "n", "Scored / seen")
     return _details(markers, _table(chart.title, headings, rows))
 
 
@@ -144,9 +144,9 @@ def histogram_figure(
 
     Args:
         now: Weights of 100 bins over [0, 1].
-        before: Weights of the reference period; empty for none.
+        before: Weights of the reference period; empty if there is none.
         title: The accessible name.
-        name: Its id, unique on the page.
+        name: Id of the figure, unique on the page.
         names: Names of the two periods.
     """
     keys = [("now", names[0])] + ([("before", names[1])] if any(before) else [])

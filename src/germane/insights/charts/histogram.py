@@ -62,13 +62,13 @@ def histogram_svg(
 
     Args:
         now: Weights of 100 bins over [0, 1].
-        before: Weights of the reference period; empty for none.
+        before: Weights of the reference period; empty if there is none.
         title: The accessible name.
         description: The text alternative; by default the range of most scores.
         width: Width of the view box, which the page scales.
         height: Height of the view box.
-        name: Its id, unique on the page.
-        css_class: A class of the style sheet.
+        name: Id of the chart, unique on the page.
+        css_class: A class in the style sheet.
     """
     shares, earlier = bar_shares(now), bar_shares(before)
     largest = max(*shares, *earlier)

@@ -1,4 +1,4 @@
-"""Data of charts over time: points, markers, and the plot area that maps them to coordinates."""
+"""Data for charts over time: points, markers, and the plot area that maps them to coordinates."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ MAX_MARKERS_DESCRIBED: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """The scores of one fingerprint in one bucket."""
+    """The scores with one fingerprint in one bucket."""
 
     start: datetime
     """With a time zone."""
     mean: float
-    """In [-1, 1]."""
+    """Mean score, in [-1, 1]."""
     low: float | None
-    """Lower end of the mean's 95 % interval; None if unknown."""
+    """Lower bound of the mean's 95 % interval; None if unknown."""
     high: float | None
     n: int
     has_min_samples: bool
@@ -31,9 +31,9 @@ class Point:
     fingerprint: str = ""
     """Points of different fingerprints are never connected."""
     seen: int | None = None
-    """Exchanges of the bucket; None if they are not counted."""
+    """Exchanges in the bucket; None if they are not counted."""
     scored: int | None = None
-    """Scored exchanges of the bucket, for all fingerprints."""
+    """Scored exchanges in the bucket, for all fingerprints."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class Plot:
     """The score at the bottom. The top is 1."""
 
     def x(self, moment: datetime) -> float:
-        """Return the x coordinate of a moment, clipped to the window."""
+        """Return the x coordinate of a timestamp, clipped to the window."""
         share = (moment - self.since) / max(self.until - self.since, timedelta(microseconds=1))
         return self.left + (self.right - self.left) * min(1.0, max(0.0, share))
 
@@ -122,7 +122,7 @@ def split_by_fingerprint(points: Iterable[Point]) -> list[list[Point]]:
 
 
 def split_at_gaps(series: Sequence[Point], bucket: timedelta) -> list[list[Point]]:
-    """Return the runs without a gap. A bucket without scores interrupts the line."""
+    """Return the runs of points without a gap. A bucket without scores interrupts the line."""
     runs: list[list[Point]] = []
     for point in series:
         if runs and point.start - runs[-1][-1].start <= bucket:

@@ -1,4 +1,4 @@
-"""SVG and HTML elements, in which every text and attribute is escaped, and axis ticks and labels of charts."""
+"""SVG and HTML elements with escaped text and attributes; chart axis ticks and labels."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ class Picture:
     """The root element of a chart."""
 
     width: int
-    """Of the view box; the page scales it."""
+    """Width of the view box, which the page scales."""
     height: int
     title: str
     """The accessible name."""
     description: str
     """The text alternative."""
     name: str
-    """Its id, unique on the page."""
+    """Id of the chart, unique on the page."""
     css_class: str = ""
 
     def render(self, *parts: Markup, data: str | None = None) -> Markup:
@@ -135,7 +135,7 @@ def fit_text(text: str, width: float, size: float) -> str:
 def place_labels(
     wanted: Sequence[tuple[float, str]], left: float, right: float, *, rows: int, size: float
 ) -> list[PlacedLabel | None]:
-    """Place labels in the given order. A label that does not fit is None: its line has no label.
+    """Place labels in the given order. The result is None for a label that does not fit.
 
     Args:
         wanted: The x coordinate of each line, and its text.
@@ -171,7 +171,7 @@ def _overlaps(span: tuple[float, float], others: Sequence[tuple[float, float]]) 
 
 
 def axis_ticks(since: datetime, until: datetime, zone: ZoneInfo | None, limit: int) -> list[Tick]:
-    """Return at most about ``limit`` ticks, at whole hours, days or months in the time zone."""
+    """Return roughly ``limit`` ticks or fewer, at whole hours, days or months in the time zone."""
     # Wall-clock times have no time zone, so that steps stay on whole hours when clocks change.
     first, last = (moment.astimezone(zone).replace(tzinfo=None) for moment in (since, until))
     walls, label = _wall_times(first, last, limit)

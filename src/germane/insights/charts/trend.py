@@ -86,16 +86,16 @@ def trend_svg(
         until: Right edge.
         bucket: Width of one point.
         zone: Time zone of dates; None for the time zone of this machine.
-        baseline: Level of the dashed line; None for no line.
-        baseline_name: One word for it.
+        baseline: Level of the baseline, drawn as a dashed line; None for no line.
+        baseline_name: One word for the baseline.
         markers: Labeled moments.
         title: The accessible name.
         description: The text alternative; by default a description of the points.
-        width: Width of the view box, which the page scales. From 700, words fit next to the chart.
+        width: Width of the view box, which the page scales. From 700 on, text fits next to the chart.
         height: Height of the view box.
-        name: Its id, unique on the page.
+        name: Id of the chart, unique on the page.
         floor: Lower end of the axis, 0 or -1; by default -1 if a mean is negative.
-        css_class: A class of the style sheet.
+        css_class: A class in the style sheet.
     """
     layout = _WIDE if width >= WIDE_FROM else _NARROW
     edge = Plot(left=layout.left, right=width - layout.right, top=0, bottom=0, since=since, until=until)
@@ -117,13 +117,6 @@ def trend_svg(
     for flag, label in zip(flags, labels, strict=True):
         x, y1 = plot.x(flag.at), plot.top if label is None else 5.0 + _ROW_HEIGHT * label.row
         flag_lines.append(tag("line", class_=f"mark {flag.kind}", x1=x, x2=x, y1=y1, y2=strip.bottom))
-    named_baseline = Markup("")
-    if baseline is not None:
-        y = plot.y(baseline)
-        number = tag("text", f"{baseline:.2f}".replace("-", "\u2212"), x=plot.right + 6, y=y + 4)
-        word_y = y - 11 if y >= 22 else y + 19  # near the upper edge, below the number
-        word = tag("text", baseline_name, x=plot.right + 6, y=word_y) if layout is _WIDE else Markup("")
-        named_baseline = concat(draw_baseline(plot, baseline), word, number)
     return picture.render(
         draw_bands(series, plot, bucket),
         _draw_time_axis(plot, strip, layout, zone),
@@ -131,7 +124,7 @@ def trend_svg(
         _draw_count_axis(strip, largest, layout),
         draw_grid(plot, plot.levels),
         *flag_lines,
-        named_baseline,
+        Markup("") if baseline is None else _draw_labeled_baseline(plot, baseline, baseline_name, layout),
         draw_lines(series, plot, bucket, 3.2),
         *(
             tag(
@@ -195,6 +188,15 @@ def _draw_count_axis(strip: Plot, largest: int, layout: _Layout) -> Markup:
     return concat(name, tag("text", text, x=strip.right + 6, y=strip.top + 10))
 
 
+def _draw_labeled_baseline(plot: Plot, level: float, name: str, layout: _Layout) -> Markup:
+    """Draw the baseline as a dashed line with its level and, on a wide chart, its name next to it."""
+    y = plot.y(level)
+    number = tag("text", f"{level:.2f}".replace("-", "\u2212"), x=plot.right + 6, y=y + 4)
+    name_y = y - 11 if y >= 22 else y + 19  # near the upper edge, below the number
+    word = tag("text", name, x=plot.right + 6, y=name_y) if layout is _WIDE else Markup("")
+    return concat(draw_baseline(plot, level), word, number)
+
+
 def _draw_time_axis(plot: Plot, strip: Plot, layout: _Layout, zone: ZoneInfo | None) -> Markup:
     limit = int((plot.right - plot.left) // layout.tick_width)
     parts = [tag("line", class_="edge", x1=plot.left, x2=plot.right, y1=strip.bottom, y2=strip.bottom)]
@@ -212,7 +214,7 @@ def _draw_time_axis(plot: Plot, strip: Plot, layout: _Layout, zone: ZoneInfo | N
 
 
 def _point_data(points: Sequence[Point], plot: Plot, bucket: timedelta) -> str:
-    """Return the values that the script shows next to the crosshair, as JSON. It contains no text."""
+    """Return the values that the script shows next to the crosshair, as JSON that contains only numbers."""
     rows = [
         (
             round(point.start.timestamp()),
@@ -321,6 +323,6 @@ def draw_grid(plot: Plot, levels: Iterable[float]) -> Markup:
 
 
 def draw_baseline(plot: Plot, level: float) -> Markup:
-    """Return the dashed line."""
+    """Return the baseline as a dashed line."""
     y = plot.y(level)
     return tag("line", class_="baseline", x1=plot.left, x2=plot.right, y1=y, y2=y)

@@ -30,7 +30,7 @@ _SECTIONS: Final = {
 
 
 @click.group("alerts", cls=LazyGroup, paths=_COMMANDS, sections=_SECTIONS, invoke_without_command=True)
-@click.option("--all", "include_resolved", is_flag=True, help="Also list resolved alerts: the newest 100 in total.")
+@click.option("--all", "include_resolved", is_flag=True, help="Also list resolved alerts, up to 100 alerts in total.")
 @click.option("--check", is_flag=True, help="Exit with 3 if an alert is firing.")
 @database
 @as_json

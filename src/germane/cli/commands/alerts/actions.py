@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from germane.alert import Alert, Silence
 
 ID_LENGTH: Final = 8
-"""Number of characters of an id that are shown, enough to identify it."""
+"""Number of characters shown of an id, enough to identify it."""
 MAX_MESSAGE_LENGTH: Final = 600
 _by = click.option("--by", metavar="NAME", help="Your name.")
 
@@ -33,7 +33,7 @@ def show(
 ) -> None:
     """Show an alert and its history.
 
-    ID is the alert's id or its beginning.
+    ID is the alert's id or a prefix of it.
     """
     from germane.alerting import find_alert
 
@@ -66,7 +66,7 @@ def show(
 
 
 def format_alert(alert: Alert) -> list[str]:
-    """Return the lines of an alert in a list."""
+    """Return an alert's lines in the list."""
     state: str = alert.state
     if alert.acknowledged_at and alert.is_open:
         by = f" by {sanitize.line(alert.acknowledged_by, 40)}" if alert.acknowledged_by else ""
@@ -165,10 +165,10 @@ def _print_alert(alert: Alert, *, as_json: bool) -> None:
 
 
 @click.command("silence")
-@click.option("--rule", metavar="PATTERN", help="Only alerts of matching rules.")
-@click.option("--service", metavar="PATTERN", help="Only alerts of matching services.")
-@click.option("--route", metavar="PATTERN", help="Only alerts of matching routes.")
-@click.option("--scorer", metavar="PATTERN", help="Only alerts of matching scorers.")
+@click.option("--rule", metavar="PATTERN", help="Only alerts from matching rules.")
+@click.option("--service", metavar="PATTERN", help="Only alerts for matching services.")
+@click.option("--route", metavar="PATTERN", help="Only alerts for matching routes.")
+@click.option("--scorer", metavar="PATTERN", help="Only alerts for matching scorers.")
 @click.option("--for", "duration", type=Duration(), required=True, help="Duration, such as 2h or 7d.")
 @_by
 @click.option("--comment", help="Reason for the silence.")
@@ -185,7 +185,7 @@ def silence(
     database: str | None,
     as_json: bool,  # noqa: FBT001 - click passes it by name
 ) -> None:
-    """Suppress notifications of matching alerts for a period.
+    """Suppress notifications about matching alerts for a period.
 
     Without patterns, silences all alerts. Patterns may contain wildcards, such as `docs-*`. Silenced alerts fire and
     resolve as usual. When the silence ends, you are notified of alerts that are still firing.
@@ -213,7 +213,7 @@ def unsilence(
 ) -> None:
     """End a silence now.
 
-    ID is the silence's id or its beginning.
+    ID is the silence's id or a prefix of it.
     """
     from germane import alerting
 

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from germane import sanitize
 from germane.cli.core.output import EXIT_NOT_ENOUGH_DATA, as_json, database, print_json
-from germane.cli.core.params import PastTime
+from germane.cli.core.params import ParamType, PastTime
 from germane.cli.core.store import load_settings_for, open_store
 from germane.settings import DEFAULT_RULES, RULE_TYPES, AnyRule, Rule, Settings
 
@@ -27,7 +27,7 @@ _IDENTITY_FIELDS: Final = {"type", "name", "enabled"}
 _NOTIFICATION_TYPES: Final = ("firing", "escalated", "resolved", "repeated")
 
 
-class RuleSetting(click.ParamType[tuple[str, Any]]):
+class RuleSetting(ParamType[tuple[str, Any]]):
     """A rule's setting and its value, as in germane.toml or unquoted: ``threshold=.7``, ``routes=["docs-*"]``."""
 
     name = "setting"
@@ -93,7 +93,7 @@ def select_rules(settings: Settings, name: str, changes: Sequence[tuple[str, Any
     """Return the selected rules with changed settings.
 
     Args:
-        settings: The configured rules. A disabled rule, or a rule type that is not configured, may be named too.
+        settings: The configured rules. Disabled rules, and rule types that are not configured, can be selected too.
         name: A rule's name, a rule type, or ``all`` for the active rules.
         changes: Names and values of rule settings.
 
@@ -126,7 +126,7 @@ def _suggest(name: str, known: Sequence[str]) -> str:
 
 
 def _setting_fields(rule_type: type[Rule]) -> dict[str, str]:
-    """Return the settings that can be changed, as names of fields by names of settings."""
+    """Return the settings that can be changed, as field names by setting name."""
     fields = {str(field.validation_alias or name): name for name, field in rule_type.model_fields.items()}
     return {name: field for name, field in fields.items() if field not in _IDENTITY_FIELDS}
 

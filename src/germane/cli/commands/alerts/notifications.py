@@ -37,16 +37,15 @@ def test(
     The notification is marked as a test, and no database is needed. In PagerDuty, it opens an incident until you send
     --resolved. Exits with 1 if the channel does not accept it.
     """
-    from germane.alerting import DeliveryError, Log, build_channels, build_test_message
+    from germane.alerting import DeliveryError, Log, build_channels, build_test_message, message_formats
 
     settings = load_settings_for(None)
     channels: dict[str, Channel] = {"log": Log(), **build_channels(settings)}
     if channel not in channels:
         name, known = sanitize.line(channel, 80), ", ".join(channels)
         raise UsageError(f"unknown channel {name!r}; configured: {known}. Configure channels in germane.toml")
-    message = build_test_message(
-        channel, settings.service, datetime.now(UTC), resolved=resolved, alert_url_template=settings.alert_url
-    )
+    message_format = message_formats(settings, [channel])[channel]
+    message = build_test_message(channel, settings.service, datetime.now(UTC), resolved=resolved, format=message_format)
     status: int | None = None
     problem: str | None = None
     try:
@@ -67,7 +66,7 @@ def test(
 
 
 @click.command("undelivered")
-@click.option("--channel", metavar="NAME", help="Only notifications of this channel.")
+@click.option("--channel", metavar="NAME", help="Only notifications for this channel.")
 @database
 @as_json
 def undelivered(
@@ -120,8 +119,8 @@ def undelivered(
 
 @click.command("resend")
 @click.argument("ids", metavar="[ID]...", nargs=-1)
-@click.option("--channel", metavar="NAME", help="Resend all notifications of this channel.")
-@click.option("--all", "every", is_flag=True, help="Resend all notifications of the last week.")
+@click.option("--channel", metavar="NAME", help="Resend all notifications for this channel.")
+@click.option("--all", "every", is_flag=True, help="Resend all notifications from the last week.")
 @database
 @as_json
 def resend(
@@ -134,7 +133,7 @@ def resend(
     """Resend undelivered notifications.
 
     A process in which the channel is configured sends them, with their original idempotency keys. Notifications that
-    were superseded by later ones of the same alert are not sent, so an alert's start is never reported after its end.
+    were superseded by later ones for the same alert are not sent, so an alert's start is never reported after its end.
     """
     if not (ids or channel or every):
         raise click.UsageError("give ids from 'germane alerts undelivered', --channel NAME or --all")

@@ -1,4 +1,4 @@
-"""``germane alerts sensitivity``: the size of drop that the detector would detect."""
+"""``germane alerts sensitivity``: the size of the drops that the detector would detect."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ MAX_RUNS: Final = 2000
     type=FiniteRange(0.1, MAX_DAYS),
     multiple=True,
     metavar="N",
-    help="Days to detection. Repeatable. Defaults to 1 and 7.",
+    help="Days within which to detect a drop. Repeatable. Defaults to 1 and 7.",
 )
 @click.option(
     "--runs", type=click.IntRange(10, MAX_RUNS), default=60, show_default=True, help="Simulation runs per drop."
@@ -55,7 +55,7 @@ def command(
 ) -> None:
     """Estimate the size of drops that would be detected.
 
-    The detector runs on simulated scores that follow the distribution of the active baseline, and then drop.
+    The detector runs on simulated scores that follow the active baseline's distribution and then drop.
     """
     from germane.alerting import list_sensitivities
 
@@ -98,7 +98,7 @@ def command(
         click.echo(
             f"Simulated with the production detector, {runs} runs per drop and a fixed seed. The standard error of a\n"
             f"probability near {TARGET_PROBABILITY:g} is {standard_error:.2f}. Drops affect all routes together;\n"
-            "a drop of a single route is detected later."
+            "a drop on a single route is detected later."
         )
     else:
         click.echo("No active baseline. Run germane doctor to see when learning ends.")
@@ -123,18 +123,18 @@ def _select_drop_rules(active_rules: Sequence[object], name: str | None) -> list
 
 def _print_result(result: DropSensitivity, *, shows_rule: bool) -> None:
     rule = f", rule {sanitize.line(result.rule, 40)}" if shows_rule else ""
-    click.echo(f"{sanitize.line(result.scorer, 40)} of {sanitize.line(result.service, 40)}{rule}")
+    click.echo(f"{sanitize.line(result.scorer, 40)} for {sanitize.line(result.service, 40)}{rule}")
     rate = f"{result.scores_per_day:,.0f}" if result.scores_per_day >= 10 else f"{result.scores_per_day:.1f}"
     click.echo(f"  {rate} scores per day reach the detector.")
     parts = []
     for days in result.days:
         smallest = result.smallest_drop(days, TARGET_PROBABILITY)
-        drop = f"a drop by {smallest:.2f}" if smallest else f"no drop up to {result.drops[-1]:.2f}"
+        drop = f"a drop of {smallest:.2f}" if smallest else f"no drop up to {result.drops[-1]:.2f}"
         parts.append(f"{drop} {_format_days(days)}")
     click.echo(f"  Detected with a probability of at least {TARGET_PROBABILITY:g}: {'; '.join(parts)}.")
     click.echo(
-        f"  Tolerance: a drop in the mean by {result.tolerance:.3f} and {result.zero_tolerance:.1%} more refusals are "
-        "ignored, on average over routes.\n"
+        f"  Tolerance, averaged over routes: drops in the mean of up to {result.tolerance:.3f} and increases of up to "
+        f"{result.zero_tolerance:.1%} in refusals are ignored.\n"
     )
     rows = [
         (f"{drop:.2f}", *(f"{probability:.2f}" for probability in probabilities))

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from germane.settings import Settings
 
 CALIBRATION_HEADINGS: Final = ("scorer", "pairs", "n", "floor", "95 % interval", "95th percentile")
-AGREEMENT_HEADINGS: Final = ("metric", "n", "Spearman", "AUC", "pairs of one question")
+AGREEMENT_HEADINGS: Final = ("metric", "n", "Spearman", "AUC", "pairs per question")
 _FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
@@ -54,7 +54,9 @@ _FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
     show_default=True,
     help="Compute floors from answers given since this time.",
 )
-@click.option("--limit", default=400, show_default=True, type=click.IntRange(2, 2000), help="Exchanges to embed.")
+@click.option(
+    "--limit", default=400, show_default=True, type=click.IntRange(2, 2000), help="Number of exchanges to embed."
+)
 @click.option("--save", is_flag=True, help="Store the floors. Processes use them for labels after a restart.")
 @database
 @as_json
@@ -80,7 +82,7 @@ def command(
     from germane.scorers import MIN_CALIBRATION_EXCHANGES, distinct_exchanges
 
     if file is not None and labels is not None:
-        raise click.UsageError("--labels names exchanges of the database and cannot be combined with --file")
+        raise click.UsageError("--labels names exchanges in the database and cannot be combined with --file")
     if file is None and (columns or scorers):
         raise click.UsageError("--columns and --scorer require --file")
     with ExitStack() as stack:

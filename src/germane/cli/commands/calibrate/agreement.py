@@ -48,7 +48,7 @@ class LabeledAnswer:
 
 
 def load_feedback_labels(store: TrackingStore) -> list[LabeledAnswer]:
-    """Return answers with feedback. The label is the mean over people, of each person's latest label."""
+    """Return answers with feedback. The label is the mean of each person's latest label."""
     feedback: dict[str, list[LabeledExchange]] = {}
     for labeled in store.labels.list_feedback(limit=MAX_LABELS):
         feedback.setdefault(labeled.exchange.id, []).append(labeled)
@@ -63,7 +63,7 @@ def load_feedback_labels(store: TrackingStore) -> list[LabeledAnswer]:
 
 
 def load_file_labels(store: TrackingStore, path: Path) -> list[LabeledAnswer]:
-    """Return exchanges of the database that a file labels in the columns ``exchange_id`` and ``label``.
+    """Return the stored exchanges that a file labels in its ``exchange_id`` and ``label`` columns.
 
     Raises:
         UsageError: A row lacks one of the columns, or its label is invalid.
@@ -130,22 +130,22 @@ def _parse_label(value: Any, place: str) -> float:
 
 @dataclass(frozen=True, slots=True)
 class MetricAgreement:
-    """Agreement of one metric with the labels. A statistic is None if there are too few answers to compare."""
+    """Agreement between one metric and the labels. A statistic is None if there are too few answers to compare."""
 
     metric: str
     fingerprint: str
     n: int
-    """Labeled answers with a score."""
+    """Number of labeled answers with a score."""
     labeled: int
-    """Labeled answers."""
+    """Number of labeled answers."""
     questions: int
-    """Units of the answers with a score."""
+    """Number of independent units among the answers with a score."""
     spearman: BootstrapInterval | None = None
     auc: BootstrapInterval | None = None
     pairs: BootstrapInterval | None = None
     """Pairwise accuracy within groups."""
     pairs_absent_half: BootstrapInterval | None = None
-    """The same, counting a pair without both scores as half correct."""
+    """Pairwise accuracy that counts pairs with a missing score as half correct."""
 
 
 def measure_agreement(answers: Sequence[LabeledAnswer]) -> list[MetricAgreement]:
@@ -231,15 +231,15 @@ class RefusalVotes:
     """The judge's refusal votes on answers that people consider good."""
 
     n: int = 0
-    """Good answers that the judge voted on."""
+    """Number of good answers that the judge voted on."""
     questions: int = 0
-    """Units of these answers. Answers to one question are not independent."""
+    """Number of independent units among these answers. Answers to one question are not independent."""
     false_rate: float | None = None
     """Share of the answers that the votes call refusals; None without answers."""
 
     @property
     def max_false_rate(self) -> float | None:
-        """Upper limit of that share, with 95 % confidence."""
+        """Upper limit of ``false_rate``, with 95 % confidence."""
         from germane.agreement import upper_limit
 
         return None if self.false_rate is None else upper_limit(self._false_questions, self.questions)

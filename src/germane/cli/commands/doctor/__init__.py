@@ -12,6 +12,7 @@ import click
 
 from germane.cli.commands.doctor.capture import check_export, check_handlers
 from germane.cli.commands.doctor.finding import Finding, exit_code, print_findings
+from germane.cli.commands.doctor.permissions import check_permissions
 from germane.cli.commands.doctor.scoring import check_scorers, check_scoring
 from germane.cli.core.output import as_json, database, print_json
 from germane.errors import DatabaseNotMigrated, SettingsError, StorageError
@@ -20,7 +21,7 @@ from germane.settings import Settings, load_settings
 
 @click.command("doctor")
 @click.option("--import", "modules", multiple=True, metavar="MODULE", help="Import your application's handlers first.")
-@click.option("--offline", is_flag=True, help="Do not contact the judge and the embedder.")
+@click.option("--offline", is_flag=True, help="Do not contact the judge or the embedder.")
 @database
 @as_json
 @click.pass_context
@@ -82,6 +83,7 @@ def _check_database(settings: Settings) -> Iterator[Finding]:
         # An expired lease proves that the database is writable.
         store.workers.acquire_lease("doctor", settings.service, ttl=timedelta())
         yield Finding("database", "ok", f"{store.name} is reachable, up to date and writable")
+        yield from check_permissions(store.files)
         yield from check_handlers(store, settings)
         yield from check_scoring(store, settings)
         yield from check_workers(store, settings)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from germane.storage import ChannelQueue, TrackingStore
 
 RULE_CHECK_WINDOW: Final = timedelta(days=14)
-"""Rules are compared with the scores of this window."""
+"""Rules are compared with the scores in this window."""
 
 
 def check_channels(store: TrackingStore, settings: Settings) -> Iterator[Finding]:
@@ -89,9 +89,9 @@ def check_rules(store: TrackingStore, settings: Settings) -> Iterator[Finding]:
             continue
         subject = f"rule {sanitize.line(rule.name, 40)}"
         if rule.scorer not in {None, *scorers}:
-            message = f"no scores of {sanitize.line(rule.scorer, 40)} in the last two weeks"
+            message = f"no scores from {sanitize.line(rule.scorer, 40)} in the last two weeks"
             yield Finding(subject, "warning", message, f"scorers with scores: {', '.join(sorted(scorers))}")
         elif not any(rule.matches_route(summary.route) for summary in summaries):
             routes = ", ".join(sanitize.line(route, 40) for route in rule.routes)
-            message = f"no route of the last two weeks matches {routes}"
+            message = f"no route from the last two weeks matches {routes}"
             yield Finding(subject, "warning", message, "correct its `routes`")

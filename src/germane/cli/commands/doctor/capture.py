@@ -98,9 +98,12 @@ def check_workers(store: TrackingStore, settings: Settings) -> Iterator[Finding]
         for scorer, fingerprint in store.queue.list_orphaned_scorers(after=timeout):
             count = sanitize.count_noun(backlog.get((scorer, fingerprint), 0), "task")
             message = (
-                f"{count} with fingerprint {fingerprint}, which no process runs; without one, they expire after an hour"
+                f"{count} with fingerprint {fingerprint}, which no process runs; they expire after an hour without one"
             )
-            fix = "run a worker with that configuration, or ignore it: new exchanges get the current fingerprint"
+            fix = (
+                "run a worker with that configuration, or ignore this warning: new exchanges get the current "
+                "fingerprint"
+            )
             yield Finding(f"scorer {scorer}", "warning", message, fix)
     if unresponsive:
         processes = _join_processes(
@@ -110,7 +113,7 @@ def check_workers(store: TrackingStore, settings: Settings) -> Iterator[Finding]
             "other processes take over their tasks" if active else "their tasks wait, because no process is scoring"
         )
         message = f"{sanitize.count_noun(len(unresponsive), 'unresponsive process')}: {processes}; {consequence}"
-        yield Finding("workers", "warning", message, "find out why they stopped; start a worker if none is left")
+        yield Finding("workers", "warning", message, "find out why they stopped; start a worker if none is running")
 
 
 def _describe_process(worker: Worker) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from germane import sanitize
 from germane.cli.commands.doctor.finding import Finding
-from germane.cli.core.render import NO_SCORER, coverage_as_dict, describe_candidates, describe_coverage, has_data
+from germane.cli.core.render import NO_SCORER, coverage_as_dict, describe_candidates, describe_coverage
 from germane.errors import GermaneError, ScoringError, SettingsError, StorageError
 from germane.score import UnscoredReason
 from germane.settings import LOCAL, Settings
@@ -38,7 +38,7 @@ FIXES: Final[Mapping[str, str]] = {
     "no_usable_question": "use a stronger judge",
     "unparsable": "use a stronger judge or one with less reasoning, or correct OPENAI_BASE_URL",
 }
-"""Fixes by the reason that exchanges have no score."""
+"""Fixes by the reason why exchanges have no score."""
 
 
 def check_scorers(settings: Settings, *, offline: bool) -> Iterator[Finding]:
@@ -100,7 +100,7 @@ def _check_calibration(settings: Settings, scorer_set: ScorerSet) -> Iterator[Fi
         if calibration := calibrations.get((model, name)):
             yield Finding(f"labels of {name}", "ok", str(calibration))
         elif captured >= MIN_CALIBRATION_EXCHANGES:
-            message = f"are not calibrated for {model}; the cosines of each embedder have their own scale"
+            message = f"are not calibrated for {model}; each embedder's cosines have their own scale"
             yield Finding(f"labels of {name}", "warning", message, "germane calibrate --save")
 
 
@@ -122,10 +122,12 @@ async def _check_model(subject: str, model: str, request: Awaitable[Any]) -> Fin
     try:
         await request
     except ScoringError as error:
-        fix = FIXES.get(str(error.reason), FIX_JUDGE_URL)
+        fix = error.fix or FIXES.get(str(error.reason), FIX_JUDGE_URL)
+        if subject == "embedder" and not error.fix and error.retry_after is not None:
+            fix = FIXES["judge_rejected"].replace("`judge`", "`embedder`") if error.rejected else FIX_JUDGE_URL
         if model.startswith(f"{LOCAL}:"):
             fix = "fix the error, or use a judge on a server: set `judge`, and OPENAI_API_KEY or OPENAI_BASE_URL"
-        return Finding(subject, "error", str(error), fix)
+        return Finding(subject, "error", str(error).removeprefix(f"{subject}: "), fix)
     except GermaneError as error:
         return Finding(subject, "error", str(error), "install what is missing")
     return Finding(subject, "ok", f"{model} responds")
@@ -133,7 +135,7 @@ async def _check_model(subject: str, model: str, request: Awaitable[Any]) -> Fin
 
 @dataclass(frozen=True, slots=True)
 class RateLimitUse:
-    """A rate limit, and its delay of the last request."""
+    """A rate limit, and how long it delayed the last request."""
 
     setting: str
     delay: float | None
@@ -143,7 +145,7 @@ class RateLimitUse:
 
 
 def check_scoring(store: TrackingStore, settings: Settings) -> Iterator[Finding]:
-    """Check retries, rate limits, budget, backlog, and the coverage of the last day."""
+    """Check retries, rate limits, budget, backlog, and coverage for the last day."""
     counts, now = store.answers.counts(at_most=MAX_COUNT), datetime.now(UTC)
     retries = store.queue.list_retries()
     for retry in retries:
@@ -229,8 +231,8 @@ def _check_budget(store: TrackingStore, settings: Settings, now: datetime) -> It
 
 
 def _check_coverage(coverages: Sequence[Coverage]) -> Iterator[Finding]:
-    """Report the coverage of the last day, and scorers that fail more often than not."""
-    for coverage in filter(has_data, coverages):
+    """Report coverage for the last day, and scorers that fail more often than not."""
+    for coverage in (each for each in coverages if each.has_exchanges):
         subject = f"coverage of {coverage.route}, {coverage.scorer or NO_SCORER}"
         message = f"in the last day {describe_coverage(coverage)}"
         yield Finding(subject, "ok", message, coverage=coverage_as_dict(coverage))
@@ -239,6 +241,6 @@ def _check_coverage(coverages: Sequence[Coverage]) -> Iterator[Finding]:
             yield Finding(
                 f"scorer {coverage.scorer}",
                 "error",
-                f"most scores of route {coverage.route} failed in the last day: {dict(coverage.failed)}",
+                f"most scores for route {coverage.route} failed in the last day: {dict(coverage.failed)}",
                 FIXES.get(reason, "check the log of the process that scores"),
             )

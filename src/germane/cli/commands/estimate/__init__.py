@@ -187,10 +187,10 @@ def _print(estimate: CostEstimate) -> None:
     assumed = [forecast.scorer for forecast in judged if forecast.output_tokens_source == "assumed"]
     if measured:
         scores = sum(basis.usages[name].scores for name in measured)
-        click.echo(f"Output tokens of {', '.join(measured)}: the mean of {scores:,} scores of the last week.")
+        click.echo(f"Output tokens for {', '.join(measured)}: the mean of {scores:,} scores from the last week.")
     if assumed:
         click.echo(
-            f"Output tokens of {', '.join(assumed)} are estimated as {OUTPUT_TOKEN_FACTOR} times the shortest reply "
+            f"Output tokens for {', '.join(assumed)} are estimated as {OUTPUT_TOKEN_FACTOR} times the shortest reply "
             f"plus {EXTRA_OUTPUT_TOKENS}. Reasoning models generate many more."
         )
     click.echo("Not included: retries after failures, and savings from identical exchanges or requests.")

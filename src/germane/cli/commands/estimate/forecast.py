@@ -1,4 +1,4 @@
-"""Daily requests, tokens and cost of scorers, measured by dry runs over sample exchanges that send nothing."""
+"""Daily requests, tokens and cost per scorer, estimated by dry runs over sample exchanges, which send no requests."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _DAY: Final = timedelta(days=1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScorerForecast:
-    """Estimated usage of one scorer per day."""
+    """One scorer's estimated usage per day."""
 
     scorer: str
     requests: float
@@ -194,7 +194,7 @@ class EstimateBasis:
 
     exchanges_per_day: float
     traffic_source: str
-    """The source of that number, as text."""
+    """The source of ``exchanges_per_day``, as text."""
     sample: Sequence[Exchange]
     sample_source: Literal["store", "file", "typical"]
     usages: Mapping[str, ScorerUsage] = field(default_factory=dict)

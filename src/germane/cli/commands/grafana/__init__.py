@@ -1,4 +1,4 @@
-"""``germane grafana``: a Grafana dashboard and Prometheus rules for the metrics of ``/metrics``."""
+"""``germane grafana``: a Grafana dashboard and Prometheus rules for the metrics served at ``/metrics``."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FILE_NAMES: Final[dict[FileKind, str]] = {
 }
 INSTRUCTIONS: Final[dict[FileKind, str]] = {
     "dashboard": "import it into Grafana, or provision it",
-    "rules": "list it under rule_files of Prometheus",
+    "rules": "list it under rule_files in the Prometheus configuration",
     "provider": "copy it to Grafana's provisioning/dashboards, and set GERMANE_DASHBOARDS to this directory",
 }
 UID: Final = "germane-answers"
@@ -33,7 +33,7 @@ SCORE_UNIT: Final = {"min": 0, "max": 1, "decimals": 2}
 SHARE_UNIT: Final = {"unit": "percentunit", "min": 0, "max": 1}
 COUNT_UNIT: Final = {"decimals": 0}
 BY_ANSWER_TIME: Final = "Weighted, by time of answer. Hidden below 20 scores. Judges are not averaged together."
-BY_SCORING_TIME: Final = "Counted when a score is computed, unweighted. Not a trend of answers."
+BY_SCORING_TIME: Final = "Counted when a score is computed, unweighted. Does not show how answers change over time."
 
 ROUTE: Final = 'service="$service", route=~"$route", scorer="$scorer", window="$window"'
 NEWEST: Final = f'{ROUTE}, newest="true"'
@@ -55,7 +55,7 @@ class FileModified(GermaneError):
 def command(folder: Path | None, kind: FileKind | None, link: str | None, force: bool) -> None:  # noqa: FBT001 - click passes it by name
     """Write a Grafana dashboard and Prometheus rules into FOLDER.
 
-    They use the metrics of /metrics, which germane serve and germane worker --metrics provide.
+    They query the metrics that germane serve and germane worker --metrics expose at /metrics.
     """
     if (folder is None) == (kind is None):
         raise click.UsageError("give either FOLDER or --print")
@@ -76,7 +76,7 @@ def command(folder: Path | None, kind: FileKind | None, link: str | None, force:
     if modified and not force:
         names = ", ".join(map(str, modified))
         raise FileModified(
-            f"{names} already exists with other content; use another directory, or overwrite with --force"
+            f"{names} already exists with different content; use another directory, or overwrite with --force"
         )
     folder.mkdir(parents=True, exist_ok=True)
     for kind, path in paths.items():
@@ -85,7 +85,7 @@ def command(folder: Path | None, kind: FileKind | None, link: str | None, force:
 
 
 def newest(gauge: str) -> str:
-    """Return the query of a gauge for the newest judge, one series per route."""
+    """Return the query for a gauge of the newest judge, one series per route."""
     return f"max by ({SERIES}) ({gauge}{{{NEWEST}}})"
 
 
@@ -174,7 +174,7 @@ def _place_panels(link: str | None) -> list[Panel]:
     refusal_description = f"Share of refusals. {BY_ANSWER_TIME}"
     shares = [
         _time_series("Scores", {"{{route}}": SCORES}, COUNT_UNIT, description="Number of scores in each mean."),
-        _time_series("Low answers", {"{{route}}": LOW}, SHARE_UNIT, description=low_description),
+        _time_series("Low scores", {"{{route}}": LOW}, SHARE_UNIT, description=low_description),
         _time_series("Refusals", {"{{route}}": REFUSED}, SHARE_UNIT, description=refusal_description),
     ]
     rows = [

@@ -1,4 +1,4 @@
-"""``germane report``: means, intervals and coverage of each route."""
+"""``germane report``: means, intervals and coverage for each route."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _DOCUMENT_FORMATS: Final = ("markdown", "html")
     type=SinceMarker(),
     default="24h",
     show_default=True,
-    help="Answers given since this duration, time, mark (the newest marker) or mark:NAME.",
+    help="Start of the window: a duration, a time, mark (the newest marker) or mark:NAME.",
 )
 @click.option("--until", type=PastTime(), help="Answers given before this time. Defaults to now.")
 @click.option("--service", help="Only this service and its markers.")
@@ -128,7 +128,7 @@ def command(
 
 
 def format_text(report: ReportData, terminal: Terminal) -> str:
-    """Format a report for a terminal. On an interactive one, each scorer has its own table, which fits the width."""
+    """Format a report for a terminal. On an interactive one, each scorer gets its own table, fitted to the width."""
     lines = [f"Answers given {report.window}", ""]
     if not report.summaries:
         lines.append("No scores.")
@@ -155,7 +155,7 @@ def format_text(report: ReportData, terminal: Terminal) -> str:
 
 
 def _threshold_exit_code(report: ReportData, fail_under: float) -> int:
-    """Check the newest fingerprint of each route. Scores of earlier judges say nothing about the current one."""
+    """Check the newest fingerprint of each route. Scores from earlier judges say nothing about the current one."""
     newest = [summary for summary in report.summaries if summary.newest]
     checked = [summary for summary in newest if summary.n >= MIN_SAMPLES]
     if any(summary.mean < fail_under for summary in checked):

@@ -20,7 +20,6 @@ from germane.cli.core.render import (
     describe_missing_scores,
     describe_result,
     find_baseline_mean,
-    has_data,
     learning_as_dicts,
 )
 from germane.insights import (
@@ -64,15 +63,15 @@ if TYPE_CHECKING:
 
 HEADINGS: Final = ("route", "scorer", *MEAN_HEADINGS, "scored")
 CORRECTION_NOTE: Final = (
-    "corrected: adjusted using a free local score of all answers; r is its correlation with the scores. "
-    "The SQL view answers contains the scores without this correction."
+    "corrected: adjusted using a free proxy score for all answers; r is its correlation with the scores. "
+    "The answers SQL view contains the scores without this correction."
 )
 MAX_WORST_ANSWERS: Final = 10
 MAX_CHARTS: Final = 8
 MAX_EVENTS: Final = 50
 """Maximum number of alerts, and of markers, on a chart."""
 MAX_TEXT_LENGTH: Final = 400
-"""Maximum number of characters of a question or an answer."""
+"""Maximum number of characters shown of a question or an answer."""
 MIN_CHART_WINDOW: Final = timedelta(hours=1)
 
 
@@ -86,12 +85,12 @@ class ReportData:
     """None for all routes."""
     since: datetime
     until: datetime
-    """The window is since <= time of the answer < until."""
+    """End of the window, which contains the answers with ``since <= started_at < until``."""
     loaded_at: datetime
     summaries: list[RouteSummary]
     coverages: list[Coverage]
     calibrations: list[Calibration]
-    """Calibrations of the embedder of the newest scores, by which low answers and labels are determined."""
+    """Calibrations for the embedder of the newest scores, which determine labels and which scores count as low."""
     backlog: OutstandingWork
     learning: list[BaselineVersion]
     comparisons: Comparisons | None = None
@@ -110,8 +109,9 @@ class ReportData:
         """Notes on how to read the means."""
         notes = [CORRECTION_NOTE] if any(summary.correlation is not None for summary in self.summaries) else []
         return notes + [
-            f"Labels and low answers of {sanitize.line(calibration.scorer, 40)} are calibrated: {calibration}. "
-            "Means are of raw values."
+            f"Labels and the low-score cutoff for {sanitize.line(calibration.scorer, 40)} use calibrated values: "
+            f"{calibration}. "
+            "Means use raw values."
             for calibration in self.calibrations
         ]
 
@@ -196,7 +196,7 @@ def load_report(
         loaded_at=now,
         summaries=summaries,
         coverages=[
-            coverage for coverage in store.trends.coverage(**window) if matches(coverage) and has_data(coverage)
+            coverage for coverage in store.trends.coverage(**window) if matches(coverage) and coverage.has_exchanges
         ],
         calibrations=list(used.values()),
         backlog=store.queue.load_outstanding(),
@@ -284,7 +284,7 @@ def _trend_sections(
             points=chart_points(buckets),
             **window,
             bucket=view.bucket,
-            title=f"{humanize(scorer)} of {service}{route}",
+            title=f"{humanize(scorer)} for {service}{route}",
             name=f"trend-{service}-{scorer}",
             baseline=find_baseline_mean(store, scorer, fingerprint, service=service, route=report.route),
             markers=[replace(event, href="") for event in events if view.since <= event.at < view.until],
@@ -295,9 +295,9 @@ def _trend_sections(
 def _worst_sections(
     store: TrackingStore, report: ReportData, newest: Sequence[RouteSummary], scorer: str | None
 ) -> Iterator[Section]:
-    """Yield the lowest scores of the newest fingerprints, if there are any.
+    """Yield the lowest scores with the newest fingerprints, if there are any.
 
-    Refusals all score 0 and would fill the list; only a few are shown if there are other low answers.
+    Refusals all score 0 and would fill the list; only a few are shown if there are other low scores.
     """
     filters: dict[str, Any] = {"scorer": scorer, "service": report.service, "route": report.route}
     filters |= {"since": report.since, "until": report.until, "limit": MAX_WORST_ANSWERS}

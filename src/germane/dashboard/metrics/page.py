@@ -1,0 +1,37 @@
+"""The page ``/metrics``."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from typing import Final
+
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+
+from germane.dashboard.web.routing import page_route
+from germane.insights import InsightContext
+
+MISSING_EXTRA: Final = "metrics for Prometheus need an extra: pip install 'germane[prometheus]'"
+
+
+def is_prometheus_installed() -> bool:
+    """Return whether the packages of the ``prometheus`` extra are installed."""
+    packages = ("prometheus_client", "opentelemetry.exporter.prometheus")
+    try:
+        return all(find_spec(name) is not None for name in packages)
+    except ModuleNotFoundError:  # the parent package is missing
+        return False
+
+
+def metrics(request: Request, context: InsightContext) -> Response:  # noqa: ARG001 - a page handler
+    """Return all metrics. An unreachable database is reported by a gauge, not by an error."""
+    if not is_prometheus_installed():
+        return PlainTextResponse(f"{MISSING_EXTRA}\n", 501)
+    from germane.dashboard.metrics.exposition import metrics_exposition
+
+    accept, accept_encoding = request.headers.get("accept", ""), request.headers.get("accept-encoding", "")
+    encoded = metrics_exposition(request.app).encode(accept=accept, accept_encoding=accept_encoding)
+    return Response(encoded.content, headers=encoded.headers)
+
+
+ROUTES: Final = (page_route("/metrics", metrics),)
