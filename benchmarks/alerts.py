@@ -7,7 +7,8 @@ reference implementation with other seeds. The limits are: at most .1 false aler
 rates within .10, median delays within 30 %, and for lasting drops a maximum number of notifications per detected drop.
 A figure that is better than the reference is not a miss. A threshold on the hourly mean is simulated for comparison.
 
-For each miss, the command prints the distance from the limit in standard errors: of 250 figures, a few miss by chance.
+For each failure, the command prints the distance from the limit in standard errors: of 250 figures, a few fail by
+chance.
 """
 
 from __future__ import annotations

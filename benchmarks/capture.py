@@ -47,16 +47,16 @@ from germane.storage.db import mappers as rows
 from germane.storage.db.tables import exchange as table
 from germane.storage.quota.budget_ledger import RequestUsage
 
-LEAST_SHARE = 0.7
+MIN_SHARE = 0.7
 """Minimum share of Core's rate."""
 BATCH = 500
-MOST_GROWTH = 1.05
+MAX_GROWTH = 1.05
 """Maximum growth of the process from a tenth of the exchanges to all."""
 RATES = (10_000, 100_000, 1_000_000)
 """Exchanges per minute."""
 LIMIT = 6_000
 BUDGET = Budget(requests_per_hour=6_000)
-MOST_APART = 1.1
+MAX_RATIO = 1.1
 """Maximum ratio of the rows or judge requests between two rates."""
 CALLS = 200_000
 """Calls beyond the limit; the median of five rounds is used."""
@@ -167,8 +167,8 @@ def measure_writer(url: str, count: int, rounds: int) -> bool:
     store.close()
     shares = [ours / theirs for ours, theirs in zip(rates["writer"], rates["Core"], strict=True)]
     rates_text = "  ".join(f"{name} {median(found):8,.0f}/s" for name, found in rates.items())
-    print(f"{url.partition(':')[0]:11} {rates_text}  writer/Core {median(shares):.2f}  goal {LEAST_SHARE}")
-    return median(shares) >= LEAST_SHARE
+    print(f"{url.partition(':')[0]:11} {rates_text}  writer/Core {median(shares):.2f}  goal {MIN_SHARE}")
+    return median(shares) >= MIN_SHARE
 
 
 def resident() -> float:
@@ -197,8 +197,8 @@ def measure_memory(folder: Path, count: int) -> bool:
     store.close()
     first, last = sizes[count // 10], sizes[count]
     print("memory      " + "  ".join(f"{number:,}: {size:.0f} MiB" for number, size in sizes.items()))
-    print(f"            growth {last / first:.3f}  goal {MOST_GROWTH}  dropped {writer.dropped}")
-    return last <= first * MOST_GROWTH and not writer.dropped
+    print(f"            growth {last / first:.3f}  goal {MAX_GROWTH}  dropped {writer.dropped}")
+    return last <= first * MAX_GROWTH and not writer.dropped
 
 
 class Judged:
@@ -353,8 +353,8 @@ def measure_stream(folder: Path, minutes: int, rates: Sequence[int] = RATES, *, 
     print(f"            beyond the limit: {beyond(folder, calls):,.0f} ns of CPU each on the calling thread")
     stored, judged = [one.rows["exchange"] for one in found], [one.calls for one in found]
     apart = max(max(counts) / max(min(counts), 1) for counts in (stored, judged))
-    print(f"            max/min of rows and requests {apart:.3f}  goal {MOST_APART}")
-    return apart <= MOST_APART and all(one.counted == one.came for one in found)
+    print(f"            max/min of rows and requests {apart:.3f}  goal {MAX_RATIO}")
+    return apart <= MAX_RATIO and all(one.counted == one.came for one in found)
 
 
 def main() -> int:

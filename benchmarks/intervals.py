@@ -34,7 +34,7 @@ from germane.storage.stats.estimate import Interval, WeightedSums, estimate_mean
 
 Floats = NDArray[np.float64]
 SIZES = (20, 30, 50, 100, 200, 500)
-LEAST, MOST = 0.93, 0.97
+MIN_COVERAGE, MAX_COVERAGE = 0.93, 0.97
 BEHIND = 10
 """Exchanges per score."""
 RHO = 0.6
@@ -109,7 +109,7 @@ class Sample:
     x: Floats
     w: Floats
     everything: Floats
-    """Proxy scores of all exchanges."""
+    """Proxy scores for all exchanges."""
 
 
 def sample(random: np.random.Generator, service: Service, n: int, *, weighted: bool, ids: Sequence[str]) -> Sample:
@@ -188,7 +188,7 @@ class Line:
 
     def _is_out(self, n: int, share: float | None) -> bool:
         judged = share is not None and self.way in JUDGED
-        return judged and ((n >= 50 and share < LEAST) or (n >= 500 and share > MOST))
+        return judged and ((n >= 50 and share < MIN_COVERAGE) or (n >= 500 and share > MAX_COVERAGE))
 
     def __str__(self) -> str:
         cells = "".join(f"{'-' if share is None else f'{share:.3f}':>8}" for share in self.shares)

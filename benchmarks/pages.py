@@ -3,8 +3,8 @@
 Starts germane serve on a small database and on ten million scores of one year (benchmarks/history.py), and sends
 requests over HTTP. Goals: the first page within 1 s of process start, with less than 80 MB of memory; the overview over
 ten million scores in 200 ms at p95; each page below 200 kB including style and script; no request to other hosts, as
-observed in Chromium (skipped with a message if it is not installed). The exit code is 1 if a goal is missed. Times are
-of complete requests over the loopback interface; the start time is the median of several starts.
+observed in Chromium (skipped with a message if it is not installed). The exit code is 1 if a goal is missed. Times
+cover complete requests over the loopback interface; the start time is the median of several starts.
 """
 
 from __future__ import annotations

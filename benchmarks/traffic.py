@@ -29,7 +29,7 @@ LATE = 10
 """Delay in minutes with which one exchange in a hundred is written, as after a lost connection."""
 BATCH = 500
 PATIENCE = 300.0
-"""Real seconds after which exchanges of a minute that are still open count as lost."""
+"""Real seconds after which a minute's exchanges that are still open count as lost."""
 
 
 @dataclass(frozen=True)

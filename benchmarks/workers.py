@@ -34,7 +34,7 @@ from germane.storage import TrackingStore
 CONCURRENCY = 16
 JUDGE, EMBEDDING = 0.2, 0.01
 """Latencies in seconds."""
-MOST = CONCURRENCY / JUDGE
+MAX_RATE = CONCURRENCY / JUDGE
 """Maximum exchanges per second of one worker."""
 SETTLING = 3.0
 """Seconds to wait after the last worker has started."""
@@ -145,7 +145,7 @@ def _process(command: Sequence[str], environment: dict[str, str]) -> Iterator[su
 
 def measure(url: str, address: str, workers: int, seconds: float) -> Measured:
     """Fill a database, run workers, and count scores."""
-    filled(url, int(workers * MOST * (seconds + START)))
+    filled(url, int(workers * MAX_RATE * (seconds + START)))
     with working(url, address, workers) as pids, psycopg.connect(url, autocommit=True) as connection:
         _await_all(connection, workers)
         began, before, busy_before, ours_before = time.monotonic(), _scored(connection), _busy(), _cpu(pids)
@@ -197,7 +197,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=15.0, help="length of the window")
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 2, 4], help="numbers of workers, one row each")
     arguments = parser.parse_args()
-    print(f"{os.cpu_count()} CPUs, judge latency {1000 * JUDGE:.0f} ms, at most {MOST:.0f} exchanges/s per worker")
+    print(f"{os.cpu_count()} CPUs, judge latency {1000 * JUDGE:.0f} ms, at most {MAX_RATE:.0f} exchanges/s per worker")
     print(HEADING)
     rows: list[Measured] = []
     with postgresql() as url, judge() as address:

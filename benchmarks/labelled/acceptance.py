@@ -49,7 +49,7 @@ def page(found: Sequence[Case]) -> str:
 
 
 def constant_below(rows: Sequence[Row], values: dict[str, float]) -> tuple[int, int]:
-    """Return the number of questions for which the constant text scores below the gold answer, and of all questions."""
+    """Return for how many questions the constant text scores below the gold answer, and the number of questions."""
     pairs: dict[str, dict[str, float]] = {}
     for row in rows:
         if row.set == "constant" and row.id in values:
@@ -68,7 +68,7 @@ def _reproduction(results: Results) -> Case:
 def _off_topic(results: Results) -> Iterator[Case]:
     for piece in slices.relevancy(results.rows)[3:5]:
         found = results.line("answer_relevancy", piece)
-        what = f"answer_relevancy: {piece.title} at least {number(LEAST_OFF_TOPIC)}"
+        what = f"answer_relevancy is at least {number(LEAST_OFF_TOPIC)} on {piece.title}"
         yield (
             Case(what, found.value.value >= LEAST_OFF_TOPIC, f"{number(found.value.value)}, {found.groups} groups")
             if found
@@ -78,7 +78,7 @@ def _off_topic(results: Results) -> Iterator[Case]:
 
 def _same_topic(results: Results) -> Case:
     found = results.line("answer_relevancy", slices.relevancy(results.rows)[1])
-    what = "answer_relevancy: not worse than plain cosine on SelQA"
+    what = "answer_relevancy is not worse than plain cosine on SelQA"
     if found is None:
         return Case(what, None, "")
     against = found.against[COSINE]
@@ -93,15 +93,16 @@ def _refusals(results: Results) -> Iterator[Case]:
             figures = ", ".join(
                 f"{refusals.KINDS[kind]} {flagged} of {all_}" for kind, (flagged, all_) in found[name].items()
             )
-            what = f"{name}: as good as the two simple rules, without flagging more substantive or all partial answers"
+            what = f"{name}: as good as the two simple rules, "
+            what += "without flagging more substantive answers or all partial answers"
             yield Case(what, refusals.meets(found, name) if rows else None, figures)
 
 
 def _floors(results: Results, name: str, pieces: Sequence[Slice], floors: dict[str, float], verb: str) -> Case:
     measured = [(piece.title, results.line(name, piece)) for piece in pieces if piece.title in floors]
     lines = [(title, line.value.value, line.groups) for title, line in measured if line is not None]
-    what = f"{name} {verb} its floor: {', '.join(f'{title} {number(floor)}' for title, floor in floors.items())}"
-    figures = ", ".join(f"{title} {number(value)} ({groups} groups)" for title, value, groups in lines)
+    what = f"{name} {verb} its floor: {'; '.join(f'{title} {number(floor)}' for title, floor in floors.items())}"
+    figures = "; ".join(f"{title} {number(value)} ({groups} groups)" for title, value, groups in lines)
     return Case(what, all(value >= floors[title] for title, value, _ in lines) if lines else None, figures)
 
 
@@ -119,7 +120,7 @@ def _attacks(results: Results) -> Iterator[Case]:
 
 
 def _none(what: str, count: int, of: int) -> Case:
-    return Case(what, count == 0 if of else None, f"violated by {count} of {of}" if of else "")
+    return Case(what, count == 0 if of else None, f"violated in {count} of {of} cases" if of else "")
 
 
 def _constant(results: Results) -> Iterator[Case]:

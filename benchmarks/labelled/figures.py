@@ -53,7 +53,7 @@ class Slice:
 
 @dataclass(frozen=True)
 class Line:
-    """Figures of one method on one slice."""
+    """One method's figures on one slice."""
 
     method: str
     measure: Measure

@@ -35,7 +35,7 @@ class Forecast:
 
 @dataclass
 class Usage:
-    """Usage of the scores of one row."""
+    """Usage by one row's scores."""
 
     input_tokens: int = 0
     output_tokens: int = 0
@@ -46,7 +46,7 @@ class Usage:
     """Estimated usage of the missing requests, by key."""
 
     def add(self, reply: Reply, seconds: float) -> None:
-        """Add the usage of a reply."""
+        """Add a reply's usage."""
         self.requests += 1
         self.input_tokens += reply.input_tokens or 0
         self.output_tokens += reply.output_tokens or 0
@@ -181,7 +181,7 @@ class KeptJudge:
 
 
 def forecast(messages: Sequence[Message], options: Mapping[str, Any]) -> Forecast:
-    """Estimate the usage of a request."""
+    """Estimate a request's usage."""
     characters = sum(len(message.content) for message in messages)
     return Forecast(characters / CHARACTERS, min(options["max_tokens"], WRITTEN * options["n"]))
 

@@ -20,6 +20,7 @@ from labelled.text import lines, number, table, verdict
 
 WIDTH = 120
 LOG = "## Runs on this half"
+LONG_NAMES = {"longer": "longer text", "shorter": "shorter text"}
 
 
 @dataclass(frozen=True)
@@ -116,8 +117,11 @@ def _section(title: str, note: str, results: Results, pieces: Sequence[Slice]) -
             units = len({row.unit for row in piece.rows})
             yield f"### {piece.title}"
             others = (name for name in FLOORS if name not in piece.without and name != best)
-            said = ", ".join(f"{name} {number(value_of(piece, floor_values(piece.rows, name)))}" for name in others)
-            yield f"{len(piece.rows)} rows, {units} units. Other floors: {said}."
+            said = ", ".join(
+                f"{LONG_NAMES.get(name, name)} {number(value_of(piece, floor_values(piece.rows, name)))}"
+                for name in others
+            )
+            yield f"{len(piece.rows)} rows in {units} groups. The other simple baselines: {said}."
             yield lines(found, cosine=COSINE, floor=best)
 
 

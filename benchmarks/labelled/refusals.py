@@ -1,4 +1,4 @@
-"""Noncommittal answers: flags of germane and of two simple rules, by kind of answer."""
+"""Noncommittal answers: flags raised by germane and by two simple rules, by kind of answer."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def flags(rows: Sequence[Row], flagged: Callable[[Row], bool]) -> Flags:
 
 
 def all_flags(rows: Sequence[Row], scored: Mapping[str, Values]) -> dict[str, Flags]:
-    """Return the flags of the rules and of the scorers; a value below .5 is a flag."""
+    """Return the flags from the rules and the scorers; a value below .5 is a flag."""
     found = {name: flags(rows, rule) for name, rule in RULES.items()}
     for name, values in scored.items():
         asked = [row for row in rows if row.id in values]

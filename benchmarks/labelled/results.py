@@ -1,4 +1,4 @@
-"""Results: outcomes by scorer and run, and the scores of other libraries."""
+"""Results: outcomes by scorer and run, and the scores from other libraries."""
 
 from __future__ import annotations
 
@@ -117,14 +117,14 @@ async def collect(bench: Bench, every: Sequence[Row], rows: Sequence[Row], steps
 
 
 def published_peers(rows: Sequence[Row]) -> dict[str, Values]:
-    """Return scores of another library that are stored in the rows."""
+    """Return scores from another library that are stored in the rows."""
     found = {row.id: row.meta.get(CARRIED) for row in rows if CARRIED in row.meta}
     values = {name: float("nan") if value is None else float(value) for name, value in found.items()}
     return {"Ragas, published with the rows (another judge)": values} if values else {}
 
 
 def read_peer(text: str) -> Values:
-    """Parse the scores of another library: JSON lines with ``id`` and ``score``, null for a failed score."""
+    """Parse the scores from another library: JSON lines with ``id`` and ``score``, null for a failed score."""
     found = [json.loads(line) for line in text.splitlines() if line.strip()]
     return {each["id"]: float("nan") if each["score"] is None else float(each["score"]) for each in found}
 

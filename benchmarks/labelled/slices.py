@@ -83,7 +83,7 @@ def context_relevance(rows: Sequence[Row]) -> list[Slice]:
 
 
 def multilingual(rows: Sequence[Row]) -> list[Slice]:
-    """Return the slices of other languages."""
+    """Return the slices in other languages."""
     return [
         Slice(
             "XQuAD, same language",

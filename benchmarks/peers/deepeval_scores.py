@@ -1,4 +1,4 @@
-"""Scores of DeepEval 4.3.1 for labeled rows, in a separate environment (pip install deepeval==4.3.1).
+"""DeepEval 4.3.1 scores for labeled rows, in a separate environment (pip install deepeval==4.3.1).
 
 Run: python deepeval_scores.py answer_relevancy JUDGE_URL MODEL < rows.jsonl > scores.jsonl
 """

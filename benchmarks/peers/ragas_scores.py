@@ -1,4 +1,4 @@
-"""Scores of Ragas 0.4.3 for labeled rows, in a separate environment.
+"""Ragas 0.4.3 scores for labeled rows, in a separate environment.
 
 Install: pip install ragas==0.4.3 'langchain-community<0.4'
 

@@ -1,4 +1,4 @@
-"""Reading rows and writing scores, for scripts that run in the environment of another library."""
+"""Reading rows and writing scores, for scripts that run in another library's environment."""
 
 from __future__ import annotations
 

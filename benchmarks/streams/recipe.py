@@ -20,7 +20,7 @@ RATE_SWING, RATE_FROM_HOUR, WEEKEND = 0.8, 8, 0.6
 MEAN_SWING, MEAN_FROM_HOUR = 0.02, 14
 LEAST_MEAN, MOST_MEAN = 0.02, 0.985
 KEPT = 0.5
-"""Correlation of a day's effect with that of the day before."""
+"""Correlation between a day's effect and the previous day's."""
 
 
 @dataclass(frozen=True, slots=True)
