@@ -28,7 +28,7 @@ or the terminal does not support UTF-8.
 | exit code | meaning |
 |---|---|
 | 0 | success |
-| 1 | error in settings, database, judge or file; with `--json` also as `{"schema_version": 1, "error": "..."}` |
+| 1 | error in settings, database, judge or file; `--json` also prints `{"schema_version": 1, "error": "..."}` |
 | 2 | incorrect usage |
 | 3 | a threshold is violated: `report --fail-under`, `report --fail-on-drop`, `alerts --check`, `score --fail-under` |
 | 4 | `doctor` or `db check` found an error |

@@ -35,6 +35,12 @@ FREE = frozenset(
     {"skipped", "failed", "attributes", "details", "labels", "reasons", "usages", "channels", "routes", "within"}
 )
 """Objects whose keys are data."""
+NULLABLE: Mapping[str, str] = {
+    **dict.fromkeys(("acknowledged_at", "resolved_at"), "time"),
+    **dict.fromkeys(("acknowledged_by", "cause", "effect_name", "resolve_reason", "route", "scorer"), "string"),
+    **dict.fromkeys(("correlation", "difference", "effect_size", "spearman", "auc", "threshold", "window"), "number"),
+}
+"""Types of values that can be null, by key: what the sample week contains depends on the hour at which it ends."""
 Shape = Any
 OR = " | "
 """Separator of alternative types."""
@@ -48,12 +54,12 @@ def shape_of(value: Any, name: str = "") -> Shape:
         return {key: shape_of(part, key) for key, part in value.items()}
     if isinstance(value, list):
         return [merged([shape_of(part) for part in value])] if value else []
+    if value is None:
+        return f"{NULLABLE[name]}{OR}null" if name in NULLABLE else "null"
     return _type_name(value)
 
 
 def _type_name(value: Any) -> str:
-    if value is None:
-        return "null"
     if isinstance(value, bool):
         return "boolean"
     if isinstance(value, (int, float)):
@@ -86,8 +92,11 @@ def merged(shapes: Sequence[Shape]) -> Shape:
 
 
 def fits(shape: Shape, documented: Shape) -> bool:
-    """Whether a printed shape matches the documented one: no other keys, the same types; keys may be missing."""
-    if documented == "any" or shape in ("null", [], {}):
+    """Whether a printed shape matches the documented one: no other keys, the same types; keys may be missing.
+
+    A documented null says that the value can be missing, and leaves its type open.
+    """
+    if documented in ("any", "null") or shape in ("null", [], {}):
         return True
     if isinstance(shape, dict) and isinstance(documented, dict):
         return all(name in documented and fits(part, documented[name]) for name, part in shape.items())

@@ -1,4 +1,4 @@
-"""Custom scorers: two functions, named in the settings. Run: python examples/custom_scorer.py
+"""Custom scorers: two functions, whose names are listed in the settings. Run: python examples/custom_scorer.py
 
 No judge is needed. To use these scorers in a worker process, set imports = ["custom_scorer"].
 """

@@ -1,4 +1,4 @@
-"""FastAPI with a streamed answer and the application's own OpenTelemetry setup.
+"""A FastAPI application with a streamed answer and the application's own OpenTelemetry setup.
 
 Run: python examples/fastapi_streaming.py, then
 curl -N http://127.0.0.1:8000/ask -H 'content-type: application/json' -d '{"question": "Can I return these shoes?"}'

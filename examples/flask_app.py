@@ -1,4 +1,4 @@
-"""Flask with a selector that reads the request, and an answer inside a dictionary.
+"""A Flask application with a selector that reads the request, and an answer inside a dictionary.
 
 Run: python examples/flask_app.py, then
 curl http://127.0.0.1:8000/ask -H 'content-type: application/json' -d '{"q": "Can I return these shoes?"}'
