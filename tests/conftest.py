@@ -18,14 +18,17 @@ from hypothesis import HealthCheck, settings
 from germane.storage import TrackingStore
 from germane.storage.db.tables import metadata
 
-# The time that an example takes depends on the load of the machine, not on germane.
-settings.register_profile(
-    "unhurried",
-    parent=settings.get_profile(settings.get_current_profile_name()),
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow],
-)
-settings.load_profile("unhurried")
+# The time that an example takes depends on the load of the machine, not on germane. Each run repeats the same examples;
+# to look for new ones: make test ARGS=--hypothesis-profile=explore
+for profile, is_repeated in (("explore", False), ("repeat", True)):
+    settings.register_profile(
+        profile,
+        parent=settings.get_profile("default"),
+        deadline=None,
+        derandomize=is_repeated,
+        suppress_health_check=[HealthCheck.too_slow],
+    )
+settings.load_profile("repeat")
 
 SLOW_DIRECTORIES = {"browser", "chaos", "demo", "end_to_end", "examples"}
 MIGRATED = "germane_migrated"

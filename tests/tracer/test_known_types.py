@@ -17,6 +17,9 @@ import openai.types.chat as openai_chat
 import pytest
 import starlette.responses
 from openai.types import responses as openai_responses
+from sqlalchemy import String, column, create_engine, text
+from sqlalchemy.event import listen
+from sqlalchemy.orm import Session
 
 import germane
 from germane.errors import UsageError
@@ -586,6 +589,23 @@ def test_lazy_query_is_evaluated_by_the_caller_only(traced: Any, use: str) -> No
     assert ask("Why?") == str(read(Query(plain_log)))
     assert log == plain_log
     assert len(traced.exchange.contexts) == count
+
+
+def test_query_of_sqlalchemy_is_evaluated_by_the_caller_only(traced: Any) -> None:
+    """A query without a length is lazy, too: only the rows that the caller reads are the contexts."""
+    engine = create_engine("sqlite://")
+    statements: list[str] = []
+    listen(engine, "before_cursor_execute", lambda _c, _cursor, text, *_rest: statements.append(text))
+    with Session(engine) as session:
+        values = " UNION ALL ".join(f"SELECT 'row {number}' AS text" for number in range(5))
+        rows = text(values).columns(column("text", String)).subquery()
+        search = germane.retrieval(lambda question: session.query(rows.c.text))
+
+        answer = germane.observe(lambda question: "|".join(row.text for row in search(question)[1:3]))("?")
+
+    assert answer == "row 1|row 2"
+    assert "|".join(context.text for context in traced.exchange.contexts) == answer
+    assert len(statements) == 1
 
 
 @pytest.mark.parametrize("use", USES)

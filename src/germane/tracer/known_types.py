@@ -89,12 +89,16 @@ def is_collection(kind: type) -> bool:
 
 @decided_per_type
 def is_lazy_sequence(kind: type) -> bool:
-    """Return whether reading the items of a collection may run code, such as a database query."""
+    """Return whether reading the items of a sequence may run code, such as a database query. It may have no length."""
     return (
-        _is_sized_iterable(kind)
+        defines(kind, "__iter__")
+        and defines(kind, "__getitem__")
+        and isinstance(_static(kind, "__iter__"), FunctionType)
+        and not defines(kind, "keys")
+        and not pretends(kind)
         and not is_collection(kind)
         and not is_iterator(kind)
-        and not issubclass(kind, list | tuple | AbstractSet | deque)
+        and not issubclass(kind, str | bytes | Mapping | list | tuple | AbstractSet | deque)
     )
 
 
