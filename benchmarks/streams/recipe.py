@@ -92,14 +92,15 @@ def stream(
     change: Change | None = None,
     lasts: float = np.inf,
     routes: tuple[Route, ...] = ROUTES,
+    onset_day: int = ONSET_DAY,
 ) -> Stream:
     """Return the scores of a service over ``days``, with ``per_day`` scores per day on average over a week.
 
     ``wander`` is the standard deviation of the daily mean, common to all routes. A change begins at a random time on
-    day 16 and ``lasts`` this many days. The shares of ``routes`` are relative to their sum.
+    ``onset_day`` and ``lasts`` this many days. The shares of ``routes`` are relative to their sum.
     """
     change = Change() if change is None else change
-    onset = 24 * (ONSET_DAY + random.random())
+    onset = 24 * (onset_day + random.random())
     end = onset + 24 * lasts
     hours = arrivals(random, per_day, days)
     during = (hours >= onset) & (hours < end)

@@ -27,7 +27,7 @@ def test_idle_evaluation_runs_four_queries_and_writes_nothing(url: str, settings
     evaluator.evaluate()
     store.close()
 
-    tables = ["alert", "baseline", "detector_input", "detector"]
+    tables = ["alert", "detector", "baseline", "detector_input"]
     queries = [one for one in statements if one.startswith("SELECT")]
     assert [f"FROM {table}" in query for table, query in zip(tables, queries, strict=True)] == [True] * 4
     assert not [one for one in statements if one.startswith(("INSERT", "UPDATE", "DELETE"))]

@@ -77,7 +77,7 @@ def test_learning_baseline_shows_when_learning_ends(call: Call, store: TrackingS
     store.baselines.begin_learning(BaselineKey("shop", "relevancy", "f1"), "first", since=NOW, until=until)
 
     when = f"learning until {until:%Y-%m-%d %H:%M} UTC"
-    expected = f"{when}: relevancy for shop; drop detection starts then, with at least 30 scores"
+    expected = f"{when}: relevancy for shop; detection of large drops starts after one day"
     assert expected in call("baseline", "show").out
     assert expected in call("report").out
     assert expected in call("doctor", "--offline").out
@@ -126,12 +126,12 @@ def test_one_day_is_not_enough_history(call: Call, store: TrackingStore) -> None
 
     ended = call("baseline", "import", "--since", "9d")
     assert (ended.code, store.baselines.list_versions()) == (1, [])
-    assert "less than three days" in ended.err
+    assert "40 scores over 47.8 h are too few for a baseline of relevancy for manual: at least 30" in ended.err
 
 
 def test_too_little_history_is_rejected(call: Call, store: TrackingStore) -> None:
     """A baseline needs 30 scores for one route."""
-    history(store, days=2)
+    history(store, days=4, per_day=5)
 
     ended = call("baseline", "import", "--since", "9d")
     assert (ended.code, store.baselines.list_versions()) == (1, [])

@@ -31,16 +31,14 @@ def test_open_and_resolved_alerts_are_listed_with_notifications(page: TestClient
     assert "faithfulness failed for 18 of 29 answers" in over
 
 
-def test_scorers_without_a_baseline_are_listed_first(page: TestClient) -> None:
-    """The page shows when learning of each baseline ends."""
+def test_scorers_with_a_provisional_baseline_are_listed_first(page: TestClient) -> None:
+    """The page shows when learning of each baseline ends, and which baseline is in use until then."""
     text = page.get("/alerts").text
 
-    assert re.search(
-        r"Drops of faithfulness in <code[^>]*>handbook</code> are not detected yet: the baseline is "
-        r"being learned until",
-        text,
-    )
+    assert re.search(r"The baseline of faithfulness in <code[^>]*>handbook</code> is provisional until", text)
     assert ">active</span>" in text
+    assert ">provisional</span>" in text
+    assert page.get("/alerts.json").json()["learning"][0]["provisional"] is True
 
 
 def test_url_contains_the_filters(seeded: TrackingStore) -> None:
@@ -263,7 +261,7 @@ def test_accepting_a_drop_needs_a_confirmation(page: TestClient, week: Week) -> 
     path = f"/alerts/{week.seeded.open_alert}/accept"
     asked = page.get(path)
     assert asked.status_code == 200
-    assert "Drops are not detected until" in asked.text
+    assert "Only large drops are detected until" in asked.text
     assert page.get(f"/alerts/{week.seeded.resolved_alert}/accept").status_code == 409
 
     assert post_form(page, path, path, by="ann").status_code == 303

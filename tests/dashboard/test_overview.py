@@ -123,7 +123,11 @@ def test_change_is_measured_from_the_stored_baseline(week: Week) -> None:
     windows: dict[str, Any] = {"since": NOW - DAY, "until": NOW, "before": (before.since, before.until)}
 
     expected = week.store.trends.compare(**windows, service=SERVICE, scorer=RELEVANCY)
-    (kept,) = [one.baseline for one in week.store.baselines.list_versions() if one.status == "active"]
+    (kept,) = [
+        one.baseline
+        for one in week.store.baselines.list_versions()
+        if one.status == "active" and not one.is_provisional
+    ]
 
     assert (before.baseline, before.until) == (2, NOW - 2 * DAY + HALF)
     assert kept is not None
@@ -236,7 +240,7 @@ def test_unknown_scorer_or_service_falls_back_to_the_default(page: TestClient) -
 
 def test_without_a_baseline_earlier_scores_are_compared(seeded: TrackingStore) -> None:
     """The page names the period it compares with."""
-    (version,) = [one for one in seeded.baselines.list_versions() if one.status == "active"]
+    (version,) = [one for one in seeded.baselines.list_versions() if one.status == "active" and not one.is_provisional]
     seeded.baselines.restart_learning(version.key, "accepted", since=NOW, until=NOW + DAY)
 
     found = load_shown(seeded).last_day.reference_period
@@ -247,7 +251,7 @@ def test_without_a_baseline_earlier_scores_are_compared(seeded: TrackingStore) -
 
 def test_imported_baseline_is_not_compared(seeded: TrackingStore) -> None:
     """Its scores are not in this database."""
-    (version,) = [one for one in seeded.baselines.list_versions() if one.status == "active"]
+    (version,) = [one for one in seeded.baselines.list_versions() if one.status == "active" and not one.is_provisional]
     assert version.baseline is not None
     fields = {name: getattr(version.baseline, name) for name in Baseline.__slots__}
     earlier = Baseline(**fields | {"since": NOW - 90 * DAY, "until": NOW - 60 * DAY})
@@ -277,7 +281,7 @@ def test_stale_data_is_marked_as_stale(open_pages: Open, seeded: TrackingStore) 
 
     assert "Relevancy, 24 h \u2013 no score" in found
     assert "No scored answers in the last 24 h." in found
-    assert "Relevancy fell on docs-search. Since then:" in found.replace(" .", ".")
+    assert "Relevancy fell on docs-search. Since about 19 Nov 0" in found.replace(" .", ".")
 
 
 def test_empty_database_shows_the_first_step(open_pages: Open, store: TrackingStore) -> None:

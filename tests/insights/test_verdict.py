@@ -291,10 +291,20 @@ def test_open_alert_shows_onset_and_link() -> None:
     sure = build_verdict(make_situation(FELL, alerts=[drop_alert()]))
 
     assert few.state == sure.state == "worse"
-    assert "Since then: 0.42 (n=27), compared with 0.80 before (n=300), since about 19 Nov 05:30" in few.text
+    assert ". Since about 19 Nov 05:30: 0.42 (n=27), compared with 0.80 before (n=300). See" in few.text
     assert "Last 24 h: 0.48 (95 % interval" in sure.text
     assert "/alerts/a1" in hrefs(few)
     assert "/alerts/a1" in hrefs(sure)
+
+
+def test_alert_of_a_threshold_names_the_period_of_its_mean() -> None:
+    """The mean covers the rule's window, in which some answers are older than the change."""
+    level = ScoreLevel(mean=0.33, n=90)
+    alert = drop_alert(type="mean_threshold", onset=None, window=3600.0, shifts=(), current=level, baseline=None)
+
+    text = build_verdict(make_situation({}, None, alerts=[alert])).text
+
+    assert f". In the 60 min before {NOW.day} Nov {NOW:%H:%M}: 0.33 (n=90). See" in text
 
 
 @pytest.mark.parametrize("state", ["firing", "recovering"])

@@ -231,7 +231,8 @@ def _notes(rule: AnyRule, history: BaselineHistory) -> tuple[str, ...]:
                 until = f"{version.until:%Y-%m-%d %H:%M} UTC"
                 notes.append(f"{stream}: no baseline yet; one would be learned until {until}")
         elif version.id in history.learned_ids:
-            notes.append(f"{stream}: baseline {window} in this backtest, because none was active")
+            kind = "provisional baseline" if version.is_provisional else "baseline"
+            notes.append(f"{stream}: {kind} {window} in this backtest, because none was active")
         else:
             active = f"active from {active_from:%Y-%m-%d %H:%M} UTC"
             notes.append(f"{stream}: baseline version {version.number}, {window}, {active}")

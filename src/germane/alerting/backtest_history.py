@@ -163,6 +163,8 @@ class BaselineHistory:
         for version in versions:
             active_from = max(version.until, version.created_at)
             is_complete = version.baseline is not None
+            if version.is_provisional and active_from > since:
+                continue  # the backtest learns its own
             if version.created_at <= since:
                 if is_complete and active_from <= since:
                     self._put(replace(version, status="active"))
@@ -235,11 +237,22 @@ class BaselineHistory:
         self._versions[version_id] = replace(self._versions[version_id], status="superseded")
         return True
 
+    def activate_provisional(
+        self,
+        learning: BaselineVersion,
+        found: Baseline,
+        release: tuple[str | None, str | None],
+        *,
+        holder: tuple[str, str] | None = None,  # noqa: ARG002 - one process
+    ) -> BaselineVersion | None:
+        """Activate a provisional baseline; learning goes on as the next version."""
+        window = replace(learning, since=found.since, until=found.until, reason="provisional")
+        self._put(_completed(window, found, release))
+        return self.begin_learning(learning.key, learning.reason, since=learning.since, until=learning.until)
+
     def activate_baseline(self, version_id: int, found: Baseline, release: tuple[str | None, str | None]) -> bool:
         """Finish learning and replace the active version."""
-        model, prompt_version = release
-        learned = replace(self._versions[version_id], status="active", baseline=found)
-        self._put(replace(learned, model=model, prompt_version=prompt_version))
+        self._put(_completed(self._versions[version_id], found, release))
         return True
 
     def _put(self, newest: BaselineVersion) -> None:
@@ -248,3 +261,8 @@ class BaselineHistory:
             if version.key == newest.key and version.id != newest.id:
                 self._versions[version.id] = replace(version, status="superseded")
         self._versions[newest.id] = newest
+
+
+def _completed(version: BaselineVersion, found: Baseline, release: tuple[str | None, str | None]) -> BaselineVersion:
+    model, prompt_version = release
+    return replace(version, status="active", baseline=found, model=model, prompt_version=prompt_version)

@@ -36,6 +36,7 @@ _BASELINE_REASONS: Final[Mapping[str, str]] = {
     "route_joined": "new routes",
     "accepted": "accepted by a person",
     "imported": "imported",
+    "provisional": "provisional, until learning is complete",
 }
 
 

@@ -177,9 +177,12 @@ def find_drop_rule(settings: Settings, scorer: str | None) -> Drop | None:
 def find_active_baseline(
     versions: Iterable[BaselineVersion], service: str, scorer: str, fingerprint: str
 ) -> BaselineVersion | None:
-    """Return the active baseline for all of a service's answers with one fingerprint; None during learning."""
+    """Return the active baseline for all of a service's answers with one fingerprint; None during learning.
+
+    Pages do not compare with a provisional baseline, because one day may differ from others.
+    """
     key = (service, scorer, fingerprint, _ALL_ANSWERS)
-    active = (version for version in versions if version.status == "active" and version.baseline)
+    active = (version for version in versions if version.status == "active" and not version.is_provisional)
     return next((version for version in active if version.key == key), None)
 
 

@@ -150,6 +150,7 @@ def _statements(
             yield "obstacle", f"There are no scores{f' by {rule.scorer}' if rule.scorer else ''} in this window."
         elif isinstance(rule, Drop):
             yield from (("obstacle", words) for words in _drop_obstacles(rule, means, scope, facts))
+            yield from (("good", words) for words in _provisional_baselines(rule, means, scope, facts))
         elif isinstance(rule, WindowRule):
             yield from _window_statements(context, rule, scope)
     yield from (("obstacle", words) for words in _silence_obstacles(rule, scope, facts))
@@ -176,7 +177,20 @@ def _drop_obstacles(
             yield f"{subject}: no baseline is being learned, because no worker has evaluated the rule yet."
         else:
             moment = format_date_time(until, scope.view)
-            yield f"{subject}: learning a baseline until {moment}. Drops are detected afterwards."
+            yield (
+                f"{subject}: learning a baseline until {moment}. Large drops are detected after one day and 200 scores."
+            )
+
+
+def _provisional_baselines(
+    rule: Drop, means: Sequence[RouteSummary], scope: DiagnosisScope, facts: DiagnosisFacts
+) -> Iterator[str]:
+    names = {(group.service, group.scorer) for group in means}
+    for version in facts.learning:
+        service, scorer, _, version_scope = version.key
+        if version.provisional and (service, scorer) in names and bool(version_scope) == bool(rule.attributes):
+            until = format_date_time(version.until, scope.view)
+            yield f"{scorer} for {service}: until {until}, the baseline is provisional and drops below 0.1 are missed."
 
 
 def _window_statements(context: InsightContext, rule: WindowRule, scope: DiagnosisScope) -> Iterator[Statement]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from germane.alert import Alert, ScoreLevel
-from germane.insights.formatting import DateFormatter, format_whole_hours, quote_segment, scorer_title
+from germane.insights.formatting import DateFormatter, format_seconds, format_whole_hours, quote_segment, scorer_title
 from germane.insights.situation import (
     DAY,
     Piece,
@@ -197,13 +197,13 @@ def _worse(situation: Situation, declines: Sequence[_Decline]) -> Verdict:
     else:
         dates = DateFormatter(situation.now, situation.zone)
         before, after = first.levels
+        period = _period(first, dates)
         if after is not None:
-            period = "Last 24 h" if isinstance(after, Estimate) else "Since then"
             pieces.append(Piece(f". {period}: {describe_mean(after)}"))
         if before is not None:
             reference_period = situation.reference_period if isinstance(before, Estimate) else None
             pieces.append(Piece(f", compared with {describe_reference(before, reference_period, dates)}"))
-        if first.alert is not None and first.alert.onset is not None:
+        if first.alert is not None and first.alert.onset is not None and not period.startswith("Since"):
             pieces.append(Piece(f", since about {dates.date_time(first.alert.onset)}"))
         elif (onset := situation.onsets.get(first.route or "")) is not None:
             date = dates.date(onset) if situation.onset_step >= DAY else dates.date_time(onset)
@@ -220,6 +220,18 @@ def _worse(situation: Situation, declines: Sequence[_Decline]) -> Verdict:
         routes=tuple(decline.route for decline in declines if decline.route is not None),
         other_alerts=tuple(alert for alert in situation.alerts if alert.id not in mentioned),
     )
+
+
+def _period(decline: _Decline, dates: DateFormatter) -> str:
+    """Return the period that the later level covers."""
+    alert = decline.alert
+    if alert is None or isinstance(decline.levels[1], Estimate):
+        return "Last 24 h"
+    if alert.onset is not None:
+        return f"Since about {dates.date_time(alert.onset)}"
+    if alert.window is not None:
+        return f"In the {format_seconds(alert.window)} before {dates.date_time(alert.evaluated_at)}"
+    return f"Until {dates.date_time(alert.evaluated_at)}"
 
 
 def _is_recovering(decline: _Decline, situation: Situation) -> bool:

@@ -151,10 +151,11 @@ def test_missing_baseline_is_learned_during_the_backtest(sqlite_simulation: Any)
     (one,) = found.episodes
     assert one.last.state == "firing"
     assert one.until == sqlite_simulation.now
-    (note,) = found.notes
+    provisional, learned = found.notes
+    assert "provisional baseline learned from 2026-01-06 00:00 to 2026-01-11 " in provisional
     assert (
-        "baseline learned from 2026-01-06 00:00 to 2026-01-20 00:00 UTC in this backtest, because none was active"
-        in note
+        ": baseline learned from 2026-01-06 00:00 to 2026-01-20 00:00 UTC in this backtest, because none was active"
+        in learned
     )
     assert backtest_rule(sqlite_simulation, Drop(min_drop=0.9), step=DAY).episodes == ()
 

@@ -27,15 +27,15 @@ def statuses(store: TrackingStore) -> list[tuple[str, int, str, str]]:
 
 
 def test_first_score_starts_14_days_of_learning(sqlite_simulation: Any) -> None:
-    """Nothing fires during this time, and its end is known."""
+    """With few scores, nothing fires during this time, and its end is known."""
     watcher = sqlite_simulation.new_watcher()
     sqlite_simulation.add_scores([0.5])
     first = sqlite_simulation.now
     assert sqlite_simulation.evaluate(watcher) == []
     (learning,) = sqlite_simulation.store.baselines.list_learning()
     assert (learning.status, learning.since, learning.until) == ("learning", first, first + 14 * DAY)
-    sqlite_simulation.pass_days(6)
-    sqlite_simulation.pass_days(7, refused=1.0)
+    sqlite_simulation.pass_days(6, per_day=10)
+    sqlite_simulation.pass_days(7, per_day=10, refused=1.0)
 
     assert sqlite_simulation.evaluate(watcher) == []
     assert sqlite_simulation.store.detectors.list_new_scores(1) == []

@@ -7,7 +7,7 @@ from history or from a file.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Protocol
@@ -32,6 +32,15 @@ from germane.storage import BaselineKey, BaselineReason, BaselineVersion, Tracki
 LEARNING_PERIOD: Final = timedelta(days=14)
 """Two of each weekday, so that a weekly pattern does not look like a drop. A route with two scores a day then has
 28 scores. With a longer period, a new service would go unwatched while its first problems occur."""
+PROVISIONAL_SPAN: Final = DAY
+"""Time from which a provisional baseline is learned: all hours of a day."""
+MIN_PROVISIONAL_SCORES: Final = 200
+"""Number of scores that a provisional baseline needs."""
+PROVISIONAL_WANDER: Final = 0.03
+"""Least wander of a provisional baseline, because one day does not show day-to-day differences. Drops below about four
+times this value are not found until learning is complete. benchmarks/early.py simulates the false alerts."""
+_PROVISIONAL_CHECKS: Final = timedelta(minutes=10)
+"""Time between two counts of a learning stream's scores."""
 MIN_SCORES_TO_JOIN: Final = 30
 """Number of scores that a new route needs to join a baseline."""
 MIN_BASELINE_SPAN: Final = timedelta(days=3)
@@ -66,6 +75,16 @@ class BaselineVersions(Protocol):
     def cancel_learning(self, version_id: int, *, holder: tuple[str, str] | None = None) -> bool:
         """Cancel learning because no scores are arriving. Return False if learning has already ended."""
 
+    def activate_provisional(
+        self,
+        learning: BaselineVersion,
+        found: Baseline,
+        release: tuple[str | None, str | None],
+        *,
+        holder: tuple[str, str] | None = None,
+    ) -> BaselineVersion | None:
+        """Activate a provisional baseline; learning goes on as the returned version."""
+
     def activate_baseline(self, version_id: int, found: Baseline, release: tuple[str | None, str | None]) -> bool:
         """Finish learning and replace the active version; return False if learning has already ended."""
 
@@ -93,27 +112,67 @@ class BaselineLearner:
         self._holder = holder
         self._learning_period = learning_period
         self._known: list[BaselineVersion] = []
+        self._counted: dict[int, datetime] = {}
+        """Time of the last count of a learning version's scores, by version id."""
 
     def load_versions(self) -> list[BaselineVersion]:
         """Return active and learning baselines."""
         self._known = self._versions.list_versions(known=self._known)
         return self._known
 
-    def complete_due(self, now: datetime) -> list[BaselineVersion]:
-        """Complete all baselines whose learning period is over; return active and learning baselines."""
+    def complete_due(self, now: datetime, firing_ids: Collection[int] = ()) -> list[BaselineVersion]:
+        """Complete all baselines whose learning period is over, and start provisional ones.
+
+        Args:
+            now: Current time, UTC.
+            firing_ids: Baselines against which a drop is firing.
+
+        Returns:
+            Active and learning baselines.
+        """
         versions = self.load_versions()
-        due = [version for version in versions if version.status == "learning" and version.until <= now]
-        for version in due:
-            active = next((other for other in versions if other.key == version.key and other.status == "active"), None)
-            if active is not None and active.baseline is not None:
-                self._add_new_routes(version, active.baseline, now)
+        active = {version.key: version for version in versions if version.status == "active"}
+        has_changed = False
+        for version in versions:
+            if version.status != "learning":
                 continue
-            baseline = learn_from_store(self._store, version.key, version.since, version.until)
-            if baseline.routes:
-                self._activate(version, baseline)
+            current = active.get(version.key)
+            if version.until > now:
+                has_changed |= current is None and self._start_provisional(version, now)
             else:
-                self._extend(version, now)
-        return self.load_versions() if due else versions
+                self._complete(version, current, now, is_firing=current is not None and current.id in firing_ids)
+                has_changed = True
+        return self.load_versions() if has_changed else versions
+
+    def _complete(
+        self, version: BaselineVersion, current: BaselineVersion | None, now: datetime, *, is_firing: bool
+    ) -> None:
+        """Finish or extend learning. A drop that fires against a provisional baseline would become the normal level."""
+        if current is not None and current.baseline is not None and not current.is_provisional:
+            self._add_new_routes(version, current.baseline, now)
+            return
+        baseline = learn_from_store(self._store, version.key, version.since, version.until)
+        if baseline.routes and not is_firing:
+            self._activate(version, baseline)
+        else:
+            self._extend(version, now)
+
+    def _start_provisional(self, version: BaselineVersion, now: datetime) -> bool:
+        """Learn a provisional baseline if there are enough scores; return whether there are."""
+        is_early = now - version.since < PROVISIONAL_SPAN
+        if is_early or now - self._counted.get(version.id, version.since) < _PROVISIONAL_CHECKS:
+            return False
+        self._counted[version.id] = now
+        for until in (version.since + PROVISIONAL_SPAN, now):
+            query = score_query(version.key, version.since, until)
+            if self._store.detectors.count_past_scores(query) < MIN_PROVISIONAL_SCORES:
+                continue
+            baseline = learn_from_store(self._store, version.key, version.since, until)
+            if baseline.n >= MIN_PROVISIONAL_SCORES:
+                release = self._store.detectors.most_common_release(query)
+                self._versions.activate_provisional(version, widen(baseline), release, holder=self._holder)
+                return True
+        return False
 
     def start(self, key: BaselineKey, reason: BaselineReason, since: datetime) -> None:
         """Start learning a baseline."""
@@ -158,6 +217,19 @@ class BaselineLearner:
         self._versions.activate_baseline(version.id, baseline, release)
 
 
+def widen(baseline: Baseline) -> Baseline:
+    """Return a provisional baseline with at least the wander of services whose level changes from day to day."""
+    routes = {
+        name: replace(
+            route,
+            committed_wander=max(PROVISIONAL_WANDER, route.committed_wander),
+            zero_wander=max(PROVISIONAL_WANDER, route.zero_wander),
+        )
+        for name, route in baseline.routes.items()
+    }
+    return replace(baseline, routes=routes)
+
+
 def is_new_route(baseline: Baseline, route: str) -> bool:
     """Return whether a route is not watched yet and may join the baseline."""
     watched = route in baseline.routes or (POOLED_ROUTE in baseline.routes and route in baseline.pooled)
@@ -190,7 +262,7 @@ def accept_baseline(
     """Accept the scores since a time as the new baseline and end the firing drop.
 
     With less than three days of scores, or too few of them, a new baseline is learned from that time on. Until
-    learning is complete, no drop is detected.
+    learning is complete, only large drops are detected, after one day and 200 scores.
 
     Returns:
         The new version, or None if another process changed the baseline first.
@@ -214,13 +286,16 @@ def import_baseline_from_history(
         UsageError: There are too few scores, or they span less than three days.
     """
     since = first_arrival(store, key, since, now)
+    if now - since < MIN_BASELINE_SPAN:
+        count = store.detectors.count_past_scores(score_query(key, since, now))
+        hours = (now - since) / timedelta(hours=1)
+        raise UsageError(
+            f"{count} scores over {hours:.1f} h are too few for a baseline of {key.scorer} for {key.service}: "
+            "at least 30 for one route over 3 days are needed, to measure day-to-day differences; "
+            "choose an earlier start, wait, or import a file"
+        )
     baseline = learn_from_store(store, key, since, now)
     _require_routes(baseline)
-    if now - since < MIN_BASELINE_SPAN:
-        raise UsageError(
-            "the scores span less than three days, which is too short to measure day-to-day differences: "
-            "wait for more scores, or import a file"
-        )
     return store.baselines.replace_baseline(
         key, "imported", baseline, store.detectors.most_common_release(score_query(key, since, now))
     )

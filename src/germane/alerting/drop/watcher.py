@@ -103,7 +103,9 @@ class DropWatcher:
             open_alerts: Open alerts by key. A detector that fires without one was resolved by a person and starts over.
         """
         now = self._clock()
-        versions = self._learner.complete_due(now)
+        self._states = self._inputs.list_states(self._states)
+        firing_ids = {state.baseline_id for state in self._states if (state.state["detector"] or {}).get("firing")}
+        versions = self._learner.complete_due(now, firing_ids)
         scoped = any(rule.attributes for rule in self._rules)
         arrivals = self._inputs.list_new_scores(self._batch, attributes=scoped)
         if self._start_learning(arrivals, versions):
@@ -136,7 +138,7 @@ class DropWatcher:
                     stream = (key.service, key.scorer, key.scope)
                     reason: BaselineReason = "judge_changed" if stream in known_streams else "first"
                     self._learner.start(key, reason, arrival.arrived_at)
-                elif version.baseline and is_new_route(version.baseline, arrival.route):
+                elif version.baseline and not version.is_provisional and is_new_route(version.baseline, arrival.route):
                     self._learner.start(key, "route_joined", arrival.arrived_at)
                 else:
                     continue
@@ -148,7 +150,6 @@ class DropWatcher:
         self, arrivals: Sequence[DetectorScore], versions: Sequence[BaselineVersion], open_alerts: AlertsByKey | None
     ) -> list[DetectorSession]:
         """Run the detector of every rule, service and scorer that has new scores or whose result may have changed."""
-        self._states = self._inputs.list_states(self._states)
         states = {(state.rule, state.service, state.scorer): state for state in self._states}
         active = {version.id for version in versions if version.status == "active"}
         by_names: dict[Names, list[DetectorScore]] = {}

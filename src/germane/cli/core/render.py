@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 MIN_BASELINE_SCORES: Final = 30
 """Minimum number of scores in a baseline."""
+MIN_PROVISIONAL_SCORES: Final = 200
+"""Minimum number of scores in a provisional baseline."""
 NO_SCORER: Final = "before any scorer was known"
 """Shown in place of a scorer for exchanges dropped by processes that only capture."""
 COMPARISON_HEADINGS: Final = ("route", "scorer", "before", "after", "difference", "95 % interval", "effect", "result")
@@ -39,7 +41,8 @@ def find_baseline_mean(
     baselines = [
         version.baseline
         for version in store.baselines.list_versions()
-        if version.status == "active" and version.baseline is not None and not version.key.scope
+        if version.status == "active" and not version.is_provisional
+        if version.baseline is not None and not version.key.scope
         if (version.key.scorer, version.key.fingerprint) == (scorer, fingerprint)
         if service in {None, version.key.service}
     ]
@@ -56,13 +59,29 @@ def describe_learning(version: BaselineVersion, now: datetime) -> str:
     until = f"{version.until:%Y-%m-%d %H:%M} UTC"
     if version.until <= now:
         return f"learning ended {until}, but no worker has evaluated {what} since; run a worker to detect drops"
-    return f"learning until {until}: {what}; drop detection starts then, with at least {MIN_BASELINE_SCORES} scores"
+    if version.reason == "route_joined":
+        return f"learning until {until}: {what}; drop detection starts then, with at least {MIN_BASELINE_SCORES} scores"
+    if version.provisional is None:
+        return (
+            f"learning until {until}: {what}; detection of large drops starts after one day and "
+            f"{MIN_PROVISIONAL_SCORES} scores, of smaller ones after learning"
+        )
+    return (
+        f"learning until {until}: {what}; until then, a provisional baseline (mean {version.provisional.mean:.2f}, "
+        f"n={version.provisional.n}) detects drops of about 0.1 and more"
+    )
 
 
 def learning_as_dicts(versions: Sequence[BaselineVersion]) -> list[dict[str, Any]]:
     """Return baselines that are being learned as dicts for JSON output."""
     return [
-        {**version.key._asdict(), "reason": version.reason, "since": version.since, "until": version.until}
+        {
+            **version.key._asdict(),
+            "reason": version.reason,
+            "since": version.since,
+            "until": version.until,
+            "provisional": version.provisional is not None,
+        }
         for version in versions
     ]
 

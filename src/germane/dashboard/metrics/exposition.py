@@ -61,7 +61,11 @@ def load_snapshot(store: TrackingStore, settings: Settings, now: datetime) -> Me
         spent=spent,
         shares={} if settings.budget is None else budget_shares(spent.usage, settings.budget),
         alerts=tuple(store.alerts.list_open()),
-        baselines=tuple(version for version in versions if version.status == "active" and not version.key.scope),
+        baselines=tuple(
+            version
+            for version in versions
+            if version.status == "active" and not version.is_provisional and not version.key.scope
+        ),
     )
 
 

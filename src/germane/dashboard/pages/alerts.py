@@ -94,6 +94,7 @@ def alerts_json(request: Request, context: InsightContext) -> Response:
                     **summary.version.key._asdict(),
                     "reason": summary.version.reason,
                     "until": summary.version.until.isoformat(),
+                    "provisional": summary.version.provisional is not None,
                 }
                 for summary in alert_list.baselines.learning
             ],

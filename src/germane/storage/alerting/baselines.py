@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any, Final, Literal, NamedTuple
 
@@ -22,8 +22,8 @@ LeaseHolder = tuple[str, str]
 Release = tuple[str | None, str | None]
 """Model and prompt version of the application."""
 Status = Literal["learning", "active", "superseded"]
-BaselineReason = Literal["first", "judge_changed", "route_joined", "accepted", "imported"]
-"""Why a version was created."""
+BaselineReason = Literal["first", "judge_changed", "route_joined", "accepted", "imported", "provisional"]
+"""Why a version was created. A provisional version is in use until learning is complete."""
 
 
 class BaselineKey(NamedTuple):
@@ -56,6 +56,13 @@ class BaselineVersion:
     """Most common model of the application in the learning window."""
     prompt_version: str | None
     created_at: datetime
+    provisional: Baseline | None = None
+    """For a learning version: the provisional baseline in use until learning is complete."""
+
+    @property
+    def is_provisional(self) -> bool:
+        """Whether the version is in use only until learning is complete."""
+        return self.reason == "provisional"
 
 
 class BaselineStore(StoreComponent):
@@ -82,10 +89,13 @@ class BaselineStore(StoreComponent):
             versions = [version for state, version in before.items() if state in current]
             for ids in batched([state[0] for state in current if state not in before]):
                 versions += _load_versions(connection, baseline.c.id.in_(ids))
-        return sorted(versions, key=lambda version: (version.key, version.number))
+        return _with_provisional(sorted(versions, key=lambda version: (version.key, version.number)))
 
     def list_learning(self) -> list[BaselineVersion]:
-        """Return the baselines that are being learned for current judges. Learning ends at the version's ``until``."""
+        """Return the baselines that are being learned for current judges, with provisional baselines in use.
+
+        Learning ends at the version's ``until``.
+        """
         with self._database.read() as connection:
             current = _load_versions(connection, _IS_CURRENT)
             used_ids = set(connection.execute(select(detector.c.baseline_id).order_by(detector.c.rule)).scalars())
@@ -93,7 +103,7 @@ class BaselineStore(StoreComponent):
         watched = {(key.service, key.scorer) for key in followed}
         return [
             version
-            for version in current
+            for version in _with_provisional(current)
             if version.status == "learning"
             and (version.key in followed or (version.key.service, version.key.scorer) not in watched)
         ]
@@ -126,6 +136,26 @@ class BaselineStore(StoreComponent):
         with self._database.write() as connection:
             is_leading = holder is None or lock_lease(connection, *holder)
             return is_leading and _update_learning(connection, version_id, status="superseded")
+
+    def activate_provisional(
+        self, learning: BaselineVersion, found: Baseline, release: Release, *, holder: LeaseHolder | None = None
+    ) -> BaselineVersion | None:
+        """Activate a provisional baseline; learning goes on as the next version.
+
+        Returns:
+            The version that is being learned, or None if learning has already ended.
+        """
+        with self._database.write() as connection:
+            if holder is not None and not lock_lease(connection, *holder):
+                return None
+            window = {"since": found.since, "until": found.until}
+            values = {**_numbers(found, release), **window, "status": "active", "reason": "provisional"}
+            if not _update_learning(connection, learning.id, **values):
+                return None
+            now = self._context.now(connection)
+            return _insert_version(
+                connection, learning.key, _learning(learning.reason, learning.since, learning.until, now)
+            )
 
     def activate_baseline(self, version_id: int, found: Baseline, release: Release) -> bool:
         """Finish learning and replace the active version; return False if learning has already ended."""
@@ -177,6 +207,15 @@ def _load_versions(connection: Connection, *conditions: ColumnElement[bool]) -> 
     """Return versions sorted by key and version number."""
     columns = (baseline.c.service, baseline.c.scorer, baseline.c.fingerprint, baseline.c.scope, baseline.c.version)
     return [_version_of(row) for row in connection.execute(select(baseline).where(*conditions).order_by(*columns))]
+
+
+def _with_provisional(versions: Sequence[BaselineVersion]) -> list[BaselineVersion]:
+    """Return current versions, those that are being learned with the provisional baseline of their key."""
+    provisional = {version.key: version.baseline for version in versions if version.is_provisional}
+    return [
+        replace(version, provisional=provisional.get(version.key)) if version.status == "learning" else version
+        for version in versions
+    ]
 
 
 def _version_of(row: Row[Any]) -> BaselineVersion:

@@ -72,11 +72,14 @@ def _check_queue(queue: ChannelQueue, fix: str) -> Iterator[Finding]:
 
 
 def check_learning(store: TrackingStore) -> Iterator[Finding]:
-    """List baselines that are still being learned. Drops are not detected until learning ends."""
+    """List baselines that are still being learned. Small drops are not detected until learning ends."""
     fix = "wait, or learn it now: germane baseline import FILE, or germane baseline import --since 14d"
     for version in store.baselines.list_learning():
         subject = f"baseline of {version.key.service}"
-        yield Finding(subject, "warning", describe_learning(version, store.now()), fix)
+        if version.provisional is None:
+            yield Finding(subject, "warning", describe_learning(version, store.now()), fix)
+        else:
+            yield Finding(subject, "ok", describe_learning(version, store.now()))
 
 
 def check_rules(store: TrackingStore, settings: Settings) -> Iterator[Finding]:

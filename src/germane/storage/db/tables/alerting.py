@@ -51,7 +51,7 @@ class BaselineRow(Base, table=True):
     status: str = Field(sa_type=Text)
     """learning, active or superseded."""
     reason: str = Field(sa_type=Text)
-    """first, judge_changed, route_joined, accepted or imported."""
+    """first, judge_changed, route_joined, accepted, imported or provisional."""
     since: datetime = Field(sa_type=UtcDateTime)
     until: datetime = Field(sa_type=UtcDateTime)
     n: int = Field(sa_type=BigInteger)
