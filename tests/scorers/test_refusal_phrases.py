@@ -1,4 +1,4 @@
-"""Refusal phrases are searched with one regular expression."""
+"""Phrases are found as by one plain alternation of their expressions."""
 
 from __future__ import annotations
 
@@ -8,20 +8,48 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from germane.scorers.refusals.rules import DOES_NOT_KNOW, PHRASES_TEXT, compile_any, load_sections
+from germane.scorers.refusals.judge_replies import _PHRASES as JUDGE_PHRASES
+from germane.scorers.refusals.rules import PHRASES_TEXT, PhrasePattern, load_sections
 
-PHRASES = load_sections(PHRASES_TEXT)["does not know"]
-PLAIN_ALTERNATION = re.compile("|".join(PHRASES))
-WORDS = sorted({word for phrase in PHRASES for word in re.findall(r"[\w']+", phrase)})
+SECTIONS = [[*load_sections(text).values()] for text in (PHRASES_TEXT, JUDGE_PHRASES)]
+EXPRESSIONS = [
+    section for sections in SECTIONS for section in sections if any(part.startswith(r"\b") for part in section)
+]
+PATTERNS = [(PhrasePattern(section), re.compile("|".join(section))) for section in EXPRESSIONS]
+WORDS = sorted({word for section in EXPRESSIONS for phrase in section for word in re.findall(r"[\w']+", phrase)})
+SENTENCES = st.lists(st.sampled_from(WORDS), max_size=12).map(" ".join)
+PHRASES = st.sampled_from([phrase for section in EXPRESSIONS for phrase in section]).flatmap(st.from_regex)
 
 
-@given(st.lists(st.sampled_from(WORDS), max_size=12).map(" ".join))
-def test_factoring_out_word_boundaries_does_not_change_matches(text: str) -> None:
-    """For any text that consists of the words of the phrases."""
-    assert bool(DOES_NOT_KNOW.search(text)) == bool(PLAIN_ALTERNATION.search(text))
+@given(st.one_of(SENTENCES, PHRASES, st.tuples(SENTENCES, PHRASES, SENTENCES).map("".join)))
+def test_grouping_by_first_letters_does_not_change_matches(text: str) -> None:
+    """For texts that match an expression, and for texts that consist of the words of the phrases."""
+    for pattern, plain in PATTERNS:
+        assert pattern.search(text) == bool(plain.search(text))
 
 
-@pytest.mark.parametrize(("text", "matches"), [("no idea", True), ("casino idea", False), ("x: 我不知道", True)])
+@pytest.mark.parametrize(
+    ("text", "matches"),
+    [
+        ("no idea", True),
+        ("casino idea", False),
+        ("no one", True),
+        ("x: 我不知道", True),
+        ("say (no)", False),
+        ("", False),
+    ],
+)
 def test_expressions_with_and_without_word_boundary_are_combined(text: str, *, matches: bool) -> None:
-    """The boundary applies only to the expressions that start with it."""
-    assert bool(compile_any([r"\bno idea\b", "我不知道"]).search(text)) == matches
+    """The boundary applies only to the alternatives that start with it."""
+    pattern = PhrasePattern([r"\b(?:no|some) (?:idea|one)\b|^\(no\)", "我不知道"])
+
+    assert pattern.search(text) == matches
+
+
+def test_alternatives_of_a_repeated_group_stay_together() -> None:
+    """The quantifier of a group belongs to all of its alternatives; brackets in sets are no groups."""
+    pattern = PhrasePattern([r"\b(?:un|in)?clear[(|)]", r"\b(?:a\)|b)c?"])
+
+    assert [pattern.search(text) for text in ("clear|", "inclear(", "x unclear)", "clear", "a)", "d")] == [
+        True, True, True, False, True, False,
+    ]  # fmt: skip

@@ -14,7 +14,7 @@ from germane.scorers.refusals.rules import (
     QUESTION_ENDINGS,
     REFUSAL_RULES_HASH,
     STARTS_WITH_APOLOGY,
-    compile_any,
+    PhrasePattern,
     load_sections,
     split_into_sentences,
 )
@@ -31,7 +31,7 @@ REPLY_RULES_HASH = hashlib.sha256(f"{REFUSAL_RULES_HASH}\n{_PHRASES}".encode()).
 """Part of fingerprints: changes whenever a phrase changes."""
 _SECTIONS = load_sections(_PHRASES)
 _REQUEST, _COURTESY, _REFUSAL, _ERROR = (
-    compile_any(_SECTIONS[name]) for name in ("request", "courtesy", "refusal", "error")
+    PhrasePattern(_SECTIONS[name]) for name in ("request", "courtesy", "refusal", "error")
 )
 _STARTS_WITH_ERROR = re.compile(rf"\W*?(?:{'|'.join(_SECTIONS['error at the beginning'])})")
 _ASKS = re.compile(r"\b(?:what|which|why|how|when|where|who|is|are|does|do|can|should)\b")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from importlib.resources import files
 from typing import Literal
@@ -60,20 +60,83 @@ def load_sections(text: str) -> dict[str, list[str]]:
     return sections
 
 
-def compile_any(expressions: list[str]) -> re.Pattern[str]:
-    r"""Compile one alternation of all expressions.
+class PhrasePattern:
+    r"""Many regular expressions, compiled so that most of a text is skipped quickly.
 
-    The leading ``\b`` of most expressions is factored out, so that they are only tried where a word starts.
+    Alternatives that start with ``\b`` are only tried where a word starts, by the word's first letters; those with
+    ``^``, at the beginning; those of scripts without word boundaries, in texts that are not ASCII.
     """
-    at_word_start = [f"(?:{each[2:]})" for each in expressions if each.startswith(r"\b")]
-    others = [each for each in expressions if not each.startswith(r"\b")]
-    return re.compile("|".join([rf"\b(?=\w)(?:{'|'.join(at_word_start)})"] * bool(at_word_start) + others))
+
+    def __init__(self, expressions: Iterable[str]) -> None:
+        at_words, at_start, elsewhere = list[str](), list[str](), list[str]()
+        for alternative in (part for expression in expressions for part in _split_alternatives(expression)):
+            if alternative.startswith(r"\b"):
+                at_words += _leading_alternatives(alternative[2:])
+            else:
+                (at_start if alternative.startswith("^") else elsewhere).append(alternative)
+        self._at_words = re.compile(rf"\b(?=\w)(?:{_factor_letters(at_words)})" if at_words else _NEVER)
+        self._at_start = re.compile("|".join(at_start) or _NEVER)
+        self._elsewhere = re.compile("|".join(elsewhere) or _NEVER)
+        self._is_elsewhere_ascii = any(map(str.isascii, elsewhere))
+
+    def search(self, text: str) -> bool:
+        """Return whether any of the expressions matches somewhere in a text."""
+        if self._at_start.match(text) or self._at_words.search(text):
+            return True
+        return (self._is_elsewhere_ascii or not text.isascii()) and self._elsewhere.search(text) is not None
+
+
+_NEVER = "(?!)"
+_PIECE = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|.", re.DOTALL)
+"""An escaped character, a set of characters, or another character of a regular expression."""
+_LETTER_FIRST = re.compile(r"[^\W_](?![?*+{])")
+_MAX_FACTORED = 3
+"""Number of leading letters by which alternatives are grouped."""
+
+
+def _split_alternatives(expression: str) -> list[str]:
+    """Return the alternatives of an expression outside of its groups."""
+    parts, depth = [""], 0
+    for piece in _PIECE.findall(expression):
+        depth += (piece == "(") - (piece == ")")
+        if piece == "|" and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += piece
+    return parts
+
+
+def _leading_alternatives(alternative: str) -> Iterator[str]:
+    """Yield an alternative for each alternative of the group that it starts with: "(?:a|b)c" yields "ac" and "bc"."""
+    depth = end = 0
+    for piece in _PIECE.findall(alternative) if alternative.startswith("(?:") else ():
+        depth, end = depth + (piece == "(") - (piece == ")"), end + len(piece)
+        if depth == 0:
+            break
+    if not end or alternative[end : end + 1] in {"?", "*", "+", "{"}:
+        yield alternative
+        return
+    for inner in _split_alternatives(alternative[3 : end - 1]):
+        yield from _leading_alternatives(inner + alternative[end:])
+
+
+def _factor_letters(alternatives: Iterable[str], depth: int = _MAX_FACTORED) -> str:
+    """Return an expression that tries each alternative only after its first letters."""
+    by_letter: dict[str, list[str]] = {}
+    others = []
+    for alternative in alternatives:
+        if depth and _LETTER_FIRST.match(alternative):
+            by_letter.setdefault(alternative[0], []).append(alternative[1:])
+        else:
+            others.append(alternative)
+    groups = [f"{letter}(?:{_factor_letters(rests, depth - 1)})" for letter, rests in by_letter.items()]
+    return "|".join(groups + others)
 
 
 _SECTIONS = load_sections(PHRASES_TEXT)
 
 
-DOES_NOT_KNOW = compile_any(_SECTIONS["does not know"])
+DOES_NOT_KNOW = PhrasePattern(_SECTIONS["does not know"])
 """The speaker does not know or refuses, or the sources do not say."""
 
 
