@@ -315,7 +315,7 @@ class Supervisor:
         self._results.wake()
 
     async def _run_sampling(self) -> None:
-        if await self._sampler.run() + await self._feedback_requeue.run():
+        if await self._sampler.run(self._scoring.wake) + await self._feedback_requeue.run():
             self._scoring.wake()
 
     async def _run_evaluation(self) -> None:

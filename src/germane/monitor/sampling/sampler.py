@@ -61,8 +61,11 @@ class Sampler:
         self._attach = attach
         self._clock = clock
 
-    async def run(self) -> int:
-        """Select from the pool if an interval has ended, then decide on all new exchanges; return their number."""
+    async def run(self, on_progress: Callable[[], object] = lambda: None) -> int:
+        """Select from the pool if an interval has ended, then decide on all new exchanges; return their number.
+
+        ``on_progress`` is called after each transaction, so that scoring starts before the last one.
+        """
         total = 0
         # Process the whole pool first: exchanges that enter it before that would be skipped with the rest.
         while not self.stopping and (count := await self._thread_pool.run(self._as_leader, self._pool.run_step)):
@@ -72,6 +75,7 @@ class Sampler:
             total += count
             if count < EXCHANGES_PER_TRANSACTION:
                 break
+            on_progress()
         return total
 
     def _as_leader(self, work: Callable[[], int]) -> int:

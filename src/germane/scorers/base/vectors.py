@@ -26,7 +26,7 @@ def normalize_rows(rows: Sequence[Any] | ArrayLike, count: int) -> Vectors:
     if matrix.ndim != 2 or matrix.shape[0] != count or matrix.shape[1] == 0:
         raise _invalid(f"an array of shape {matrix.shape} for {count} texts")
     with np.errstate(over="ignore"):
-        lengths = np.linalg.norm(matrix, axis=1, keepdims=True)
+        lengths = np.sqrt(np.einsum("ij,ij->i", matrix, matrix))[:, None]
     if not np.isfinite(lengths).all():
         raise _invalid("a vector that is not finite")
     if (lengths == 0).any():
@@ -37,10 +37,11 @@ def normalize_rows(rows: Sequence[Any] | ArrayLike, count: int) -> Vectors:
 
 def mean_pairwise_cosine(rows: Vectors) -> float | None:
     """Return the mean cosine over all pairs of unit-length rows; None for fewer than two rows."""
-    if len(rows) < 2:
+    n = len(rows)
+    if n < 2:
         return None
-    upper = np.triu_indices(len(rows), k=1)
-    return float((rows @ rows.T)[upper].mean())
+    total = rows.sum(axis=0)
+    return float((total @ total - n) / (n * (n - 1)))  # the squared length of the sum is n + 2 times the sum over pairs
 
 
 def _invalid(what: str) -> ScoringError:
