@@ -9,13 +9,16 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Final
 
-_LOGGERS: Final = (
-    "alembic.runtime.migration",
-    "alembic.runtime.plugins",
-    *(f"{name}.{child}" for name in ("httpcore", "httpcore2") for child in ("connection", "http11", "http2", "proxy")),
-    "httpx",
-    "httpx2",
-    "openai._base_client",
+_LOGGERS: Final = tuple(
+    map(
+        logging.getLogger,
+        (
+            "alembic.runtime.migration",
+            "alembic.runtime.plugins",
+            *(f"{name}.{part}" for name in ("httpcore", "httpcore2") for part in ("connection", "http11", "http2")),
+            *("httpcore.proxy", "httpcore2.proxy", "httpx", "httpx2", "openai._base_client"),
+        ),
+    )
 )
 """Loggers that write a line per request or migration step. A filter applies to one logger only, not to its children."""
 _DRIVER_LOGGERS: Final = ("psycopg", "sqlalchemy.pool.impl.QueuePool")
@@ -51,8 +54,8 @@ _thread: Final = _ThreadState()
 @contextmanager
 def suppressed_loggers() -> Iterator[None]:
     """Suppress routine log lines, such as one per judge request. Their URLs may contain secrets."""
-    for name in _LOGGERS:
-        logging.getLogger(name).addFilter(_FILTER)  # adding the same filter again has no effect
+    for logger in _LOGGERS:
+        logger.addFilter(_FILTER)  # adding the same filter again has no effect
     token = _is_suppressed.set(True)
     try:
         yield

@@ -145,6 +145,7 @@ class JudgeScorer(ABC):
     def __init__(self, judge: Judge, embedder: Embedder | None = None) -> None:
         self.judge = judge
         self.embedder = embedder
+        self._fingerprints: dict[tuple[object, ...], str] = {}
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.judge!r})"
@@ -175,14 +176,17 @@ class JudgeScorer(ABC):
 
     def fingerprint_for(self, model: str, **more: object) -> str:
         """Return the fingerprint for the model name that the server reports, with additional parameters."""
-        return fingerprint(
-            scorer=self.name,
-            version=self.version,
-            parameters={**self.parameters(), **more},
-            prompt="\0".join(prompt.text for prompt in self.prompts()),
-            judge=model,
-            embedder=self.embedder.model if self.embedder else None,
-        )
+        key = (model, *sorted(more.items()))
+        if key not in self._fingerprints:
+            self._fingerprints[key] = fingerprint(
+                scorer=self.name,
+                version=self.version,
+                parameters={**self.parameters(), **more},
+                prompt="\0".join(prompt.text for prompt in self.prompts()),
+                judge=model,
+                embedder=self.embedder.model if self.embedder else None,
+            )
+        return self._fingerprints[key]
 
     async def build_score_without_request(self, value: float, **fields: Any) -> Score:
         """Return a score that needed no request. It names the judge, so that trends do not mix two models."""
