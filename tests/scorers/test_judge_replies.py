@@ -96,6 +96,92 @@ REQUESTS = (
     "Чем ещё могу быть полезен?",
     "请问还有什么可以帮到您？",
 )
+SMALL_TALK = (
+    "What would you like to talk about?",
+    "What's on your mind today?",
+    "How may I be of service?",
+    "Could you tell me a bit more about your situation?",
+    "Do you have a specific topic in mind?",
+    "I didn't catch that. Could you say it differently?",
+    "Hmm, what exactly are you looking for?",
+    "Which passage should I look at?",
+    "Can you attach the file?",
+    "What are you trying to achieve?",
+    "Shall we continue?",
+    "Want me to try again?",
+    "Is this what you were looking for?",
+    "Does this work for you?",
+    "Let me know if you need anything else, okay?",
+    "Ready to proceed?",
+    "Are you still there?",
+    "Did I misunderstand you?",
+    "What should I do with this text?",
+    "Sorry?",
+    "Pardon?",
+    "Huh?",
+    "Can we start over?",
+    "Who am I speaking with?",
+    "What format do you prefer?",
+    "Should I ask about the date or the place?",
+    "Would another question be better?",
+    "How does that sound?",
+    "I cannot continue this conversation. Can we talk about something else?",
+    "That content is blocked. Do you want to appeal?",
+    "This violates our usage policy. May I suggest another topic?",
+    "Service overloaded, come back later?",
+    "Token limit exceeded. Increase max_tokens?",
+    "Model not found. Did you mean gpt-4o?",
+    "Invalid API key. Have you set OPENAI_API_KEY?",
+    "The server is busy, retry in 10s?",
+    "Stream interrupted. Resume?",
+    "Was möchten Sie wissen?",
+    "Worum geht es genau?",
+    "Haben Sie noch Fragen?",
+    "Wobei brauchst du Hilfe?",
+    "Das darf ich nicht beantworten. Haben Sie ein anderes Anliegen?",
+    "De quoi avez-vous besoin ?",
+    "Que voulez-vous savoir ?",
+    "Avez-vous d'autres questions ?",
+    "Je n'ai pas le droit de répondre. Une autre demande ?",
+    "¿En qué puedo servirle?",
+    "¿Qué necesitas saber?",
+    "¿Tienes más preguntas?",
+    "No se me permite responder. ¿Quieres otra cosa?",
+    "Come posso esserle d'aiuto?",
+    "Hai altre domande?",
+    "Em que posso ser útil?",
+    "Você tem outra pergunta?",
+    "Waarmee kan ik u van dienst zijn?",
+    "Heeft u nog vragen?",
+    "W czym mogę pomóc?",
+    "Czy masz inne pytanie?",
+    "Size nasıl yardımcı olabilirim?",
+    "Başka sorunuz var mı?",
+    "Πώς μπορώ να σας βοηθήσω;",
+    "Μπορείτε να δώσετε περισσότερες λεπτομέρειες;",
+    "Вам нужна ещё помощь?",
+    "Что вы хотите узнать?",
+    "Уточните, пожалуйста, вопрос?",
+    "您还有其他问题吗？",
+    "你想了解什么？",
+    "请问您需要什么帮助？",
+    "何かご用でしょうか？",
+    "もう少し詳しく教えてください。どの部分ですか？",
+    "무엇을 도와드릴까요?",
+    "다른 질문이 있으신가요?",
+    "كيف يمكنني مساعدتك اليوم؟",
+    "هل لديك أسئلة أخرى؟",
+    "मैं आपकी कैसे मदद कर सकता हूँ?",
+    "Apakah ada pertanyaan lain?",
+    "Bạn cần giúp gì không?",
+    "Hur kan jag hjälpa dig?",
+    "Miten voin auttaa?",
+    "Jak vám mohu pomoci?",
+    "Cu ce vă pot ajuta?",
+    "איך אני יכול לעזור לך?",
+    "คุณต้องการความช่วยเหลืออะไรอีกไหม?",
+)
+"""What assistants say to their users, in phrases that no list contains. None mentions a ferry."""
 PROSE = (
     "Rate limited: try again in {digit} seconds.",
     "The answer misses {digit} aspects entirely.",
@@ -139,7 +225,7 @@ def invalid_replies() -> list[str]:
     """Return replies that no scorer may turn into a number."""
     replies = [f"{refusal} {offer}".strip() for refusal, offer in product(REFUSALS, OFFERS)]
     replies += [offer for offer in OFFERS if offer]
-    replies += [*REQUESTS, *(f"Sure! {request}" for request in REQUESTS)]
+    replies += [*REQUESTS, *SMALL_TALK, *(f"Sure! {request}" for request in REQUESTS)]
     replies += [text.format(digit=digit) for text, digit in product((*PROSE, *ERROR_TEXTS), range(1, 6))]
     replies += [text.format(digit=digit) for text, digit in product(PAGES, (2, 4))]
     for before, value in product(BEFORE_OBJECTS, OBJECTS):
@@ -246,6 +332,8 @@ QUESTIONS = (
     "500 calories: how long to burn them?",
 )  # fmt: skip
 """Unusual but valid forms of a generated question, and questions that resemble refusals, requests and errors."""
+SUBJECTS = "Ferry: Parken, les commandes à annuler, headaches on the route:"
+"""Subjects of those questions that address someone. A question that shares no word with the answer must not."""
 
 SCORERS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "answer_relevancy": ("answer_relevancy", {}),
@@ -273,7 +361,7 @@ def score_replies(fake: FakeJudge, bare: Path, exchange: Any) -> Callable[..., l
     None stands for the fake judge's own reply.
     """
 
-    def score(case: str, replies: list[str | Callable[[Any], str]]) -> list[Score]:
+    def score(case: str, replies: list[str | Callable[[Any], str]], *, about: str = "Ferry") -> list[Score]:
         def reply(request: Any) -> str | None:
             number = NUMBER.search(request.text)
             chosen = replies[int(number[1])] if number else None
@@ -288,7 +376,7 @@ def score_replies(fake: FakeJudge, bare: Path, exchange: Any) -> Callable[..., l
             gate = asyncio.Semaphore(16)
 
             async def score_one(index: int) -> Score:
-                texts = (f"Where does the ferry leave (case-{index})?", f"Ferry case-{index} leaves from the pier.")
+                texts = (f"Where does the ferry leave (case-{index})?", f"{about} case-{index} leaves from the pier.")
                 async with gate:
                     return await run_scorer(models.scorers[0], exchange(*texts, f"Ferry case-{index} leaves there."))
 
@@ -373,7 +461,7 @@ def test_objects_of_unusual_form_are_accepted(case: str, score_replies: Callable
 @pytest.mark.parametrize("case", ["answer_relevancy", "answer_relevancy, few-shot"])
 def test_questions_of_unusual_form_are_accepted(case: str, score_replies: Callable[..., list[Score]]) -> None:
     """Also questions that resemble a refusal, a request for input, or an error message."""
-    scores = score_replies(case, list(QUESTIONS))
+    scores = score_replies(case, list(QUESTIONS), about=SUBJECTS)
 
     lost = {reply: score.explanation for reply, score in zip(QUESTIONS, scores, strict=True) if score.value is None}
     sys.stdout.write(f"{case}: {len(lost)} of {len(QUESTIONS)} valid replies were lost" + "\n")

@@ -15,8 +15,13 @@ from germane.scorers.base.text import strip_control_characters
 MAX_REPLY_CHARACTERS = 100_000
 """Replies are truncated to this length before parsing."""
 _MAX_JSON_CANDIDATES = 50
-_THINKING = re.compile(r"\A.*</think>|<think>.*\Z", re.DOTALL | re.IGNORECASE)
-"""A reasoning block. Some servers omit its opening tag."""
+_TAG = r"(?:seed:)?(?:think|thinking|thought|reasoning|reflection)"
+_THINKING = re.compile(
+    rf"\A.*(?:</{_TAG}>|\[/THINK\]|<\|channel\|>final<\|message\|>)"
+    rf"|(?:<{_TAG}>|\[THINK\]|<\|channel\|>(?:analysis|commentary)).*\Z|<\|(?:end|return)\|>",
+    re.DOTALL | re.IGNORECASE,
+)
+"""A reasoning block, in tags or in the channels of the harmony format. Some servers omit its opening tag."""
 _OPENING = re.compile(r"[{\[]")
 _WORD = re.compile(r"\w+")
 _FENCE = re.compile(r"```\w*")

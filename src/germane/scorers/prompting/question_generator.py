@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from germane.errors import ScoringError
@@ -162,6 +162,7 @@ class QuestionGenerator:
                 await self._ask_list(session, many, answer, generated, missing)
         elif missing > 0:
             await self._ask_choices(session, answer, generated, missing)
+        generated.questions = [replace(question, answer=answer) for question in generated.questions]
         return generated
 
     async def _ask_choices(self, session: JudgeSession, answer: str, generated: GeneratedQuestions, count: int) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -20,7 +20,8 @@ MAX_REPLY_CHARACTERS = 20_000
 _BROKEN = re.compile(
     r'"question"\s*:\s*("(?:[^"\\]|\\.)*")(?:[^{}"]*"noncommittal"\s*:\s*(true|false))?', re.IGNORECASE
 )
-_BULLET = re.compile(r"^\s*(?:[-*\u2022>]+|\(?\d{1,2}[.):]|q(?:uestion)?\s*\d*\s*[:.])\s*", re.IGNORECASE)
+_BULLET = re.compile(r"^\s*(?:\W{0,2}q(?:uestion)?\s*\d*\s*[:.][*_]*|[-*\u2022>]+|\(?\d{1,2}[.):])\s*", re.IGNORECASE)
+_TAGS = re.compile(r"</?(?:question|output|final_answer)>", re.IGNORECASE)
 _JSON = re.compile(r"(?:[^?{\[]*[:\n]\s*)?(?:```\w*\s*)?[{\[]")
 """The beginning of a reply in JSON: "Here is the question: {"."""
 _QUOTES = "\"'`*_\u201c\u201d\u2018\u2019\u00ab\u00bb\u201e \t"
@@ -52,11 +53,13 @@ class GeneratedQuestion:
     """Whether the judge considers the answer noncommittal; None without a vote."""
     is_cut_off: bool = False
     """Whether the reply reached its token limit."""
+    answer: str = field(default="", repr=False)
+    """The answer that the question should be about, if known."""
 
     @cached_property
     def problem(self) -> ReplyProblem | None:
         """What the text is instead of a generated question, such as a refusal, if a rule recognizes it."""
-        return find_reply_problem(self.text)
+        return find_reply_problem(self.text, self.answer)
 
     @cached_property
     def is_usable(self) -> bool:
@@ -103,7 +106,7 @@ def parse_question_line(reply: str, *, is_cut_off: bool = False) -> GeneratedQue
 
     JSON is only parsed if it stands alone or after an introduction. JSON inside a line comes from the answer.
     """
-    text = strip_thinking(reply)[:MAX_REPLY_CHARACTERS]
+    text = _TAGS.sub("", strip_thinking(reply)[:MAX_REPLY_CHARACTERS])
     if _JSON.match(text) or find_reply_problem(text):
         return parse_question(text, is_cut_off=is_cut_off)
     texts = [_tidy(_BULLET.sub("", line)) for line in text.splitlines() if line.strip()]

@@ -30,9 +30,19 @@ _PHRASES = (files("germane.scorers.refusals") / "judge_phrases.txt").read_text(e
 REPLY_RULES_HASH = hashlib.sha256(f"{REFUSAL_RULES_HASH}\n{_PHRASES}".encode()).hexdigest()[:12]
 """Part of fingerprints: changes whenever a phrase changes."""
 _SECTIONS = load_sections(_PHRASES)
-_REQUEST, _COURTESY, _REFUSAL, _ERROR = (
-    PhrasePattern(_SECTIONS[name]) for name in ("request", "courtesy", "refusal", "error")
+_REQUEST, _COURTESY, _REFUSAL, _ERROR, _CONVERSATION = (
+    PhrasePattern(_SECTIONS[name]) for name in ("request", "courtesy", "refusal", "error", "conversation")
 )
+_MIN_ANSWER_WORDS = 2
+"""Number of different words that an answer needs before a question is expected to share one."""
+_MIN_WORD_CHARACTERS = 3
+_STEM_CHARACTERS = 5
+"""Words are the same if their beginnings are: "return" and "returned"."""
+_MAX_FRAGMENT_WORDS = 3
+_WORD = re.compile(r"[\u0e00-\u0eff\u3400-\u9fff\uac00-\ud7af]|[^\W_\u0e00-\u0eff\u3040-\u9fff\uac00-\ud7af]+")
+"""A word or number; in scripts without spaces and in Korean, a letter that is not Hiragana or Katakana."""
+_COMMON_WORDS = frozenset(_SECTIONS["common words"][0].split("|"))
+"""Words that say nothing about the subject, in several languages."""
 _STARTS_WITH_ERROR = re.compile(rf"\W*?(?:{'|'.join(_SECTIONS['error at the beginning'])})")
 _ASKS = re.compile(r"\b(?:what|which|why|how|when|where|who|is|are|does|do|can|should)\b")
 _STARTS_WITH_REFUSAL = re.compile(rf"\W*(?:{'|'.join(_SECTIONS['refusal at the beginning'])})")
@@ -50,13 +60,17 @@ def find_statement_problem(text: str) -> Literal["refusal", "error"] | None:
     return "error" if _starts_with_error(start) else None
 
 
-def find_reply_problem(reply: str) -> ReplyProblem | None:
+def find_reply_problem(reply: str, answer: str = "") -> ReplyProblem | None:
     """Return the problem with a judge's text, such as a refusal; None if no rule matches.
 
     A statement may refuse or report an error; a question may ask for input or offer help. "Why can't I log in?" and
-    "What does error 503 mean?" match no rule.
+    "What does error 503 mean?" match no rule. No list of phrases is complete: if the answer is given that the judge
+    should ask about, a question that shares no word with it and addresses a user is a courtesy, too. On the other hand,
+    "I can't log in. What should I do?" is a question about an answer that mentions logging in.
     """
     text = reply[:_MAX_CHARACTERS].replace("\u2019", "'").lower().strip()
+    subjects, words = _subjects(answer[:_MAX_CHARACTERS].lower()), _subjects(text)
+    is_about_answer = not subjects.isdisjoint(words)
     if STARTS_WITH_APOLOGY.match(text):
         return "refusal"
     if _starts_with_error(text):
@@ -69,10 +83,36 @@ def find_reply_problem(reply: str) -> ReplyProblem | None:
             if _COURTESY.search(sentence):
                 return "courtesy"
         elif DOES_NOT_KNOW.search(sentence) or _REFUSAL.search(sentence):
-            return "refusal"
+            if not (is_about_answer and _asks_after(text, sentence)) or _STARTS_WITH_REFUSAL.match(sentence):
+                return "refusal"
         elif _ERROR.search(sentence):
             return "error"
+    if len(subjects) >= _MIN_ANSWER_WORDS and not is_about_answer and _is_conversation(text):
+        return "courtesy"
     return None
+
+
+def _subjects(text: str) -> set[str]:
+    """Return the beginnings of the words that may say what a text is about."""
+    return {
+        word[:_STEM_CHARACTERS]
+        for word in _WORD.findall(text)
+        if (len(word) >= _MIN_WORD_CHARACTERS or not word.isascii() or word.isdigit()) and word not in _COMMON_WORDS
+    }
+
+
+def _asks_after(text: str, sentence: str) -> bool:
+    """Return whether a text ends with a question that follows a sentence."""
+    return text.rstrip("*_ )\"'").endswith(QUESTION_ENDINGS) and not text.endswith(sentence)
+
+
+def _is_conversation(text: str) -> bool:
+    """Return whether a text is what an assistant says to its user, rather than a question about something."""
+    first = next(split_into_sentences(text), text)
+    if _asks_after(text, first) and not first.endswith(QUESTION_ENDINGS):  # "That content is blocked. Appeal?"
+        return True
+    is_fragment = text.isascii() and len(text.split()) <= _MAX_FRAGMENT_WORDS and not _ASKS.search(text)
+    return is_fragment or _CONVERSATION.search(text)
 
 
 def _starts_with_error(text: str) -> bool:
