@@ -296,7 +296,10 @@ RATINGS = (
     'Here is the JSON: {"rating": 4}', 'Sure! Here is my rating:\n```json\n{"rating": 4}\n```',
     "<think>Is it 2 or 3? Not 5.</think>4", '<think>{"rating": 1}</think>\n{"rating": 4}', "Not 5.</think>\n\n4",
     "Here is my rating: 4", "<rating>4</rating>", '{"Rating": 4}', '{"score": 4, "rating": 4}',
-    '{\n  "rating": 4\n}', '\ufeff4', '{"rating": 4} {"rating": 4}', "Here is the rating you asked for:\n```\n4\n```",
+    '{\n  "rating": 4\n}', '\ufeff4', "Mostly relevant.", "4 (mostly relevant)", "Relevance: 4", "(4)", r"\boxed{4}",
+    "I would rate this answer 4 out of 5.", "I'd give this a 4.", "This answer deserves a 4.",
+    "<reasoning>5?</reasoning>4", "<|channel|>analysis<|message|>5?<|end|><|channel|>final<|message|>4<|return|>",
+    '{"rating": 4} {"rating": 4}', "Here is the rating you asked for:\n```\n4\n```",
 )  # fmt: skip
 """Unusual but valid forms of a rating."""
 FORMS: Mapping[str, Callable[[str], str]] = {

@@ -41,19 +41,26 @@ _DIGITS = tuple(str(digit) for digit in range(MIN_RATING, MAX_RATING + 1))
 _FENCE = re.compile(r"```[a-z]*\s+(.*?)\s*```", re.DOTALL | re.IGNORECASE)
 _LABEL = re.compile(
     r"\A(?:(?:the|my|your|final|overall|relevance|relevancy|numeric|answer|i) )*"
-    r"(?:rating|score|grade|rate|verdict|answer|result|bewertung|note|puntuaci[o\u00f3]n|calificaci[o\u00f3]n|valoraci[o\u00f3]n"
+    r"(?:rating|score|grade|rate|verdict|answer|result|relevance|relevancy|overall|bewertung|note|puntuaci[o\u00f3]n|calificaci[o\u00f3]n|valoraci[o\u00f3]n"
     r"|valutazione|punteggio|avalia[c\u00e7][a\u00e3]o|nota|beoordeling|score|ocena|puan|\u043e\u0446\u0435\u043d\u043a\u0430"
     r"|\u8bc4\u5206|\u8bc4\u7ea7|\u8a55\u4fa1|\ud3c9\uac00|\uc810\uc218)"
     r"(?: (?:is|it|this|would be|of))*[\s*_`]*(?:[:=\uff1a-]|\Z|(?=\s))\s*",
     re.IGNORECASE,
 )
 """A label before the rating, such as "Rating:", "My final score is" or "Bewertung:"."""
+_GIVEN = re.compile(
+    r"\A(?:i(?:'d| would)? (?:rate|give|score) (?:(?:this|that|the|it|answer|response) )+(?:an? )?"
+    r"|(?:this|the) (?:answer|response) (?:deserves|gets|receives|is rated)(?: an?)?(?: (?:rating|score) of)? )",
+    re.IGNORECASE,
+)
+"""The beginning of a sentence that gives the rating, such as "I would rate this answer"."""
+_BOXED = re.compile(r"\A\$*\\boxed\{([^{}]*)\}\$*\Z")
 _PREAMBLE = re.compile(r"\A\W*(?:sure\W+)?here is (?=(?:the|my|your) )", re.IGNORECASE)
 _TAG = re.compile(r"\s*<(rating|score)>([^<>]*)</\1>\s*", re.IGNORECASE)
 _NUMBER = re.compile(
     rf"\A([-+]?\d+(?:[.,]\d+)?|zero|one|two|three|four|five|six|seven|eight|nine|ten)[\s*_`]*"
     rf"(?:(?:/|out of|of)\s*{MAX_RATING}\b)?[\s*_`]*(?:points?|stars?)?"
-    rf"[\s*_`]*(?:[-=:,(\u2013\u2014]+\s*({'|'.join(RATING_WORDS)})\)?)?[\s*_`.!]*\Z",
+    rf"[\s*_`]*(?:[-=:,(\u2013\u2014]+\s*({'|'.join(RATING_WORDS)})(?: relevant)?\)?)?[\s*_`.!]*\Z",
     re.IGNORECASE,
 )
 """A number, optionally of five, in points, or with its verdict."""
@@ -81,7 +88,7 @@ _OTHER_MEMBERS = frozenset(
 )
 """Words of the names that other members of a rating may have."""
 _NAME_WORD = re.compile(r"[a-z]+")
-_EDGES = " \t\r\n*_`\"'.!#:="
+_EDGES = " \t\r\n*_`\"'.!#:=()<>"
 _DIGIT_TOKEN = re.compile(rf"\A[\s\[,]*([{MIN_RATING}-{MAX_RATING}])[\s\],}}]*\Z")
 """A token that is one rating, apart from the punctuation of a list."""
 
@@ -263,15 +270,18 @@ def parse_rating(reply: str) -> float:
     if fenced := _FENCE.search(text):
         require_introduction(text, text[: fenced.start()], text[fenced.end() :])
         text = fenced[1]
+    if boxed := _BOXED.match(text):
+        text = boxed[1]
     if "{" in text:
         require_introduction(text, text[: text.find("{")], text[text.rfind("}") + 1 :])
         return _parse_rating_object(text)
     text = _PREAMBLE.sub("", text, count=1)
     if tagged := _TAG.fullmatch(text):
         text = tagged[2]
-    bare = _LABEL.sub("", text.strip(_EDGES), count=1).strip(_EDGES)
-    if bare.lower() in RATING_WORDS:
-        return RATING_WORDS[bare.lower()]
+    bare = _GIVEN.sub("", _LABEL.sub("", text.strip(_EDGES), count=1), count=1).strip(_EDGES)
+    verdict = bare.lower().removesuffix(" relevant")
+    if verdict in RATING_WORDS:
+        return RATING_WORDS[verdict]
     match = _NUMBER.match(bare)
     if match is None:
         raise UnreadableReply(f"{bare!r:.80} is not a rating")
