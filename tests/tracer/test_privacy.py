@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Iterator
 from typing import Any
@@ -97,6 +98,27 @@ class TestCapture:
         assert '"germane.evaluation.s": 1.0' in shown
 
 
+@pytest.mark.parametrize(
+    ("process", "handler", "stored", "shown"),
+    [
+        ("none", "span+store", False, False),
+        ("none", "store", False, False),
+        ("store", "span+store", True, False),
+        ("span+store", "none", False, False),
+        ("span+store", "store", True, False),
+    ],
+)
+def test_stricter_of_process_and_handler_applies(
+    unconnected: Any, process: str, handler: str, *, stored: bool, shown: bool
+) -> None:
+    """A handler cannot record text that the process must not record."""
+    unconnected.connect(capture=process)
+    ask_with_secret(handler)()
+
+    assert (SECRET in repr(unconnected.exchange)) is stored
+    assert (SECRET in span_texts(unconnected.spans)) is shown
+
+
 def hidden(text: str) -> str:
     return text.replace(SECRET, "[card]")
 
@@ -128,6 +150,22 @@ class TestRedact:
         assert (exchange.question, exchange.answer, exchange.contexts, exchange.history) == (None, None, (), ())
         assert exchange.error == "LookupError"
         assert "redaction of the question" in unconnected.attributes("workflow ask None")["germane.capture.error"]
+
+
+def test_slow_redaction_is_reported_once(
+    unconnected: Any, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It delays the handler's caller. The text is redacted nevertheless."""
+    times = itertools.count(step=0.006)
+    monkeypatch.setattr("germane.tracer.privacy.perf_counter", lambda: next(times))
+    unconnected.connect(redact=hidden)
+
+    ask_with_secret()()
+    ask_with_secret()()
+
+    warnings = [record.getMessage() for record in caplog.records if "redact=hidden takes more" in record.getMessage()]
+    assert len(warnings) == 1
+    assert SECRET not in repr(unconnected.exchanges)
 
 
 class TestNested:

@@ -101,8 +101,8 @@ def observe(
         join: Joins the texts of the chunks into an answer. Defaults to ``"".join``.
         redact: Called with each text before it is recorded. A text for which it raises is dropped. The redaction of
             an enclosing observed handler is applied as well.
-        capture: Where text may be recorded: ``"span+store"``, ``"store"`` or ``"none"``. If observed handlers
-            are nested, the strictest value applies.
+        capture: Where text may be recorded: ``"span+store"``, ``"store"`` or ``"none"``. It cannot
+            exceed the ``capture`` setting. If observed handlers are nested, the strictest value applies.
 
     Raises:
         UsageError: The decorated object is not a function, or an option is invalid.

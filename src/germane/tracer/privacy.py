@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from time import perf_counter
 from types import CoroutineType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from germane.errors import UsageError
 from germane.exchange import Context, Message
-from germane.tracer.guard import guarded
+from germane.tracer.guard import guarded, log_once
 from germane.tracer.text import NAME_LIMIT, clean
 
 if TYPE_CHECKING:
@@ -20,14 +21,21 @@ REDACTED_ROUTES: set[str] = set()
 _STRICTNESS = ("span+store", "store", "none")
 
 
+MAX_REDACTION_SECONDS: Final = 0.005
+"""Time for one text above which a redaction is reported: it delays the handler's caller."""
+
+
 class Privacy:
-    """The privacy settings for one handler: its own, or else those of the connection."""
+    """The privacy settings for one handler: its redaction replaces that of the connection, its ``capture`` restricts it.
+
+    With ``capture="none"`` for the process, no handler records text, whatever its own option is.
+    """
 
     __slots__ = ("capture", "connection", "redacts", "shows_input", "shows_output")
 
     def __init__(self, connection: Connection, redact: Redact | None = None, capture: Capture | None = None) -> None:
         self.connection = connection
-        self.capture: Capture = capture or connection.capture
+        self.capture: Capture = max(capture or connection.capture, connection.capture, key=_STRICTNESS.index)
         redact = redact or connection.redact
         self.redacts: tuple[Redact, ...] = () if redact is None else (redact,)
         self.shows_input = self.capture == "span+store" and connection.shows_input
@@ -69,7 +77,14 @@ class Privacy:
 
 
 def _redacted(redact: Redact, text: str) -> str:
+    began = perf_counter()
     redacted: object = redact(text)
+    if perf_counter() - began > MAX_REDACTION_SECONDS:
+        name = getattr(redact, "__qualname__", type(redact).__name__)
+        log_once(
+            f"redact={name:.100} takes more than {1000 * MAX_REDACTION_SECONDS:.0f} ms for a text and delays the "
+            "handler's caller: simplify its expressions, or lower max_text_length"
+        )
     if not isinstance(redacted, str):
         if isinstance(redacted, CoroutineType):
             redacted.close()  # otherwise, Python warns that it was never awaited
