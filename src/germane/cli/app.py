@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import logging
+import os
 import sys
+from pathlib import Path
 from typing import Final
 
 import click
@@ -55,6 +58,7 @@ def main() -> None:
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s", stream=sys.stderr)
     try:
         code = group.main(standalone_mode=False, complete_var=COMPLETION_VARIABLE)
+        sys.stdout.flush()
     except click.ClickException as error:
         error.show()
         code = error.exit_code
@@ -65,4 +69,14 @@ def main() -> None:
         if "--json" in sys.argv:
             print_json({"error": str(error)})
         code = EXIT_ERROR
+    except OSError as error:  # a file that a command writes, such as a full disk
+        click.echo(f"germane: cannot write {error.filename or 'the output'}: {error.strerror or error}", err=True)
+        code = EXIT_ERROR
+        _discard_output()
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _discard_output() -> None:
+    """Keep the interpreter from writing the rest of the output again when it exits."""
+    with contextlib.suppress(OSError, ValueError), Path(os.devnull).open("w", encoding="utf-8") as null:
+        os.dup2(null.fileno(), sys.stdout.fileno())

@@ -26,7 +26,7 @@ MAX_REDACTION_SECONDS: Final = 0.005
 
 
 class Privacy:
-    """The privacy settings for one handler: its redaction replaces that of the connection, its ``capture`` restricts it.
+    """The privacy settings for one handler: its redaction replaces that of the connection, its ``capture`` restricts.
 
     With ``capture="none"`` for the process, no handler records text, whatever its own option is.
     """
