@@ -288,6 +288,42 @@ def test_stalled_backlog_is_an_error(call: Call, store: TrackingStore, scored: S
     assert "germane.start(role='all')" in finding["fix"]
 
 
+def add_backlog(store: TrackingStore, scored: Scored, *, waiting: int, since: timedelta) -> None:
+    """Store 30 scores of the last ten minutes, and tasks that have waited since a time."""
+    (scored_one, *_) = scored(store, [0.5] * 30)
+    exchanges = [germane.Exchange(**_values(scored_one, number + 1)) for number in range(waiting)]
+    store.exchanges.add(exchanges)
+    decisions = [SamplingDecision(exchange.id, 1.0, "sampled") for exchange in exchanges]
+    store.sampling.assign_tasks(decisions, {"relevancy": "f"})
+    with store._database.write() as connection:
+        connection.exec_driver_sql(
+            "UPDATE scoring_task SET first_pending_at = ? WHERE state = 'pending'",
+            ((store.now() - since).isoformat(" ", "microseconds")[:26],),
+        )
+
+
+@pytest.mark.parametrize(("hours", "growing"), [(0.1, " and growing"), (9, "")])
+def test_backlog_is_judged_by_its_drain_time(
+    call: Call, store: TrackingStore, scored: Scored, hours: float, growing: str
+) -> None:
+    """1,000 tasks at 180 scores per hour take 6 hours, also if they have not waited long yet."""
+    add_backlog(store, scored, waiting=1000, since=timedelta(hours=hours))
+
+    ended = call("doctor", "--offline", "--json")
+
+    finding = about(ended, "scoring")
+    assert finding["message"] == f"scoring cannot keep up: 6 h behind{growing} (1000 pending scores)"
+    assert (finding["level"], ended.code) == ("error", 4)
+    assert "add workers" in finding["fix"]
+
+
+def test_backlog_that_is_scored_within_an_hour_is_no_error(call: Call, store: TrackingStore, scored: Scored) -> None:
+    """100 tasks at 180 scores per hour."""
+    add_backlog(store, scored, waiting=100, since=timedelta(minutes=20))
+
+    assert about(call("doctor", "--offline", "--json"), "scoring")["level"] == "ok"
+
+
 def test_rate_limits_are_shown_with_their_delay(
     call: Call, store: TrackingStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -39,7 +39,7 @@ from germane.storage.db.component import StoreContext, utc_now
 from germane.storage.db.mappers import score_key
 from germane.storage.ingest.store_exchanges import ExchangeStore
 from germane.storage.ingest.writer import ExchangeWriter
-from germane.storage.queue.backlog import BACKLOG_COUNT_LIMIT, Backlog, OpenTasks, OutstandingWork
+from germane.storage.queue.backlog import BACKLOG_COUNT_LIMIT, Backlog, OpenTasks, OutstandingWork, Throughput
 from germane.storage.queue.candidates import Candidate, SamplerStep, SelectedCandidate
 from germane.storage.queue.feedback import LabeledExchange
 from germane.storage.queue.health import RetrySummary, SamplingReasonCount, SamplingSummary, ScoringHealth
@@ -193,6 +193,7 @@ __all__ = [
     "TaskClaim",
     "TaskQueue",
     "TaskStatus",
+    "Throughput",
     "TimeWindow",
     "TrackingStore",
     "Traffic",

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from sqlalchemy import Connection, Row, bindparam, case, func, select, text
+from sqlalchemy import Column, Connection, Row, Table, bindparam, case, func, select, text
 
-from germane.storage.db.tables import exchange, scoring_task, worker
+from germane.storage.db.tables import exchange, score, scoring_task, worker
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +49,38 @@ class OutstandingWork:
     def for_scorers(self, scorers: Collection[tuple[str, str]]) -> tuple[OpenTasks, ...]:
         """Return the open tasks of these scorers and fingerprints."""
         return tuple(queue for queue in self.tasks if (queue.scorer, queue.fingerprint) in scorers)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Throughput:
+    """Recent rates per hour, from the last 10 minutes or the last 1,000 rows."""
+
+    scores_per_hour: float
+    tasks_per_hour: float
+    """New tasks, without those that were skipped at once."""
+
+    def drain_time(self, tasks: int) -> timedelta | None:
+        """Return the time that scoring these tasks takes; None if nothing is being scored."""
+        return timedelta(hours=tasks / self.scores_per_hour) if self.scores_per_hour else None
+
+
+RECENT: Final = timedelta(minutes=10)
+MAX_RECENT_ROWS: Final = 1_000
+
+
+def load_throughput(connection: Connection, now: datetime) -> Throughput:
+    """Return the recent rates of scores and new tasks."""
+
+    def per_hour(table: Table, column: Column[datetime]) -> float:
+        newest = select(column).where(column.is_not(None)).order_by(table.c.id.desc()).limit(MAX_RECENT_ROWS)
+        moments = [moment for moment in connection.execute(newest).scalars() if moment > now - RECENT]
+        span = now - min(moments) if len(moments) == MAX_RECENT_ROWS else RECENT
+        return len(moments) / max(span / timedelta(hours=1), 1e-6)
+
+    return Throughput(
+        scores_per_hour=per_hour(score, score.c.scored_at),
+        tasks_per_hour=per_hour(scoring_task, scoring_task.c.first_pending_at),
+    )
 
 
 def load_outstanding(connection: Connection, now: datetime) -> OutstandingWork:

@@ -9,7 +9,7 @@ from typing import Final
 from germane.score import Score, UnscoredReason
 from germane.storage.db.component import StoreComponent
 from germane.storage.queue import backlog, erase_text, expired, health, rescore, tasks
-from germane.storage.queue.backlog import Backlog, OutstandingWork
+from germane.storage.queue.backlog import Backlog, OutstandingWork, Throughput
 from germane.storage.queue.backlog import ScorerKey as ScorerKey
 from germane.storage.queue.health import RetrySummary, ScoringHealth
 from germane.storage.queue.rescore import RescoreResult, ScoringPair
@@ -130,6 +130,11 @@ class TaskQueue(StoreComponent):
         """Return the exact numbers of undecided exchanges and open tasks."""
         with self._database.read() as connection:
             return backlog.load_outstanding(connection, self._context.now(connection))
+
+    def load_throughput(self) -> Throughput:
+        """Return the recent rates of scores and new tasks."""
+        with self._database.read() as connection:
+            return backlog.load_throughput(connection, self._context.now(connection))
 
     def load_backlog(self, *, alive_within: timedelta) -> Backlog:
         """Return the backlog, its age, and the number of workers with a heartbeat within ``alive_within``."""

@@ -26,6 +26,8 @@ RECENT_WAIT: Final = timedelta(minutes=10)
 COVERAGE_WINDOW: Final = timedelta(hours=24)
 STALLED_AFTER: Final = timedelta(minutes=10)
 """If an exchange waits longer than this, no process is scoring."""
+MAX_DRAIN_TIME: Final = timedelta(hours=1)
+"""A backlog that takes longer to score at the current rate delays alerts too much."""
 FIX_JUDGE_URL: Final = "start the judge's server, or correct OPENAI_BASE_URL"
 FIXES: Final[Mapping[str, str]] = {
     "judge_rejected": (
@@ -173,14 +175,23 @@ def check_scoring(store: TrackingStore, settings: Settings) -> Iterator[Finding]
     backlog = " and ".join(sanitize.count_noun(count, noun) for count, noun in parts if count)
     waiting = counts.undecided + counts.pending + counts.running
     oldest = counts.oldest_pending_at
-    is_late = oldest is not None and now - oldest > STALLED_AFTER
     is_limited = any(limit.delay is not None and limit.age < RECENT_WAIT for limit in limits)
     is_newest_old = any(
         now - newest.started_at > STALLED_AFTER
         for newest in (store.answers.list_exchanges(limit=1) if counts.undecided else ())
     )
     is_retrying = any(now - retry.last_retry_at < STALLED_AFTER for retry in retries)
-    if waiting and is_late and is_limited:
+    outstanding = store.queue.load_outstanding()
+    throughput = store.queue.load_throughput()
+    behind = throughput.drain_time(outstanding.undecided + sum(tasks.in_progress for tasks in outstanding.tasks))
+    # The oldest tasks are scored first: none should wait much longer than all of them take.
+    is_late = oldest is not None and now - oldest > max(STALLED_AFTER, 2 * (behind or timedelta()))
+    if behind is not None and behind > MAX_DRAIN_TIME:
+        growing = " and growing" if throughput.tasks_per_hour > throughput.scores_per_hour else ""
+        message = f"scoring cannot keep up: {_hours(behind)} behind{growing} ({backlog})"
+        fix = "add workers, lower `sample_rate`, or set a budget"
+        yield Finding("scoring", "error", message, f"raise the rate limit, or {fix}" if is_limited else fix)
+    elif waiting and is_late and is_limited:
         age = f"{(now - (oldest or now)) / timedelta(minutes=1):.0f} minutes"
         message = f"{backlog}, the oldest for {age}: a rate limit is below the incoming traffic"
         fix = "raise the limit if the judge's server allows it, or lower `sample_rate`"
@@ -191,10 +202,15 @@ def check_scoring(store: TrackingStore, settings: Settings) -> Iterator[Finding]
     else:
         more = " or more" if counts.scores == MAX_COUNT else ""
         lines = [f"{counts.scores}{more} scores, {waiting} pending"]
-        yield Finding("scoring", "ok", "; ".join(lines + describe_candidates(store.queue.load_outstanding())))
+        yield Finding("scoring", "ok", "; ".join(lines + describe_candidates(outstanding)))
     yield from _check_coverage(store.trends.coverage(since=now - COVERAGE_WINDOW))
     if settings.rules and not counts.scores:
         yield Finding("rules", "warning", "rules are configured, but there are no scores yet")
+
+
+def _hours(time: timedelta) -> str:
+    hours = time / timedelta(hours=1)
+    return f"{hours:.0f} h" if hours < 48 else f"{hours / 24:.0f} days"
 
 
 def _load_rate_limits(store: TrackingStore, settings: Settings, now: datetime) -> list[RateLimitUse]:
