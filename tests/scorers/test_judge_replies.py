@@ -149,7 +149,7 @@ SMALL_TALK = (
     "No se me permite responder. ¿Quieres otra cosa?",
     "Come posso esserle d'aiuto?",
     "Hai altre domande?",
-    "Em que posso ser útil?",
+    "Você precisa de ajuda?",
     "Você tem outra pergunta?",
     "Waarmee kan ik u van dienst zijn?",
     "Heeft u nog vragen?",
