@@ -6,11 +6,12 @@ from functools import partial
 from typing import Any
 
 from germane.daemon_pool import run_within
-from germane.tracer import annotation, connection, provider, telemetry
+from germane.tracer import annotation, collection, connection, provider, telemetry
 
 
 def connect(**settings: Any) -> None:
     """Start capturing. The settings are the fields of :class:`germane.tracer.connection.Connection`."""
+    collection.watch_collections()
     connection.set_connection(connection.Connection(**settings))
 
 
@@ -20,6 +21,7 @@ def disconnect(timeout: float = 10.0) -> bool:
     Returns:
         False if that took longer than ``timeout`` seconds. It then continues in the background.
     """
+    collection.run_deferred()
     provider.release()
     annotation.log_rejected_calls(connection.current_connection())
     connection.set_connection(None)
@@ -28,4 +30,5 @@ def disconnect(timeout: float = 10.0) -> bool:
 
 def flush(timeout: float) -> bool:
     """Export all pending data. Return False if that took longer than ``timeout`` seconds."""
+    collection.run_deferred()
     return run_within(timeout, partial(provider.flush, timeout), partial(telemetry.flush, timeout))

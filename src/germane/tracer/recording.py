@@ -7,6 +7,7 @@ import time
 import traceback
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from opentelemetry.context import (
@@ -20,6 +21,7 @@ from opentelemetry.trace import Span, StatusCode
 from opentelemetry.trace.propagation import _SPAN_KEY
 
 from germane.tracer import conventions
+from germane.tracer.collection import defer, is_collecting, run_deferred
 from germane.tracer.connection import SPAN_TEXT_LIMIT, current_connection
 from germane.tracer.guard import NOT_CAPTURED, guarded, log_once
 from germane.tracer.known_types import library_classes
@@ -111,6 +113,7 @@ class Recording(ABC):
     def __init__(
         self, span: Span, outer_context: OTelContext, privacy: Privacy, outer: EnclosingRecording | None
     ) -> None:
+        run_deferred()
         self.span = span
         self.privacy = privacy
         self.outer = outer
@@ -131,18 +134,20 @@ class Recording(ABC):
 
     def __enter__(self) -> None:
         """Enter a step of the body. Spans that it starts become children of this call."""
-        self._token = _attach(self.context)
+        self._token = self.enter()
 
     def __exit__(self, *_error: object) -> None:
         """Leave the step."""
         self.leave(self._token)
 
-    def enter(self) -> Token[OTelContext]:
+    def enter(self) -> Token[OTelContext] | None:
         """Enter a step that may overlap with others. Leave it with the returned token."""
-        return _attach(self.context)
+        return None if is_collecting() else _attach(self.context)
 
-    def leave(self, token: Token[OTelContext]) -> None:
+    def leave(self, token: Token[OTelContext] | None) -> None:
         """Leave a step. Changes that the body made to the context apply to its next step only."""
+        if token is None:
+            return
         if not self.ended:
             current = _get_current()
             if current is not self.context:
@@ -190,7 +195,9 @@ class Recording(ABC):
 
     def finish(self, status: Status = "ok", error: BaseException | None = None) -> None:
         """End the span and pass on the captured data."""
-        if not self.ended and self._process is _process:
+        if is_collecting():
+            defer(partial(self.finish, status, error))
+        elif not self.ended and self._process is _process:
             self.ended = True
             if self._left_context is not None:  # the caller may still detach the body's token, and make it current
                 dict.clear(self._left_context)

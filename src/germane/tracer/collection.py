@@ -1,0 +1,53 @@
+"""Recordings that end while the garbage collector runs.
+
+Up to Python 3.11, the collector may run while a context variable is being set, and finalizers that set one then crash
+the interpreter: the tree of variables is replaced while it is copied. Later versions collect between bytecodes only.
+Streams that were dropped in a reference cycle are therefore ended after the collection.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+from collections import deque
+from collections.abc import Callable
+from functools import cache
+from threading import get_ident
+from typing import Literal
+
+_collecting_thread: int | None = None
+_deferred: deque[Callable[[], object]] = deque()
+
+
+@cache
+def watch_collections() -> None:
+    """Notice collections from now on, where they may run at any allocation."""
+    if sys.version_info < (3, 12):
+        gc.callbacks.append(_note_collection)
+
+
+def is_collecting() -> bool:
+    """Return whether the collector interrupted this thread at an allocation. Explicit calls are safe."""
+    return _collecting_thread is not None and _collecting_thread == get_ident()
+
+
+def defer(function: Callable[[], object]) -> None:
+    """Call a function with the next recording, or at the next call of :func:`run_deferred`."""
+    _deferred.append(function)
+
+
+def run_deferred() -> None:
+    """Call the deferred functions, unless the collector is running."""
+    while _deferred and not is_collecting():
+        try:
+            function = _deferred.popleft()
+        except IndexError:  # another thread was faster
+            return
+        function()
+
+
+def _note_collection(phase: Literal["start", "stop"], _info: dict[str, int]) -> None:
+    global _collecting_thread
+    # The count exceeds its threshold unless the application calls gc.collect().
+    is_implicit = phase == "start" and gc.get_count()[0] > gc.get_threshold()[0]
+    _collecting_thread = get_ident() if is_implicit else None
