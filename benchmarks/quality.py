@@ -171,7 +171,10 @@ async def measure(options: argparse.Namespace, every: Sequence[Row], model: Embe
     deadline = None if options.seconds is None else time.monotonic() + options.seconds
     server = OpenAIJudge(options.judge, ModelServer(base_url=options.judge_url, timeout=TIMEOUT)) if asks else None
     judge = KeptJudge(kept, options.judge, server, deadline=deadline)
-    bench = Bench(load_settings(judge=options.judge, base_url=options.judge_url), judge, KeptEmbedder(kept, model))
+    # Values are measured here, and labels by benchmarks/labels.py.
+    no_ratings = {"answer_relevancy": {"label_from": "questions"}}
+    settings = load_settings(judge=options.judge, base_url=options.judge_url, scorer_options=no_ratings)
+    bench = Bench(settings, judge, KeptEmbedder(kept, model))
     steps = chosen(plan(options.runs), options)
     try:
         if options.plan:

@@ -183,6 +183,7 @@ class Runtime:
             budget_exhausted_until=lambda: scorer_set.budget_exhausted_until,
             worker_id=self._worker_id,
             waiting_exchanges=tracer.exchanges_with_waiting_spans,
+            calibrations=self._calibrations,
         )
 
     def _telemetry_state(self) -> tracer.TelemetryState:

@@ -22,10 +22,23 @@ BANDS = ((0.9, "relevant"), (0.7, "mostly_relevant"), (LOW_SCORE, "partly_releva
 LOWEST_BAND = BANDS[-1][1]
 """Label of low scores."""
 NONCOMMITTAL = "noncommittal"
+"""Label for an answer that evades or refuses the question."""
 REFUSAL_SCORERS = frozenset({"answer_relevancy", "direct_relevancy", "guarded_relevancy", "noncommittal"})
 """Built-in scorers that check whether an answer is noncommittal."""
-"""Label for an answer that evades or refuses the question."""
-_BAND_LABELS = frozenset(label for _, label in BANDS)
+COSINE_SCORERS = ("answer_relevancy", "question_answer_similarity", "context_similarity")
+"""Scorers whose values are cosines, or means of cosines. Their labels come from calibrated values."""
+UNCALIBRATED = "uncalibrated"
+"""Stands for a missing label: the scale of the embedder's cosines is unknown."""
+GRADES = (*(label for _, label in BANDS), UNCALIBRATED)
+"""Labels that decide whether a score is low. With other labels, the value decides."""
+MEANINGS = {
+    "relevant": "The answer addresses the question",
+    "mostly_relevant": "The answer mostly addresses the question",
+    "partly_relevant": "The answer addresses the question only in part",
+    "irrelevant": "The answer does not address the question",
+    UNCALIBRATED: "No label, because the embedder is not calibrated (germane calibrate --save)",
+}
+"""The sentence for each band, and for a missing one."""
 
 
 class UnscoredReason(StrEnum):
@@ -119,8 +132,11 @@ class Score:
 
     @property
     def is_low(self) -> bool:
-        """Whether the score is low. A band label decides, because bands may be calibrated; otherwise the value does."""
-        if self.label in _BAND_LABELS:
+        """Whether the score is low. A band decides, because bands are calibrated; without one, the value does.
+
+        Uncalibrated scores are never low.
+        """
+        if self.label in GRADES:
             return self.label == LOWEST_BAND
         return self.value is not None and self.value < LOW_SCORE
 

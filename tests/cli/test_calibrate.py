@@ -62,12 +62,38 @@ def test_saved_floors_are_means_of_unrelated_pairs(
     assert (questions["n"], questions["embedder"], questions["pairs"]) == (60, "fake-embedder", "question and question")
     assert questions["floor"] == pytest.approx(0.8, abs=0.02)
     assert questions["interval"]["low"] <= questions["floor"] <= questions["interval"]["high"]
-    assert questions["high"] == pytest.approx(0.8, abs=0.02)
+    assert questions["floor"] < questions["topic_floor"] < 0.9
     saved = {one.scorer: one for one in store.labels.list_calibrations()}
     assert {name: one.floor for name, one in saved.items()} == {name: one["floor"] for name, one in floors.items()}
     expected = str(saved["answer_relevancy"])
     assert expected in call("doctor", "--offline").out
     assert expected in call("report").out
+
+
+def test_changed_labels_are_shown_with_examples(
+    call: Call, judge: FakeJudge, store: TrackingStore, scored: Scored
+) -> None:
+    """A cosine of .7 is "mostly relevant" by itself, but here it is lower than that of unrelated questions."""
+    fill(store, scored, TOPICS, lambda number: 0.7)
+
+    ended = call("calibrate", "--save")
+
+    assert "With these floors, 60 of the 60 newest labels are different." in ended.out
+    examples = [line for line in ended.out.splitlines() if "mostly_relevant" in line]
+    assert len(examples) == 10
+    assert all("0.70" in line and "irrelevant" in line and "where is the" in line for line in examples)
+
+
+def test_scores_of_another_embedder_are_not_compared(
+    call: Call, judge: FakeJudge, store: TrackingStore, scored: Scored
+) -> None:
+    """The new floors do not apply to them."""
+    for topic in TOPICS:
+        scored(store, [0.7], embedder="other", question=f"where is the {topic} now", answer=f"the {topic} is here")
+
+    content = call("calibrate", "--json").content
+
+    assert content["label_changes"] == {"compared": 0, "changes": []}
 
 
 def test_floors_are_not_stored_without_save(call: Call, judge: FakeJudge, store: TrackingStore, scored: Scored) -> None:

@@ -562,7 +562,7 @@ def test_scorers_without_cosines_need_no_calibration(
 
     output = call("doctor", "--offline").out
 
-    assert "labels of question_answer_similarity: are not calibrated" in output
+    assert "labels of question_answer_similarity: uncalibrated: no label." in output
     assert "labels of answer_relevancy" not in output
 
 

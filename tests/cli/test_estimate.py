@@ -50,14 +50,14 @@ def scorer(ended: Any, name: str = "answer_relevancy") -> dict[str, Any]:
 
 
 def test_estimate_uses_the_last_24_hours(call: Call, store: TrackingStore) -> None:
-    """One request per exchange, with tokens and list price."""
+    """Two requests per exchange, for questions and a rating, with tokens and list price."""
     exchanges(store, 300, hours=30)
 
     ended = call("estimate", "--json")
 
     assert (ended.code, ended.content["exchanges_per_day"], ended.content["sample"]["exchanges"]) == (0, 240, 50)
     found = scorer(ended)
-    assert found["requests"] == pytest.approx(240, abs=1e-9)
+    assert found["requests"] == pytest.approx(2 * 240, abs=1e-9)
     assert found["cost_usd"] == pytest.approx(
         (0.15 * found["input_tokens"] + 0.6 * found["output_tokens"] + 0.02 * found["embedded_tokens"]) / 1e6, abs=1e-9
     )
@@ -135,7 +135,7 @@ def test_with_erased_texts_a_typical_exchange_is_used(call: Call, store: Trackin
     ended = call("estimate", "--json")
 
     assert (ended.code, ended.content["sample"]["source"]) == (0, "typical")
-    assert ended.content["total"]["requests"] == ended.content["exchanges_per_day"] > 0
+    assert ended.content["total"]["requests"] == 2 * ended.content["exchanges_per_day"] > 0
 
 
 def test_sample_rate_without_effect_is_noted(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -145,7 +145,7 @@ def test_sample_rate_without_effect_is_noted(call: Call, monkeypatch: pytest.Mon
     out = call("estimate", "--per-day", "100", "--sample-rate", "0.1").out
 
     assert "note: with a budget, the sample rate has no effect\n" in out
-    assert "covers 50.0% of the forecast 100" in out
+    assert "covers 25.0% of the forecast 200" in out
 
 
 def test_estimate_needs_no_database(call: Call, tmp_path: Path) -> None:
@@ -212,7 +212,7 @@ def test_insufficient_rate_limit_is_noted(call: Call, monkeypatch: pytest.Monkey
     monkeypatch.setenv("GERMANE_REQUESTS_PER_MINUTE", "2")
     (note,) = call("estimate", "--json", "--per-day", "10000").content["notes"]
 
-    assert note.startswith("requests_per_minute = 2 allows 2,880 per day, but the forecast is 10,000")
+    assert note.startswith("requests_per_minute = 2 allows 2,880 per day, but the forecast is 20,000")
 
 
 def test_every_builtin_scorer_can_be_estimated(call: Call) -> None:
@@ -222,8 +222,8 @@ def test_every_builtin_scorer_can_be_estimated(call: Call) -> None:
 
     assert {each["scorer"] for each in ended.content["scorers"]} == set(BUILTIN_SCORER_NAMES)
     calls = {each["scorer"]: each["requests"] for each in ended.content["scorers"]}
-    assert (calls["answer_relevancy"], calls["faithfulness"], calls["context_relevance"]) == (1, 1, 1)
-    assert calls["combined_relevancy"] == 4
+    assert (calls["answer_relevancy"], calls["faithfulness"], calls["context_relevance"]) == (2, 1, 1)
+    assert calls["combined_relevancy"] == 5
     assert ended.content["total"]["requests"] == pytest.approx(sum(calls.values()), abs=1e-9)
 
 

@@ -62,7 +62,7 @@ def test_everything_is_rescored_by_default(call: Call, store: TrackingStore, sco
 
     assert first.code == 0
     assert "3 to rescore:" in first.out
-    assert "answer_relevancy: 3 answers, about 3 requests" in first.out
+    assert "answer_relevancy: 3 answers, about 6 requests" in first.out
     assert "3 queued for scoring" in first.out
     assert second["outcome"] == NOTHING | {"waiting": 2}
     assert ready(store) == {one.id for one in made}
@@ -90,7 +90,7 @@ def test_rescore_dry_run_changes_nothing(call: Call, store: TrackingStore, score
     assert content["outcome"] is None
     (of_scorer,) = content["scorers"]
     assert (of_scorer["scorer"], of_scorer["fingerprint"], of_scorer["answers"]) == ("answer_relevancy", "f1", 2)
-    assert of_scorer["requests"] == 2
+    assert of_scorer["requests"] == 4
     assert ready(store) == set()
     assert "queued for scoring" not in call("rescore", "--dry-run").out
 

@@ -155,7 +155,7 @@ def test_cache_avoids_repeated_requests(call: Call, judge: FakeJudge) -> None:
     for _ in range(2):
         assert call("score", file, "--cache", "scores.db").code == 0
 
-    assert len(judge.chat_requests) == 5
+    assert len(judge.chat_requests) == 2 * 5
 
 
 @pytest.mark.parametrize(

@@ -64,7 +64,7 @@ def test_second_run_sends_no_request(judge: FakeJudge) -> None:
     judge.model = "fake-judge-2026"
     first, second = (germane.evaluate(ROWS, cache="scores.db", **judge.settings()) for _ in range(2))
 
-    assert len(judge.chat_requests) == len(ROWS)
+    assert len(judge.chat_requests) == 2 * len(ROWS)
     assert second.scores == first.scores
     assert {score.judge for score in second.scores} == {"fake-judge-2026"}
     assert (first.tokens or 0) > 0
@@ -162,7 +162,7 @@ def test_identical_rows_are_scored_once(judge: FakeJudge, cache: str | None) -> 
 
     evaluation = germane.evaluate(rows, cache=cache, concurrency=4, **judge.settings())
 
-    assert len(judge.chat_requests) == 3
+    assert len(judge.chat_requests) == 2 * 3
     assert len(evaluation.scores) == 22
     assert [row.exchange.id for row in evaluation.rows[:20]] == [str(number) for number in range(20)]
     assert evaluation.tokens == once.tokens
@@ -185,7 +185,7 @@ def test_configuration_is_part_of_the_cache_key(judge: FakeJudge) -> None:
     run(judge, ROWS[:1])
     run(judge, ROWS[:1], generated_questions=2)
 
-    assert len(judge.chat_requests) == 2
+    assert len(judge.chat_requests) == 2 * 2
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import pytest
 import germane
 from germane.calibration import Calibration
 from germane.scorers import QuestionAnswerSimilarity
+from germane.scorers.calibration import measurement_fingerprint
 from germane.testing import FakeEmbedder
 
 ROWS = [{"question": "near", "answer": "far"}]
@@ -17,16 +18,16 @@ VECTORS = {"near": (1.0, 0.0), "far": (0.8, 0.6)}
 CALIBRATION = Calibration(
     embedder="fake-embedder",
     scorer="question_answer_similarity",
-    fingerprint="f1",
+    fingerprint=measurement_fingerprint("fake-embedder", "question_answer_similarity"),
     floor=0.6,
-    high=0.7,
+    topic_floor=0.799,
     n=60,
     made_at=datetime(2026, 11, 20, tzinfo=UTC),
 )
 
 
 def test_labels_come_from_the_calibrated_value(bare: Path) -> None:
-    """A cosine of .8 above a floor of .6 is .5. Cached scores do not depend on calibrations."""
+    """A cosine of .8 is just above this same-topic floor. Cached scores do not depend on calibrations."""
     runs = [
         germane.evaluate(ROWS, QuestionAnswerSimilarity(FakeEmbedder(VECTORS)), cache=bare / "cache", **given)
         for given in ({}, {"calibration": [CALIBRATION]}, {})
@@ -34,8 +35,8 @@ def test_labels_come_from_the_calibrated_value(bare: Path) -> None:
 
     scores = [score for run in runs for score in run.scores]
     assert [score.value for score in scores] == [pytest.approx(0.8)] * 3
-    assert [score.label for score in scores] == ["mostly_relevant", "partly_relevant", "mostly_relevant"]
-    assert [score.details.get("calibrated") for score in scores] == [None, pytest.approx(0.5), None]
+    assert [score.label for score in scores] == ["relevant", "partly_relevant", "relevant"]
+    assert 0.5 < scores[1].details["calibrated"] < 0.7
     assert len({score.fingerprint for score in scores}) == 1
 
 

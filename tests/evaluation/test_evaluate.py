@@ -72,7 +72,7 @@ def test_rows_are_scored_by_the_judge(judge: FakeJudge) -> None:
     assert (summary.scorer, summary.rows, summary.reasons) == ("answer_relevancy", 2, {})
     assert summary.estimate is not None
     assert summary.estimate.n == 2
-    assert len(judge.chat_requests) == 2
+    assert len(judge.chat_requests) == 2 * 2  # questions, and the rating for the label
 
 
 def test_rows_from_csv_dictreader_are_accepted(judge: FakeJudge) -> None:

@@ -226,6 +226,7 @@ def test_few_rejections_do_not_end_the_run(judge: FakeJudge) -> None:
     judge.faults.extend([Fault("status", status=404), None] * 30)
     rows = [{"question": "How?", "answer": f"Item {number} by card."} for number in range(60)]
 
-    evaluation = germane.evaluate(rows, concurrency=1, **judge.settings())
+    scorers = ["direct_relevancy"]
+    evaluation = germane.evaluate(rows, scorers, concurrency=1, **judge.settings())
 
     assert sum(score.value is not None for score in evaluation.scores) == 30

@@ -62,7 +62,7 @@ class ByFingerprint:
 
 def test_ragas_example_works() -> None:
     """The example from Ragas' documentation."""
-    with FakeJudge(questions=lambda answer: ["When was the first super bowl?"]) as judge:
+    with FakeJudge(questions=lambda answer: ["When was the first super bowl?"], first_token={"5": 1.0}) as judge:
         frame = germane.evaluate(SUPER_BOWL, ["answer_relevancy"], **judge.settings()).to_pandas()
 
     assert frame["question"].tolist() == [row["user_input"] for row in SUPER_BOWL]

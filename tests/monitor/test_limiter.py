@@ -281,7 +281,7 @@ def test_stopping_does_not_wait_for_the_rate_limit(
 ) -> None:
     """Waiting tasks are handed back unchanged, and their reservations are refunded."""
     store.exchanges.add([new_exchange(answer=f"The warranty is {number} years.") for number in range(9)])
-    monitor = start_judged(store, judge, requests_per_minute=1, judge_timeout=60.0)
+    monitor = start_judged(store, judge, requests_per_minute=1, judge_timeout=60.0, scorers=["direct_relevancy"])
     until(lambda: store.answers.counts().done == 1 and store.answers.counts().running)
 
     assert monitor.stop(60.0)  # scoring all of them would take eight minutes

@@ -75,7 +75,7 @@ def test_concurrency_limits_judge_requests(
 
     until(lambda: store.answers.counts().done == 10)
 
-    assert len(judge.chat_requests) == 10
+    assert len(judge.chat_requests) == 2 * 10
     assert judge.max_in_flight <= 2
 
 
@@ -112,7 +112,7 @@ def test_two_monitors_score_each_exchange_once(
     until(lambda: len(attached.calls) == 60)
 
     assert Counter(exchange.id for exchange, _ in attached.calls) == Counter(exchange.id for exchange in exchanges)
-    assert len(judge.chat_requests) == 60
+    assert len(judge.chat_requests) == 2 * 60  # questions, and the rating for the label
     assert store.answers.counts().scores == 60
 
 

@@ -11,6 +11,7 @@ import pytest
 
 import germane
 from germane.calibration import Calibration
+from germane.scorers.calibration import measurement_fingerprint
 from germane.storage import CalibrationCache, TrackingStore
 from germane.testing import FakeJudge
 
@@ -27,9 +28,15 @@ def calibrate(database: str) -> None:
     """Store a calibration for the judge's embedder and one for another embedder."""
     store = TrackingStore(database)
     store.migrate()
-    given = {"scorer": "question_answer_similarity", "fingerprint": "f1", "n": 60, "made_at": datetime.now(UTC)}
+    given: Any = {"scorer": "question_answer_similarity", "n": 60, "made_at": datetime.now(UTC)}
     store.labels.add_calibrations([
-        Calibration(embedder=embedder, floor=floor, high=0.99, **given)
+        Calibration(
+            embedder=embedder,
+            fingerprint=measurement_fingerprint(embedder, given["scorer"]),
+            floor=floor,
+            topic_floor=0.99,
+            **given,
+        )
         for embedder, floor in (("fake-embedder", 0.95), ("other", -1.0))
     ])  # fmt: skip
     store.close()

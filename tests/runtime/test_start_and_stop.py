@@ -285,7 +285,7 @@ def test_an_observed_judge_client_creates_no_exchange(
     ask_all(3)
 
     assert germane.stop(drain_timeout=60)
-    assert 1 <= len(seen) <= 3  # equal answers may share a request
+    assert 2 <= len(seen) <= 6  # two requests per exchange; equal answers may share one
     assert query("SELECT count(*) FROM exchange") == [3]
     assert query("SELECT count(*) FROM score") == [3]
 

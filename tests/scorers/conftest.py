@@ -12,7 +12,17 @@ import pytest
 
 from germane.exchange import Context, Exchange
 from germane.score import Score
-from germane.scorers import AnswerRelevancy, ModelServer, OpenAIEmbedder, OpenAIJudge, Scorer, build_scorers, run_scorer
+from germane.scorers import (
+    AnswerRelevancy,
+    Embedder,
+    Judge,
+    ModelServer,
+    OpenAIEmbedder,
+    OpenAIJudge,
+    Scorer,
+    build_scorers,
+    run_scorer,
+)
 from germane.settings import load_settings
 from germane.testing import FakeJudge
 
@@ -45,12 +55,18 @@ def score_with(scorer: Scorer, *exchanges: Exchange) -> list[Score]:
     return asyncio.run(score_all())
 
 
+def answer_relevancy_without_ratings(judge: Judge, embedder: Embedder | None, **options: Any) -> AnswerRelevancy:
+    """Return a scorer that sends no request for the label, unless the options say so."""
+    options.setdefault("label_from", "questions" if options.get("similarity") == "judge" else "answer")
+    return AnswerRelevancy(judge, embedder, **options)
+
+
 class Bench:
-    """Scorer connected to a fake judge: answer relevancy, or what ``make`` builds from judge and embedder."""
+    """Scorer connected to a fake judge: answer relevancy without ratings, or what ``make`` builds."""
 
     def __init__(self, fake: FakeJudge) -> None:
         self.fake = fake
-        self.make: Callable[..., Any] = AnswerRelevancy
+        self.make: Callable[..., Any] = answer_relevancy_without_ratings
         self.options: dict[str, Any] = {}
         self.server: dict[str, Any] = {}
 

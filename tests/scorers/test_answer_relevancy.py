@@ -27,6 +27,7 @@ from germane.testing import FakeEmbedder, FakeJudge, Fault
 Make = Callable[..., Exchange]
 
 ASKED = "Where does the ferry to the island leave?"
+ANSWER = "The ferry leaves from pier four, behind the fish market."
 QUESTIONS = ["Where is the pier?", "Where does one board the ferry?", "What lies behind the market?"]
 
 
@@ -52,7 +53,7 @@ def test_the_value_is_the_mean_cosine_to_the_original_question(bench: Any) -> No
     """With fixed vectors the mean is exact, and each generated question keeps its own similarity."""
     bench.fake.questions = lambda answer: QUESTIONS
     vectors = [[1.0, 0.0, 0.0], [0.6, 0.8, 0.0], [0.0, 0.0, 2.0], [3.0, 0.0, 4.0]]
-    bench.fake.vectors = dict(zip([ASKED, *QUESTIONS], vectors, strict=True))
+    bench.fake.vectors = dict(zip([ASKED, *QUESTIONS, ANSWER], [*vectors, [0.0, 1.0, 0.0]], strict=True))
 
     (score,) = bench.score()
 
@@ -104,6 +105,8 @@ def test_any_number_of_questions_costs_one_request(bench: Any, count: int) -> No
         ({"generated_questions": 11}, "generated_questions must be from 1 to 10, not 11"),
         ({"prompt_style": "prose"}, "prompt_style must be 'instructions' or 'few_shot', not 'prose'"),
         ({"similarity": "taste"}, "similarity must be 'embedding' or 'judge', not 'taste'"),
+        ({"label_from": "taste"}, "label_from must be 'guarded', 'answer' or 'questions', not 'taste'"),
+        ({"label_from": "guarded", "similarity": "judge"}, "label_from 'guarded' needs similarity 'embedding'"),
         ({"embedder": None}, "similarity 'embedding' needs an embedder"),
     ],
 )
@@ -122,10 +125,60 @@ def test_the_judge_sees_the_answer_and_never_the_question(bench: Any, exchange: 
 
 
 def test_all_questions_are_embedded_in_one_request(bench: Any) -> None:
-    """One request contains the original and the generated questions: four texts."""
+    """One request contains the original question, the generated ones and the answer: five texts."""
     bench.score()
 
+    assert [len(request.body["input"]) for request in bench.fake.embedding_requests] == [5]
+
+
+def test_the_label_can_be_taken_from_the_questions_alone(bench: Any) -> None:
+    """Then, the answer is not embedded."""
+    bench.options["label_from"] = "questions"
+
+    (score,) = bench.score()
+
     assert [len(request.body["input"]) for request in bench.fake.embedding_requests] == [4]
+    assert "answer_similarity" not in score.details
+
+
+def test_an_answer_on_the_topic_of_the_question_is_not_relevant(bench: Any, exchange: Make) -> None:
+    """The question asks for a time, and the answer contains none: label, sentence and low score say the same."""
+    asked = "When was the tower completed?"
+    bench.fake.questions = lambda answer: [asked] * 3
+
+    (score,) = bench.score(exchange(asked, "The tower stands in Paris and has three floors."))
+
+    assert score.value == pytest.approx(1)
+    assert (score.label, score.is_low, score.details["missing_kind"]) == ("irrelevant", True, "a time")
+    assert score.explanation.startswith(
+        "The answer does not address the question. The question asks for a time, but the answer contains none."
+    )
+
+
+def test_a_rating_can_decide_the_label(bench: Any) -> None:
+    """The judge rates the answer in a second request. The value is still the mean cosine."""
+    (unrated,) = bench.score()
+    bench.options["label_from"] = "guarded"
+    bench.fake.first_token = {"1": 1.0}
+
+    (score,) = bench.score()
+
+    assert score.value == unrated.value
+    assert (score.details["requests"], unrated.details["requests"]) == (2, 1)
+    assert (score.details["direct"], score.label) == (0.0, "irrelevant")
+    assert score.fingerprint != unrated.fingerprint
+
+
+def test_an_unreadable_rating_leaves_the_label_to_the_similarities(bench: Any) -> None:
+    """The score is not lost."""
+    bench.options["label_from"] = "guarded"
+    bench.fake.first_token = None
+    bench.fake.replies = lambda request: "no digit here" if "Rate" in prompt_of(request) else None
+
+    (score,) = bench.score()
+
+    assert score.details["direct_failed"] == "unparsable"
+    assert score.label is not None
 
 
 def test_a_repeated_question_is_not_embedded_again(bench: Any, exchange: Make) -> None:
@@ -179,7 +232,7 @@ def test_one_missing_choice_does_not_disable_requests_for_n_choices(exchange: Ma
             return Reply(("Where is the pier?",) * (2 if self.asked == (3,) else n))
 
     judge = Filtered()
-    first, second = score(AnswerRelevancy(judge, FakeEmbedder()), exchange(), exchange())
+    first, second = score(AnswerRelevancy(judge, FakeEmbedder(), label_from="answer"), exchange(), exchange())
 
     assert judge.asked == (3, 1, 3)
     assert first.details["usable"] == second.details["usable"] == 3
@@ -311,8 +364,8 @@ def scorer(**changes: Any) -> AnswerRelevancy:
 
 def test_the_fingerprint_does_not_change_by_accident() -> None:
     """Only scores with equal fingerprints are averaged: a new fingerprint needs a new version or prompt."""
-    assert scorer().fingerprint == "1a738bd8c62a"
-    assert scorer(prompt_style="few_shot").fingerprint == "7110292656d3"
+    assert scorer().fingerprint == "3931ab16f46e"
+    assert scorer(prompt_style="few_shot").fingerprint == "949283c6b541"
 
 
 def test_every_option_that_affects_values_changes_the_fingerprint() -> None:

@@ -13,16 +13,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from germane.exchange import Exchange
-from germane.scorers.calibration import UnrelatedPairs, distinct_exchanges, measure_unrelated_pairs
+from germane.scorers.calibration import DEFAULT_CALIBRATIONS, CosinePairs, distinct_exchanges, measure_cosine_pairs
 from germane.testing import FakeEmbedder
 
 NOW = datetime(2026, 11, 20, tzinfo=UTC)
 Make = Callable[..., Exchange]
 
 
-def cosines_of(rows: list[list[float]]) -> UnrelatedPairs:
+def cosines_of(rows: list[list[float]]) -> CosinePairs:
     """Return cosines as computed between questions and answers."""
-    return UnrelatedPairs("question_answer_similarity", "question and answer", "mini", np.array(rows))
+    return CosinePairs("question_answer_similarity", "mini", np.array(rows))
 
 
 def test_pairs_from_the_same_exchange_are_excluded() -> None:
@@ -31,7 +31,34 @@ def test_pairs_from_the_same_exchange_are_excluded() -> None:
 
     assert found.floor == pytest.approx(0.35, abs=1e-9)
     assert (found.n, found.embedder, found.made_at) == (3, "mini", NOW)
-    assert found.high == pytest.approx(np.percentile([0.1, 0.2, 0.3, 0.4, 0.5, 0.6], 95), abs=1e-9)
+
+
+def test_same_topic_floor_is_the_75th_percentile_of_the_nearest_exchanges() -> None:
+    """The nearest answers have .2, .4 and .6."""
+    found = cosines_of([[9.0, 0.1, 0.2], [0.3, 9.0, 0.4], [0.5, 0.6, 9.0]]).to_calibration(NOW)
+
+    assert found.topic_floor == pytest.approx(0.5, abs=1e-9)
+
+
+def test_paraphrases_are_not_different_questions(exchange: Make) -> None:
+    """Neither questions in nearly the same words count, nor exchanges with the same answer."""
+    words = [f"w{n}" for n in range(50)]
+    given = [exchange(f"where is {word}", f"{word} lies there") for word in words]
+    given += [exchange(f"please tell where {word} lies", f"{word} lies there") for word in words]
+
+    [questions, _] = asyncio.run(measure_cosine_pairs(given, FakeEmbedder(dimension=4096)))
+
+    assert questions.are_different is not None
+    assert not questions.are_different[np.arange(50), np.arange(50, 100)].any()
+    assert questions.are_different[:50, :50].sum() == 50 * 49
+
+
+def test_measured_same_topic_floor_is_not_lower_than_the_shipped_one() -> None:
+    """Among exchanges on many topics, the nearest question may be about another topic."""
+    pairs = CosinePairs("answer_relevancy", "local:all-MiniLM-L6-v2-int8", np.full((3, 3), 0.1))
+
+    shipped = DEFAULT_CALIBRATIONS["local:all-MiniLM-L6-v2-int8", "answer_relevancy"]
+    assert pairs.to_calibration(NOW).topic_floor == shipped.topic_floor
 
 
 @given(st.lists(st.integers(0, 3), min_size=4, max_size=4))
@@ -59,7 +86,7 @@ def test_questions_are_counted_once_and_need_an_answer(exchange: Make) -> None:
 def test_each_cosine_scorer_gets_a_floor(exchange: Make) -> None:
     """Fifty exchanges with contexts are enough; 49 give none for contexts."""
     given = [exchange(f"q{n} is", f"a{n} was", f"c{n} of") for n in range(50)]
-    found = asyncio.run(measure_unrelated_pairs(given, FakeEmbedder(dimension=2048)))
+    found = asyncio.run(measure_cosine_pairs(given, FakeEmbedder(dimension=2048)))
 
     assert {one.scorer: one.pairs for one in found} == {
         "answer_relevancy": "question and question",
@@ -70,11 +97,11 @@ def test_each_cosine_scorer_gets_a_floor(exchange: Make) -> None:
     assert floors == pytest.approx([0.5, 0.0], abs=0.02)
 
     given[0] = exchange("q0 is", "a0 was")
-    assert len(asyncio.run(measure_unrelated_pairs(given, FakeEmbedder()))) == 2
+    assert len(asyncio.run(measure_cosine_pairs(given, FakeEmbedder()))) == 2
 
 
 def test_fewer_than_fifty_exchanges_are_not_embedded(exchange: Make) -> None:
     """Embedding them would cost money without a result."""
     embedder = FakeEmbedder()
-    assert asyncio.run(measure_unrelated_pairs([exchange(f"q{n}", "a") for n in range(49)], embedder)) == []
+    assert asyncio.run(measure_cosine_pairs([exchange(f"q{n}", "a") for n in range(49)], embedder)) == []
     assert embedder.calls == []

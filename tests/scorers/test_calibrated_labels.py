@@ -14,24 +14,142 @@ from hypothesis import strategies as st
 
 from germane.calibration import Calibration
 from germane.exchange import Exchange
-from germane.score import Score, UnscoredReason, band_of
+from germane.score import LOW_SCORE, Score, UnscoredReason, band_of
 from germane.scorers import QuestionAnswerSimilarity, apply_calibration, run_scorer
-from germane.scorers.calibration import CalibratedScorer, with_calibrated_labels
+from germane.scorers.calibration import CalibratedScorer, measurement_fingerprint, with_calibrated_labels
 from germane.testing import FakeEmbedder
 
 NAME = "question_answer_similarity"
-HALF = Calibration(
-    embedder="mini", scorer=NAME, fingerprint="f", floor=0.5, high=0.6, n=60, made_at=datetime(2026, 11, 20, tzinfo=UTC)
-)
+
+
+def calibration(
+    embedder: str = "mini", scorer: str = NAME, floor: float = 0.5, topic_floor: float = 0.6
+) -> Calibration:
+    """Return a calibration as this version measures it."""
+    return Calibration(
+        embedder=embedder,
+        scorer=scorer,
+        fingerprint=measurement_fingerprint(embedder, scorer),
+        floor=floor,
+        topic_floor=topic_floor,
+        n=60,
+        made_at=datetime(2026, 11, 20, tzinfo=UTC),
+    )
+
+
+HALF = calibration()
 FLOORS = {(HALF.embedder, HALF.scorer): HALF}
 RAW = Score(scorer=NAME, fingerprint="f1", value=0.75, label="mostly_relevant", embedder="mini", details={"kept": 1})
 
 
 def test_label_comes_from_the_calibrated_value() -> None:
-    """.75 above a floor of .5 is .5. Value, fingerprint and details do not change."""
-    assert apply_calibration(RAW, FLOORS) == replace(
-        RAW, label="partly_relevant", details={"kept": 1, "calibrated": 0.5}
+    """Value, fingerprint and other details do not change, and the sentence follows the label."""
+    found = apply_calibration(replace(RAW, value=0.605), FLOORS)
+
+    calibrated = HALF.rescale(0.605)
+    assert 0.5 < calibrated < 0.7
+    assert found == replace(
+        RAW,
+        value=0.605,
+        label="partly_relevant",
+        explanation="The answer addresses the question only in part.",
+        details={"kept": 1, "calibrated": calibrated, "low_below": HALF.cosine_of(LOW_SCORE)},
     )
+    assert apply_calibration(found, FLOORS) == found
+
+
+@pytest.mark.parametrize(
+    ("value", "label"), [(0.6, "irrelevant"), (0.605, "partly_relevant"), (0.7, "mostly_relevant")]
+)
+def test_same_topic_floor_is_in_the_lowest_band(value: float, label: str) -> None:
+    """So is everything below it."""
+    assert apply_calibration(replace(RAW, value=value), FLOORS).label == label
+
+
+def test_unknown_embedder_has_no_label() -> None:
+    """Without a calibration, the score is not low either, whatever its value."""
+    found = apply_calibration(replace(RAW, value=0.1, embedder="large"), FLOORS)
+
+    assert (found.label, found.is_low, found.details) == ("uncalibrated", False, {"kept": 1})
+    assert found.explanation == "No label, because the embedder is not calibrated (germane calibrate --save)."
+
+
+def test_embedded_embedder_is_calibrated_by_default() -> None:
+    """A measured calibration takes precedence over the shipped one."""
+    score = replace(RAW, value=0.7, embedder="local:all-MiniLM-L6-v2-int8")
+    own = calibration("local:all-MiniLM-L6-v2-int8", topic_floor=0.9)
+
+    assert apply_calibration(score, {}).label == "mostly_relevant"
+    assert apply_calibration(score, {(own.embedder, NAME): own}).label == "irrelevant"
+
+
+def test_an_answer_without_the_kind_of_thing_asked_for_is_irrelevant() -> None:
+    """However similar it is to the question."""
+    found = apply_calibration(replace(RAW, value=0.99, details={"missing_kind": "a time"}), FLOORS)
+
+    assert (found.label, found.details["calibrated"]) == ("irrelevant", 0.45)
+
+
+def test_similarity_of_the_answer_raises_the_label_of_answer_relevancy() -> None:
+    """Small judges write unrelated questions even from good answers."""
+    reverse = calibration(scorer="answer_relevancy")
+    floors = {**FLOORS, ("mini", "answer_relevancy"): reverse}
+    score = replace(RAW, scorer="answer_relevancy", value=0.2, details={"answer_similarity": 0.9})
+
+    assert apply_calibration(replace(score, details={}), floors).label == "irrelevant"
+    assert apply_calibration(score, floors).details["calibrated"] == HALF.rescale(0.9)
+
+
+@pytest.mark.parametrize(
+    ("rating", "label"),
+    [
+        (1.0, "relevant"),
+        (0.9, "relevant"),
+        (0.75, "mostly_relevant"),
+        (0.5, "partly_relevant"),
+        (0.25, "irrelevant"),
+        (0.0, "irrelevant"),
+    ],
+)
+def test_a_rating_decides_the_label_of_an_answer_on_the_topic(rating: float, label: str) -> None:
+    """Ratings of 5, 4, 3 and less have a band each. The similarity of the questions has no influence."""
+    details = {"answer_similarity": 0.6, "direct": rating}
+    score = replace(RAW, scorer="answer_relevancy", value=0.2, details=details)
+
+    assert apply_calibration(score, FLOORS).label == label
+    assert apply_calibration(replace(score, value=0.9), FLOORS).label == label
+
+
+def test_no_rating_makes_an_answer_about_something_else_relevant() -> None:
+    """An answer that asks the judge for a good rating is still not about the question."""
+    details = {"answer_similarity": 0.52, "direct": 1.0}
+    score = replace(RAW, scorer="answer_relevancy", value=0.2, details=details)
+
+    assert apply_calibration(score, FLOORS).label == "irrelevant"
+
+
+def test_a_rating_needs_no_calibration() -> None:
+    """Until the embedder is calibrated, the rating alone decides."""
+    score = replace(RAW, embedder="large", details={"answer_similarity": 0.1, "direct": 0.75})
+
+    assert apply_calibration(score, {}).label == "mostly_relevant"
+
+
+def test_an_echo_of_the_question_is_irrelevant_without_a_calibration() -> None:
+    """An answer that only repeats the question is irrelevant with any embedder."""
+    echo = replace(RAW, value=0.0, embedder="large", explanation="The answer only repeats the question.")
+
+    found = apply_calibration(echo, {})
+
+    assert (found.label, found.explanation) == ("irrelevant", echo.explanation)
+
+
+def test_calibration_of_an_earlier_version_is_ignored() -> None:
+    """Its second value is not the same-topic floor."""
+    own = replace(calibration("local:all-MiniLM-L6-v2-int8", topic_floor=0.9), fingerprint="of version 1")
+    score = replace(RAW, value=0.7, embedder=own.embedder)
+
+    assert apply_calibration(score, {(own.embedder, NAME): own}) == apply_calibration(score, {})
 
 
 def test_score_below_the_floor_is_irrelevant() -> None:
@@ -43,24 +161,24 @@ def test_score_below_the_floor_is_irrelevant() -> None:
 @given(st.floats(-1, 0.99), st.floats(-1, 1))
 def test_label_is_the_band_of_the_value_in_details(floor: float, value: float) -> None:
     """For any floor and value, and monotonically."""
-    found = apply_calibration(replace(RAW, value=value), {(HALF.embedder, NAME): replace(HALF, floor=floor)})
-    lower = apply_calibration(replace(RAW, value=-1.0), {(HALF.embedder, NAME): replace(HALF, floor=floor)})
+    floors = {(HALF.embedder, NAME): calibration(floor=floor, topic_floor=max(floor, 0.5))}
+    found = apply_calibration(replace(RAW, value=value), floors)
+    lower = apply_calibration(replace(RAW, value=-1.0), floors)
     assert found.value == value
     assert 0 <= lower.details["calibrated"] <= found.details["calibrated"] <= 1
     assert found.label == band_of(found.details["calibrated"])
 
 
 OTHERS = [
-    replace(RAW, embedder="large"),
     replace(RAW, embedder=None),
     replace(RAW, scorer="faithfulness"),
     replace(RAW, value=None, label=None, reason=UnscoredReason.EMBEDDER_ERROR),
 ]
 
 
-@pytest.mark.parametrize("score", OTHERS, ids=["another embedder", "no embedder", "no cosine", "no value"])
-def test_calibration_for_another_embedder_is_ignored(score: Score) -> None:
-    """Its scale differs."""
+@pytest.mark.parametrize("score", OTHERS, ids=["no embedder", "no cosine", "no value"])
+def test_scores_that_are_not_cosines_are_unchanged(score: Score) -> None:
+    """Their scale does not depend on an embedder."""
     assert apply_calibration(score, {**FLOORS, ("mini", "faithfulness"): HALF}) == score
 
 
@@ -81,12 +199,14 @@ def test_wrapper_only_changes_labels(exchange: Callable[..., Exchange]) -> None:
 
     async def both() -> list[Any]:
         before = await run_scorer(wrapped, exchange(question="red shoes", answer="red shoes"))
-        floors[scorer.embedder.model, scorer.name] = replace(HALF, floor=-0.5)
+        floors[scorer.embedder.model, scorer.name] = calibration(
+            scorer.embedder.model, scorer.name, floor=-0.5, topic_floor=0.9
+        )
         return [before, await run_scorer(wrapped, exchange(question="red shoes", answer="red hats"))]
 
     before, after = asyncio.run(both())
-    assert "calibrated" not in before.details
-    assert after.details["calibrated"] == pytest.approx((after.value + 0.5) / 1.5, abs=1e-9)
+    assert before.label == "relevant"
+    assert after.details["calibrated"] == pytest.approx(0.45 * (after.value + 0.5) / 1.4, abs=1e-9)
 
 
 def test_only_cosine_scorers_are_wrapped() -> None:

@@ -40,7 +40,10 @@ def make_texts() -> tuple[str, str]:
 
 
 def test_requests_and_tokens_are_counted(exchange: Callable[..., Exchange], score: Callable[..., list[Score]]) -> None:
-    """Input tokens are estimated from bytes, output tokens are assumed per choice, and all embedded texts count."""
+    """Input tokens are estimated from bytes, output tokens are assumed per choice, and all embedded texts count.
+
+    The second request is the rating for the label, which has one output token.
+    """
     scorer, measured = build_dry_run_scorer(
         "answer_relevancy", load_settings(generated_questions=2), judge="judge", embedder="embedder"
     )
@@ -54,11 +57,11 @@ def test_requests_and_tokens_are_counted(exchange: Callable[..., Exchange], scor
     score(scorer, long)
     second = measured.since(first)
 
-    assert (first.requests, second.requests) == (1, 1)
-    assert second.input_tokens - first.input_tokens == pytest.approx(40 * 6 / 4, abs=1e-9)
+    assert (first.requests, second.requests) == (2, 2)
+    assert second.input_tokens - first.input_tokens == pytest.approx(2 * 40 * 6 / 4, abs=1e-9)
     reply = '{"question": "What is point 1 about?"}'
-    assert first.output_tokens == pytest.approx(2 * estimate_output_tokens(reply), abs=1e-9)
-    assert first.embedded_tokens == pytest.approx((7 + 2 * 22) / 4, abs=1e-9)
+    assert first.output_tokens == pytest.approx(2 * estimate_output_tokens(reply) + 1, abs=1e-9)
+    assert first.embedded_tokens == pytest.approx((7 + 2 * 22 + 17) / 4, abs=1e-9)
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,7 @@ def test_the_value_is_rating_times_cosine(guarded: Any) -> None:
     assert score.details["direct"] == pytest.approx(0.925, abs=1e-9)
     assert score.details["cosine"] == pytest.approx(0.6, abs=1e-9)
     assert (len(guarded.fake.chat_requests), len(guarded.fake.embedding_requests)) == (1, 1)
-    assert (score.judge, score.embedder, score.label) == ("fake-judge", "fake-embedder", "partly_relevant")
+    assert (score.judge, score.embedder, score.label) == ("fake-judge", "fake-embedder", "relevant")
 
 
 def test_a_negative_cosine_counts_as_zero(guarded: Any) -> None:

@@ -122,15 +122,16 @@ def test_similarities_rated_by_the_judge_lie_between_zero_and_one(compared: Any)
 @pytest.mark.parametrize(
     ("values", "meaning"),
     [
-        ([1, 1, 0.5], "The answer addresses the question directly"),
-        ([0.75, 0.75, 0.5], "The answer addresses the question partially"),
-        ([0.5, 0.5, 0.25], "The answer misses key aspects of the question"),
+        ([1, 1, 1], "The answer addresses the question"),
+        ([1, 1, 0.5], "The answer mostly addresses the question"),
+        ([0.75, 0.75, 0.5], "The answer addresses the question only in part"),
+        ([0.5, 0.5, 0.25], "The answer does not address the question"),
         ([0.25, 0.25, 0.5], "The answer does not address the question"),
         ([0, 0, 0], "The answer does not address the question"),
     ],
 )
 def test_the_explanation_depends_on_the_mean(compared: Any, values: list[float], meaning: str) -> None:
-    """The limits are .8, .6 and .4."""
+    """It says what the label says."""
     compared.fake.replies = says(values)
 
     (score,) = compared.score()
@@ -161,7 +162,7 @@ def test_the_explanation_for_a_single_question_names_no_farthest_question(compar
     (score,) = compared.score()
 
     assert score.explanation == (
-        'The answer addresses the question directly. Most similar generated question: "Where is the pier?" (1.00).'
+        'The answer addresses the question. Most similar generated question: "Where is the pier?" (1.00).'
     )
 
 

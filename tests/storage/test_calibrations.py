@@ -15,7 +15,7 @@ FIRST = Calibration(
     scorer="answer_relevancy",
     fingerprint="f1",
     floor=0.07,
-    high=0.21,
+    topic_floor=0.21,
     n=400,
     made_at=datetime(2026, 11, 20, tzinfo=UTC),
 )
@@ -33,20 +33,35 @@ def test_the_newest_calibration_of_an_embedder_and_scorer_is_used(store: Trackin
 
 
 def test_a_calibrated_value_rises_from_the_floor_to_1() -> None:
-    """(value - floor) / (1 - floor), clipped to [0, 1]."""
-    half = replace(FIRST, floor=0.5)
-    assert [half.rescale(value) for value in (-1.0, 0.5, 0.75, 0.9, 1.0)] == pytest.approx(
-        [0, 0, 0.5, 0.8, 1], abs=1e-9
+    """The floor becomes 0 and the same-topic floor .45, which lies in the lowest band."""
+    half = replace(FIRST, floor=0.5, topic_floor=0.7)
+    assert [half.rescale(value) for value in (-1.0, 0.5, 0.6, 0.7, 0.85, 1.0)] == pytest.approx(
+        [0, 0, 0.225, 0.45, 0.725, 1], abs=1e-9
     )
-    assert replace(FIRST, floor=-0.25).rescale(0.0) == pytest.approx(0.2, abs=1e-9)
+
+
+@pytest.mark.parametrize("scorer", ["answer_relevancy", "question_answer_similarity"])
+def test_low_cosines_are_those_in_the_lowest_band(scorer: str) -> None:
+    """The limit is the cosine with a calibrated value of .5."""
+    calibration = replace(FIRST, scorer=scorer, floor=0.1, topic_floor=0.6)
+    assert calibration.rescale(calibration.cosine_of(0.5)) == pytest.approx(0.5, abs=1e-9)
+
+
+def test_floors_that_are_equal_still_have_a_scale() -> None:
+    """Values at both floors are 0; higher ones lie above the same-topic level."""
+    same = replace(FIRST, floor=0.4, topic_floor=0.4)
+    assert (same.rescale(0.4), same.rescale(0.7)) == (0.0, pytest.approx(0.725))
 
 
 def test_a_calibration_with_a_floor_of_1_is_rejected() -> None:
     """Such an embedder cannot distinguish texts."""
     with pytest.raises(ValueError, match="less than 1"):
         replace(FIRST, floor=1.0)
+    with pytest.raises(ValueError, match="at least the floor"):
+        replace(FIRST, floor=0.5, topic_floor=0.4)
 
 
 def test_a_calibration_describes_its_source() -> None:
-    """Its description contains the floor, the number of exchanges, and the date."""
-    assert str(FIRST) == "calibrated (floor 0.07, n 400, 2026-11-20)"
+    """Its description contains both floors, and the number of exchanges and the date, or that germane ships it."""
+    assert str(FIRST) == "calibrated (floor 0.07, same topic 0.21, n 400, 2026-11-20)"
+    assert str(replace(FIRST, is_default=True)) == "calibrated (floor 0.07, same topic 0.21, by default)"

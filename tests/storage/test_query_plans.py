@@ -45,7 +45,13 @@ Statement = tuple[str, Any]
 JOB_RUNS = (JobRuns(name="watch", runs=(JobRun(started_at=datetime(2026, 3, 1, tzinfo=UTC), seconds=0.1),)),)
 HEARTBEAT = WorkerHeartbeat(id="me", host="h", pid=1, service="shop", version="1", scorers={"c": "f3"}, jobs=JOB_RUNS)
 CALIBRATION = Calibration(
-    embedder="e", scorer="a", fingerprint="f1", floor=0.07, high=0.2, n=400, made_at=datetime(2026, 3, 1, tzinfo=UTC)
+    embedder="e",
+    scorer="a",
+    fingerprint="f1",
+    floor=0.07,
+    topic_floor=0.2,
+    n=400,
+    made_at=datetime(2026, 3, 1, tzinfo=UTC),
 )
 BASELINE = Baseline(
     service="shop",

@@ -19,7 +19,7 @@ from germane.evaluation.summary import (
     find_problems,
     summarize,
 )
-from germane.score import LOW_SCORE, Score
+from germane.score import Score
 
 if TYPE_CHECKING:
     from germane.evaluation.report import ReportFormat
@@ -67,8 +67,11 @@ class Evaluation:
         """Return mean, interval and reasons per scorer, separately for each fingerprint."""
         return summarize(self.rows)
 
-    def problems(self, threshold: float = LOW_SCORE) -> list[ScoringProblem]:
-        """Return the scores below the threshold, lowest first, then the failed scores in order of the rows."""
+    def problems(self, threshold: float | None = None) -> list[ScoringProblem]:
+        """Return the scores below the threshold, lowest first, then the failed scores in order of the rows.
+
+        Without a threshold, return low scores: those in the lowest band.
+        """
         return find_problems(self.rows, threshold)
 
     def check(self, min_mean: float | None = None, min_coverage: float | None = None) -> EvaluationCheck:

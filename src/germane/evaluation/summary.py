@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from germane.errors import UsageError
 from germane.exchange import Exchange
-from germane.score import LOW_SCORE, MIN_SAMPLES, NONCOMMITTAL, Score
+from germane.score import MIN_SAMPLES, NONCOMMITTAL, Score
 
 if TYPE_CHECKING:
     from germane.storage import Estimate
@@ -125,13 +125,17 @@ def summarize(rows: Sequence[RowScores]) -> list[ScorerSummary]:
     return summaries
 
 
-def find_problems(rows: Sequence[RowScores], threshold: float = LOW_SCORE) -> list[ScoringProblem]:
-    """Return the scores below the threshold, lowest first, then the failed scores in order of the rows."""
+def find_problems(rows: Sequence[RowScores], threshold: float | None = None) -> list[ScoringProblem]:
+    """Return the scores below the threshold, lowest first, then the failed scores in order of the rows.
+
+    Without a threshold, return low scores.
+    """
     problems = [
         ScoringProblem(row, score)
         for row in rows
         for score in row.scores.values()
-        if score.state == "failed" or (score.value is not None and score.value < threshold)
+        if score.state == "failed"
+        or (score.value is not None and (score.is_low if threshold is None else score.value < threshold))
     ]
     return sorted(problems, key=lambda problem: (problem.score.value is None, problem.score.value or 0.0))
 

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from germane.annotation import RECORDED_FINGERPRINT
 from germane.exchange import Context, Exchange
 from germane.insights.context import RELEVANCY, SIMILARITY, InsightContext, ViewParams, choose_scorer
-from germane.insights.explanation import Explanation, explain_score, finite_number, is_refusal
+from germane.insights.explanation import Explanation, explain_score, finite_number, is_refusal, low_below
 from germane.score import Score, UnscoredReason
 from germane.storage import (
     Answer,
@@ -215,6 +215,8 @@ class RetrievedText:
 
     context: Context
     relevance: float | None
+    is_low: bool
+    """Whether the relevance is low, according to the calibration if it is a cosine."""
     quoted: bool | None
     """Whether the judge quotes it as evidence for a claim; None if unknown."""
 
@@ -324,7 +326,7 @@ def _load_rank(context: InsightContext, exchange: Exchange, score: Score) -> Ran
 
 
 def _retrieved_texts(detail: AnswerDetail) -> list[RetrievedText]:
-    relevances = _text_relevances(detail.scores)
+    relevances, limit = _text_relevances(detail.scores)
     quotes: list[str] | None = None
     for score in detail.scores:
         claims = score.details.get("claims") if score.scorer == "faithfulness" else None
@@ -337,21 +339,22 @@ def _retrieved_texts(detail: AnswerDetail) -> list[RetrievedText]:
         RetrievedText(
             context=text,
             relevance=relevances[index] if index < len(relevances) else None,
+            is_low=index < len(relevances) and limit is not None and relevances[index] < limit,
             quoted=None if quotes is None else any(quote in _normalize(text.text) for quote in quotes),
         )
         for index, text in enumerate(detail.exchange.contexts)
     ]
 
 
-def _text_relevances(scores: Sequence[Score]) -> list[float]:
-    """Return the relevance of each retrieved text, if a scorer stored it for all of them."""
+def _text_relevances(scores: Sequence[Score]) -> tuple[list[float], float | None]:
+    """Return the relevance of each retrieved text, if a scorer stored it for all of them, and the limit of low ones."""
     for name in ("context_relevance", "context_similarity"):
         for score in scores:
             chunks = score.details.get("chunks") if score.scorer == name else None
             values = [finite_number(value) for value in chunks] if isinstance(chunks, list) else []
             if values and None not in values:
-                return [value for value in values if value is not None]
-    return []
+                return [value for value in values if value is not None], low_below(score)
+    return [], None
 
 
 def _normalize(text: str) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from germane.score import LOW_SCORE, NONCOMMITTAL, Score
+from germane.score import LOW_SCORE, NONCOMMITTAL, UNCALIBRATED, Score
 
 MAX_ROWS: Final = 50
 MAX_FACTS: Final = 20
@@ -33,10 +33,13 @@ class ExplanationRow:
     evidence: str = ""
     """A quotation or explanation that supports the verdict."""
 
+    low_below: float | None = LOW_SCORE
+    """Lower values are low. For cosines, this follows from the calibration; None if there is none."""
+
     @property
     def is_low(self) -> bool:
         """Whether the value is low."""
-        return self.value is not None and self.value < LOW_SCORE
+        return self.value is not None and self.low_below is not None and self.value < self.low_below
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,7 +115,8 @@ def _explain_relevancy(score: Score) -> Explanation:
         similarity = finite_number(question.get("similarity"))
         vote = "rated as a refusal" if question.get(NONCOMMITTAL) is True else ""
         verdict = vote if similarity is not None else "no question"
-        rows.append(ExplanationRow(text=_text(question.get("text")) or "(erased)", value=similarity, verdict=verdict))
+        text = _text(question.get("text")) or "(erased)"
+        rows.append(ExplanationRow(text=text, value=similarity, verdict=verdict, low_below=low_below(score)))
     if not rows:
         only_echo = "The answer only repeats the question, so no judge request was sent."
         return Explanation(lead=only_echo if details.get("copies_removed") else "The questions were not stored.")
@@ -127,21 +131,41 @@ def _explain_relevancy(score: Score) -> Explanation:
     if requested is not None and usable is not None and usable < requested:
         facts.append(("Usable questions", f"{usable:.0f} of {requested:.0f}"))
     n = sum(row.value is not None for row in rows)
-    total = ExplanationRow(text=f"mean of {n}", value=score.value, verdict=_calibrated(score))
+    total = _total(score, f"mean of {n}")
+    answer, rating = (finite_number(details.get(name)) for name in ("answer_similarity", "direct"))
+    facts += [] if answer is None else [("Similarity of question and answer", f"{answer:.2f}")]
+    facts += [] if rating is None else [("Rating by the judge", f"{rating:.2f}")]
+    facts += [("Missing in the answer", missing)] if (missing := _text(details.get("missing_kind"))) else []
     return Explanation(lead=lead, headings=("Generated question", "Similarity"), rows=rows, total=total, facts=facts)
 
 
 def _calibrated(score: Score) -> str:
     """Return the calibrated value and its label, if the value was calibrated."""
     value = finite_number(score.details.get("calibrated"))
+    if score.label == UNCALIBRATED:
+        return "uncalibrated: no label"
     return "" if value is None else f"calibrated {value:.2f}, {score.label}"
+
+
+def low_below(score: Score) -> float | None:
+    """Return the value below which one similarity of a score is low; None if the embedder is not calibrated."""
+    if score.label == UNCALIBRATED:
+        return None
+    calibrated = finite_number(score.details.get("low_below"))
+    return LOW_SCORE if calibrated is None else calibrated
+
+
+def _total(score: Score, text: str) -> ExplanationRow:
+    """Return the row of the whole score, which is low if the score is."""
+    limit = math.inf if score.is_low else None
+    return ExplanationRow(text=text, value=score.value, verdict=_calibrated(score), low_below=limit)
 
 
 def _explain_similarity(score: Score) -> Explanation:
     lead = "The cosine similarity between the embeddings of the question and the answer, computed without a judge."
     if score.details.get("copies_removed"):
         lead += " Repetitions of the question were removed from the answer first."
-    total = ExplanationRow(text="question and answer", value=score.value, verdict=_calibrated(score))
+    total = _total(score, "question and answer")
     return Explanation(lead=lead, headings=("Compared", "Cosine"), total=total)
 
 
@@ -186,7 +210,9 @@ def _explain_context_relevance(score: Score) -> Explanation:
     details = score.details
     values = [finite_number(value) for value in _list(details, "chunks")]
     rows = [
-        ExplanationRow(text=f"chunk {index}", value=value) for index, value in enumerate(values, 1) if value is not None
+        ExplanationRow(text=f"chunk {index}", value=value, low_below=low_below(score))
+        for index, value in enumerate(values, 1)
+        if value is not None
     ]
     lead = "The cosine similarity between the question and each retrieved text. Earlier texts carry more weight."
     if "ratings" in details:

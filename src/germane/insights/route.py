@@ -23,6 +23,7 @@ from germane.insights.situation import (
     describe_period,
 )
 from germane.insights.worst_answers import WorstAnswer, load_disagreement, load_worst_answers
+from germane.score import COSINE_SCORERS, LOW_SCORE
 from germane.storage import BaselineVersion, Coverage, Disagreement, RouteMean, RouteSummary
 
 MAX_CHARTS: Final = 12
@@ -242,8 +243,9 @@ def _load_histogram(context: InsightContext, view: ViewParams, line: RouteScorer
         since, until, name = line.baseline.since, line.baseline.until, line.baseline.name
     before = _load_weights(context, line.summary, since, until)
     title = f"Distribution of {humanize(line.scorer).lower()} on {line.summary.route}"
+    low_below = None if line.scorer in COSINE_SCORERS else LOW_SCORE
     window = f"last {view.window[:-1]} {view.window[-1]}" if view.window else "this window"
-    return histogram_figure(now, before, title=title, name="spread", names=(window, name))
+    return histogram_figure(now, before, title=title, name="spread", names=(window, name), low_below=low_below)
 
 
 def _load_weights(context: InsightContext, mean: RouteMean, since: datetime, until: datetime) -> Sequence[float]:

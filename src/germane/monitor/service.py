@@ -16,7 +16,7 @@ from germane.monitor.sampling.eligibility import EligibilityChecker, warn_unused
 from germane.monitor.supervisor import AttachScores, MonitorStatus, Supervisor, SupervisorConfig, SuppressTelemetry
 from germane.scorers import Scorer
 from germane.settings import Settings
-from germane.storage import TrackingStore
+from germane.storage import CalibrationCache, TrackingStore
 from germane.tracer import BacklogState
 
 
@@ -36,6 +36,7 @@ class Monitor:
         retention_schedule: The schedule for deleting old data.
         worker_id: The id of this process as a worker, by default a new one.
         waiting_exchanges: Returns the ids of the exchanges whose spans wait in this process, which it scores first.
+        calibrations: The calibrations that the scorers use for labels, by default those in the store.
 
     Raises:
         SettingsError: A predicate cannot be imported.
@@ -58,6 +59,7 @@ class Monitor:
         retention_schedule: RetentionSchedule | None = None,
         worker_id: str | None = None,
         waiting_exchanges: Callable[[], Sequence[str]] = tuple,
+        calibrations: CalibrationCache | None = None,
     ) -> None:
         names = [scorer.name for scorer in scorers]
         alerting.warn_about_missing_scorers(settings.rules, names)
@@ -78,6 +80,7 @@ class Monitor:
             retention_schedule=retention_schedule or RetentionSchedule(),
             worker_id=worker_id,
             waiting_exchanges=waiting_exchanges,
+            calibrations=CalibrationCache(store) if calibrations is None else calibrations,
         )
         self._scheduler = Scheduler(lambda: Supervisor(config), poll_interval=settings.poll_interval)
 

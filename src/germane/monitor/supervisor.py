@@ -18,6 +18,7 @@ from germane.alert import Alert
 from germane.alerting import AlertEvaluator, Channel, channel_filters, message_formats
 from germane.daemon_pool import DaemonThreadPool
 from germane.exchange import Exchange
+from germane.monitor.jobs.calibration import CalibrationJob
 from germane.monitor.jobs.delivery import DeliveryContext, NotificationDispatcher
 from germane.monitor.jobs.maintenance import RetentionJob, RetentionSchedule, RollupJob
 from germane.monitor.jobs.queue_metrics import QueueMetricsJob
@@ -37,7 +38,7 @@ from germane.monitor.scoring.worker import ScoringLimits, ScoringWorker
 from germane.score import Score
 from germane.scorers import Scorer, uses_coalescing_judge
 from germane.settings import Settings
-from germane.storage import JobRun, JobRuns, TrackingStore, WorkerHeartbeat, new_worker_id
+from germane.storage import CalibrationCache, JobRun, JobRuns, TrackingStore, WorkerHeartbeat, new_worker_id
 from germane.tracer import BacklogState
 
 AttachScores = Callable[[Exchange, Sequence[Score]], object]
@@ -81,6 +82,8 @@ class SupervisorConfig:
     """By default a new one."""
     waiting_exchanges: Callable[[], Sequence[str]]
     """Returns the ids of the exchanges whose spans wait for scores in this process."""
+    calibrations: CalibrationCache
+    """The calibrations that the scorers use for labels."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,6 +173,10 @@ class Supervisor:
             store, settings.retention, owner=self._owner, schedule=config.retention_schedule, clock=clock
         )
 
+        self._calibration = CalibrationJob(
+            store, config.scorers, config.calibrations, leader=self._sampler_lease, thread_pool=pool, clock=clock
+        )
+
         work = {
             "sample": self._run_sampling,
             "score": self._scoring.claim_tasks,
@@ -182,6 +189,7 @@ class Supervisor:
         self._jobs = {name: self._new_job(name, run) for name, run in work.items()}
         """The jobs whose runs are reported, by name."""
         self._measure = self._new_job("measure", self._queue_metrics.run)
+        self._calibrate = self._new_job("calibrate", self._calibration.run)
 
         async def deregister() -> None:
             store.workers.deregister_worker(self._owner)
@@ -208,7 +216,11 @@ class Supervisor:
         always: dict[str, PeriodicJob] = {name: self._jobs[name].run for name in ("evaluate", "deliver", "rollup")}
         if not self._config.scorers:
             return always
-        return {"sample": self._jobs["sample"].run, "score": self._wake_up, "measure": self._measure.run} | always
+        return (
+            {"sample": self._jobs["sample"].run, "score": self._wake_up, "measure": self._measure.run}
+            | {"calibrate": self._calibrate.run}
+            | always
+        )
 
     @property
     def queue_metrics(self) -> BacklogState | None:
@@ -219,7 +231,7 @@ class Supervisor:
         """Finish or release all work by ``deadline``, in event loop time; return whether nothing was lost."""
         loop = asyncio.get_running_loop()
         self._sampler.stopping = self._feedback_requeue.stopping = self._scoring.stopping = True
-        self._retention.stopping = self._rollups.stopping = True
+        self._retention.stopping = self._rollups.stopping = self._calibration.stopping = True
         self._config.cancel_judge_requests()
         finished = await self._scoring.stop(JUDGE_TIMEOUT_SHARE * (deadline - loop.time()))
         try:
@@ -274,6 +286,7 @@ class Supervisor:
         for name in ("sample", "evaluate", RETENTION_JOB, "deliver", "rollup"):
             await self._jobs[name].wait_until_idle()
         await self._measure.wait_until_idle()
+        await self._calibrate.wait_until_idle()
         await asyncio.gather(releasing_leases.run(), closing.run(), draining.run())
         return not (len(self._results) or releasing_tasks.problem or releasing_leases.problem or closing.problem)
 

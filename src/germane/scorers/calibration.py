@@ -1,49 +1,75 @@
-"""Calibration of cosine scorers: the similarity of unrelated texts, and labels on the calibrated scale.
+"""Calibration of cosine scorers: two floors of an embedder's cosines, and labels on the calibrated scale.
 
-Cosines from different embedders have different scales. An embedder's baseline similarity is measured between texts from
-different exchanges, which are unrelated."""
+Cosines from different embedders have different scales. Two floors are measured between texts from different exchanges:
+the similarity of unrelated texts, and the similarity of texts on the same topic, which belong to different questions.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
-from typing import Any
+from datetime import UTC, datetime
+from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
-from germane.calibration import Calibration
+from germane.calibration import TOPIC_LEVEL, Calibration
 from germane.exchange import Exchange
-from germane.score import BANDS, Score, band_of
+from germane.score import COSINE_SCORERS, GRADES, LOW_SCORE, MEANINGS, UNCALIBRATED, Score, band_of
 from germane.scorers.base.fingerprint import fingerprint
 from germane.scorers.base.protocols import Embedder, Scorer, Vectors
-from germane.scorers.base.text import is_blank, normalize_for_comparison, strip_control_characters, truncate_utf8
+from germane.scorers.base.text import (
+    ONLY_QUESTION_ECHO,
+    is_blank,
+    normalize_for_comparison,
+    strip_control_characters,
+    truncate_utf8,
+)
 
-VERSION = "1"
+VERSION = "2"
 MIN_CALIBRATION_EXCHANGES = 50
 """Minimum number of exchanges with different questions."""
-HIGH_PERCENTILE = 95
-"""Percentile of unrelated pairs that is reported as ``high``."""
+TOPIC_PERCENTILE: Final = 75
+"""Percentile of the cosines with the nearest different question that is the same-topic floor."""
+PARAPHRASE_LEVEL: Final = 0.9
+"""Two questions, or two answers, are paraphrases if their similarity, with that of unrelated ones as 0, is this high.
+A pair of paraphrased questions, or of exchanges with paraphrased answers, does not count as two questions."""
 MAX_EMBEDDED_BYTES = 8_000
 """Limit for one embedded text, the same as for scoring."""
 _TEXTS_PER_REQUEST = 100
-COSINE_SCORERS = ("answer_relevancy", "question_answer_similarity", "context_similarity")
-"""Scorers whose values are cosines, or means of cosines."""
-_BAND_LABELS = frozenset(label for _, label in BANDS)
+RATING_EXPONENT: Final = 0.515
+"""Maps a rating of 5 to ``relevant``, 4 to ``mostly_relevant``, 3 to ``partly_relevant``, and less to ``irrelevant``:
+.5 becomes just less than .7. Expected values of small judges are compressed to the middle; this spreads them."""
+CALIBRATED_SCORERS: Final = (*COSINE_SCORERS, "guarded_relevancy")
+"""Scorers whose labels depend on a cosine. The value of ``guarded_relevancy`` is a rating times a cosine."""
+_PAIRS: Final = {
+    "answer_relevancy": "question and question",
+    "question_answer_similarity": "question and answer",
+    "context_similarity": "question and context",
+}
+"""The compared texts, by scorer."""
+Mask = NDArray[np.bool_]
 Calibrations = Mapping[tuple[str, str], Calibration]
 """Calibrations by embedder and scorer. Looked up for each score, so they can be added later."""
 
 
 @dataclass(frozen=True)
-class UnrelatedPairs:
-    """Cosines of unrelated pairs, from which one scorer is calibrated."""
+class CosinePairs:
+    """Cosines between texts of different exchanges, from which one scorer is calibrated."""
 
     scorer: str
-    pairs: str
-    """The compared texts, such as ``question and answer``."""
     embedder: str
     cosines: Vectors
-    """Shape (exchanges, exchanges). The diagonal, which holds pairs within an exchange, is ignored."""
+    """Shape (exchanges, exchanges): a question in each row. The diagonal, pairs within an exchange, is ignored."""
+    are_different: Mask | None = None
+    """Same shape: whether two exchanges have different questions and different answers. Defaults to all pairs."""
+
+    @property
+    def pairs(self) -> str:
+        """The compared texts, such as ``question and answer``."""
+        return _PAIRS[self.scorer]
 
     @property
     def n(self) -> int:
@@ -61,20 +87,32 @@ class UnrelatedPairs:
         means: Vectors = np.divide(total, pairs, out=np.full(len(weights), np.nan), where=pairs > 0)
         return means
 
+    def topic_floor(self) -> float:
+        """Return the 75th percentile of each question's highest cosine with a different exchange."""
+        others = ~np.eye(self.n, dtype=bool)
+        eligible = others if self.are_different is None else others & self.are_different
+        if not eligible.any():
+            eligible = others
+        nearest = np.where(eligible, self.cosines, -np.inf).max(axis=1)
+        return float(np.percentile(nearest[np.isfinite(nearest)], TOPIC_PERCENTILE))
+
     def to_calibration(self, now: datetime) -> Calibration:
-        """Return the calibration to store, with the mean as its floor.
+        """Return the calibration to store.
+
+        If germane ships a calibration of the embedder, the same-topic floor is at least as high as the shipped one:
+        among exchanges on many topics, the nearest question may be about another topic.
 
         Raises:
             ValueError: the embedder gives all texts the same vector.
         """
+        floor = float(self.mean(weights=np.ones((1, self.n)))[0])
+        shipped = DEFAULT_CALIBRATIONS.get((self.embedder, self.scorer))
         return Calibration(
             embedder=self.embedder,
             scorer=self.scorer,
-            fingerprint=fingerprint(
-                scorer=self.scorer, version=VERSION, parameters={"pairs": self.pairs}, embedder=self.embedder
-            ),
-            floor=float(self.mean(weights=np.ones((1, self.n)))[0]),
-            high=float(np.percentile(self.cosines[~np.eye(self.n, dtype=bool)], HIGH_PERCENTILE)),
+            fingerprint=measurement_fingerprint(self.embedder, self.scorer),
+            floor=floor,
+            topic_floor=max(self.topic_floor(), floor, shipped.topic_floor if shipped else -1.0),
             n=self.n,
             made_at=now,
         )
@@ -89,8 +127,8 @@ def distinct_exchanges(exchanges: Sequence[Exchange]) -> list[Exchange]:
     return list(distinct.values())
 
 
-async def measure_unrelated_pairs(exchanges: Sequence[Exchange], embedder: Embedder) -> list[UnrelatedPairs]:
-    """Return the cosines of unrelated pairs for each cosine scorer that has enough texts.
+async def measure_cosine_pairs(exchanges: Sequence[Exchange], embedder: Embedder) -> list[CosinePairs]:
+    """Return the cosines between different exchanges for each cosine scorer that has enough texts.
 
     Raises:
         ScoringError: the embedder failed.
@@ -100,9 +138,10 @@ async def measure_unrelated_pairs(exchanges: Sequence[Exchange], embedder: Embed
         return []
     questions = await _embed_all(embedder, [exchange.question for exchange in distinct])
     answers = await _embed_all(embedder, [exchange.answer for exchange in distinct])
+    different = ~(_are_paraphrases(questions) | _are_paraphrases(answers))
     measured = [
-        UnrelatedPairs("answer_relevancy", "question and question", embedder.model, questions @ questions.T),
-        UnrelatedPairs("question_answer_similarity", "question and answer", embedder.model, questions @ answers.T),
+        CosinePairs("answer_relevancy", embedder.model, questions @ questions.T, different),
+        CosinePairs("question_answer_similarity", embedder.model, questions @ answers.T, different),
     ]
     first_contexts = [
         next((context.text for context in exchange.contexts if not is_blank(context.text)), None)
@@ -111,9 +150,50 @@ async def measure_unrelated_pairs(exchanges: Sequence[Exchange], embedder: Embed
     indexes = [index for index, text in enumerate(first_contexts) if text is not None]
     if len(indexes) >= MIN_CALIBRATION_EXCHANGES:
         contexts = await _embed_all(embedder, [first_contexts[index] for index in indexes])
-        cosines = questions[indexes] @ contexts.T
-        measured.append(UnrelatedPairs("context_similarity", "question and context", embedder.model, cosines))
+        different = different[np.ix_(indexes, indexes)] & ~_are_paraphrases(contexts)
+        measured.append(CosinePairs("context_similarity", embedder.model, questions[indexes] @ contexts.T, different))
     return measured
+
+
+def _are_paraphrases(vectors: Vectors) -> Mask:
+    """Return for each pair whether it is nearly as similar as equal texts, on the scale of unrelated texts."""
+    cosines = vectors @ vectors.T
+    unrelated = cosines[~np.eye(len(cosines), dtype=bool)].mean()
+    paraphrases: Mask = cosines - unrelated >= PARAPHRASE_LEVEL * (1 - unrelated)
+    return paraphrases
+
+
+def measurement_fingerprint(embedder: str, scorer: str) -> str:
+    """Return the fingerprint of this version's measurement."""
+    return fingerprint(scorer=scorer, version=VERSION, parameters={"pairs": _PAIRS[scorer]}, embedder=embedder)
+
+
+def _default_calibrations() -> dict[tuple[str, str], Calibration]:
+    """Return the calibrations of the embedders whose scales were measured, as in ``benchmarks/floors.py``."""
+    measured = {
+        # Unrelated and same-topic floor, per scorer.
+        "local:all-MiniLM-L6-v2-int8": ((0.10, 0.74), (0.05, 0.58), (0.05, 0.58)),
+        # germane.testing: the vectors count words, so the scale is known.
+        "fake-embedder": ((0.0, TOPIC_LEVEL), (0.0, TOPIC_LEVEL), (0.0, TOPIC_LEVEL)),
+    }
+    return {
+        (embedder, scorer): Calibration(
+            embedder=embedder,
+            scorer=scorer,
+            fingerprint=measurement_fingerprint(embedder, scorer),
+            floor=floor,
+            topic_floor=topic_floor,
+            n=72,
+            made_at=datetime(2026, 11, 23, tzinfo=UTC),
+            is_default=True,
+        )
+        for embedder, floors in measured.items()
+        for scorer, (floor, topic_floor) in zip(COSINE_SCORERS, floors, strict=True)
+    }
+
+
+DEFAULT_CALIBRATIONS: Final = _default_calibrations()
+"""Shipped calibrations, by embedder and scorer. Measured ones take precedence."""
 
 
 async def _embed_all(embedder: Embedder, texts: Sequence[str | None]) -> Vectors:
@@ -171,18 +251,77 @@ class CalibratedScorer:
         return apply_calibration(score, self._calibrations) if isinstance(score, Score) else score
 
 
+def calibration_of(calibrations: Calibrations, embedder: str | None, scorer: str) -> Calibration | None:
+    """Return the calibration that applies: the measured one, otherwise the shipped one, otherwise None."""
+    key = (embedder or "", scorer)
+    measured = calibrations.get(key)
+    return measured if measured and is_current_calibration(measured) else DEFAULT_CALIBRATIONS.get(key)
+
+
+def is_current_calibration(calibration: Calibration) -> bool:
+    """Return whether a calibration was measured in the way that this version of germane does."""
+    return calibration.fingerprint == measurement_fingerprint(calibration.embedder, calibration.scorer)
+
+
 def apply_calibration(score: Score, calibrations: Calibrations) -> Score:
-    """Return the score with the label for its calibrated value, or unchanged if no calibration applies."""
-    calibration = calibrations.get((score.embedder or "", score.scorer))
-    if calibration is None or score.value is None or score.scorer not in COSINE_SCORERS:
+    """Return the score with label and sentence for its calibrated value, or ``uncalibrated`` without a calibration.
+
+    Scores whose values are not cosines are returned unchanged. ``details`` gets the calibrated value, and as
+    ``low_below`` the cosine below which a single similarity is low.
+    """
+    if score.value is None or score.embedder is None or score.scorer not in CALIBRATED_SCORERS:
         return score
-    value = calibration.rescale(score.value)
-    label = band_of(value) if score.label is None or score.label in _BAND_LABELS else score.label
-    return replace(score, label=label, details={**score.details, "calibrated": value})
+    details = {name: value for name, value in score.details.items() if name not in ("calibrated", "low_below")}
+    calibrated = _calibrated_value(score, calibrations)
+    if calibrated is not None:
+        details["calibrated"] = calibrated
+    if calibration := calibration_of(calibrations, score.embedder, score.scorer):
+        details["low_below"] = calibration.cosine_of(LOW_SCORE)
+    if score.label is not None and score.label not in GRADES:
+        return replace(score, details=details)
+    label = UNCALIBRATED if calibrated is None else band_of(calibrated)
+    explanation = score.explanation
+    if score.scorer != "context_similarity" and not _is_only_question_echo(score):
+        explanation = _with_meaning(label, explanation)
+    return replace(score, label=label, explanation=explanation, details=details)
+
+
+def _calibrated_value(score: Score, calibrations: Calibrations) -> float | None:
+    """Return the calibrated value; None if no calibration applies."""
+    if _is_only_question_echo(score):
+        return 0.0
+    similarity = score.details.get("cosine" if score.scorer == "guarded_relevancy" else "answer_similarity")
+    rating = score.details.get("direct")
+    calibration = calibration_of(calibrations, score.embedder, score.scorer)
+    of_answers = calibration_of(calibrations, score.embedder, "question_answer_similarity")
+    if isinstance(rating, float):
+        on_topic = of_answers.topic_share(similarity) if of_answers and isinstance(similarity, float) else 1.0
+        calibrated = math.pow(max(0.0, rating) * on_topic, RATING_EXPONENT)
+    elif calibration is None or score.value is None:
+        return None
+    else:
+        calibrated = calibration.rescale(score.value)
+        if of_answers and isinstance(similarity, float):
+            # Small judges write unrelated questions from good answers, too: either similarity is evidence.
+            calibrated = max(calibrated, of_answers.rescale(similarity))
+    return min(calibrated, TOPIC_LEVEL) if "missing_kind" in score.details else calibrated
+
+
+def _is_only_question_echo(score: Score) -> bool:
+    return score.value == 0 and score.explanation == ONLY_QUESTION_ECHO
+
+
+def _with_meaning(label: str, explanation: str | None) -> str:
+    """Return the explanation with the sentence for the label in front, replacing an earlier one."""
+    rest = explanation or ""
+    for meaning in MEANINGS.values():
+        if rest.startswith(f"{meaning}."):
+            rest = rest.removeprefix(f"{meaning}.").lstrip()
+    return f"{MEANINGS[label]}. {rest}".rstrip()
 
 
 def with_calibrated_labels(scorer: Scorer, calibrations: Calibrations | None) -> Scorer:
     """Wrap scorers whose values are cosines in :class:`CalibratedScorer`; return other scorers unchanged."""
-    if calibrations is None or scorer.name not in COSINE_SCORERS:
+    if calibrations is None or scorer.name not in CALIBRATED_SCORERS:
         return scorer
     return CalibratedScorer(scorer, calibrations)

@@ -128,7 +128,10 @@ class TrackingStore:
 
 
 class CalibrationCache(Mapping[tuple[str, str], Calibration]):
-    """Calibrations by embedder and scorer, loaded once, on first use; empty while the database cannot be read."""
+    """Calibrations by embedder and scorer, loaded on first use; empty while the database cannot be read.
+
+    :meth:`reload` follows what was measured since.
+    """
 
     def __init__(self, store: TrackingStore) -> None:
         self._store = store
@@ -144,17 +147,25 @@ class CalibrationCache(Mapping[tuple[str, str], Calibration]):
     def __len__(self) -> int:
         return len(self._load())
 
-    def _load(self) -> dict[tuple[str, str], Calibration]:
+    def reload(self) -> None:
+        """Load the calibrations again. Blocks.
+
+        Raises:
+            StorageError: the database cannot be read; the calibrations stay as they are.
+        """
+        stored = self._store.labels.list_calibrations()
+        self._calibrations = {(entry.embedder, entry.scorer): entry for entry in stored}
+
+    def _load(self) -> Mapping[tuple[str, str], Calibration]:
         if self._calibrations is None:
             try:
-                stored = self._store.labels.list_calibrations()
+                self.reload()
             except StorageError as error:
                 if not self._has_warned:
                     self._has_warned = True
                     logger.warning("labels will not be calibrated until the database is readable: %s", error)
                 return {}
-            self._calibrations = {(entry.embedder, entry.scorer): entry for entry in stored}
-        return self._calibrations
+        return self._calibrations or {}
 
 
 class Store:

@@ -51,7 +51,8 @@ class FakeJudge:
     It serves ``/v1/chat/completions`` (with ``n``, ``response_format`` and ``logprobs``), ``/v1/embeddings`` (see
     :func:`germane.testing.hashed_words`) and ``/v1/models``. By default, it replies with ``questions`` to a request for
     questions, with a small instance of the schema to any other request with a JSON schema, and with the rating 3 to a
-    request for a single token. germane's own scorers accept these replies. All attributes can be changed while it runs.
+    request for a digit or a single token. germane's own scorers accept these replies. All attributes can be changed
+    while it runs.
     """
 
     def __init__(
@@ -286,7 +287,7 @@ class FakeJudge:
 
     def _default_contents(self, request: JudgeRequest) -> list[str]:
         """Return the contents of the default reply. Choices use them in turn."""
-        if request.is_single_token:
+        if request.asks_for_rating:
             return [DEFAULT_RATING]
         if request.schema is not None and not request.asks_for_questions:
             content = json.dumps(schema_instance(request.schema, items=request.numbered_questions or 1))

@@ -67,6 +67,11 @@ class JudgeRequest(NamedTuple):
         return 1 in (self.body.get("max_tokens"), self.body.get("max_completion_tokens"))
 
     @property
+    def asks_for_rating(self) -> bool:
+        """Whether the reply is a digit: the request is limited to one token or asks for one."""
+        return self.is_single_token or "Reply with one digit" in self.text
+
+    @property
     def asks_for_questions(self) -> bool:
         """Whether the reply is JSON with one generated question, or a list of them."""
         if self.schema is None:

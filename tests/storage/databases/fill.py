@@ -145,7 +145,7 @@ def fill_labels_and_limits(store: TrackingStore) -> None:
     store.exchanges.record_scores(
         [RecordedScore(exchange_id=f"{11:032x}", name="mine", value=-0.5, explanation=ODD[1], recorded_at=NOON)]
     )
-    floor: dict[str, Any] = {"floor": 0.07, "high": 0.2, "n": 400, "made_at": NOON}
+    floor: dict[str, Any] = {"floor": 0.07, "topic_floor": 0.2, "n": 400, "made_at": NOON}
     store.labels.add_calibrations([Calibration(embedder="e", scorer="relevancy", fingerprint="f1", **floor)])
 
 
@@ -224,6 +224,11 @@ def alerting() -> dict[str, Any]:
     return runpy.run_path(str(Path(__file__).with_name("fill_alerting.py")))
 
 
+def vars_of_calibration(calibration: Calibration) -> dict[str, Any]:
+    """Return the columns that have the same names as the fields."""
+    return {name: value for name, value in asdict(calibration).items() if name not in ("topic_floor", "is_default")}
+
+
 def read(store: TrackingStore) -> dict[str, Any]:
     """Return everything that the store can read."""
     ids = sorted(exchange.id for exchange in store.answers.list_exchanges(limit=1000))
@@ -235,7 +240,9 @@ def read(store: TrackingStore) -> dict[str, Any]:
         "counts": asdict(store.answers.counts()),
         "summary": [{name: getattr(one, name) for name in MEAN} for one in store.trends.summary()],
         "feedback": [asdict(one.feedback) for one in store.labels.list_feedback()],
-        "calibrations": [asdict(one) for one in store.labels.list_calibrations()],
+        "calibrations": [
+            {**vars_of_calibration(one), "high": one.topic_floor} for one in store.labels.list_calibrations()
+        ],
         "uses": sorted(one.name for one in store.quota.load_rate_limit_usage()),
         "records": [json.loads(dump_line(one)) for one in store.transfer.load_records(everything, limit=1000)],
         "dropped": sorted((one.scorer, one.reason, one.count) for one in store.transfer.load_dropped(everything)),

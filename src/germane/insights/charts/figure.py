@@ -15,6 +15,7 @@ from germane.insights.charts.point import ChartMarker, Point
 from germane.insights.charts.svg import tag
 from germane.insights.charts.trend import trend_svg
 from germane.insights.formatting import DASH, format_interval, format_number, format_percent
+from germane.score import LOW_SCORE
 
 _LEGEND_SYMBOLS: Final = {
     "mean": tag("path", class_="line", d="M1 6H23"),
@@ -139,6 +140,7 @@ def histogram_figure(
     title: str,
     name: str,
     names: tuple[str, str] = ("now", "baseline"),
+    low_below: float | None = LOW_SCORE,
 ) -> Markup:
     """Return a histogram as an HTML figure.
 
@@ -148,12 +150,13 @@ def histogram_figure(
         title: The accessible name.
         name: Id of the figure, unique on the page.
         names: Names of the two periods.
+        low_below: Values below this are low; None if labels do not follow from the raw value.
     """
     keys = [("now", names[0])] + ([("before", names[1])] if any(before) else [])
     rows = []
     for bar, shares in enumerate(zip(bar_shares(now), bar_shares(before), strict=True)):
         head = tag("th", f"{bar / BARS:.2f}{DASH}{(bar + 1) / BARS:.2f}", scope="row")
         rows.append(tag("tr", head, *(tag("td", format_percent(share), class_="end") for share in shares[: len(keys)])))
-    picture = histogram_svg(now, before, title=title, name=name, css_class="spread")
+    picture = histogram_svg(now, before, title=title, name=name, css_class="spread", low_below=low_below)
     table = _details(_table(title, ("Score", *names[: len(keys)]), rows))
     return tag("figure", _legend(keys), picture, table, class_="chart")

@@ -57,6 +57,7 @@ def histogram_svg(
     height: int = 200,
     name: str = "spread",
     css_class: str = "",
+    low_below: float | None = LOW_SCORE,
 ) -> Markup:
     """Return two histograms: bars for ``now``, an outline for ``before``.
 
@@ -69,6 +70,7 @@ def histogram_svg(
         height: Height of the view box.
         name: Id of the chart, unique on the page.
         css_class: A class in the style sheet.
+        low_below: Values below this are low; None if labels do not follow from the raw value.
     """
     shares, earlier = bar_shares(now), bar_shares(before)
     largest = max(*shares, *earlier)
@@ -79,9 +81,10 @@ def histogram_svg(
         y = area.y(share)
         parts.append(tag("line", class_="grid", x1=area.left, x2=area.right, y1=y, y2=y))
         parts.append(tag("text", f"{share * 100:g} %", x=area.left - 7, y=y + 4, text_anchor="end"))
-    edge = area.x(LOW_SCORE * BARS)
-    parts.append(tag("line", class_="mark judge", x1=edge, x2=edge, y1=area.top, y2=area.bottom))
-    parts.append(tag("text", "low", x=edge - 5, y=area.top + 10, text_anchor="end"))
+    if low_below is not None:
+        edge = area.x(low_below * BARS)
+        parts.append(tag("line", class_="mark judge", x1=edge, x2=edge, y1=area.top, y2=area.bottom))
+        parts.append(tag("text", "low", x=edge - 5, y=area.top + 10, text_anchor="end"))
     for tenth in range(0, 11, 2):
         x, anchor = area.x(tenth * BARS / 10), "end" if tenth == 10 else "middle"
         parts.append(tag("text", f"{tenth / 10:g}", x=x, y=area.bottom + 17, text_anchor=anchor))
@@ -94,16 +97,21 @@ def histogram_svg(
         path = f"M{area.left:.1f} {area.bottom:.1f}{steps} V{area.bottom:.1f}"
         parts.append(tag("path", class_="before", d=path))
     text = description or " ".join(
-        [_describe("Now", shares), *([_describe("Before", earlier)] if any(earlier) else [])]
+        [
+            _describe("Now", shares, low_below),
+            *([_describe("Before", earlier, low_below)] if any(earlier) else []),
+        ]
     )
     picture = Picture(width=width, height=height, title=title, description=text, name=name, css_class=css_class)
     return picture.render(*parts)
 
 
-def _describe(name: str, shares: Sequence[float]) -> str:
+def _describe(name: str, shares: Sequence[float], low_below: float | None) -> str:
     if not any(shares):
         return f"{name}: no scores."
     peak = max(range(BARS), key=lambda bar: shares[bar])
-    low = math.fsum(shares[: round(LOW_SCORE * BARS)])
     span = f"{peak / BARS:g} to {(peak + 1) / BARS:g}"
-    return f"{name}: most scores are in {span}; {low * 100:.0f} % are below {LOW_SCORE:g}."
+    if low_below is None:
+        return f"{name}: most scores are in {span}."
+    low = math.fsum(shares[: round(low_below * BARS)])
+    return f"{name}: most scores are in {span}; {low * 100:.0f} % are below {low_below:g}."

@@ -11,7 +11,7 @@ from typing import Any, Literal, get_args
 
 from germane.errors import ScoringError
 from germane.exchange import Exchange
-from germane.score import Score, UnscoredReason
+from germane.score import UNCALIBRATED, Score, UnscoredReason, band_of
 from germane.scorers.base.protocols import Scorer
 from germane.scorers.base.run import is_rejected, is_retryable, run_scorer
 from germane.scorers.base.text import shorten
@@ -37,6 +37,12 @@ class ScorePart:
     def value(self) -> float | None:
         """The part's value, clipped to 0..1 because cosines can be negative; None if it is missing."""
         return None if self.score.value is None else min(max(self.score.value, 0.0), 1.0)
+
+    @property
+    def calibrated(self) -> float | None:
+        """The value that decides the label: the calibrated one if there is one, otherwise :attr:`value`."""
+        calibrated = self.score.details.get("calibrated")
+        return calibrated if isinstance(calibrated, float) and self.value is not None else self.value
 
     @property
     def may_succeed_later(self) -> bool:
@@ -118,6 +124,15 @@ def missing_parts(parts: Iterable[ScorePart]) -> list[ScorePart]:
 def part_fingerprints(parts: Iterable[ScorePart]) -> dict[str, str | None]:
     """Return the fingerprints of the scores that were used; None for missing parts."""
     return {part.name: None if part.value is None else part.score.fingerprint for part in parts}
+
+
+def band_of_parts(parts: Sequence[ScorePart]) -> str:
+    """Return the band of the weighted mean of calibrated values; ``uncalibrated`` if that of a part is unknown."""
+    if any(part.score.label == UNCALIBRATED for part in parts):
+        return UNCALIBRATED
+    present = [(part.calibrated, part.weight) for part in parts if part.calibrated is not None]
+    total = math.fsum(weight for _, weight in present)
+    return band_of(math.fsum(value * weight for value, weight in present) / total)
 
 
 def weighted_mean(parts: Iterable[ScorePart]) -> float:

@@ -6,6 +6,8 @@ import re
 import unicodedata
 from collections.abc import Iterable
 
+ONLY_QUESTION_ECHO = "The answer only repeats the question."
+"""Explanation of the score 0 for an answer without content of its own."""
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 _VISIBLE_CATEGORIES = frozenset("LNPS")
 _PREFIX = 100

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from germane.errors import ScoringError
 from germane.exchange import Exchange
-from germane.score import NONCOMMITTAL, Score, UnscoredReason, band_of
+from germane.score import LOWEST_BAND, MEANINGS, NONCOMMITTAL, Score, UnscoredReason, band_of
+from germane.scorers.base.expected_kind import describe_missing_kind, find_missing_kind
 from germane.scorers.base.protocols import Embedder, Judge, Scorer, ScorerModels
-from germane.scorers.base.text import shorten
+from germane.scorers.base.text import ONLY_QUESTION_ECHO, shorten
 from germane.scorers.base.vectors import mean_pairwise_cosine
+from germane.scorers.calibration import apply_calibration
 from germane.scorers.judge.embedders import EmbeddingBatcher
-from germane.scorers.prompting.judge_scorer import ONLY_QUESTION_ECHO, JudgeScorer, JudgeSession
+from germane.scorers.metrics.direct_relevancy import PROMPT as DIRECT_PROMPT
+from germane.scorers.prompting.judge_scorer import JudgeScorer, JudgeSession
 from germane.scorers.prompting.prompt import MAX_ANSWER_BYTES, Prompt, PromptInputs, build_prompt_inputs
 from germane.scorers.prompting.question_generator import (
     GeneratedQuestions,
@@ -21,20 +24,14 @@ from germane.scorers.prompting.question_generator import (
     generation_method,
 )
 from germane.scorers.prompting.question_similarity import PROMPT, embed_with_question, judge_similarities
+from germane.scorers.prompting.rating import Rater
 from germane.scorers.refusals.judge_replies import REPLY_RULES_HASH
 from germane.scorers.refusals.rules import REFUSAL_RULES_HASH, find_noncommittal
 from germane.settings import LOCAL
 
 MAX_QUESTIONS = 10
-MEANINGS = (
-    (0.8, "The answer addresses the question directly"),
-    (0.6, "The answer addresses the question partially"),
-    (0.4, "The answer misses key aspects of the question"),
-    (-1.0, "The answer does not address the question"),
-)
-"""Minimum mean similarity and its meaning, best first."""
-
 SimilarityMethod = Literal["embedding", "judge"]
+LabelSource = Literal["guarded", "answer", "questions"]
 
 
 class AnswerRelevancy(JudgeScorer):
@@ -65,6 +62,7 @@ class AnswerRelevancy(JudgeScorer):
         similarity: SimilarityMethod = "embedding",
         judge_detects_refusals: bool = False,
         remove_question_echo: bool = True,
+        label_from: LabelSource | None = None,
     ) -> None:
         """Configure the scorer.
 
@@ -77,6 +75,10 @@ class AnswerRelevancy(JudgeScorer):
             judge_detects_refusals: The judge also votes on whether the answer is noncommittal; a strict majority makes
                 the score 0. The prompt is longer, and small judges vote wrongly.
             remove_question_echo: Remove repetitions of the question from the answer first.
+            label_from: With ``guarded``, the judge also rates the answer in a second request, and the label combines
+                the rating with the similarity of question and answer. With ``answer``, the label is that of the higher
+                of two similarities: of the questions, and of question and answer. With ``questions``, the value alone
+                decides. By default ``guarded`` with embeddings, otherwise ``questions``.
 
         Raises:
             ValueError: an argument is invalid.
@@ -87,6 +89,12 @@ class AnswerRelevancy(JudgeScorer):
             raise ValueError(f"prompt_style must be 'instructions' or 'few_shot', not {prompt_style!r}")
         if similarity not in ("embedding", "judge"):
             raise ValueError(f"similarity must be 'embedding' or 'judge', not {similarity!r}")
+        if label_from is None:
+            label_from = "guarded" if similarity == "embedding" else "questions"
+        if label_from not in get_args(LabelSource):
+            raise ValueError(f"label_from must be 'guarded', 'answer' or 'questions', not {label_from!r}")
+        if label_from != "questions" and similarity == "judge":
+            raise ValueError(f"label_from {label_from!r} needs similarity 'embedding'")
         if similarity == "embedding" and embedder is None:
             raise ValueError("similarity 'embedding' needs an embedder")
         self._batcher = None
@@ -98,7 +106,9 @@ class AnswerRelevancy(JudgeScorer):
         self.similarity = similarity
         self.judge_detects_refusals = judge_detects_refusals
         self.remove_question_echo = remove_question_echo
+        self.label_from = label_from
         self.range = (-1.0, 1.0) if similarity == "embedding" else (0.0, 1.0)
+        self._rater = Rater(judge, DIRECT_PROMPT) if label_from == "guarded" else None
         method = generation_method(prompt_style, votes=judge_detects_refusals)
         self._generator = QuestionGenerator(judge, method, generated_questions)
 
@@ -110,7 +120,9 @@ class AnswerRelevancy(JudgeScorer):
 
     def prompts(self) -> Sequence[Prompt]:
         """Return the prompts for generating questions, and for comparing them if the judge does."""
-        return (*self._generator.prompts(), PROMPT) if self.similarity == "judge" else self._generator.prompts()
+        comparison = (PROMPT,) if self.similarity == "judge" else ()
+        rating = (DIRECT_PROMPT,) if self._rater is not None else ()
+        return (*self._generator.prompts(), *comparison, *rating)
 
     def parameters(self) -> Mapping[str, object]:
         """Return the number of questions, the rules, the schema and all options."""
@@ -123,6 +135,7 @@ class AnswerRelevancy(JudgeScorer):
             "reply_rules": REPLY_RULES_HASH,
             "noncommittal_votes": self.judge_detects_refusals,
             "remove_copies": self.remove_question_echo,
+            **({"label_from": self.label_from} if self._rater is not None else {}),
         }
 
     async def score(self, exchange: Exchange) -> Score:
@@ -133,7 +146,7 @@ class AnswerRelevancy(JudgeScorer):
         """
         inputs = self._inputs(exchange, MAX_ANSWER_BYTES)
         if inputs.is_only_question_echo:
-            return await self._score_without_judge(ONLY_QUESTION_ECHO, band_of(0.0), inputs.details())
+            return await self._score_without_judge(ONLY_QUESTION_ECHO, LOWEST_BAND, inputs.details())
         match = find_noncommittal(inputs.answer)
         if match is not None:
             explanation = f"The answer is noncommittal: {match.rule}."
@@ -176,21 +189,54 @@ class AnswerRelevancy(JudgeScorer):
         questions = [question.text for question in generated.usable]
         if not questions:
             raise _error_without_question(generated)
-        diversity = None
+        diversity: float | None = None
+        evidence: dict[str, object] = {}
         if self._batcher is None:
             similarities = await judge_similarities(session, inputs.question, questions)
         else:
-            rows = await embed_with_question(self._batcher, inputs.question, questions)
-            similarities = (rows[1:] @ rows[0]).tolist()
-            diversity = mean_pairwise_cosine(rows[1:])
+            texts = questions if self.label_from == "questions" else [*questions, inputs.answer]
+            rows = await embed_with_question(self._batcher, inputs.question, texts)
+            cosines = (rows[1:] @ rows[0]).tolist()
+            similarities = cosines[: len(questions)]
+            diversity = mean_pairwise_cosine(rows[1 : len(questions) + 1])
+            if self.label_from != "questions":
+                evidence["answer_similarity"] = cosines[-1]
+        if self._rater is not None:
+            evidence.update(await self._rate(session, inputs))
+        if missing := find_missing_kind(inputs.question, inputs.answer):
+            evidence["missing_kind"] = missing
         mean = sum(similarities) / len(similarities)
-        return self.build_score(
+        explanation = _describe_questions(similarities, questions)
+        if missing:
+            explanation = f"{describe_missing_kind(missing)} {explanation}"
+        fields: dict[str, Any] = {}
+        if self.similarity == "judge":
+            fields["label"] = LOWEST_BAND if missing else band_of(mean)
+            explanation = f"{MEANINGS[fields['label']]}. {explanation}"
+        score = self.build_score(
             mean,
             session,
             fingerprint=self.fingerprint_for(session.model, asked=generated.request_kind),
-            explanation=_explain(mean, similarities, questions),
-            details={**self._details(generated, similarities, diversity), **inputs.details()},
+            explanation=explanation,
+            details={**self._details(generated, similarities, diversity), **evidence, **inputs.details()},
+            **fields,
         )
+        return apply_calibration(score, {})
+
+    async def _rate(self, session: JudgeSession, inputs: PromptInputs) -> dict[str, object]:
+        """Return the judge's rating of the answer for the label, or why there is none.
+
+        Raises:
+            ScoringError: the request may succeed later.
+        """
+        assert self._rater is not None  # noqa: S101 - only called with one
+        try:
+            rating = await self._rater.rate(session, inputs.template_values())
+        except ScoringError as error:
+            if error.reason.is_transient or error.retry_after is not None or error.rejected:
+                raise
+            return {"direct_failed": str(error.reason)}
+        return {"direct": rating.value}
 
     def _details(
         self, generated: GeneratedQuestions, similarities: Sequence[float], diversity: float | None = None
@@ -220,6 +266,8 @@ def build(models: ScorerModels, options: Mapping[str, Any]) -> Scorer:
         "generated_questions": settings.generated_questions,
         "prompt_style": "few_shot" if settings.judge == LOCAL else "instructions",
         "judge_detects_refusals": settings.judge_detects_refusals,
+        # The embedded judge is too small to rate answers.
+        **({"label_from": "answer"} if settings.judge == LOCAL and options.get("similarity") != "judge" else {}),
         **options,
     }
     needs_embedder = arguments.get("similarity", "embedding") == "embedding"
@@ -242,12 +290,11 @@ def _error_without_question(generated: GeneratedQuestions) -> ScoringError:
     )
 
 
-def _explain(mean: float, similarities: Sequence[float], questions: Sequence[str]) -> str:
-    """Return the meaning of the mean, with the most and least similar generated question."""
-    meaning = next(meaning for limit, meaning in MEANINGS if mean >= limit or limit == MEANINGS[-1][0])
+def _describe_questions(similarities: Sequence[float], questions: Sequence[str]) -> str:
+    """Return a sentence with the most and the least similar generated question."""
     pairs = sorted(zip(similarities, questions, strict=True))
     (lowest, farthest), (highest, nearest) = pairs[0], pairs[-1]
-    explanation = f'{meaning}. Most similar generated question: "{shorten(nearest, 80)}" ({highest:.2f})'
+    explanation = f'Most similar generated question: "{shorten(nearest, 80)}" ({highest:.2f})'
     if farthest == nearest:
         return f"{explanation}."
     return f'{explanation}; least similar: "{shorten(farthest, 80)}" ({lowest:.2f}).'

@@ -8,10 +8,11 @@ from numbers import Real
 from typing import Any
 
 from germane.exchange import Exchange
-from germane.score import Score, band_of
+from germane.score import Score
 from germane.scorers.base.composite import (
     CompositeParts,
     MissingPolicy,
+    band_of_parts,
     combined_usage,
     missing_parts,
     part_fingerprints,
@@ -114,11 +115,12 @@ class CombinedRelevancy:
         if missing:
             absent = ", ".join(f"{part.name} ({part.score.reason})" for part in missing)
             explanation += f"; without {absent}; the remaining weights are renormalized"
+        label = band_of_parts(parts)
         return Score(
             scorer=self.name,
             fingerprint=self._fingerprint_for(part_fingerprints(parts)),
             value=value,
-            label=f"{band_of(value)} (incomplete)" if missing else band_of(value),
+            label=f"{label} (incomplete)" if missing else label,
             explanation=f"{explanation}.",
             details={
                 "parts": {part.name: part.details() for part in parts},

@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from germane.exchange import Exchange
-from germane.score import Score, band_of
+from germane.score import Score
 from germane.scorers.base.fingerprint import fingerprint
 from germane.scorers.base.protocols import Embedder, Scorer, ScorerModels
 from germane.scorers.base.text import strip_control_characters, truncate_utf8
+from germane.scorers.calibration import apply_calibration
 from germane.scorers.judge.embedders import EmbeddingBatcher
 from germane.scorers.prompting.context_blocks import (
     DECAY,
@@ -81,14 +82,14 @@ class ContextSimilarity:
         cut = dict(truncations)
         for index, (part, whole) in enumerate(zip(shown, contexts, strict=True)):
             cut |= truncation(f"context {index}", len(part), len(whole))
-        return Score(
+        score = Score(
             scorer=self.name,
             fingerprint=self.fingerprint,
             value=means[self.aggregate],
-            label=band_of(means[self.aggregate]),
             details={"chunks": similarities, **means, **({"cut": cut} if cut else {})},
             embedder=self.embedder.model,
         )
+        return apply_calibration(score, {})
 
 
 def build(models: ScorerModels, options: Mapping[str, Any]) -> Scorer:

@@ -8,7 +8,8 @@ from typing import Any
 from germane.exchange import Exchange
 from germane.score import NONCOMMITTAL, Score, band_of
 from germane.scorers.base.protocols import Judge, Scorer, ScorerModels
-from germane.scorers.prompting.judge_scorer import ONLY_QUESTION_ECHO, JudgeScorer, JudgeSession
+from germane.scorers.base.text import ONLY_QUESTION_ECHO
+from germane.scorers.prompting.judge_scorer import JudgeScorer, JudgeSession
 from germane.scorers.prompting.prompt import Prompt, PromptInputs, build_prompt_inputs, load_prompt
 from germane.scorers.prompting.rating import Rater, Rating
 from germane.scorers.refusals.rules import REFUSAL_RULES_HASH, find_noncommittal

@@ -7,7 +7,9 @@ from typing import Any
 
 from germane.exchange import Exchange
 from germane.score import Score
+from germane.scorers.base.expected_kind import describe_missing_kind, find_missing_kind
 from germane.scorers.base.protocols import Embedder, Judge, Scorer, ScorerModels
+from germane.scorers.calibration import apply_calibration
 from germane.scorers.judge.embedders import EmbeddingBatcher
 from germane.scorers.metrics.direct_relevancy import PROMPT, rating_fields, score_question_echo
 from germane.scorers.prompting.judge_scorer import JudgeScorer, JudgeSession
@@ -22,7 +24,8 @@ class GuardedRelevancy(JudgeScorer):
 
     Repetitions of the question are removed from the answer first; if nothing is left, the value is 0 without a
     request. Values are never higher than either factor, and are not comparable with those of other scorers. ``details``
-    holds both factors. The judge request is the same as for ``direct_relevancy``; the embedding request is shared.
+    holds both factors. The label combines the rating with the share of the topic that the cosine shows. The judge
+    request is the same as for ``direct_relevancy``; the embedding request is shared.
 
     Source: the product is specific to germane; for the rating, see ``direct_relevancy``.
     """
@@ -68,8 +71,12 @@ class GuardedRelevancy(JudgeScorer):
         value = rating.value * max(cosine, 0.0)
         fields = rating_fields(self, inputs, session, rating, value)
         fields["explanation"] += f" The rating is multiplied by the cosine of question and answer, {cosine:.2f}."
-        fields["details"] = {"direct": rating.value, "cosine": cosine, **fields["details"]}
-        return self.build_score(value, session, **fields)
+        evidence: dict[str, object] = {"direct": rating.value, "cosine": cosine}
+        if missing := find_missing_kind(inputs.question, inputs.answer):
+            evidence["missing_kind"] = missing
+            fields["explanation"] += f" {describe_missing_kind(missing)}"
+        fields["details"] = {**evidence, **fields["details"]}
+        return apply_calibration(self.build_score(value, session, **fields), {})
 
 
 def build(models: ScorerModels, options: Mapping[str, Any]) -> Scorer:

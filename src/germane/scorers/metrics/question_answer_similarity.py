@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from germane.exchange import Exchange
-from germane.score import Score, band_of
+from germane.score import Score
+from germane.scorers.base.expected_kind import describe_missing_kind, find_missing_kind
 from germane.scorers.base.fingerprint import fingerprint
 from germane.scorers.base.protocols import Embedder, Scorer, ScorerModels
-from germane.scorers.base.text import strip_control_characters, truncate_utf8
+from germane.scorers.base.text import ONLY_QUESTION_ECHO, strip_control_characters, truncate_utf8
+from germane.scorers.calibration import apply_calibration
 from germane.scorers.judge.embedders import EmbeddingBatcher
-from germane.scorers.prompting.judge_scorer import ONLY_QUESTION_ECHO
 from germane.scorers.prompting.prompt import remove_question_echo as without_question_echo
 
 VERSION = "1"
@@ -69,19 +70,23 @@ class QuestionAnswerSimilarity:
         shown = truncate_utf8(answer, MAX_EMBEDDED_BYTES)
         if shown != answer:
             details["cut"] = {"shown": len(shown), "of": len(answer)}
+        explanation = None
+        if missing := find_missing_kind(question, answer):
+            details["missing_kind"] = missing
+            explanation = describe_missing_kind(missing)
         rows = await self.embedder.embed([truncate_utf8(question, MAX_EMBEDDED_BYTES), shown], keep=1)
-        return self._build_score(float(rows[0] @ rows[1]), details)
+        return self._build_score(float(rows[0] @ rows[1]), details, explanation)
 
     def _build_score(self, value: float, details: Mapping[str, object], explanation: str | None = None) -> Score:
-        return Score(
+        score = Score(
             scorer=self.name,
             fingerprint=self.fingerprint,
             value=value,
-            label=band_of(value),
             explanation=explanation,
             details=details,
             embedder=self.embedder.model,
         )
+        return apply_calibration(score, {})
 
 
 def build(models: ScorerModels, options: Mapping[str, Any]) -> Scorer:

@@ -11,7 +11,7 @@ from germane.score import Score, UnscoredReason, band_of
 from germane.scorers.base.fingerprint import fingerprint
 from germane.scorers.base.protocols import MAX_REPLY_TOKENS, Embedder, Judge, JudgeOptions, Reply
 from germane.scorers.base.reply_parser import UnreadableReply, parse_json_object
-from germane.scorers.base.text import split_words
+from germane.scorers.base.text import ONLY_QUESTION_ECHO, split_words
 from germane.scorers.prompting.prompt import MAX_ANSWER_BYTES, Prompt, PromptInputs, build_prompt_inputs, load_prompt
 from germane.scorers.refusals.judge_replies import find_statement_problem
 
@@ -23,7 +23,6 @@ _MAX_QUOTED_CHARACTERS = 2_000
 _QUOTED_WORDS = 5
 """A text whose first words the prompt contains, in this order, is a quotation."""
 Value = TypeVar("Value")
-ONLY_QUESTION_ECHO = "The answer only repeats the question."
 ParsedReply = TypeVar("ParsedReply")
 
 

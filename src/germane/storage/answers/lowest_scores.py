@@ -19,7 +19,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, RowMapping, and_, func, or_, select
 
-from germane.score import BANDS, LOW_SCORE, LOWEST_BAND
+from germane.score import GRADES, LOW_SCORE, LOWEST_BAND
 from germane.storage.db.functions import Unindexed
 from germane.storage.db.mappers import batched
 from germane.storage.db.tables import exchange, score
@@ -40,7 +40,7 @@ _VALUE: ColumnElement[Any] = score.c.value + 0.0  # prevents databases from usin
 _NEWEST = (score.c.started_at.desc(), score.c.id.desc())
 _IS_LOW = or_(
     score.c.label == LOWEST_BAND,
-    and_(score.c.value < LOW_SCORE, or_(score.c.label.is_(None), score.c.label.not_in([name for _, name in BANDS]))),
+    and_(score.c.value < LOW_SCORE, or_(score.c.label.is_(None), score.c.label.not_in(GRADES))),
 )
 
 

@@ -79,8 +79,9 @@ class LabelReader(StoreComponent):
         query = select(*(calibration.c[name] for name in CALIBRATION_COLUMNS))
         with self._database.read() as connection:
             rows = connection.execute(query.order_by(calibration.c.made_at, calibration.c.id)).mappings().all()
-        newest = {(row["embedder"], row["scorer"]): Calibration(**row) for row in rows}
-        return [newest[key] for key in sorted(newest)]
+        # Earlier versions stored the 95th percentile of unrelated pairs, which may be 1.
+        newest = {(row["embedder"], row["scorer"]): dict(row) for row in rows if row["floor"] <= row["high"] < 1}
+        return [Calibration(topic_floor=row.pop("high"), **row) for _, row in sorted(newest.items())]
 
 
 class LabelStore(LabelReader):
@@ -113,7 +114,7 @@ class LabelStore(LabelReader):
                     entry.scorer,
                     entry.fingerprint,
                     entry.floor,
-                    entry.high,
+                    entry.topic_floor,
                     entry.n,
                     stamp(entry.made_at),
                 )

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from sqlalchemy import BigInteger, ColumnElement, Float, case, cast, func, literal, type_coerce
 
-from germane.score import BANDS, LOW_SCORE, LOWEST_BAND, NONCOMMITTAL
+from germane.score import GRADES, LOW_SCORE, LOWEST_BAND, NONCOMMITTAL
 from germane.storage.db.functions import FloorToInteger
 from germane.storage.db.tables import exchange, rollup, rollup_proxy, score
 from germane.storage.stats.histogram import BINS
@@ -28,7 +28,7 @@ _HAS_X = _X.is_not(None)
 # As in Score.is_low: the label names the calibrated band, so it takes precedence over the value.
 _IS_LOW = case(
     (score.c.label == LOWEST_BAND, True),
-    (score.c.label.in_([name for _, name in BANDS]), False),
+    (score.c.label.in_(GRADES), False),
     else_=_Y < LOW_SCORE,
 )
 _V = _inverse(func.coalesce(exchange.c.proxy_probability, 1.0) * exchange.c.capture_probability)

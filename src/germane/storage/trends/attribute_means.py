@@ -10,14 +10,13 @@ from typing import Any
 
 from sqlalchemy import Connection, select
 
-from germane.score import BANDS, LOW_SCORE, LOWEST_BAND
+from germane.score import GRADES, LOW_SCORE, LOWEST_BAND
 from germane.storage.db.tables import exchange, score
 from germane.storage.stats.estimate import Estimate, WeightedSums, estimate_mean
 from germane.storage.trends.summaries import RouteMean
 
 Key = tuple[str, str, str, str]
 """Service, route, scorer, fingerprint."""
-_BANDS = {name for _, name in BANDS}
 _FIELDS = (
     "n",
     "n_zero",
@@ -58,7 +57,7 @@ def means_with(
             continue
         key = (row.service, row.route, row.scorer, row.fingerprint)
         w, y = 1.0 / row.sampling_probability if row.sampling_probability else 1.0, row.value
-        low = row.label == LOWEST_BAND or (row.label not in _BANDS and y < LOW_SCORE)
+        low = row.label == LOWEST_BAND or (row.label not in GRADES and y < LOW_SCORE)
         zero = float(y == 0)
         added = (
             1, zero, w, zero * w, w * w, zero * w * w, w * y, w * y * y, w * w * y, w * w * y * y, low * w,

@@ -24,6 +24,7 @@ from germane.cli.commands.calibrate.agreement import (
     measure_refusal_votes,
     score_labeled_file,
 )
+from germane.cli.commands.calibrate.changes import find_label_changes, print_label_changes
 from germane.cli.core.output import EXIT_NOT_ENOUGH_DATA, as_json, database, print_json, print_table
 from germane.cli.core.params import ColumnNames, Since
 from germane.cli.core.store import load_settings_for, open_store
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from germane.exchange import Exchange
     from germane.settings import Settings
 
-CALIBRATION_HEADINGS: Final = ("scorer", "pairs", "n", "floor", "95 % interval", "95th percentile")
+CALIBRATION_HEADINGS: Final = ("scorer", "pairs", "n", "floor", "95 % interval", "same topic")
 AGREEMENT_HEADINGS: Final = ("metric", "n", "Spearman", "AUC", "pairs per question")
 _FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
 
@@ -57,7 +58,7 @@ _FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
 @click.option(
     "--limit", default=400, show_default=True, type=click.IntRange(2, 2000), help="Number of exchanges to embed."
 )
-@click.option("--save", is_flag=True, help="Store the floors. Processes use them for labels after a restart.")
+@click.option("--save", is_flag=True, help="Store the floors. Processes use them for labels within ten minutes.")
 @database
 @as_json
 @click.pass_context
@@ -75,9 +76,10 @@ def command(
 ) -> None:
     """Compute floors of cosine scores; compare scores with labels.
 
-    The floor is the mean cosine similarity of texts from different exchanges. Computing it requires 50 exchanges with
-    different questions; with fewer, the command exits with 5. The comparison shows how well each metric agrees with
-    people's labels, from feedback or from a file.
+    The floor is the mean cosine similarity of texts from different exchanges, and the same-topic floor that of texts on
+    the same topic. Computing them requires 50 exchanges with different questions; with fewer, the command exits with 5.
+    The output shows labels that change. The comparison shows how well each metric agrees with people's labels, from
+    feedback or from a file.
     """
     from germane.scorers import MIN_CALIBRATION_EXCHANGES, distinct_exchanges
 
@@ -96,19 +98,22 @@ def command(
             answers = load_feedback_labels(store) if labels is None else load_file_labels(store, labels)
         exchanges = distinct_exchanges(all_exchanges)
         calibrations = asyncio.run(_measure_calibrations(load_settings_for(database), exchanges[:limit]))
+        measured = [each.calibration for each in calibrations]
+        changes = find_label_changes(store, measured, since) if store is not None and measured else None
         is_saved = save and store is not None and bool(calibrations)
         if is_saved and store is not None:
-            store.labels.add_calibrations([measured.calibration for measured in calibrations])
+            store.labels.add_calibrations(measured)
     agreements, votes = measure_agreement(answers), measure_refusal_votes(answers)
     if as_json:
         content: dict[str, Any] = {
             "exchanges": len(exchanges),
             "min_exchanges": MIN_CALIBRATION_EXCHANGES,
             "floors": [
-                {**asdict(measured.calibration), "pairs": measured.pairs, "interval": asdict(measured.interval)}
-                for measured in calibrations
+                {**asdict(each.calibration), "pairs": each.pairs, "interval": asdict(each.interval)}
+                for each in calibrations
             ],
             "saved": is_saved,
+            "label_changes": None if changes is None else asdict(changes),
             "labeled": agreements[0].labeled if agreements else 0,
             "agreement": list(map(asdict, agreements)),
             "refusal_votes": votes.as_dict(),
@@ -116,6 +121,8 @@ def command(
         print_json(content)
     else:
         _print_calibrations(len(exchanges), calibrations, is_saved=is_saved)
+        if changes is not None:
+            print_label_changes(changes)
         click.echo()
         _print_agreements(agreements)
         click.echo()
@@ -135,14 +142,14 @@ class MeasuredCalibration:
 
 async def _measure_calibrations(settings: Settings, exchanges: Sequence[Exchange]) -> list[MeasuredCalibration]:
     from germane.agreement import bootstrap_interval
-    from germane.scorers import MIN_CALIBRATION_EXCHANGES, build_scorers, measure_unrelated_pairs
+    from germane.scorers import MIN_CALIBRATION_EXCHANGES, build_scorers, measure_cosine_pairs
 
     if len(exchanges) < MIN_CALIBRATION_EXCHANGES:
         return []
     scorer_set = build_scorers(settings, ["question_answer_similarity"])
     try:
         assert scorer_set.embedder is not None  # noqa: S101 - this scorer has one
-        measured = await measure_unrelated_pairs(exchanges, scorer_set.embedder)
+        measured = await measure_cosine_pairs(exchanges, scorer_set.embedder)
     finally:
         await scorer_set.aclose()
     now = datetime.now(UTC)
@@ -174,13 +181,13 @@ def _print_calibrations(n: int, calibrations: Sequence[MeasuredCalibration], *, 
             str(measured.calibration.n),
             f"{measured.calibration.floor:.3f}",
             f"{measured.interval.low:.3f} to {measured.interval.high:.3f}",
-            f"{measured.calibration.high:.3f}",
+            f"{measured.calibration.topic_floor:.3f}",
         )
         for measured in calibrations
     ]
     print_table(CALIBRATION_HEADINGS, rows)
     click.echo(
-        "Floors saved. Processes use them for labels after a restart."
+        "Floors saved. Processes use them for labels within ten minutes."
         if is_saved
         else "Not saved. To store the floors, pass --save."
     )

@@ -78,7 +78,8 @@ def check_scorers(settings: Settings, *, offline: bool) -> Iterator[Finding]:
 
 def _check_calibration(settings: Settings, scorer_set: ScorerSet) -> Iterator[Finding]:
     """Check that cosine scorers are calibrated for their embedder. Database errors are reported elsewhere."""
-    from germane.scorers import COSINE_SCORERS, MIN_CALIBRATION_EXCHANGES
+    from germane.score import COSINE_SCORERS
+    from germane.scorers import MIN_CALIBRATION_EXCHANGES, calibration_of
     from germane.storage import TrackingStore
 
     embedders = {scorer.name: getattr(scorer, "embedder", None) for scorer in scorer_set.scorers}
@@ -99,11 +100,16 @@ def _check_calibration(settings: Settings, scorer_set: ScorerSet) -> Iterator[Fi
         finally:
             store.close()
     for name, model in models.items():
-        if calibration := calibrations.get((model, name)):
+        if calibration := calibration_of(calibrations, model, name):
             yield Finding(f"labels of {name}", "ok", str(calibration))
-        elif captured >= MIN_CALIBRATION_EXCHANGES:
-            message = f"are not calibrated for {model}; each embedder's cosines have their own scale"
-            yield Finding(f"labels of {name}", "warning", message, "germane calibrate --save")
+        else:
+            message = (
+                f"uncalibrated: no label. The scale of {model} is unknown; it is measured as soon as "
+                f"{MIN_CALIBRATION_EXCHANGES} exchanges are scored"
+            )
+            missing = MIN_CALIBRATION_EXCHANGES - captured
+            wait = f"after {missing} more exchanges, " if missing > 0 else ""
+            yield Finding(f"labels of {name}", "warning", message, f"{wait}germane calibrate --save")
 
 
 async def _check_models(scorer_set: ScorerSet) -> list[Finding]:

@@ -100,7 +100,7 @@ class CalibrationRow(Base, table=True):
     """Fingerprint of the calibration method."""
     floor: float = Field(sa_type=Float)
     high: float = Field(sa_type=Float)
-    """The 95th percentile of similarities of unrelated pairs."""
+    """The same-topic floor: see :class:`germane.calibration.Calibration`."""
     n: int = Field(sa_type=Integer)
     """Number of exchanges."""
     made_at: datetime = Field(sa_type=UtcDateTime)

@@ -1,0 +1,55 @@
+"""The two floors of an embedder's cosines, on 72 questions about 24 topics: the source of the shipped calibrations.
+
+Without options, the embedded embedder is measured, and the shipped values are printed next to the measured ones. With
+``--base-url`` and ``--model``, any server is measured.
+
+Run: python benchmarks/floors.py [--base-url URL --model NAME]
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+from datetime import UTC, datetime
+
+from labelled.text import table
+from labelled.topics import TOPICS
+
+from germane.exchange import Exchange
+from germane.scorers import Embedder, ModelServer, OpenAIEmbedder, measure_cosine_pairs
+from germane.scorers.calibration import DEFAULT_CALIBRATIONS
+from germane.scorers.local.minilm import MiniLM
+
+
+def exchanges() -> list[Exchange]:
+    """Return the questions and answers of all topics."""
+    texts = [pair for topic in TOPICS.values() for pair in topic]
+    return [Exchange.from_texts(question, answer) for question, answer in texts]
+
+
+async def measure(embedder: Embedder) -> None:
+    """Print measured and shipped floors."""
+    now, lines = datetime.now(UTC), []
+    for pairs in await measure_cosine_pairs(exchanges(), embedder):
+        shipped = DEFAULT_CALIBRATIONS.get((embedder.model, pairs.scorer))
+        floor = pairs.to_calibration(now).floor
+        both = "none" if shipped is None else f"{shipped.floor:.2f}, {shipped.topic_floor:.2f}"
+        lines.append((pairs.scorer, str(pairs.n), f"{floor:.3f}", f"{pairs.topic_floor():.3f}", both))
+    print(f"{embedder.model}\n\n{table(('scorer', 'n', 'unrelated', 'same topic', 'shipped'), lines)}")
+
+
+async def main() -> None:
+    """Measure the chosen embedder."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--base-url", help="an OpenAI-compatible server")
+    parser.add_argument("--model", default="text-embedding-3-small")
+    options = parser.parse_args()
+    embedder = OpenAIEmbedder(options.model, ModelServer(base_url=options.base_url)) if options.base_url else MiniLM()
+    try:
+        await measure(embedder)
+    finally:
+        await embedder.aclose()
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

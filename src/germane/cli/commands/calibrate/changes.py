@@ -1,0 +1,87 @@
+"""Labels that change with a new calibration."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from germane import sanitize
+from germane.cli.core.output import print_table
+
+if TYPE_CHECKING:
+    from germane.calibration import Calibration
+    from germane.storage import TrackingStore
+
+MAX_COMPARED: Final = 400
+"""Maximum number of scores to compare per scorer, newest first."""
+MAX_EXAMPLES: Final = 10
+_HEADINGS: Final = ("scorer", "value", "label before", "label after", "question")
+
+
+@dataclass(frozen=True, slots=True)
+class LabelChange:
+    """A score whose label would be different with the new calibrations."""
+
+    scorer: str
+    value: float
+    before: str | None
+    after: str | None
+    question: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class LabelChanges:
+    """The effect of new calibrations on the newest scores."""
+
+    compared: int
+    """Number of scores."""
+    changes: Sequence[LabelChange]
+
+
+def find_label_changes(store: TrackingStore, calibrations: Sequence[Calibration], since: datetime) -> LabelChanges:
+    """Compare the labels of the newest scores since a time with those that they would get."""
+    from germane.scorers import CALIBRATED_SCORERS, apply_calibration
+    from germane.storage import AnswerFilter
+
+    new = {(entry.embedder, entry.scorer): entry for entry in (*store.labels.list_calibrations(), *calibrations)}
+    embedders = {entry.embedder for entry in calibrations}
+    compared, changes = 0, []
+    for scorer in CALIBRATED_SCORERS:
+        page = store.answers.search(AnswerFilter(scorer=scorer, since=since), sort="newest", limit=MAX_COMPARED)
+        for answer in page.answers:
+            score = answer.score
+            if score is None or score.value is None or score.embedder not in embedders:
+                continue
+            compared += 1
+            after = apply_calibration(score, new).label
+            if after != score.label:
+                changes.append(LabelChange(scorer, score.value, score.label, after, answer.exchange.question))
+    return LabelChanges(compared, changes)
+
+
+def print_label_changes(found: LabelChanges) -> None:
+    """Print how many labels change, and ten of them, evenly spread over the values."""
+    if not found.compared:
+        click.echo("There are no scores with this embedder yet, so no label can be compared.")
+        return
+    count = len(found.changes)
+    click.echo(f"With these floors, {count} of the {found.compared} newest labels are different.")
+    if not count:
+        return
+    ordered = sorted(found.changes, key=lambda change: change.value)
+    examples = [ordered[index * count // min(count, MAX_EXAMPLES)] for index in range(min(count, MAX_EXAMPLES))]
+    rows = [
+        (
+            change.scorer,
+            f"{change.value:.2f}",
+            sanitize.line(change.before or "-", 20),
+            sanitize.line(change.after or "-", 20),
+            sanitize.line(change.question or "(erased)", 60),
+        )
+        for change in examples
+    ]
+    print_table(_HEADINGS, rows)

@@ -1,0 +1,160 @@
+"""The calibration job: it measures the embedders in use, and all processes follow."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import numpy as np
+import pytest
+
+from germane.annotation import RecordedScore
+from germane.daemon_pool import DaemonThreadPool
+from germane.exchange import Exchange
+from germane.monitor.jobs.calibration import CHECK_INTERVAL, MAX_AGE, CalibrationJob
+from germane.monitor.loop.leases import LeaderLease
+from germane.score import Score
+from germane.scorers import MIN_CALIBRATION_EXCHANGES, QuestionAnswerSimilarity
+from germane.scorers.base.protocols import Vectors
+from germane.storage import CalibrationCache, SamplingDecision, TrackingStore
+from germane.testing import FakeEmbedder
+
+Make = Callable[..., Exchange]
+NAME = "question_answer_similarity"
+NOW = datetime.now(UTC)
+
+
+class Time:
+    """A clock that the test advances."""
+
+    now = NOW
+
+    def __call__(self) -> datetime:
+        return self.now
+
+
+class Process:
+    """One process's calibration job."""
+
+    def __init__(
+        self, store: TrackingStore, time: Time, threads: DaemonThreadPool, name: str, embedder: FakeEmbedder
+    ) -> None:
+        self.embedder = embedder
+        self.cache = CalibrationCache(store)
+        self.time = time
+        self.job = CalibrationJob(
+            store,
+            [QuestionAnswerSimilarity(self.embedder)],
+            self.cache,
+            leader=LeaderLease(store, "sampler", name, ttl=timedelta(days=100), clock=time),
+            thread_pool=threads,
+            clock=time,
+        )
+
+    def check(self, after: timedelta = CHECK_INTERVAL) -> int:
+        """Let time pass, run the job, and return how many requests the embedder has received so far."""
+        self.time.now += after
+        asyncio.run(self.job.run())
+        return len(self.embedder.calls)
+
+
+@pytest.fixture
+def threads() -> Iterator[DaemonThreadPool]:
+    """A pool for database calls."""
+    pool = DaemonThreadPool(1, name="test-calibration")
+    yield pool
+    pool.close()
+    assert pool.join(60)
+
+
+@pytest.fixture
+def start(store: TrackingStore, threads: DaemonThreadPool) -> Callable[..., Process]:
+    """Start the job of a process."""
+    time = Time()
+    return lambda name="me", embedder=None: Process(store, time, threads, name, embedder or FakeEmbedder())
+
+
+@pytest.fixture
+def score(store: TrackingStore, new_exchange: Make) -> Callable[[int], None]:
+    """Capture and score a number of exchanges with different questions."""
+    numbers = iter(range(1000))
+
+    def score(count: int, *, recorded: bool = False) -> None:
+        exchanges = [new_exchange(question=f"w{number} is") for _, number in zip(range(count), numbers, strict=False)]
+        store.exchanges.add(exchanges)
+        if recorded:
+            store.exchanges.record_scores(
+                [RecordedScore(exchange_id=each.id, name=NAME, value=0.5, recorded_at=NOW) for each in exchanges]
+            )
+            return
+        fingerprints = {NAME: "f1"}
+        store.sampling.assign_tasks([SamplingDecision(each.id, 1.0, "sampled") for each in exchanges], fingerprints)
+        claims = store.queue.claim_tasks("me", fingerprints, limit=count, lease=timedelta(minutes=1))
+        score = Score(scorer=NAME, fingerprint="f1", value=0.5, embedder="fake-embedder")
+        store.queue.complete_tasks("me", [(task, score) for claim in claims for task in claim.tasks])
+
+    return score
+
+
+def test_the_scale_is_measured_as_soon_as_there_are_enough_exchanges(
+    store: TrackingStore, start: Callable[..., Process], score: Callable[..., None]
+) -> None:
+    """Fifty scored exchanges with different questions are needed; the labels follow without a restart."""
+    process = start()
+    assert process.check(after=timedelta(minutes=9)) == 0
+    score(MIN_CALIBRATION_EXCHANGES - 1)
+    assert process.check() == 0
+
+    score(1)
+    assert process.check() > 0
+
+    measured = process.cache["fake-embedder", NAME]
+    assert (measured.n, measured.made_at) == (MIN_CALIBRATION_EXCHANGES, process.time.now)
+    assert measured in store.labels.list_calibrations()
+
+
+def test_exchanges_that_germane_did_not_score_are_not_embedded(
+    start: Callable[..., Process], score: Callable[..., None]
+) -> None:
+    """Filters and sampling rates also limit which texts the embedder receives."""
+    process = start()
+    score(100, recorded=True)
+
+    assert process.check() == 0
+
+
+def test_the_scale_is_measured_again_after_a_week(start: Callable[..., Process], score: Callable[..., None]) -> None:
+    """Not earlier, and by one process only. The others use what it measured."""
+    leader, other = start(), start("other")
+    score(60)
+    requests = leader.check()
+    assert requests > 0
+
+    assert leader.check() == requests
+    assert leader.check(after=MAX_AGE - 2 * CHECK_INTERVAL) == requests
+    assert leader.check(after=2 * CHECK_INTERVAL) == 2 * requests
+    assert other.check() == 0
+    assert other.cache["fake-embedder", NAME] == leader.cache["fake-embedder", NAME]
+
+
+def test_an_embedder_that_finds_all_texts_similar_is_reported(
+    start: Callable[..., Process], score: Callable[..., None], caplog: pytest.LogCaptureFixture
+) -> None:
+    """There is no calibration for it, so there are no labels."""
+
+    class Constant(FakeEmbedder):
+        async def embed(self, texts: Any) -> Vectors:
+            await super().embed(texts)
+            return np.tile(np.eye(1, 8), (len(texts), 1))
+
+    process = start(embedder=Constant())
+    score(60)
+
+    with caplog.at_level(logging.WARNING):
+        process.check()
+
+    assert "finds all texts equally similar" in caplog.text
+    assert ("fake-embedder", NAME) not in process.cache

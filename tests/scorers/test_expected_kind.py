@@ -1,0 +1,52 @@
+"""The kind of thing that a question asks for, and answers without any."""
+
+from __future__ import annotations
+
+import pytest
+
+from germane.scorers.base.expected_kind import find_missing_kind
+
+MISSING = [
+    ("When was the Eiffel Tower completed?", "The Eiffel Tower is 330 meters tall.", "a time"),
+    ("In what year did the bridge open?", "The bridge was painted red by its owner.", "a time"),
+    ("Who built the mill, and when?", "A family of bakers built the mill.", "a time"),
+    ("How many seats does the hall have?", "The hall has a stage and a bar.", "a quantity"),
+    ("How long is the bridge?", "The bridge is made of steel.", "a quantity"),
+]
+PRESENT = [
+    ("When was the Eiffel Tower completed?", "In March 1889."),
+    ("When was the Eiffel Tower completed?", "Construction ended in '89, two years after it began."),
+    ("When does the shop open?", "It opens at 8:30."),
+    ("When is syrup lighter?", "Syrup harvested earlier in the season is lighter."),
+    ("When should I restart the router?", "If the red light is on."),
+    ("When is a game a draw?", "Whenever both players agree."),
+    ("How many seats does the hall have?", "Four hundred."),
+    ("How much does it cost?", "It is free for members."),
+    ("How long may I keep the book?", "Until you have finished it."),
+    ("How far is the station?", "Only a short walk of a mile."),
+]
+OTHER = [
+    ("How do I reset my password?", "Press the button."),
+    ("What happens when the tank is empty?", "The pump stops."),
+    ("Where is the station, and which line stops there?", "It is behind the church."),
+    ("Wann wurde der Turm gebaut?", "Der Turm ist hoch."),
+    ("", ""),
+]
+
+
+@pytest.mark.parametrize(("question", "answer", "kind"), MISSING)
+def test_an_answer_without_the_kind_asked_for_is_found(question: str, answer: str, kind: str) -> None:
+    """It cannot be the answer."""
+    assert find_missing_kind(question, answer) == kind
+
+
+@pytest.mark.parametrize(("question", "answer"), PRESENT)
+def test_any_word_of_the_kind_is_enough(question: str, answer: str) -> None:
+    """Good answers must not be flagged."""
+    assert find_missing_kind(question, answer) is None
+
+
+@pytest.mark.parametrize(("question", "answer"), OTHER)
+def test_other_questions_are_not_checked(question: str, answer: str) -> None:
+    """Neither are other languages."""
+    assert find_missing_kind(question, answer) is None
