@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-RECORDED_FINGERPRINT = "recorded"
-"""Fingerprint shared by all recorded scores, because germane does not know how they were computed."""
+EXTERNAL_FINGERPRINT = "external"
+"""Fingerprint shared by all scores from elsewhere, because germane does not know how they were computed. They are never
+averaged with germane's own scores of the same name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +34,7 @@ class RecordedScore:
 
     exchange_id: str
     name: str
-    """Name of the score, in place of a scorer's name."""
+    """Name of the score, in place of a scorer's name. It may be the name of a built-in scorer."""
     value: float
     """-1 to 1, higher is better."""
     label: str | None = None

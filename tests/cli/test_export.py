@@ -552,3 +552,92 @@ def test_flat_export_works_in_a_pipe(kind: str, database: str, store: TrackingSt
     ended = subprocess.run(command, capture_output=True, check=True)
 
     assert ended.stdout.startswith(b"PAR1" if kind == "parquet" else b"exchange_id,trace_id,")
+
+
+SCORED_ROWS = [
+    {"question": "How do I pay?", "answer": "By card.", "answer_relevancy": 0.8, "tier": "gold"},
+    {"question": "Where are you?", "answer": "In the port.", "scores": {"answer_relevancy": 0.1, "house": -1}},
+    {"question": "When do you open?", "answer": "At nine.", "answer_relevancy": None},
+]
+
+
+@pytest.mark.parametrize("suffix", ["jsonl", "csv"])
+def test_score_columns_are_imported_as_scores(
+    call: Call, store: TrackingStore, database_url: str, tmp_path: Path, suffix: str
+) -> None:
+    """They have a fingerprint of their own. Their scorers do not score the rows again, the others do."""
+    store_url, file = database_url, tmp_path / f"rated.{suffix}"
+    if suffix == "jsonl":
+        file.write_text("".join(json.dumps(row) + "\n" for row in SCORED_ROWS))
+    else:
+        columns = ("question", "answer", "answer_relevancy", "scores", "tier")
+        with file.open("w", newline="") as lines:
+            writer = csv.DictWriter(lines, columns)
+            writer.writeheader()
+            for row in SCORED_ROWS:
+                nested = json.dumps(row["scores"]) if "scores" in row else ""
+                writer.writerow({**row, "scores": nested})
+    call("db", "upgrade", "--database", store_url)
+
+    ended = call("import", str(file), "--database", store_url)
+
+    assert (ended.code, ended.out.split(". ")[0]) == (0, f"Read 3 exchanges with 3 scores from {file}")
+    with closing(TrackingStore(store_url)) as target:
+        exchanges = {exchange.question: exchange for exchange in target.answers.list_exchanges()}
+        assert exchanges["How do I pay?"].attributes == {"tier": "gold"}
+        scores = target.answers.get_scores([exchange.id for exchange in exchanges.values()])
+        values = {(question, score.scorer, score.fingerprint): score.value
+                  for question, exchange in exchanges.items() for score in scores.get(exchange.id, [])}  # fmt: skip
+        assert values == {
+            ("How do I pay?", "answer_relevancy", "external"): 0.8,
+            ("Where are you?", "answer_relevancy", "external"): 0.1,
+            ("Where are you?", "house", "external"): -1.0,
+        }
+        target.sampling.assign_tasks(
+            [SamplingDecision(exchange.id, 1.0, "sampled") for exchange in exchanges.values()],
+            {"answer_relevancy": "f1", "faithfulness": "f2"},
+        )
+        claims = target.queue.claim_tasks(
+            "me", {"answer_relevancy": "f1", "faithfulness": "f2"}, limit=9, lease=timedelta(minutes=1)
+        )
+        tasks = {(claim.exchange.question, task.scorer) for claim in claims for task in claim.tasks}
+    assert tasks == {
+        ("When do you open?", "answer_relevancy"),
+        *((question, "faithfulness") for question in exchanges),
+    }
+
+
+def test_score_columns_can_be_ignored(call: Call, database: str, store: TrackingStore, tmp_path: Path) -> None:
+    """Then all rows are scored, and the columns are attributes."""
+    file = tmp_path / "rated.jsonl"
+    file.write_text(json.dumps(SCORED_ROWS[0]) + "\n")
+
+    ended = call("import", "--ignore-scores", str(file))
+
+    assert (ended.code, ended.out) == (0, f"Read 1 exchange from {file}. New ones will be sampled and scored.\n")
+    (exchange,) = store.answers.list_exchanges()
+    assert exchange.attributes == {"tier": "gold", "answer_relevancy": 0.8}
+    assert store.answers.get_scores([exchange.id]) == {}
+
+
+@pytest.mark.parametrize(
+    ("row", "problem"),
+    [
+        ({"answer_relevancy": 7}, "has the score answer_relevancy = 7, which is not a number from -1 to 1"),
+        ({"faithfulness": "good"}, "has the score faithfulness = 'good', which is not a number"),
+        ({"scores": [1]}, "has a scores cell that is not an object of names and numbers"),
+        ({"scores": "{"}, "has a scores cell that is not a JSON object"),
+    ],
+)
+def test_an_invalid_score_column_is_reported(
+    call: Call, database: str, store: TrackingStore, tmp_path: Path, row: dict[str, Any], problem: str
+) -> None:
+    """The message names the row. Nothing of the page is imported."""
+    file = tmp_path / "rated.jsonl"
+    file.write_text(json.dumps({"question": "How?", "answer": "So.", **row}) + "\n")
+
+    ended = call("import", str(file))
+
+    assert (ended.code, ended.out) == (1, "")
+    assert f"{file}, line 1 {problem}" in ended.err
+    assert store.answers.list_exchanges() == []

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import germane
+from germane.testing import FakeJudge
 
 Query = Callable[[str], list[Any]]
 Run = Callable[..., tuple[str, str]]
@@ -82,14 +83,44 @@ germane.stop()
     assert query("SELECT count(DISTINCT exchange_id) FROM feedback") == [2]
 
 
-def test_names_of_running_scorers_are_reserved(database: str, query: Query, warnings: Callable[[], list[str]]) -> None:
-    """A recorded score is never mixed with germane's own scores."""
-    germane.start(role="capture", database=database)
-    germane.record_score(ask("How?"), "answer_relevancy", 1.0)
-    germane.stop()
+def test_scores_with_the_name_of_a_built_in_scorer_have_a_fingerprint_of_their_own(
+    judge: FakeJudge, database: str, query: Query
+) -> None:
+    """They are never averaged with germane's own scores, and germane does not judge these answers again."""
+    germane.start(**judge.settings(), database=database, poll_interval=0.05)
+    identity = germane.record_exchange(
+        "How do I pay?", "By card.", contexts=["We accept cards."], scores={"answer_relevancy": 0.8, "mine": -0.5}
+    )
+    other = germane.record_exchange("How do I pay by card?", "At the desk.", route="import")
+    germane.record_score(identity, "faithfulness", 1.0, label="relevant")
+    assert germane.stop(60, drain_timeout=60)
 
-    assert query("SELECT scorer FROM score") == ["length"]
-    assert "answer_relevancy is the name of a scorer" in warnings()[0]
+    scores = query("SELECT exchange_id || ' ' || scorer || ' ' || fingerprint || ' ' || value FROM score")
+    assert sorted(score for score in scores if score.startswith(str(identity))) == [
+        f"{identity} answer_relevancy external 0.8",
+        f"{identity} faithfulness external 1.0",
+        f"{identity} mine external -0.5",
+    ]
+    (judged,) = (score for score in scores if score.startswith(str(other)))
+    assert "answer_relevancy" in judged
+    assert "external" not in judged
+    coverage = germane.Store(database).trends.coverage()
+    counts = {(each.route, each.scorer): (each.seen, each.scored) for each in coverage if each.seen}
+    assert counts["recorded", "answer_relevancy"] == counts["import", "answer_relevancy"] == (1, 1)
+
+
+def test_an_invalid_recorded_exchange_is_dropped_whole(
+    judge: FakeJudge, database: str, query: Query, warnings: Callable[[], list[str]]
+) -> None:
+    """Nothing is stored, and the reason is logged. The caller gets None."""
+    germane.start(**judge.settings(), database=database, poll_interval=0.05)
+    assert germane.record_exchange("How?", "So.", scores={"mine": 7}) is None
+    assert germane.record_exchange("How?", None) is None  # type: ignore[arg-type]
+    assert germane.record_exchange("How?", "So.", scores={"": 0.5}) is None
+    assert germane.stop(60)
+
+    assert query("SELECT count(*) FROM exchange") == [0]
+    assert "the score mine must be between -1 and 1" in warnings()[0]
 
 
 def test_a_marker_has_the_configured_service(database: str) -> None:

@@ -14,8 +14,9 @@ from typing import Any
 
 import pytest
 
-from germane.annotation import RECORDED_FINGERPRINT, Feedback, RecordedScore
+from germane.annotation import EXTERNAL_FINGERPRINT, Feedback, RecordedScore
 from germane.exchange import Exchange, new_exchange_id
+from germane.score import Score, UnscoredReason
 from germane.storage import Coverage, ExchangeStore, ExchangeWriter, SamplingDecision, StoreContext, TrackingStore
 from germane.storage.ingest.writer import ScoreRetryBuffer
 
@@ -104,7 +105,7 @@ def test_a_recorded_score_counts_like_other_scores(store: TrackingStore, make: M
 
     [summary] = store.trends.summary()
     assert (summary.route, summary.scorer, summary.fingerprint, summary.n, summary.mean) == (
-        "search", "mine", RECORDED_FINGERPRINT, 1, 0.25,
+        "search", "mine", EXTERNAL_FINGERPRINT, 1, 0.25,
     )  # fmt: skip
     assert summary.coverage == Coverage(service="shop", route="search", scorer="mine", seen=1, scored=1)
     [worst] = store.answers.worst(scorer="mine")
@@ -153,6 +154,48 @@ def test_concurrently_recorded_scores_are_counted_once(store: TrackingStore, mig
 
     assert [(one.scorer, one.seen, one.scored) for one in store.trends.coverage()] == [("x", 60, 60), ("y", 60, 60)]
     assert store.answers.counts().scores == store.answers.counts().done == 120
+
+
+@pytest.mark.parametrize("skipped", [False, True])
+def test_a_score_from_elsewhere_replaces_an_own_task(store: TrackingStore, make: Make, *, skipped: bool) -> None:
+    """The exchange counts once, as scored, whether its own task waits or was skipped."""
+    exchange = make(route="search")
+    store.exchanges.add([exchange])
+    skip = {"a": UnscoredReason.NOT_SAMPLED} if skipped else {}
+    store.sampling.assign_tasks([SamplingDecision(exchange.id, 1.0, "sampled", skip=skip)], {"a": "f1", "b": "f1"})
+
+    store.exchanges.record_scores([a_record(exchange.id, 0.25, name="a")])
+
+    counts = {one.scorer: (one.seen, one.scored, one.pending, one.skipped) for one in store.trends.coverage()}
+    assert counts == {"a": (1, 1, 0, {}), "b": (1, 0, 1, {})}
+    claims = store.queue.claim_tasks("me", {"a": "f1", "b": "f1"}, limit=9, lease=timedelta(minutes=1))
+    assert [task.scorer for claim in claims for task in claim.tasks] == ["b"]
+
+
+def test_a_score_from_elsewhere_does_not_replace_an_own_score(store: TrackingStore, make: Make) -> None:
+    """Both are kept, with fingerprints of their own."""
+    exchange = make()
+    store.exchanges.add([exchange])
+    store.sampling.assign_tasks([SamplingDecision(exchange.id, 1.0, "sampled")], {"a": "f1"})
+    (claim,) = store.queue.claim_tasks("me", {"a": "f1"}, limit=9, lease=timedelta(minutes=1))
+    store.queue.complete_tasks("me", [(claim.tasks[0], Score(scorer="a", fingerprint="f1", value=0.75))])
+
+    store.exchanges.record_scores([a_record(exchange.id, 0.25, name="a")])
+
+    scores = store.answers.get_scores([exchange.id])[exchange.id]
+    assert {score.fingerprint: score.value for score in scores} == {"f1": 0.75, EXTERNAL_FINGERPRINT: 0.25}
+
+
+def test_a_candidate_with_a_score_from_elsewhere_leaves_the_pool(store: TrackingStore, make: Make) -> None:
+    """The budget is not spent on it."""
+    exchange = make()
+    store.exchanges.add([exchange])
+    store.sampling.assign_tasks([SamplingDecision(exchange.id, None, "candidate")], {"a": "f1"})
+    assert len(store.sampling.list_candidates(9)) == 1
+
+    store.exchanges.record_scores([a_record(exchange.id, 0.25, name="a")])
+
+    assert store.sampling.list_candidates(9) == []
 
 
 def test_a_recorded_score_of_an_unknown_exchange_is_returned(store: TrackingStore, make: Make) -> None:

@@ -109,7 +109,7 @@ def test_score_can_be_recorded_inside_the_handler(annotated: Annotated) -> None:
     assert annotated.annotations[0].exchange_id
 
 
-WRONG: list[Callable[[], None]] = [
+WRONG: list[Callable[[], object]] = [
     lambda: germane.feedback(7, 1.0),  # type: ignore[arg-type]
     lambda: germane.feedback("", 1.0),
     lambda: germane.feedback("e1", 1.5),
@@ -120,7 +120,10 @@ WRONG: list[Callable[[], None]] = [
     lambda: germane.record_score("e1", "", 0.5),
     lambda: germane.record_score("e1", "mine", None),  # type: ignore[arg-type]
     lambda: germane.record_score("e1", "mine", 7),
-    lambda: germane.record_score("e1", "faithfulness", 0.5),
+    lambda: germane.record_exchange("How?", "So.", scores={"my_scorer": 0.5}),
+    lambda: germane.record_exchange("How?", "So.", scores=["mine"]),  # type: ignore[arg-type]
+    lambda: germane.record_exchange("How?", "So.", contexts=[object()]),
+    lambda: germane.record_exchange("How?", "So.", route=""),
     lambda: germane.record_score("e1", "my_scorer", 0.5),
     lambda: germane.record_score("e1", "mine", 0.5, details=["a"]),  # type: ignore[arg-type]
     lambda: germane.record_score("e1", "mine", 0.5, details={"a": "b" * 20_000}),
@@ -134,7 +137,7 @@ WRONG: list[Callable[[], None]] = [
 
 
 @pytest.mark.parametrize("call", WRONG, ids=range(len(WRONG)))
-def test_invalid_call_raises_in_strict_mode_only(annotated: Annotated, call: Callable[[], None]) -> None:
+def test_invalid_call_raises_in_strict_mode_only(annotated: Annotated, call: Callable[[], object]) -> None:
     """An invalid annotation is dropped without an error. In strict mode, it raises."""
     call()
     assert annotated.annotations == []

@@ -14,7 +14,7 @@ from germane.evaluation.values import is_conversation, parse_attribute, parse_co
 from germane.exchange import Exchange, Message, new_exchange_id
 
 COLUMN_NAMES: Mapping[str, tuple[str, ...]] = {
-    "question": ("question", "user_input"),
+    "question": ("question", "user_input", "query"),
     "answer": ("answer", "response"),
     "contexts": ("contexts", "retrieved_contexts"),
     "history": ("history", "meta.history"),
@@ -22,7 +22,7 @@ COLUMN_NAMES: Mapping[str, tuple[str, ...]] = {
     "route": ("route",),
     "model": ("model",),
 }
-"""germane's column names, then the Ragas ones. Any other column is an attribute of the exchange."""
+"""germane's column names, then those of other libraries. Any other column is an attribute of the exchange."""
 REQUIRED_COLUMNS = frozenset({"question", "answer"})
 EVALUATION_SERVICE = "evaluate"
 """Service assigned to all rows, and route assigned to rows without one."""
@@ -36,6 +36,8 @@ class Row:
     location: str
     """Location of the row, such as ``row 0`` or ``answers.csv, line 2``."""
     exchange: Exchange
+    other_columns: Mapping[str, Any]
+    """Cells of the columns that germane has no name for, as they were read."""
 
 
 class ColumnMap:
@@ -104,7 +106,7 @@ def read_rows(rows: Any, columns: Mapping[str, str] | None = None) -> Iterator[R
                 raise UsageError(  # noqa: TRY301 - the location is added below
                     f"is a {type(record).__name__}, not a mapping of columns to values"
                 )
-            yield Row(location, _to_exchange(row, column_map))
+            yield Row(location, _to_exchange(row, column_map), column_map.other_columns(row))
         except UsageError as error:
             raise UsageError(f"{location} {error}") from None
 

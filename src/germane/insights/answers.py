@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 from urllib.parse import urlsplit
 
-from germane.annotation import RECORDED_FINGERPRINT
+from germane.annotation import EXTERNAL_FINGERPRINT
 from germane.exchange import Context, Exchange
 from germane.insights.context import RELEVANCY, SIMILARITY, InsightContext, ViewParams, choose_scorer
 from germane.insights.explanation import Explanation, explain_score, finite_number, is_refusal, low_below
@@ -264,7 +264,7 @@ def load_answer(context: InsightContext, search: AnswerSearch, detail: AnswerDet
     main = _choose_main_score(scores, detail.tasks, search.view.scorer)
     wanted = search.with_scorer(main.score.scorer if main else search.view.scorer).filter
     disagreement = None
-    if main is not None and main.score.fingerprint != RECORDED_FINGERPRINT:
+    if main is not None and main.score.fingerprint != EXTERNAL_FINGERPRINT:
         disagreements = context.store.labels.count_disagreements(
             scorer=main.score.scorer, fingerprint=main.score.fingerprint
         )
@@ -400,7 +400,7 @@ def rescore_answer(context: InsightContext, detail: AnswerDetail, scorer: str | 
     Returns:
         ``ready``, ``no_worker``, ``waiting``, ``erased``, ``not_sampled`` or ``unknown``.
     """
-    known = {task.scorer: task.fingerprint for task in detail.tasks if task.fingerprint != RECORDED_FINGERPRINT}
+    known = {task.scorer: task.fingerprint for task in detail.tasks if task.fingerprint != EXTERNAL_FINGERPRINT}
     # Without a worker, assume that the previous scorers will be available again.
     fingerprints = {**known, **available_scorers(context)}
     names = [scorer] if scorer else sorted(known or fingerprints)

@@ -5,7 +5,7 @@ Apart from the testing tools, no other package imports OpenTelemetry at run time
 
 from __future__ import annotations
 
-from germane.tracer.annotation import feedback, mark, record_score
+from germane.tracer.annotation import feedback, mark, record_exchange, record_score
 from germane.tracer.attachment import attach_scores, suppress_tracing
 from germane.tracer.connection import BacklogState, TelemetryState
 from germane.tracer.current import CurrentExchange, add_contexts, current_exchange, set_attribute, set_question
@@ -39,6 +39,7 @@ __all__ = [
     "mark",
     "observe",
     "observed_routes",
+    "record_exchange",
     "record_score",
     "retrieval",
     "set_attribute",

@@ -5,16 +5,19 @@ from __future__ import annotations
 import json
 import logging
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
+from itertools import islice
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 from germane.annotation import Feedback, Marker, RecordedScore
 from germane.errors import UsageError
-from germane.exchange import new_exchange_id
+from germane.exchange import Exchange, new_exchange_id, sampling_key_for
 from germane.registry import BUILTIN_SCORER_NAMES
 from germane.tracer.connection import current_connection
+from germane.tracer.contexts import MAX_CONTEXTS, ContextReader
 from germane.tracer.guard import NOT_RECORDED, guarded, log_once
 from germane.tracer.privacy import Privacy
 from germane.tracer.text import NAME_LIMIT, as_text, clean
@@ -80,7 +83,8 @@ def record_score(
 
     Args:
         exchange_id: From :func:`germane.current_exchange`. With None, nothing is stored.
-        name: Name of the score. It must not be the name of a built-in scorer or a scorer of this process.
+        name: Name of the score. With the name of a built-in scorer, germane does not score the exchange itself with
+            that scorer. It must not be the name of a user-defined scorer of this process.
         value: -1 to 1, higher is better.
         label: A one-word summary, such as a band.
         explanation: The reason for the value, for people. Redacted and truncated like the comment of :func:`feedback`.
@@ -91,20 +95,85 @@ def record_score(
     """
 
     def make(connection: Connection) -> RecordedScore:
-        identity, free_name = _identity(exchange_id), _name("score", name)
-        if free_name in BUILTIN_SCORER_NAMES or free_name in connection.scorers:
-            raise UsageError(f"{free_name:.100} is the name of a scorer: choose another name for the score")
-        return RecordedScore(
-            exchange_id=identity,
-            name=clean(free_name, NAME_LIMIT),
-            value=_number("value", value, minimum=-1.0),
+        score = _recorded_score(connection, _identity(exchange_id), name, value)
+        return replace(
+            score,
             label=None if label is None else clean(as_text(label), NAME_LIMIT),
             explanation=_screened(connection, "explanation", explanation),
             details=_copied("details", details, lambda text: _screened(connection, "details", text)),
-            recorded_at=datetime.now(UTC),
         )
 
     _send("record_score", make, has_exchange=exchange_id is not None)
+
+
+def record_exchange(
+    question: str,
+    answer: str,
+    *,
+    contexts: Iterable[Any] = (),
+    scores: Mapping[str, float] | None = None,
+    route: str = "recorded",
+) -> str | None:
+    """Record an exchange that no decorated handler answered, with scores that were computed elsewhere.
+
+    The exchange is sampled and scored like a captured one, except by the scorers whose names are in ``scores``. It has
+    no span. The call returns immediately and never raises; if an argument is invalid, nothing is stored, and the reason
+    is logged once. The texts are redacted and truncated like captured ones.
+
+    Args:
+        question: The question.
+        answer: The answer.
+        contexts: The texts that the answer is based on, or objects of a retriever that contain them.
+        scores: Values from -1 to 1 by name, higher is better. Names of built-in scorers are allowed; these scores have
+            a fingerprint of their own, ``external``, and are never averaged with germane's.
+        route: The name under which trends group such exchanges.
+
+    Returns:
+        The id of the exchange, for :func:`feedback` and :func:`record_score`. None if it is not stored.
+
+    Raises:
+        UsageError: An argument is invalid. Raised inside ``germane.testing.strict()`` only.
+    """
+    connection = current_connection()
+    if connection is None or connection.annotate is None:
+        log_once("germane.record_exchange() was called while germane is not running and has no effect")
+        return None
+
+    def write(connection: Connection, annotate: Callable[[Annotation], object]) -> str:
+        exchange_id, started_at, privacy = new_exchange_id(), datetime.now(UTC), Privacy(connection)
+        for what, text in {"question": question, "answer": answer}.items():
+            if not isinstance(text, str):
+                raise UsageError(f"{what} must be text, not {type(text).__name__}")
+        if scores is not None and not isinstance(scores, Mapping):
+            raise UsageError(f"scores must be a mapping of names to numbers, not {type(scores).__name__}")
+        recorded = [_recorded_score(connection, exchange_id, *item) for item in (scores or {}).items()]
+        reader, name, sampling_key = ContextReader(), _name("route", route), sampling_key_for(exchange_id)
+        texts = [contexts] if isinstance(contexts, str) else contexts
+        read = [reader.read(item) for item in islice(texts, MAX_CONTEXTS)]
+        started = int(started_at.timestamp() * 1e9)
+        probability = connection.admit(connection.service, name, started, sampling_key)
+        if probability is None:
+            return ""
+        exchange = replace(
+            Exchange.from_texts(privacy.screen("question", question, []), privacy.screen("answer", answer, [])),
+            id=exchange_id,
+            service=connection.service,
+            route=clean(name, NAME_LIMIT),
+            contexts=tuple(privacy.screen_contexts(read, [])),
+            started_at=started_at,
+            sampling_key=sampling_key,
+            capture_probability=probability,
+            traced=False,
+        )
+        connection.sink(exchange)
+        for score in recorded:
+            annotate(score)
+        return exchange_id
+
+    written = guarded("germane.record_exchange()", write, connection, connection.annotate, message=NOT_RECORDED)
+    if written is None:
+        connection.rejected_calls["record_exchange"] += 1
+    return written or None
 
 
 def mark(name: str, *, attributes: Mapping[str, Any] | None = None) -> None:
@@ -151,6 +220,18 @@ def _send(what: str, make: Callable[[Connection], Annotation], *, has_exchange: 
         connection.rejected_calls[what] += 1
     else:
         guarded(f"germane.{what}()", connection.annotate, annotation, message=NOT_RECORDED)
+
+
+def _recorded_score(connection: Connection, exchange_id: str, name: Any, value: Any) -> RecordedScore:
+    free_name = _name("score", name)
+    if free_name in connection.scorers and free_name not in BUILTIN_SCORER_NAMES:
+        raise UsageError(f"{free_name:.100} is a scorer of this process: choose another name for the score")
+    return RecordedScore(
+        exchange_id=exchange_id,
+        name=clean(free_name, NAME_LIMIT),
+        value=_number(f"the score {free_name:.100}", value, minimum=-1.0),
+        recorded_at=datetime.now(UTC),
+    )
 
 
 def _identity(exchange_id: Any) -> str:

@@ -71,7 +71,7 @@ class Connection:
     annotate: Callable[[Annotation], object] | None = None
     """Receives feedback, recorded scores and markers on the caller's thread. Must return immediately."""
     scorers: frozenset[str] = frozenset()
-    """Names of this process's scorers, which recorded scores must not use."""
+    """Names of this process's scorers. Recorded scores must not use those of user-defined ones."""
     state: Callable[[], TelemetryState] | None = None
     """Returns the values of gauges from memory. Exporters call it on their own threads."""
     rejected_calls: Counter[str] = field(default_factory=Counter)

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Final
+from typing import IO, TYPE_CHECKING, Any, Final
 
 import click
 
 from germane import sanitize
-from germane.annotation import Marker
+from germane.annotation import Marker, RecordedScore
 from germane.cli.core.output import database
 from germane.cli.core.params import ColumnNames
 from germane.cli.core.store import load_settings_for, open_store
 from germane.errors import UsageError
 from germane.exchange import sampling_key_for
+from germane.registry import BUILTIN_SCORER_NAMES
 
 if TYPE_CHECKING:
     from germane.exchange import Exchange
@@ -30,39 +33,49 @@ MAX_ITEMS_PER_TRANSACTION: Final = 500
 MAX_BYTES_PER_TRANSACTION: Final = 4_000_000
 """Limited because, on SQLite, capturing applications wait for the transaction."""
 MAX_LINE_BYTES: Final = 64_000_000
+SCORES_COLUMN: Final = "scores"
 
 
 @click.command("import")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path))
 @click.option("--skip-bad", is_flag=True, help="Skip invalid lines in an export, and report them.")
 @click.option("--columns", type=ColumnNames(), help="Names of a data set's columns, such as question=q,answer=a.")
+@click.option("--ignore-scores", is_flag=True, help="Score all rows of a data set, even if it contains scores.")
 @database
 def command(
     file: Path,
     skip_bad: bool,  # noqa: FBT001 - click passes it by name
     columns: dict[str, str] | None,
+    ignore_scores: bool,  # noqa: FBT001
     database: str | None,
 ) -> None:
     """Restore a JSONL export, or add a data set to be scored.
 
     Importing an export is idempotent: items that exist already are skipped. Each row of another file becomes a new
-    exchange and is sampled and scored as if an application had captured it.
+    exchange and is sampled and scored as if an application had captured it. Columns with the name of a built-in scorer,
+    and all members of a column "scores", are stored as scores; these scorers do not score the row again.
     """
     is_export = file == STDIN or (file.suffix.lower() in {".jsonl", ".ndjson"} and _is_export(file))
     if is_export and columns:
         raise click.UsageError("--columns applies to data sets, not to exports")
+    if ignore_scores and is_export:
+        raise click.UsageError("--ignore-scores applies to data sets; an export is restored with its scores")
     if skip_bad and not is_export:
         raise click.UsageError("--skip-bad applies to exports; each row of a data set needs a question and an answer")
     with open_store(database) as store:
         if is_export:
             _restore_export(store, file, skip_bad=skip_bad)
             return
-        exchanges = _read_data_set(file, columns, load_settings_for(database).service)
-        count = 0
-        while page := list(islice(exchanges, MAX_ITEMS_PER_TRANSACTION)):
-            store.exchanges.add(page)
-            count += len(page)
-    click.echo(f"Read {sanitize.count_noun(count, 'exchange')} from {file}. New ones will be sampled and scored.")
+        rows = _read_data_set(file, columns, load_settings_for(database).service, ignore_scores=ignore_scores)
+        count = count_of_scores = 0
+        while page := list(islice(rows, MAX_ITEMS_PER_TRANSACTION)):
+            store.exchanges.add([exchange for exchange, _ in page])
+            scores = [score for _, of_row in page for score in of_row]
+            store.exchanges.record_scores(scores)
+            count, count_of_scores = count + len(page), count_of_scores + len(scores)
+    read = sanitize.count_noun(count, "exchange")
+    with_scores = f" with {sanitize.count_noun(count_of_scores, 'score')}" if count_of_scores else ""
+    click.echo(f"Read {read}{with_scores} from {file}. New ones will be sampled and scored.")
 
 
 def _is_export(file: Path) -> bool:
@@ -158,7 +171,10 @@ def _parse_line(line: bytes) -> ExchangeRecord | DroppedCount | Marker | None:
     return parse_line(text) if text.strip() else None
 
 
-def _read_data_set(file: Path, columns: Mapping[str, str] | None, service: str) -> Iterator[Exchange]:
+def _read_data_set(
+    file: Path, columns: Mapping[str, str] | None, service: str, *, ignore_scores: bool
+) -> Iterator[tuple[Exchange, list[RecordedScore]]]:
+    """Yield each row as an exchange, with its scores."""
     from germane.evaluation import read_rows
 
     for row in read_rows(file, columns):
@@ -166,4 +182,60 @@ def _read_data_set(file: Path, columns: Mapping[str, str] | None, service: str) 
         if {"exchange_id", "fingerprint"} <= exchange.attributes.keys():
             raise UsageError(f"{file} is a flat export, which cannot be restored; export as JSONL")
         route = file.stem if exchange.route == exchange.service else exchange.route
-        yield replace(exchange, service=service, route=route, sampling_key=sampling_key_for(exchange.id), traced=False)
+        attributes, scores = dict(exchange.attributes), []
+        if not ignore_scores:
+            try:
+                values = _parse_scores(row.other_columns)
+            except UsageError as error:
+                raise UsageError(f"{row.location} {error}") from None
+            attributes = {name: value for name, value in attributes.items() if name not in {*values, SCORES_COLUMN}}
+            now = datetime.now(UTC)
+            scores = [
+                RecordedScore(exchange_id=exchange.id, name=name, value=value, recorded_at=now)
+                for name, value in values.items()
+            ]
+        yield (
+            replace(
+                exchange,
+                service=service,
+                route=route,
+                attributes=attributes,
+                sampling_key=sampling_key_for(exchange.id),
+                traced=False,
+            ),
+            scores,
+        )
+
+
+def _parse_scores(cells: Mapping[str, Any]) -> dict[str, float]:
+    """Return the scores of a row: cells named after a built-in scorer, and the members of the cell ``scores``."""
+    given: dict[str, Any] = {name: cell for name, cell in cells.items() if name in BUILTIN_SCORER_NAMES}
+    nested = cells.get(SCORES_COLUMN)
+    if isinstance(nested, str) and nested.strip():
+        try:
+            nested = json.loads(nested)
+        except (ValueError, RecursionError):
+            raise UsageError(f"has a {SCORES_COLUMN} cell that is not a JSON object") from None
+    if isinstance(nested, Mapping):
+        given |= nested
+    elif nested not in (None, ""):
+        raise UsageError(f"has a {SCORES_COLUMN} cell that is not an object of names and numbers")
+    return {name: _parse_score(name, cell) for name, cell in given.items() if not _is_missing(cell)}
+
+
+def _is_missing(cell: Any) -> bool:
+    """Return whether a cell is empty. NaN is how data frames represent a missing score."""
+    return cell is None or cell == "" or (isinstance(cell, float) and math.isnan(cell))
+
+
+def _parse_score(name: str, cell: Any) -> float:
+    try:
+        value = float(cell)
+    except (TypeError, ValueError):
+        value = math.nan
+    if not -1 <= value <= 1:
+        raise UsageError(
+            f"has the score {sanitize.line(name, 60)} = {sanitize.line(repr(cell), 60)}, which is not a number from -1 "
+            "to 1. Correct it, or import without scores: --ignore-scores"
+        )
+    return value

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Final
 
-from germane.annotation import RECORDED_FINGERPRINT
+from germane.annotation import EXTERNAL_FINGERPRINT
 from germane.daemon_pool import DaemonThreadPool
 from germane.exchange import Exchange
 from germane.monitor.loop.leases import LeaderLease
@@ -114,4 +114,4 @@ class CalibrationJob:
 
 def _is_recorded(answer: Answer) -> bool:
     """Return whether the score was computed outside germane, so that the embedder has not received the texts."""
-    return answer.score is not None and answer.score.fingerprint == RECORDED_FINGERPRINT
+    return answer.score is not None and answer.score.fingerprint == EXTERNAL_FINGERPRINT

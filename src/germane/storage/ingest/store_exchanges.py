@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Final
 
-from sqlalchemy import Connection, RowMapping, select
+from sqlalchemy import Connection, RowMapping, delete, select
 from sqlalchemy.dialects import postgresql, sqlite
 
-from germane.annotation import RECORDED_FINGERPRINT, RecordedScore
+from germane.annotation import EXTERNAL_FINGERPRINT, RecordedScore
 from germane.exchange import Exchange
 from germane.score import UnscoredReason
 from germane.storage.counts import dirty_hours, tally
@@ -21,6 +21,7 @@ from germane.storage.db.engine import CommitEvent, record_events
 from germane.storage.db.errors import ContentRefused
 from germane.storage.db.sanitize import clean_text
 from germane.storage.db.tables import exchange, score, scoring_task
+from germane.storage.queue.candidates import remove_from_pool
 from germane.storage.queue.erase_text import keep_numbers
 
 _ROWS_PER_STATEMENT: Final = 50
@@ -115,7 +116,7 @@ def _record_scores(connection: Connection, process: str, known: Sequence[tuple[R
         key = {
             "exchange_id": row["id"],
             "scorer": clean_text(item.name),
-            "fingerprint": RECORDED_FINGERPRINT,
+            "fingerprint": EXTERNAL_FINGERPRINT,
         }
         tasks.append({**key, "state": "done", "claims": 0, "first_pending_at": item.recorded_at})
         values = {
@@ -133,6 +134,7 @@ def _record_scores(connection: Connection, process: str, known: Sequence[tuple[R
     added = make(scoring_task).values(tasks).on_conflict_do_nothing()
     key_columns = (scoring_task.c.exchange_id, scoring_task.c.scorer)
     new, tally_changes = {tuple(task) for task in connection.execute(added.returning(*key_columns))}, TallyChanges()
+    _withdraw_tasks(connection, {(row["id"], clean_text(item.name)): row for row, item in known}, tally_changes)
     for row, item in known:
         if (row["id"], clean_text(item.name)) in new:
             names = (row["service"], row["route"], clean_text(item.name))
@@ -147,3 +149,36 @@ def _record_scores(connection: Connection, process: str, known: Sequence[tuple[R
     connection.execute(upsert, scores)
     dirty_hours.mark_dirty(connection, [row["started_at"] for row, _ in known])  # also if the score existed
     tally_changes.apply(connection, process)
+
+
+def _withdraw_tasks(
+    connection: Connection, exchanges: Mapping[tuple[str, str], RowMapping], tally_changes: TallyChanges
+) -> None:
+    """Delete germane's own tasks without a score, whose place a score from elsewhere takes.
+
+    A task that is being claimed at this moment is kept: the exchange then has two scores with different fingerprints.
+
+    Args:
+        connection: Holds the locks of the exchanges.
+        exchanges: The exchanges by id and name of the score.
+        tally_changes: Receives the changed counts.
+    """
+    columns = (scoring_task.c[name] for name in ("id", "exchange_id", "scorer", "state", "reason"))
+    found = select(*columns).where(
+        scoring_task.c.exchange_id.in_(sorted({exchange_id for exchange_id, _ in exchanges})),
+        scoring_task.c.scorer.in_(sorted({scorer for _, scorer in exchanges})),
+        scoring_task.c.fingerprint != EXTERNAL_FINGERPRINT,
+        scoring_task.c.state.in_(("pending", "failed", "skipped")),
+        scoring_task.c.scored_as.is_(None),
+    )
+    found = found.order_by(scoring_task.c.id).with_for_update(skip_locked=True)
+    tasks = [task for task in connection.execute(found) if (task.exchange_id, task.scorer) in exchanges]
+    if not tasks:
+        return
+    connection.execute(delete(scoring_task).where(scoring_task.c.id.in_([task.id for task in tasks])))
+    for task in tasks:
+        row = exchanges[task.exchange_id, task.scorer]
+        names = (row["service"], row["route"], task.scorer)
+        tally_changes.add(row["started_at"], names, "seen", by=-1)
+        tally_changes.add(row["started_at"], names, task.state, task.reason or "", by=-1)
+    remove_from_pool(connection, sorted({task.exchange_id for task in tasks}))

@@ -9,6 +9,7 @@ from typing import Final
 
 from sqlalchemy import Connection, bindparam, func, select, update
 
+from germane.annotation import EXTERNAL_FINGERPRINT
 from germane.exchange import Exchange
 from germane.score import UnscoredReason
 from germane.storage.counts import dirty_hours
@@ -230,7 +231,7 @@ def _assign_tasks(
     dirty_hours.mark_dirty(connection, [row["started_at"] for row in exchanges if by_id[row["id"]].proxy is not None])
     columns = (scoring_task.c.exchange_id, scoring_task.c.scorer, scoring_task.c.fingerprint)
     # Filter by the whole key, so that PostgreSQL expects few rows and uses the index even without statistics.
-    key_values = (list(by_id), list(scorers), list(scorers.values()))
+    key_values = (list(by_id), list(scorers), [*scorers.values(), EXTERNAL_FINGERPRINT])
     is_known = [column.in_(parts) for column, parts in zip(columns, key_values, strict=True)]
     existing = {tuple(row) for row in connection.execute(select(*columns).where(*is_known))}
     stamp, tally_changes, tasks = timestamp_encoder(connection.dialect.name), TallyChanges(), []
@@ -242,7 +243,8 @@ def _assign_tasks(
             if now < span_exported_at:
                 ready = stamp(min(span_exported_at, now + max_span_delay))
         for scorer, fingerprint in scorers.items():
-            if (row["id"], scorer, fingerprint) not in existing:
+            # A score from elsewhere replaces germane's own.
+            if existing.isdisjoint({(row["id"], scorer, fingerprint), (row["id"], scorer, EXTERNAL_FINGERPRINT)}):
                 skip = decision.skip.get(scorer)
                 start = None if skip or decision.sampling_reason == CANDIDATE else ready
                 state, reason = (skip.state, skip.value) if skip else ("pending", None)
