@@ -91,6 +91,9 @@ def test_markdown_report_has_the_same_content(call: Call, week: TrackingStore) -
     assert "| ask | answer\\_relevancy | 30 | 0.850 | 0.752 to 0.866 |" in long.out
     assert "## Worst answers by answer\\_relevancy" in long.out
     assert "## Before and after" in long.out
+    trend = long.out.partition("## Answer relevancy for shop\n\n")[2].split("\n\n")[0].splitlines()
+    assert trend[0] == "| from (UTC) | n | mean | 95 % interval | low | refused | fingerprint |"
+    assert re.match(r"\| 20\d\d-.* \| 67 \| 0.582 \| ", trend[2])
     assert short.out.splitlines()[0] == long.out.splitlines()[0]
 
 
@@ -193,3 +196,17 @@ def test_report_fits_the_terminal(week: TrackingStore) -> None:
     wide = next(line for line in lines if line.startswith("\u5e97"))
     heading = lines[lines.index(wide) - 1]
     assert cell_len(wide) == cell_len(heading)
+
+
+def test_identical_worst_answers_are_listed_once(call: Call, store: TrackingStore) -> None:
+    """In the report and in the terminal, with their number. Another question with the same answer is another line."""
+    write(store, [0.1] * 4, question="Where are you?", answer="We are in Bern.")
+    write(store, [0.1], question="Who are you?", answer="We are in Bern.")
+    write(store, [0.9] * 20)
+
+    report, listed = call("report", "--format", "markdown").out, call("worst", "-n", "2").out
+
+    assert report.count("We are in Bern") == 2
+    assert "| 0.10, 4 times | Where are you? |" in report
+    assert listed.count("We are in Bern.") == 2
+    assert "also      3 more answers with the same text" in listed

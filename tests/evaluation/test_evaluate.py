@@ -15,6 +15,7 @@ import germane
 from germane.errors import ScoringError, SettingsError, UsageError
 from germane.exchange import Exchange
 from germane.score import Score, UnscoredReason
+from germane.scorers import Faithfulness
 from germane.storage.stats.estimate import WeightedSums, estimate_mean
 from germane.testing import FakeJudge, Fault
 
@@ -73,6 +74,25 @@ def test_rows_are_scored_by_the_judge(judge: FakeJudge) -> None:
     assert summary.estimate is not None
     assert summary.estimate.n == 2
     assert len(judge.chat_requests) == 2 * 2  # questions, and the rating for the label
+
+
+def test_a_mapping_of_columns_is_accepted() -> None:
+    """As data frames and Ragas have them; ``query`` is the question."""
+    columns = {"query": ["How?", "Why?"], "answer": ["So.", "Because."]}
+
+    evaluation = germane.evaluate(columns, metrics=["noncommittal"])
+
+    assert [row.exchange.question for row in evaluation.rows] == ["How?", "Why?"]
+    assert [row.exchange.answer for row in evaluation.rows] == ["So.", "Because."]
+    assert {score.scorer for score in evaluation.scores} == {"noncommittal"}
+
+
+def test_classes_of_scorers_are_accepted(judge: FakeJudge) -> None:
+    """A built-in one is built from the settings, another one without arguments."""
+    evaluation = germane.evaluate([ROW], metrics=[Faithfulness, Length], **judge.settings())
+
+    assert {score.scorer: score.judge for score in evaluation.scores} == {"faithfulness": None, "length": None}
+    assert evaluation.rows[0].scores["faithfulness"].reason == "missing_input"
 
 
 def test_rows_from_csv_dictreader_are_accepted(judge: FakeJudge) -> None:
@@ -216,11 +236,13 @@ def test_user_defined_scorers_need_no_judge(caplog: pytest.LogCaptureFixture) ->
     ("arguments", "message"),
     [
         ({"rows": [{"question": "How?"}]}, "row 0 has no column answer or response; its columns are question"),
-        ({"rows": [ROW, {"answer": "x"}]}, "row 1 has no column question or user_input"),
+        ({"rows": [ROW, {"answer": "x"}]}, "row 1 has no column question or user_input or query"),
         ({"rows": [ROW], "columns": {"question": "q"}}, "row 0 has no column q; its columns are question, answer"),
         ({"rows": [ROW], "columns": {"quesion": "q"}}, "unknown columns quesion"),
         ({"rows": ["How?"]}, "row 0 is a str, not a mapping"),
-        ({"rows": {"question": ["How?"]}}, "rows is a single mapping: pass a list of mappings"),
+        ({"rows": {"question": "How?"}}, "rows is a single mapping: pass a list of mappings"),
+        ({"rows": {"question": ["How?"], "answer": []}}, "different lengths: question 1, answer 0"),
+        ({"rows": [ROW], "scorers": "noncommittal", "metrics": "noncommittal"}, "pass one of them"),
         ({"rows": 7}, "rows is a int: pass mappings"),
         ({"rows": [ROW], "scorers": [Length(), Length()]}, "each scorer needs a unique name: length, length"),
     ],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import sys
 from collections.abc import Callable
@@ -18,6 +19,7 @@ from hypothesis import strategies as st
 import germane
 from germane import sanitize
 from germane.errors import UsageError
+from germane.evaluation import Evaluation, RowScores
 from germane.exchange import Exchange
 from germane.score import Score
 from germane.testing import FakeJudge
@@ -44,6 +46,19 @@ SUPER_BOWL = [
         ],
     },
 ]
+
+
+class Tenth:
+    """Scorer: a tenth of the number in the answer."""
+
+    name = "tenth"
+    fingerprint = "tenth-1"
+    requires = frozenset({"answer"})
+    range = (0.0, 1.0)
+
+    async def score(self, exchange: Exchange) -> Score | float:
+        """Return the value."""
+        return float(exchange.answer or 0) / 10
 
 
 class ByFingerprint:
@@ -121,15 +136,65 @@ def test_data_frame_error_without_pandas_names_the_extra(evaluated: Evaluated, m
 
 def test_problems_list_low_scores_before_failures(evaluated: Evaluated) -> None:
     """Lowest first. Skipped scores and scores at the threshold are not problems."""
-    problems = evaluated(["0.4", "x", "0.5", "0.1", None, "y"]).problems()
+    problems = evaluated(["0.4", "x", "0.6", "0.1", None, "y"]).problems()
 
-    assert [problem.score.value for problem in problems] == [0.1, 0.4, None, None]
+    assert [problem.lowest for problem in problems] == [0.1, 0.4, None, None]
     assert [problem.row.location for problem in problems] == ["row 3", "row 0", "row 1", "row 5"]
 
 
 def test_threshold_of_problems_is_configurable(evaluated: Evaluated) -> None:
     """All scores below it are problems."""
-    assert [problem.score.value for problem in evaluated(["0.4", "0.6", "0.9"]).problems(0.7)] == [0.4, 0.6]
+    evaluation = evaluated(["0.4", "0.6", "0.9"])
+
+    assert [problem.lowest for problem in evaluation.problems(0.7)] == [0.4, 0.6]
+    with pytest.raises(UsageError, match="threshold is nan: it must be a finite number"):
+        evaluation.problems(math.nan)
+
+
+def test_problems_are_grouped_by_answer(numeric: Any) -> None:
+    """An answer has one entry with all of its issues, however often it occurs."""
+    rows = [{"question": "How?", "answer": answer} for answer in ("0.4", "0.9", "0.4", "0.2")]
+
+    first, second, third = germane.evaluate(rows, [numeric, Tenth()]).problems()
+
+    assert [row.location for row in first.rows] == ["row 3"]
+    assert {score.scorer: score.value for score in first.issues} == {"numeric": 0.2, "tenth": pytest.approx(0.02)}
+    assert [row.location for row in second.rows] == ["row 0", "row 2"]
+    assert {score.scorer for score in second.issues} == {"numeric", "tenth"}
+    assert {score.scorer for score in third.issues} == {"tenth"}
+
+
+def test_a_threshold_applies_to_calibrated_values() -> None:
+    """Label and list agree: a cosine of .5 may be a good one, and the same cosine of another embedder a bad one."""
+    details = {"good": {"calibrated": 0.8}, "bad": {"calibrated": 0.55}, "unknown": {}}
+    labels = {"good": "mostly_relevant", "bad": "partly_relevant", "unknown": "uncalibrated"}
+    scores = {
+        name: Score(scorer="similarity", fingerprint="f", value=0.5, label=labels[name], details=details[name])
+        for name in details
+    }
+    rows = [RowScores(Exchange.from_texts("How?", name), {"similarity": score}) for name, score in scores.items()]
+
+    assert [problem.row.exchange.answer for problem in Evaluation(tuple(rows)).problems()] == ["bad"]
+
+
+def test_summary_contains_extremes_and_the_sum(evaluated: Evaluated) -> None:
+    """As in the methods that germane implements."""
+    (summary,) = evaluated(["0.25", "0.75", "x", "0.5"]).summary()
+    (empty,) = evaluated(["x"]).summary()
+
+    assert (summary.minimum, summary.maximum, summary.total) == (0.25, 0.75, 1.5)
+    assert (empty.minimum, empty.maximum, empty.total) == (None, None, 0.0)
+
+
+def test_identical_answers_are_one_line_in_reports(numeric: Any) -> None:
+    """The line says how many more rows there are."""
+    rows = [{"question": "How?", "answer": "0.1"}] * 3 + [{"question": "Why?", "answer": "0.1"}]
+
+    report = germane.evaluate(rows, [numeric]).report()
+
+    assert report.count("| 0.10 |") == 2
+    assert "row 0; 2 more rows with the same answer" in report
+    assert "Worst 4 of 4 low or failed scores" in report
 
 
 def test_scores_with_different_fingerprints_are_never_averaged() -> None:
@@ -273,12 +338,14 @@ def test_json_report_is_a_single_object(numeric: Any) -> None:
     assert report["summary"][0]["n"] == 1
 
 
-def test_report_shows_means_only_with_at_least_20_scores(evaluated: Evaluated) -> None:
-    """Fewer scores are not enough data."""
+def test_report_shows_means_of_small_data_sets_with_a_note(evaluated: Evaluated) -> None:
+    """A data set is not a sample of the traffic. The interval is shown, and said to be wide."""
     enough, few = (evaluated(["0.25", "0.75"] * half).report() for half in (10, 9))
 
     assert "| numeric | 20 | 0.500 |" in enough
-    assert "| numeric | 18 | - | not enough data (need 20) |" in few
+    assert "| numeric | 18 | 0.500 | 0." in few
+    assert "fewer than 20 scores is wide" in few
+    assert "fewer than 20 scores is wide" not in enough
 
 
 def test_unknown_report_format_is_an_error(evaluated: Evaluated) -> None:

@@ -11,11 +11,13 @@ from germane.evaluation.result import Evaluation
 from germane.evaluation.rows import Row, read_rows
 from germane.evaluation.run import aevaluate, evaluate
 from germane.evaluation.summary import (
+    AnswerProblem,
     EvaluationCheck,
     RowScores,
     ScorerSummary,
     ScoringProblem,
     ThresholdResult,
+    find_problems,
 )
 from germane.score import MIN_SAMPLES
 
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
         problem_to_dict,
         problems_heading,
         similar_rows,
+        small_sample_notes,
         summary_cells,
         summary_to_dict,
         unscored_rows,
@@ -35,6 +38,7 @@ if TYPE_CHECKING:
 __all__ = [
     "MIN_SAMPLES",
     "SUMMARY_HEADINGS",
+    "AnswerProblem",
     "Evaluation",
     "EvaluationCheck",
     "Row",
@@ -45,12 +49,14 @@ __all__ = [
     "ThresholdResult",
     "aevaluate",
     "evaluate",
+    "find_problems",
     "group_problems",
     "iterate_records",
     "problem_to_dict",
     "problems_heading",
     "read_rows",
     "similar_rows",
+    "small_sample_notes",
     "summary_cells",
     "summary_to_dict",
     "unscored_rows",

@@ -8,7 +8,7 @@ import json
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -39,10 +39,7 @@ def iterate_records(rows: Any) -> Iterator[Record]:
                 f"rows is a {type(rows).__name__} with the splits {', '.join(names)}: "
                 f"pass one split, such as rows[{names[0]!r}]"
             )
-        raise UsageError(
-            "rows is a single mapping: pass a list of mappings, one for each row. If it maps columns to lists, pass "
-            "pandas.DataFrame(rows)"
-        )
+        return _iterate_columns(rows)
     records: Iterable[Any]
     if hasattr(rows, "columns") and hasattr(rows, "to_dict"):  # pandas
         records = rows.to_dict("records")
@@ -53,6 +50,18 @@ def iterate_records(rows: Any) -> Iterator[Record]:
             f"rows is a {type(rows).__name__}: pass mappings, a pandas data frame, a data set or a file name"
         )
     return ((f"row {number}", record) for number, record in enumerate(records))
+
+
+def _iterate_columns(columns: Mapping[Any, Any]) -> Iterator[Record]:
+    """Yield the rows of a mapping of columns to lists."""
+    if not all(isinstance(cells, Sequence) and not isinstance(cells, str | bytes) for cells in columns.values()):
+        raise UsageError("rows is a single mapping: pass a list of mappings, one for each row, or map columns to lists")
+    lengths = {str(name): len(cells) for name, cells in columns.items()}
+    if len(set(lengths.values())) > 1:
+        counts = ", ".join(f"{name} {length}" for name, length in lengths.items())
+        raise UsageError(f"the columns of rows have different lengths: {counts}")
+    for number, cells in enumerate(zip(*columns.values(), strict=True)):
+        yield f"row {number}", dict(zip(columns, cells, strict=True))
 
 
 def read_file_records(path: Path) -> Iterator[Record]:

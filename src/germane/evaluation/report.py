@@ -46,7 +46,7 @@ def render_report(rows: Sequence[RowScores], usage: RunUsage, report_format: Rep
         cells = (
             str(score.reason) if score.value is None else f"{score.value:.2f}",
             score.scorer,
-            f"{row.location}; {similar_rows(similar)}" if similar else row.location,
+            f"{row.location}; {similar_rows(problem, similar)}" if similar else row.location,
             row.exchange.question or "",
             row.exchange.answer or "",
             score.explanation or score.label or "",
@@ -67,7 +67,7 @@ def render_report(rows: Sequence[RowScores], usage: RunUsage, report_format: Rep
     ]
     document = Document(
         title="Evaluation",
-        paragraphs=[usage_sentence(len(rows), usage)],
+        paragraphs=[usage_sentence(len(rows), usage), *small_sample_notes(summaries)],
         sections=[
             Section(title=title, table=DocumentTable(headings=headings, rows=table_rows))
             for title, headings, table_rows in tables
@@ -81,7 +81,14 @@ def summary_cells(summary: ScorerSummary, summaries: Sequence[ScorerSummary]) ->
     """Return a table row with the columns :data:`SUMMARY_HEADINGS`."""
     is_only_one = sum(other.scorer == summary.scorer for other in summaries) == 1
     name = summary.scorer if is_only_one else f"{summary.scorer} {summary.fingerprint}"
-    return name, *mean_cells(summary.estimate), f"{summary.scored} of {summary.rows}"
+    return name, *mean_cells(summary.estimate, min_samples=1), f"{summary.scored} of {summary.rows}"
+
+
+def small_sample_notes(summaries: Sequence[ScorerSummary]) -> list[str]:
+    """Return a note if a mean is based on few scores."""
+    if not any(0 < summary.n < MIN_SAMPLES for summary in summaries):
+        return []
+    return [f"The interval of a mean of fewer than {MIN_SAMPLES} scores is wide: other rows may give another mean."]
 
 
 def unscored_rows(rows: Sequence[RowScores]) -> list[tuple[str, int, str, str]]:
@@ -107,15 +114,15 @@ def usage_sentence(rows: int, usage: RunUsage) -> str:
 
 
 def group_problems(problems: Sequence[ScoringProblem]) -> list[tuple[ScoringProblem, int]]:
-    """Return the problems, with one scorer's failures for the same reason and explanation merged into the first.
+    """Return the problems without repetitions, each with the number of further rows that it represents.
 
-    Each comes with the number of further rows that it represents.
+    Repetitions are scores of the same answer to the same question, and failures for the same reason.
     """
     groups: dict[Hashable, list[ScoringProblem]] = {}
-    for index, problem in enumerate(problems):
-        score = problem.score
-        key = index if score.value is not None else (score.scorer, score.reason, score.explanation)
-        groups.setdefault(key, []).append(problem)
+    for problem in problems:
+        score, exchange = problem.score, problem.row.exchange
+        same = (exchange.question, exchange.answer, score.value) if score.value is not None else score.explanation
+        groups.setdefault((score.scorer, score.reason, same), []).append(problem)
     return [(group[0], len(group) - 1) for group in groups.values()]
 
 
@@ -124,9 +131,9 @@ def problems_heading(shown: Sequence[tuple[ScoringProblem, int]], problems: Sequ
     return f"Worst {sum(similar + 1 for _, similar in shown)} of {len(problems)} low or failed scores"
 
 
-def similar_rows(count: int) -> str:
-    """Return the number of further rows that failed in the same way, as text."""
-    return f"{_count(count, 'more row')} with the same failure"
+def similar_rows(problem: ScoringProblem, count: int) -> str:
+    """Return the number of further rows with the same problem, as text."""
+    return f"{_count(count, 'more row')} with the same {'failure' if problem.score.value is None else 'answer'}"
 
 
 def summary_to_dict(summary: ScorerSummary) -> dict[str, Any]:
@@ -142,6 +149,9 @@ def summary_to_dict(summary: ScorerSummary) -> dict[str, Any]:
         "has_min_samples": summary.n >= MIN_SAMPLES,
         "mean": estimate and estimate.mean,
         "interval": estimate and estimate.interval,
+        "min": summary.minimum,
+        "max": summary.maximum,
+        "sum": summary.total,
         "low_share": estimate and estimate.low_share,
         "noncommittal_share": estimate and estimate.noncommittal_share,
         "reasons": dict(summary.reasons),

@@ -11,12 +11,12 @@ from germane.errors import UsageError
 from germane.evaluation.files import INSTALL_PANDAS
 from germane.evaluation.progress import RunUsage
 from germane.evaluation.summary import (
+    AnswerProblem,
     EvaluationCheck,
     RowScores,
     ScorerSummary,
-    ScoringProblem,
     check_thresholds,
-    find_problems,
+    find_problem_answers,
     summarize,
 )
 from germane.score import Score
@@ -24,6 +24,8 @@ from germane.score import Score
 if TYPE_CHECKING:
     from germane.evaluation.report import ReportFormat
 
+PROBLEM_THRESHOLD = 0.6
+"""The default threshold of :meth:`Evaluation.problems`."""
 FRAME_COLUMNS = ("id", "question", "answer", "contexts")
 
 
@@ -67,12 +69,17 @@ class Evaluation:
         """Return mean, interval and reasons per scorer, separately for each fingerprint."""
         return summarize(self.rows)
 
-    def problems(self, threshold: float | None = None) -> list[ScoringProblem]:
-        """Return the scores below the threshold, lowest first, then the failed scores in order of the rows.
+    def problems(self, threshold: float = PROBLEM_THRESHOLD) -> list[AnswerProblem]:
+        """Return the answers with low or failed scores, or scores below the threshold, each with these scores.
 
-        Without a threshold, return low scores: those in the lowest band.
+        The threshold applies to the value that decides the label: the calibrated one if there is one. The answer with
+        the lowest score comes first, and answers without any score last. Rows with the same question and answer are one
+        answer.
+
+        Raises:
+            UsageError: the threshold is not finite.
         """
-        return find_problems(self.rows, threshold)
+        return find_problem_answers(self.rows, threshold)
 
     def check(self, min_mean: float | None = None, min_coverage: float | None = None) -> EvaluationCheck:
         """Compare each scorer's mean and share of scored rows with minimum values.

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from germane.registry import ScoringFunction
     from germane.scorers import Scorer
 
-    OneScorer = str | ScoringFunction | Scorer
+    OneScorer = str | ScoringFunction | Scorer | type[Scorer]
     Scorers = OneScorer | Sequence[OneScorer]
 
 MAX_JUDGE_WAIT = 60.0
@@ -40,6 +40,7 @@ def evaluate(
     rows: Any,
     scorers: Scorers | None = None,
     *,
+    metrics: Scorers | None = None,
     columns: Mapping[str, str] | None = None,
     cache: str | os.PathLike[str] | None = None,
     progress: bool | None = None,
@@ -59,6 +60,7 @@ def evaluate(
             aevaluate(
                 rows,
                 scorers,
+                metrics=metrics,
                 columns=columns,
                 cache=cache,
                 progress=progress,
@@ -74,6 +76,7 @@ async def aevaluate(
     rows: Any,
     scorers: Scorers | None = None,
     *,
+    metrics: Scorers | None = None,
     columns: Mapping[str, str] | None = None,
     cache: str | os.PathLike[str] | None = None,
     progress: bool | None = None,
@@ -84,12 +87,13 @@ async def aevaluate(
     """Score a data set.
 
     Args:
-        rows: Mappings, a pandas data frame, a Hugging Face data set, or a file name (JSONL, JSON, CSV, Parquet), with
-            ``question``, ``answer`` and ``contexts``, or the Ragas column names. Contexts are a list, or a JSON list
-            in a string. ``id``, ``history``, ``route`` and ``model`` are used if present; other columns with plain
-            values become attributes of the exchange.
-        scorers: Names, functions of an exchange, or scorer objects. Defaults to those in the settings. A single scorer
-            needs no list.
+        rows: Mappings, a mapping of columns to lists, a pandas data frame, a Hugging Face data set, or a file name
+            (JSONL, JSON, CSV, Parquet), with ``question`` or ``query``, ``answer`` and ``contexts``, or the Ragas
+            column names. Contexts are a list, or a JSON list in a string. ``id``, ``history``, ``route`` and ``model``
+            are used if present; other columns with plain values become attributes of the exchange.
+        scorers: Names, functions of an exchange, scorers, or classes of scorers, which are built from the settings.
+            Defaults to those in the settings. A single scorer needs no list.
+        metrics: Another name for ``scorers``.
         columns: The data set's names for these columns, such as ``{"question": "q"}``.
         cache: File in which each score is stored immediately. A later run only computes missing scores.
         progress: Whether to show the progress on stderr. Defaults to true on a terminal and in a notebook.
@@ -101,10 +105,13 @@ async def aevaluate(
             is given here. From other sources, ``retry_timeout`` can only shorten the 60 s.
 
     Raises:
-        UsageError: rows, columns or cache are invalid, an object is not a scorer, or two scorers have the same name.
-            All rows are read before the first one is scored.
+        UsageError: rows, columns or cache are invalid, an object is not a scorer, two scorers have the same name, or
+            both ``scorers`` and ``metrics`` are given. All rows are read before the first one is scored.
         SettingsError: a setting is invalid or unknown, or nothing can be scored with the settings.
     """
+    if scorers is not None and metrics is not None:
+        raise UsageError("metrics is another name for scorers: pass one of them")
+    scorers = metrics if scorers is None else scorers
     loaded = load_settings(**settings)
     retry_timeout = loaded.retry_timeout if "retry_timeout" in settings else min(MAX_JUDGE_WAIT, loaded.retry_timeout)
     dataset_rows = list(islice(read_rows(rows, columns), limit))

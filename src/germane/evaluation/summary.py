@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from germane.errors import UsageError
 from germane.exchange import Exchange
-from germane.score import MIN_SAMPLES, NONCOMMITTAL, Score
+from germane.score import MIN_SAMPLES, NONCOMMITTAL, UNCALIBRATED, Score
 
 if TYPE_CHECKING:
     from germane.storage import Estimate
@@ -38,6 +38,26 @@ class ScoringProblem:
 
 
 @dataclass(frozen=True, slots=True)
+class AnswerProblem:
+    """An answer with at least one problematic score."""
+
+    rows: tuple[RowScores, ...]
+    """The rows with this question and answer."""
+    issues: tuple[Score, ...]
+    """The scores of the first row that are low, below the threshold, or failed."""
+
+    @property
+    def row(self) -> RowScores:
+        """The first row."""
+        return self.rows[0]
+
+    @property
+    def lowest(self) -> float | None:
+        """The lowest value of the issues; None if all failed."""
+        return min((score.value for score in self.issues if score.value is not None), default=None)
+
+
+@dataclass(frozen=True, slots=True)
 class ScorerSummary:
     """Summarizes one scorer's scores with one fingerprint. Different fingerprints are never averaged together."""
 
@@ -52,6 +72,12 @@ class ScorerSummary:
     """Fingerprint of the scores; if there are none, of the attempts."""
     scored: int = 0
     """Number of rows with a score of any fingerprint: a server may change its model during a run."""
+    minimum: float | None = None
+    """The lowest score; None if no row has a score."""
+    maximum: float | None = None
+    """The highest score."""
+    total: float = 0.0
+    """The sum of the scores."""
 
     @property
     def n(self) -> int:
@@ -119,25 +145,55 @@ def summarize(rows: Sequence[RowScores]) -> list[ScorerSummary]:
                 reasons=Counter(str(score.reason) for score in scores if score.reason is not None),
                 fingerprint=fingerprint,
                 scored=sum(map(len, by_fingerprint.values())),
+                minimum=min(_values(group), default=None),
+                maximum=max(_values(group), default=None),
+                total=math.fsum(_values(group)),
             )
             for fingerprint, group in groups or [(scores[0].fingerprint, [])]
         ]
     return summaries
 
 
-def find_problems(rows: Sequence[RowScores], threshold: float | None = None) -> list[ScoringProblem]:
-    """Return the scores below the threshold, lowest first, then the failed scores in order of the rows.
-
-    Without a threshold, return low scores.
-    """
+def find_problems(rows: Sequence[RowScores]) -> list[ScoringProblem]:
+    """Return the low scores, lowest first, then the failed scores in order of the rows."""
     problems = [
         ScoringProblem(row, score)
         for row in rows
         for score in row.scores.values()
-        if score.state == "failed"
-        or (score.value is not None and (score.is_low if threshold is None else score.value < threshold))
+        if score.state == "failed" or score.is_low
     ]
     return sorted(problems, key=lambda problem: (problem.score.value is None, problem.score.value or 0.0))
+
+
+def find_problem_answers(rows: Sequence[RowScores], threshold: float) -> list[AnswerProblem]:
+    """Return the answers with low or failed scores, or scores below the threshold, lowest first.
+
+    The threshold applies to the value that decides the label: the calibrated one if there is one.
+
+    Raises:
+        UsageError: the threshold is not finite.
+    """
+    if not math.isfinite(threshold):
+        raise UsageError(f"threshold is {threshold}: it must be a finite number")
+    by_answer: dict[tuple[object, ...], list[RowScores]] = {}
+    for row in rows:
+        exchange = row.exchange
+        key = (exchange.question, exchange.answer, exchange.contexts, exchange.history)
+        by_answer.setdefault(key, []).append(row)
+    problems = []
+    for group in by_answer.values():
+        issues = tuple(score for score in group[0].scores.values() if _is_issue(score, threshold))
+        if issues:
+            problems.append(AnswerProblem(tuple(group), issues))
+    return sorted(problems, key=lambda problem: (problem.lowest is None, problem.lowest or 0.0))
+
+
+def _is_issue(score: Score, threshold: float) -> bool:
+    if score.value is None:
+        return score.state == "failed"
+    calibrated = score.details.get("calibrated")
+    value = calibrated if isinstance(calibrated, float) else score.value
+    return score.is_low or (value < threshold and score.label != UNCALIBRATED)
 
 
 def check_thresholds(
@@ -195,7 +251,7 @@ def _check_mean(summary: ScorerSummary, minimum: float | None) -> tuple[str, boo
 def _estimate(scores: Sequence[Score]) -> Estimate:
     from germane.storage import WeightedSums, estimate_mean
 
-    values = [score.value or 0.0 for score in scores]
+    values = _values(scores)
     sums = WeightedSums.of_equal_weights(
         n=len(values),
         n_zero=values.count(0.0),
@@ -205,3 +261,7 @@ def _estimate(scores: Sequence[Score]) -> Estimate:
         noncommittal=sum(score.label == NONCOMMITTAL for score in scores),
     )
     return estimate_mean(sums, scores[0].scorer)
+
+
+def _values(scores: Sequence[Score]) -> list[float]:
+    return [score.value for score in scores if score.value is not None]

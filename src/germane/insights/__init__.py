@@ -90,11 +90,18 @@ if TYPE_CHECKING:
         describe_sampling_settings,
         load_worker,
     )
-    from germane.insights.worst_answers import MAX_REFUSALS, MAX_WORST_ANSWERS, WorstAnswer, as_worst_answers
+    from germane.insights.worst_answers import (
+        LOADED_PER_ANSWER,
+        MAX_REFUSALS,
+        MAX_WORST_ANSWERS,
+        WorstAnswer,
+        as_worst_answers,
+    )
 
 __all__ = [
     "DEFAULT_WINDOW",
     "FILTERS",
+    "LOADED_PER_ANSWER",
     "MAX_REFUSALS",
     "MAX_WORST_ANSWERS",
     "MEAN_HEADINGS",
@@ -284,6 +291,7 @@ _MODULES: Final = {
         "load_worker",
     ),
     "worst_answers": (
+        "LOADED_PER_ANSWER",
         "MAX_REFUSALS",
         "MAX_WORST_ANSWERS",
         "WorstAnswer",

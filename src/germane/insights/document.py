@@ -40,7 +40,7 @@ class Section:
     items: Sequence[str] = ()
     """A bulleted list."""
     figure: Markup | None = None
-    """HTML. Omitted from Markdown, along with a section that contains nothing else."""
+    """HTML. In Markdown, the table is shown instead; without one, the figure is omitted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,11 +60,14 @@ NOT_MEASURED: Final = "not measured"
 MEAN_HEADINGS: Final = ("n", "mean", "95 % interval", "low", "refused")
 
 
-def mean_cells(estimate: Estimate | None) -> tuple[str, ...]:
-    """Return the table cells for a mean, one for each of :data:`MEAN_HEADINGS`. Without enough scores, it is hidden."""
-    if estimate is None or not estimate.has_min_samples:
+def mean_cells(estimate: Estimate | None, *, min_samples: int = MIN_SAMPLES) -> tuple[str, ...]:
+    """Return the table cells for a mean, one for each of :data:`MEAN_HEADINGS`.
+
+    The mean of fewer scores than ``min_samples`` is hidden.
+    """
+    if estimate is None or estimate.n < min_samples:
         n = 0 if estimate is None else estimate.n
-        return str(n), "-", f"not enough data (need {MIN_SAMPLES})", "-", "-"
+        return str(n), "-", f"not enough data (need {min_samples})", "-", "-"
     interval = "-" if estimate.interval is None else f"{estimate.interval[0]:.3f} to {estimate.interval[1]:.3f}"
     if estimate.correlation is not None:
         interval += f", corrected (r={estimate.correlation:.2f})"
@@ -141,7 +144,7 @@ def to_html(document: Document, *, style: str = "") -> str:
     for section in document.sections:
         blocks.append(f'<section class="panel">\n<header><h2>{_escape_html(section.title)}</h2></header>')
         blocks += [f'<p dir="auto">{_escape_html(paragraph)}</p>' for paragraph in section.paragraphs]
-        if section.table is not None:
+        if section.table is not None and section.figure is None:
             head = "".join(f'<th scope="col">{escape(heading)}</th>' for heading in section.table.headings)
             blocks.append(f'<div class="scroll"><table>\n<thead><tr>{head}</tr></thead>\n<tbody>')
             for row in section.table.rows:

@@ -15,6 +15,8 @@ from germane.storage import Disagreement, RouteMean, ScoredExchange, ServiceSumm
 MAX_WORST_ANSWERS: Final = 10
 MAX_REFUSALS: Final = 3
 """Maximum number of refusals among the worst answers, if there are other answers."""
+LOADED_PER_ANSWER: Final = 3
+"""More answers are loaded than shown, because identical ones are shown once."""
 MAX_LABELS: Final = 200
 """Number of newest labels that are compared with scores; comparing thousands takes too long for a page."""
 
@@ -27,6 +29,8 @@ class WorstAnswer:
     score: Score
     reads_like: str | None
     """The generated question least similar to the question asked, or the score's explanation; None for a refusal."""
+    repetitions: int = 0
+    """Number of further answers in the list with the same question, text and score, which are not listed."""
 
 
 def load_worst_answers(
@@ -41,8 +45,8 @@ def load_worst_answers(
         until: End of the window, exclusive.
     """
 
-    def load_lowest(label: str | None) -> list[ScoredExchange]:
-        return store.answers.worst(
+    def load_lowest(label: str | None) -> list[WorstAnswer]:
+        scored = store.answers.worst(
             scorer=mean.scorer,
             service=mean.service,
             route=mean.route if isinstance(mean, RouteMean) else None,
@@ -50,8 +54,9 @@ def load_worst_answers(
             label=label,
             since=since,
             until=until,
-            limit=MAX_WORST_ANSWERS,
+            limit=LOADED_PER_ANSWER * MAX_WORST_ANSWERS,
         )
+        return as_worst_answers(scored)[:MAX_WORST_ANSWERS]
 
     lowest = load_lowest(None)
     refusals = [answer for answer in lowest if answer.score.label == NONCOMMITTAL]
@@ -61,14 +66,26 @@ def load_worst_answers(
         others = max(others, more, key=len)
         shown = max(MAX_REFUSALS, MAX_WORST_ANSWERS - len(others))
         lowest = sorted([*refusals[:shown], *others], key=lambda answer: answer.score.value or 0.0)
-    return as_worst_answers(lowest[:MAX_WORST_ANSWERS])
+    return lowest[:MAX_WORST_ANSWERS]
 
 
 def as_worst_answers(answers: Sequence[ScoredExchange]) -> list[WorstAnswer]:
-    """Return scored answers as worst answers, in the same order."""
+    """Return scored answers as worst answers, in the same order. Identical answers become one."""
+    groups: dict[tuple[object, ...], list[ScoredExchange]] = {}
+    for answer in answers:
+        exchange, score = answer.exchange, answer.score
+        texts = (exchange.question, exchange.answer)
+        identity = exchange.id if None in texts else ""  # erased texts may have been different
+        key = (exchange.service, exchange.route, *texts, score.scorer, score.value, identity)
+        groups.setdefault(key, []).append(answer)
     return [
-        WorstAnswer(exchange=answer.exchange, score=answer.score, reads_like=reads_like(answer.score))
-        for answer in answers
+        WorstAnswer(
+            exchange=group[0].exchange,
+            score=group[0].score,
+            reads_like=reads_like(group[0].score),
+            repetitions=len(group) - 1,
+        )
+        for group in groups.values()
     ]
 
 

@@ -132,9 +132,11 @@ def _check_report_options(
 def _print(evaluation: Evaluation, check: EvaluationCheck | None) -> None:
     from germane.evaluation import (
         SUMMARY_HEADINGS,
+        find_problems,
         group_problems,
         problems_heading,
         similar_rows,
+        small_sample_notes,
         summary_cells,
         unscored_rows,
         usage_sentence,
@@ -148,7 +150,9 @@ def _print(evaluation: Evaluation, check: EvaluationCheck | None) -> None:
     for scorer, count, reason, explanation in missing:
         mostly = f", mostly: {sanitize.line(explanation)}" if explanation else ""
         click.echo(f"  {sanitize.line(scorer, 60)}: {count} {reason}{mostly}")
-    problems = evaluation.problems()
+    for note in small_sample_notes(summaries):
+        click.echo(note)
+    problems = find_problems(evaluation.rows)
     if worst := group_problems(problems)[:MAX_WORST_ROWS]:
         click.echo(f"\n{problems_heading(worst, problems)}:")
     for problem, similar in worst:
@@ -162,16 +166,16 @@ def _print(evaluation: Evaluation, check: EvaluationCheck | None) -> None:
         if score.explanation:
             click.echo(f"       reason    {sanitize.line(score.explanation)}")
         if similar:
-            click.echo(f"       also      {similar_rows(similar)}")
+            click.echo(f"       also      {similar_rows(problem, similar)}")
     click.echo(f"\n{usage_sentence(len(evaluation.rows), evaluation.usage)}")
     if check is not None:
         click.echo("\n" + "\n".join(sanitize.line(line, 1000) for line in str(check).splitlines()))
 
 
 def _as_dict(evaluation: Evaluation, check: EvaluationCheck | None) -> dict[str, Any]:
-    from germane.evaluation import problem_to_dict, summary_to_dict
+    from germane.evaluation import find_problems, problem_to_dict, summary_to_dict
 
-    problems = evaluation.problems()
+    problems = find_problems(evaluation.rows)
     content: dict[str, Any] = {
         "rows": len(evaluation.rows),
         "summary": list(map(summary_to_dict, evaluation.summary())),

@@ -13,6 +13,7 @@ from germane.cli.core.params import Since
 from germane.cli.core.store import open_store
 
 if TYPE_CHECKING:
+    from germane.insights import WorstAnswer
     from germane.storage import ScoredExchange
 
 TEXT_INDENT: Final = 17
@@ -35,8 +36,11 @@ def command(
     as_json: bool,  # noqa: FBT001 - click passes it by name
 ) -> None:
     """Show the answers with the lowest scores."""
+    from germane.insights import LOADED_PER_ANSWER, as_worst_answers
+
     with open_store(database) as store:
-        answers = store.answers.worst(since=since, route=route, scorer=scorer, limit=limit)
+        loaded = limit if as_json else LOADED_PER_ANSWER * limit
+        answers = store.answers.worst(since=since, route=route, scorer=scorer, limit=loaded)
     if as_json:
         listed = [
             {
@@ -62,11 +66,14 @@ def command(
         filters += f", route {sanitize.line(route, 40)}" if route else ""
         click.echo(f"No scores since {since:%Y-%m-%d %H:%M} UTC{filters}.")
     terminal = detect_terminal()
-    for answer in answers:
-        click.echo("\n".join(terminal.wrap_line(line, TEXT_INDENT) for line in describe_answer(answer)) + "\n")
+    for worst in as_worst_answers(answers)[:limit]:
+        lines = describe_answer(worst)
+        if worst.repetitions:
+            lines.append(f"       also      {sanitize.count_noun(worst.repetitions, 'more answer')} with the same text")
+        click.echo("\n".join(terminal.wrap_line(line, TEXT_INDENT) for line in lines) + "\n")
 
 
-def describe_answer(answer: ScoredExchange) -> list[str]:
+def describe_answer(answer: ScoredExchange | WorstAnswer) -> list[str]:
     """Return the lines that show an answer, its score and the questions generated from it."""
     exchange, score = answer.exchange, answer.score
     calibrated = score.details.get("calibrated")

@@ -66,7 +66,7 @@ class ScorerFactory:
         if isinstance(scorer, str):
             return self.get_scorer(scorer)
         if inspect.isclass(scorer):
-            raise UsageError(f"{scorer.__qualname__} is a class; pass an instance of it")
+            return self._build_class(scorer)
         if not hasattr(scorer, "score") and callable(scorer):
             if declaration := registry.declaration_of_function(scorer):
                 return self.get_scorer(declaration.name)
@@ -77,6 +77,17 @@ class ScorerFactory:
         if defect := scorer_defect(scorer):
             raise UsageError(f"{scorer!r:.100} is not a scorer: {defect}")
         return cast("Scorer", scorer)
+
+    def _build_class(self, scorer: type) -> Scorer:
+        """Build a built-in scorer from the settings, and another one without arguments."""
+        name = getattr(scorer, "name", None)
+        if isinstance(name, str) and name in registry.BUILTIN_SCORER_NAMES and scorer.__module__.startswith("germane."):
+            return self.get_scorer(name)
+        try:
+            inspect.signature(scorer).bind()
+        except (TypeError, ValueError):
+            raise UsageError(f"{scorer.__qualname__} is a class; pass an instance of it") from None
+        return self.resolve(scorer())
 
     def get_scorer(self, name: str) -> Scorer:
         """Return the scorer with this name, always the same instance.

@@ -24,6 +24,7 @@ from germane.cli.core.render import (
 )
 from germane.insights import (
     DEFAULT_WINDOW,
+    LOADED_PER_ANSWER,
     MAX_REFUSALS,
     MEAN_HEADINGS,
     NONCOMMITTAL,
@@ -34,6 +35,7 @@ from germane.insights import (
     Section,
     TrendChart,
     ViewParams,
+    WorstAnswer,
     alert_concerns_route,
     as_worst_answers,
     chart_markers,
@@ -53,11 +55,11 @@ if TYPE_CHECKING:
     from germane.settings import Settings
     from germane.storage import (
         BaselineVersion,
+        Bucket,
         Comparisons,
         Coverage,
         OutstandingWork,
         RouteSummary,
-        ScoredExchange,
         TrackingStore,
     )
 
@@ -68,6 +70,9 @@ CORRECTION_NOTE: Final = (
 )
 MAX_WORST_ANSWERS: Final = 10
 MAX_CHARTS: Final = 8
+TREND_HEADINGS: Final = ("from (UTC)", *MEAN_HEADINGS, "fingerprint")
+MAX_TREND_ROWS: Final = 31
+"""Maximum number of rows in a table of a trend. Longer tables have one row per day, and show the newest days."""
 MAX_EVENTS: Final = 50
 """Maximum number of alerts, and of markers, on a chart."""
 MAX_TEXT_LENGTH: Final = 400
@@ -289,7 +294,17 @@ def _trend_sections(
             baseline=find_baseline_mean(store, scorer, fingerprint, service=service, route=report.route),
             markers=[replace(event, href="") for event in events if view.since <= event.at < view.until],
         )
-        yield Section(title=trend.title, figure=trend_figure(trend))
+        rows = buckets
+        if len(buckets) > MAX_TREND_ROWS:
+            rows = store.trends.over_time(
+                scorer=scorer, service=service, route=report.route, **window, bucket=timedelta(days=1), histograms=False
+            )
+        table = DocumentTable(headings=TREND_HEADINGS, rows=[_trend_row(bucket) for bucket in rows[-MAX_TREND_ROWS:]])
+        yield Section(title=trend.title, figure=trend_figure(trend), table=table)
+
+
+def _trend_row(bucket: Bucket) -> tuple[str, ...]:
+    return f"{bucket.start:%Y-%m-%d %H:%M}", *mean_cells(bucket), bucket.fingerprint
 
 
 def _worst_sections(
@@ -300,23 +315,23 @@ def _worst_sections(
     Refusals all score 0 and would fill the list; only a few are shown if there are other low scores.
     """
     filters: dict[str, Any] = {"scorer": scorer, "service": report.service, "route": report.route}
-    filters |= {"since": report.since, "until": report.until, "limit": MAX_WORST_ANSWERS}
+    filters |= {"since": report.since, "until": report.until, "limit": LOADED_PER_ANSWER * MAX_WORST_ANSWERS}
     fingerprints = sorted({summary.fingerprint for summary in newest if summary.scorer == scorer})
 
-    def load_lowest(label: str | None) -> list[ScoredExchange]:
+    def load_lowest(label: str | None) -> list[WorstAnswer]:
         scored = [
             answer
             for fingerprint in fingerprints
             for answer in store.answers.worst(fingerprint=fingerprint, label=label, **filters)
         ]
-        return sorted(scored, key=lambda answer: answer.score.value or 0.0)
+        return as_worst_answers(sorted(scored, key=lambda answer: answer.score.value or 0.0))
 
     lowest = load_lowest(None)
     refusals = [answer for answer in lowest if answer.score.label == NONCOMMITTAL][:MAX_REFUSALS]
     others = [answer for answer in lowest if answer.score.label != NONCOMMITTAL] or load_lowest(LOWEST_BAND)
     shown = [*refusals, *others[: MAX_WORST_ANSWERS - len(refusals)]]
     rows = []
-    for answer in as_worst_answers(sorted(shown, key=lambda answer: answer.score.value or 0.0)):
+    for answer in sorted(shown, key=lambda answer: answer.score.value or 0.0):
         exchange, score = answer.exchange, answer.score
         question, text = (
             "(erased or not stored)" if captured is None else sanitize.line(captured, MAX_TEXT_LENGTH)
@@ -324,7 +339,8 @@ def _worst_sections(
         )
         rows.append(
             (
-                "refusal" if score.label == NONCOMMITTAL else f"{score.value:.2f}",
+                ("refusal" if score.label == NONCOMMITTAL else f"{score.value:.2f}")
+                + (f", {answer.repetitions + 1} times" if answer.repetitions else ""),
                 question,
                 text,
                 sanitize.line(answer.reads_like, MAX_TEXT_LENGTH) or "-",
