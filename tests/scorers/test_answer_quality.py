@@ -265,3 +265,46 @@ def test_the_fingerprint_does_not_change_by_accident() -> None:
     assert quality(1.0, 1.0, 1.0).fingerprint == "af977222ffdf"
     assert quality(1.0, 1.0, 1.0, aggregate="minimum").fingerprint != "af977222ffdf"
     assert "faithfulness" in repr(quality(1.0, 1.0, 1.0))
+
+
+def test_weights_are_configurable(asked: Exchange) -> None:
+    """Any sum is allowed. Parts without a weight do not run and are not missing."""
+    weights = {"context_relevance": 1, "answer_relevancy": 3}
+    scorer = quality(0.4, ScoringError(UnscoredReason.UNPARSABLE, "not asked"), 0.8, weights=weights)
+
+    score = asyncio.run(scorer.score(asked))
+
+    assert score.value == pytest.approx((0.4 + 3 * 0.8) / 4, abs=1e-9)
+    assert (list(scorer.scorers), score.details["missing"]) == (["context_relevance", "answer_relevancy"], [])
+    assert scorer.fingerprint != quality(0.4, 0.5, 0.8).fingerprint
+
+
+def test_another_aggregate_can_determine_the_grade(asked: Exchange) -> None:
+    """An answer is as good as its worst part, while the value remains the weighted mean."""
+    by_value, by_minimum = quality(1.0, 1.0, 0.62), quality(1.0, 1.0, 0.62, grade_from="minimum")
+
+    scores = [asyncio.run(scorer.score(asked)) for scorer in (by_value, by_minimum)]
+
+    assert scores[0].value == scores[1].value == pytest.approx(0.886, abs=1e-9)
+    assert [(score.label, score.details["grade"]) for score in scores] == [("B", "B"), ("D", "D")]
+    assert by_value.fingerprint != by_minimum.fingerprint
+    assert by_value.fingerprint == quality(1.0, 1.0, 0.62, grade_from="weighted").fingerprint
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            {"weights": {"faithfullness": 1}},
+            "unknown part faithfullness; the parts are context_relevance, faithfulness",
+        ),
+        ({"weights": {"faithfulness": -1}}, "faithfulness = -1 must be 0 or more"),
+        ({"weights": {"faithfulness": 0}}, "at least one must be greater than 0"),
+        ({"weights": [1]}, "weights must be a mapping"),
+        ({"grade_from": "best"}, "grade_from must be one of weighted, harmonic, minimum, not 'best'"),
+    ],
+)
+def test_invalid_weights_and_grades_are_rejected(options: dict[str, Any], message: str) -> None:
+    """The error names the option and the valid values."""
+    with pytest.raises((TypeError, ValueError), match=message):
+        quality(0.5, 0.5, 0.5, **options)

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from germane.exchange import Exchange
-from germane.score import UnscoredReason
+from germane.score import Score, UnscoredReason
 from germane.scorers import ContextCoverage, ContextSimilarity
 from germane.scorers.base.text import split_words
 from germane.scorers.prompting.context_blocks import aggregate_both, mean, position_weighted_mean
@@ -192,3 +192,24 @@ def test_fingerprints_of_local_scorers_do_not_change_by_accident() -> None:
     assert repr(ContextSimilarity(FakeEmbedder())) == (
         "ContextSimilarity('fake-embedder', aggregate='position_weighted')"
     )
+
+
+def test_decay_of_the_weights_is_an_option(
+    score: Callable[..., list[Score]], exchange: Callable[..., Exchange]
+) -> None:
+    """With a decay of .5, the second context has half the weight of the first. The fingerprint records it."""
+    embedder = FakeEmbedder({"q": (1.0, 0.0), "near": (0.8, 0.6), "far": (0.6, 0.8)})
+    usual, steep = ContextSimilarity(embedder), ContextSimilarity(embedder, decay=0.5)
+
+    (found,) = score(steep, exchange("q", None, "near", "far"))
+
+    assert found.value == pytest.approx((0.8 + 0.5 * 0.6) / 1.5, abs=1e-9)
+    assert usual.fingerprint != steep.fingerprint
+    assert usual.fingerprint == ContextSimilarity(embedder, decay=0.9).fingerprint
+
+
+@pytest.mark.parametrize("decay", [0, 1.5, -0.5, float("nan"), True, "0.5"])
+def test_invalid_decays_are_rejected(decay: Any) -> None:
+    """They would give later contexts no weight, or more weight."""
+    with pytest.raises((TypeError, ValueError), match="decay must be"):
+        ContextSimilarity(FakeEmbedder(), decay=decay)

@@ -7,6 +7,7 @@ import math
 from collections import OrderedDict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any, Literal, get_args
 
 from germane.errors import ScoringError
@@ -23,6 +24,29 @@ MAX_WAITING_EXCHANGES = 1_000
 
 MissingPolicy = Literal["renormalize", "fail"]
 """Behavior if a part is missing: renormalize the remaining weights, or return no value."""
+
+
+def validate_weights(weights: object, defaults: Mapping[str, float]) -> dict[str, float]:
+    """Return the positive weights in the order of the defaults, which apply if ``weights`` is None.
+
+    Raises:
+        TypeError: the weights do not map names to numbers.
+        ValueError: a name is unknown, a weight is negative or not finite, or all weights are 0.
+    """
+    weights = defaults if weights is None else weights
+    if not isinstance(weights, Mapping):
+        raise TypeError(f"weights must be a mapping of part names to numbers, not {weights!r:.80}")
+    if unknown := [str(name) for name in weights if name not in defaults]:
+        raise ValueError(f"weights: unknown part {', '.join(unknown)}; the parts are {', '.join(defaults)}")
+    for name, weight in weights.items():
+        if not isinstance(weight, Real) or isinstance(weight, bool):
+            raise TypeError(f"weights: {name} = {weight!r:.80} is not a number")
+        if not math.isfinite(weight) or weight < 0:
+            raise ValueError(f"weights: {name} = {weight} must be 0 or more")
+    positive = {name: float(weights[name]) for name in defaults if weights.get(name)}
+    if not positive:
+        raise ValueError("weights: at least one must be greater than 0")
+    return positive
 
 
 @dataclass(frozen=True, slots=True)

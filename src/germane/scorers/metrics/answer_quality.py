@@ -14,6 +14,7 @@ from germane.scorers.base.composite import (
     combined_usage,
     missing_parts,
     part_fingerprints,
+    validate_weights,
     weighted_mean,
 )
 from germane.scorers.base.fingerprint import fingerprint
@@ -33,15 +34,15 @@ GRADES = ((0.9, "A"), (0.8, "B"), (0.7, "C"), (0.6, "D"), (-math.inf, "F"))
 QualityAggregate = Literal["weighted", "harmonic", "minimum"]
 
 
-def validate_relevancy(name: str) -> str:
-    """Return the name of the relevancy part.
+def part_weights(relevancy: str, weights: object) -> dict[str, float]:
+    """Return the positive weights of the parts, by name.
 
     Raises:
-        ValueError: the scorer cannot be the relevancy part.
+        TypeError, ValueError: the weights are invalid, or the scorer cannot be the relevancy part.
     """
-    if name not in RELEVANCIES:
-        raise ValueError(f"relevancy must be one of {', '.join(RELEVANCIES)}, not {name!r:.80}")
-    return name
+    if relevancy not in RELEVANCIES:
+        raise ValueError(f"relevancy must be one of {', '.join(RELEVANCIES)}, not {relevancy!r:.80}")
+    return validate_weights(weights, {**WEIGHTS, relevancy: RELEVANCY_WEIGHT})
 
 
 def grade(value: float) -> str:
@@ -62,7 +63,7 @@ class AnswerQuality:
     The value is the weighted mean, the harmonic mean, or the minimum; ``details`` holds all three. Each part is first
     clipped to 0..1. A part that failed permanently or was skipped is excluded and never counts as 0; label,
     explanation, details and fingerprint record this. If a part may succeed later, the whole score waits for it. With
-    the default options, scoring takes three judge requests and one shared embedding request.
+    the default options, scoring takes four judge requests and one shared embedding request.
 
     Source: the parts are from Es et al. 2023, arXiv 2309.15217; germane defines the weights and grades.
     """
@@ -76,22 +77,33 @@ class AnswerQuality:
         scorers: Mapping[str, Scorer],
         *,
         relevancy: str = "answer_relevancy",
+        weights: Mapping[str, float] | None = None,
         aggregate: QualityAggregate = "weighted",
+        grade_from: QualityAggregate | None = None,
         missing: MissingPolicy = "renormalize",
     ) -> None:
         """Combine ``context_relevance``, ``faithfulness`` and the scorer whose name is passed as ``relevancy``.
 
-        With ``missing="fail"``, there is no value unless every part has one.
+        Args:
+            scorers: The parts, by name.
+            relevancy: Name of the relevancy part.
+            weights: Weights of the parts by name, for the weighted mean; any sum is allowed. A part without a weight,
+                or with a weight of 0, does not run.
+            aggregate: The aggregate that is the value.
+            grade_from: The aggregate that determines the grade, by default the value.
+            missing: With ``fail``, there is no value unless every part has one.
 
         Raises:
-            ValueError: an option is invalid, or a scorer is missing.
+            TypeError, ValueError: an option is invalid, or a scorer is missing.
         """
-        if aggregate not in get_args(QualityAggregate):
-            raise ValueError(f"aggregate must be one of {', '.join(get_args(QualityAggregate))}, not {aggregate!r}")
-        self.weights = {**WEIGHTS, validate_relevancy(relevancy): RELEVANCY_WEIGHT}
+        for option, name in (("aggregate", aggregate), ("grade_from", grade_from or aggregate)):
+            if name not in get_args(QualityAggregate):
+                raise ValueError(f"{option} must be one of {', '.join(get_args(QualityAggregate))}, not {name!r}")
+        self.weights = part_weights(relevancy, weights)
         self._parts = CompositeParts(scorers, self.weights, missing)
         self.scorers = self._parts.scorers
         self.aggregate: QualityAggregate = aggregate
+        self.grade_from: QualityAggregate = grade_from or aggregate
 
     def __repr__(self) -> str:
         return (
@@ -118,6 +130,7 @@ class AnswerQuality:
             "minimum": min(values, default=0.0),
         }
         value, missing = aggregates[self.aggregate], missing_parts(parts)
+        letter = grade(aggregates[self.grade_from])
         present = [f"{part.name} {part.value:.2f}" for part in parts if part.value is not None]
         absent = [f"{part.name} ({part.score.reason})" for part in missing]
         without = f"; without {', '.join(absent)}" if absent else ""
@@ -125,11 +138,11 @@ class AnswerQuality:
             scorer=self.name,
             fingerprint=self._fingerprint_for(part_fingerprints(parts)),
             value=value,
-            label=f"{grade(value)} (incomplete)" if missing else grade(value),
+            label=f"{letter} (incomplete)" if missing else letter,
             explanation=f"{', '.join(present)}{without}.",
             details={
                 **aggregates,
-                "grade": grade(value),
+                "grade": letter,
                 "parts": {part.name: part.details() for part in parts},
                 "missing": [part.name for part in missing],
             },
@@ -138,11 +151,13 @@ class AnswerQuality:
 
     def _fingerprint_for(self, parts: Mapping[str, str | None]) -> str:
         """Return the fingerprint for the given fingerprints of the parts; None stands for a missing part."""
-        parameters = {"weights": self.weights, "aggregate": self.aggregate, "parts": dict(parts)}
+        parameters: dict[str, object] = {"weights": self.weights, "aggregate": self.aggregate, "parts": dict(parts)}
+        if self.grade_from != self.aggregate:
+            parameters["grade_from"] = self.grade_from
         return fingerprint(scorer=self.name, version=VERSION, parameters=parameters)
 
 
 def build(models: ScorerModels, options: Mapping[str, Any]) -> Scorer:
     """Build the scorer from settings, with the parts that it needs."""
-    relevancy = validate_relevancy(options.get("relevancy", "answer_relevancy"))
-    return AnswerQuality({name: models.get_scorer(name) for name in (*WEIGHTS, relevancy)}, **options)
+    weights = part_weights(options.get("relevancy", "answer_relevancy"), options.get("weights"))
+    return AnswerQuality({name: models.get_scorer(name) for name in weights}, **options)

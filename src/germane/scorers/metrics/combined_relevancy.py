@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from numbers import Real
 from typing import Any
 
 from germane.exchange import Exchange
@@ -16,6 +15,7 @@ from germane.scorers.base.composite import (
     combined_usage,
     missing_parts,
     part_fingerprints,
+    validate_weights,
     weighted_mean,
 )
 from germane.scorers.base.fingerprint import fingerprint
@@ -28,29 +28,6 @@ WEIGHTS: Mapping[str, float] = {
     "question_coverage": 0.25,
     "intent_match": 0.20,
 }
-
-
-def validate_weights(weights: Mapping[str, float] | None = None) -> dict[str, float]:
-    """Return the positive weights in the order of :data:`WEIGHTS`, which are the default.
-
-    Raises:
-        TypeError: the weights do not map names to numbers.
-        ValueError: a name is unknown, a weight is negative or not finite, or all weights are 0.
-    """
-    weights = WEIGHTS if weights is None else weights
-    if not isinstance(weights, Mapping):
-        raise TypeError(f"weights must be a mapping of part names to numbers, not {weights!r:.80}")
-    if unknown := [str(name) for name in weights if name not in WEIGHTS]:
-        raise ValueError(f"weights: unknown part {', '.join(unknown)}; the parts are {', '.join(WEIGHTS)}")
-    for name, weight in weights.items():
-        if not isinstance(weight, Real) or isinstance(weight, bool):
-            raise TypeError(f"weights: {name} = {weight!r:.80} is not a number")
-        if not math.isfinite(weight) or weight < 0:
-            raise ValueError(f"weights: {name} = {weight} must be 0 or more")
-    positive = {name: float(weights[name]) for name in WEIGHTS if weights.get(name)}
-    if not positive:
-        raise ValueError("weights: at least one must be greater than 0")
-    return positive
 
 
 class CombinedRelevancy:
@@ -80,9 +57,9 @@ class CombinedRelevancy:
         With ``missing="fail"``, there is no value unless every part has one.
 
         Raises:
-            TypeError, ValueError: see :func:`validate_weights`; or a part has no scorer.
+            TypeError, ValueError: the weights are invalid; or a part has no scorer.
         """
-        self.weights = validate_weights(weights)
+        self.weights = validate_weights(weights, WEIGHTS)
         self._parts = CompositeParts(scorers, self.weights, missing)
         self.scorers = self._parts.scorers
 
@@ -137,5 +114,5 @@ class CombinedRelevancy:
 
 def build(models: ScorerModels, options: Mapping[str, Any]) -> Scorer:
     """Build the scorer from settings, with the parts that have a weight."""
-    parts = {name: models.get_scorer(name) for name in validate_weights(options.get("weights"))}
+    parts = {name: models.get_scorer(name) for name in validate_weights(options.get("weights"), WEIGHTS)}
     return CombinedRelevancy(parts, **options)

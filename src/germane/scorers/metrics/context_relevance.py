@@ -19,6 +19,7 @@ from germane.scorers.prompting.context_blocks import (
     delimited_blocks,
     limit_contexts,
     validate_aggregate,
+    validate_decay,
 )
 from germane.scorers.prompting.judge_scorer import JudgeScorer, JudgeSession
 from germane.scorers.prompting.prompt import (
@@ -40,7 +41,7 @@ RatingSource = Literal["expected", "parsed", "list expected", "list parsed"]
 
 
 class ContextRelevance(JudgeScorer):
-    """Position-weighted mean of a judge's ratings of the contexts, from 0 to 1; the weights are .9 ** position.
+    """Position-weighted mean of a judge's ratings of the contexts, from 0 to 1; the weights are decay ** position.
 
     The judge rates each context from 1 (contains no part of the answer) to 5 (contains all of it), scaled to 0..1 as
     (rating - 1) / 4, with one request for all contexts of an exchange. If the server returns logprobs, each rating is
@@ -63,6 +64,7 @@ class ContextRelevance(JudgeScorer):
         embedder: Embedder | None = None,
         *,
         aggregate: ContextAggregate = "position_weighted",
+        decay: float = DECAY,
         logprobs: bool = True,
     ) -> None:
         """Configure the scorer.
@@ -72,13 +74,18 @@ class ContextRelevance(JudgeScorer):
             embedder: If given, a context's score is its rating times max(cosine(question, context), 0).
             aggregate: The mean to use as the value: ``position_weighted``, or the unweighted ``mean``. ``details``
                 holds both.
+            decay: Weight of each context relative to the one before it, greater than 0 and at most 1.
             logprobs: Request token probabilities. Without them, all ratings are the digits that the judge writes.
+
+        Raises:
+            TypeError, ValueError: an option is invalid.
         """
         self._batcher = (
             embedder if isinstance(embedder, EmbeddingBatcher) or embedder is None else EmbeddingBatcher(embedder)
         )
         super().__init__(judge, self._batcher)
         self.aggregate = validate_aggregate(aggregate)
+        self.decay = validate_decay(decay)
         self.rater = Rater(judge, SINGLE_PROMPT, logprobs=logprobs)
 
     def prompts(self) -> Sequence[Prompt]:
@@ -90,7 +97,7 @@ class ContextRelevance(JudgeScorer):
         return {
             **self.rater.parameters(),
             "aggregate": self.aggregate,
-            "decay": DECAY,
+            "decay": self.decay,
             "limits": [MAX_QUESTION_BYTES, MAX_CONTEXTS_BYTES, MAX_CONTEXTS],
             "embedded_limit": MAX_EMBEDDED_BYTES if self._batcher else None,
         }
@@ -116,7 +123,7 @@ class ContextRelevance(JudgeScorer):
             cosines = [float(cosine) for cosine in rows[1:] @ rows[0]]
             details["cosines"] = cosines
             scores = [score * max(cosine, 0.0) for score, cosine in zip(scores, cosines, strict=True)]
-        means = aggregate_both(scores)
+        means = aggregate_both(scores, decay=self.decay)
         relevant = sum(score >= LOW_SCORE for score in scores)
         return self.build_score(
             means[self.aggregate],

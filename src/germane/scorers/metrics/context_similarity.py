@@ -20,6 +20,7 @@ from germane.scorers.prompting.context_blocks import (
     limit_contexts,
     truncation,
     validate_aggregate,
+    validate_decay,
 )
 
 VERSION = "1"
@@ -42,11 +43,22 @@ class ContextSimilarity:
     range = (-1.0, 1.0)
 
     def __init__(
-        self, embedder: Embedder | EmbeddingBatcher, *, aggregate: ContextAggregate = "position_weighted"
+        self,
+        embedder: Embedder | EmbeddingBatcher,
+        *,
+        aggregate: ContextAggregate = "position_weighted",
+        decay: float = DECAY,
     ) -> None:
-        """Use the position-weighted or the unweighted ``mean`` as the value; ``details`` holds both."""
+        """Use the position-weighted or the unweighted ``mean`` as the value; ``details`` holds both.
+
+        ``decay`` is the weight of each context relative to the one before it, greater than 0 and at most 1.
+
+        Raises:
+            TypeError, ValueError: an option is invalid.
+        """
         self.embedder = embedder if isinstance(embedder, EmbeddingBatcher) else EmbeddingBatcher(embedder)
         self.aggregate = validate_aggregate(aggregate)
+        self.decay = validate_decay(decay)
 
     def __repr__(self) -> str:
         return f"ContextSimilarity({self.embedder.model!r}, aggregate={self.aggregate!r})"
@@ -59,7 +71,7 @@ class ContextSimilarity:
             version=VERSION,
             parameters={
                 "aggregate": self.aggregate,
-                "decay": DECAY,
+                "decay": self.decay,
                 "most": MAX_CONTEXTS,
                 "limit": MAX_EMBEDDED_BYTES,
             },
@@ -78,7 +90,7 @@ class ContextSimilarity:
         shown = [truncate_utf8(context, MAX_EMBEDDED_BYTES) for context in contexts]
         rows = await self.embedder.embed([question, *shown], keep=1)
         similarities = [float(similarity) for similarity in rows[1:] @ rows[0]]
-        means = aggregate_both(similarities)
+        means = aggregate_both(similarities, decay=self.decay)
         cut = dict(truncations)
         for index, (part, whole) in enumerate(zip(shown, contexts, strict=True)):
             cut |= truncation(f"context {index}", len(part), len(whole))

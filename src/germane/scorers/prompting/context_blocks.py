@@ -5,13 +5,14 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Mapping, Sequence
+from numbers import Real
 from typing import Literal, get_args
 
 from germane.exchange import Exchange
 from germane.scorers.base.text import is_blank
 
 DECAY = 0.9
-"""Weight of each position relative to the previous one."""
+"""Default weight of each position relative to the previous one."""
 MAX_CONTEXTS = 20
 """Maximum number of contexts scored per exchange. Later contexts are ignored."""
 
@@ -34,9 +35,24 @@ def mean(values: Sequence[float]) -> float:
     return math.fsum(values) / len(values)
 
 
-def aggregate_both(values: Sequence[float]) -> dict[str, float]:
+def aggregate_both(values: Sequence[float], *, decay: float = DECAY) -> dict[str, float]:
     """Return both means by name."""
-    return {"position_weighted": position_weighted_mean(values), "mean": mean(values)}
+    return {"position_weighted": position_weighted_mean(values, decay=decay), "mean": mean(values)}
+
+
+def validate_decay(decay: object) -> float:
+    """Return the weight of each position relative to the previous one.
+
+    Raises:
+        TypeError: it is not a number.
+        ValueError: it is not greater than 0 and at most 1.
+    """
+    if not isinstance(decay, Real) or isinstance(decay, bool):
+        raise TypeError(f"decay must be a number, not {decay!r:.80}")
+    number = float(decay)
+    if not 0 < number <= 1:
+        raise ValueError(f"decay must be greater than 0 and at most 1, not {number}")
+    return number
 
 
 def validate_aggregate(aggregate: ContextAggregate) -> ContextAggregate:
