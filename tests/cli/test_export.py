@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import re
 import subprocess
 import sys
 import unicodedata
@@ -26,6 +27,7 @@ from germane.errors import UsageError
 from germane.exchange import Context, Message
 from germane.score import UnscoredReason
 from germane.storage import (
+    AlertingRow,
     DroppedCount,
     ExchangeRecord,
     ExportSelection,
@@ -641,3 +643,98 @@ def test_an_invalid_score_column_is_reported(
     assert (ended.code, ended.out) == (1, "")
     assert f"{file}, line 1 {problem}" in ended.err
     assert store.answers.list_exchanges() == []
+
+
+SOON, LATER = "2026-03-01T12:00:00.250000+00:00", "2026-03-01T13:00:00+00:00"
+ALERTING = {
+    "baseline": [
+        {"service": "shop", "scorer": "answer_relevancy", "fingerprint": "f1", "scope": "route", "version": version,
+         "status": "active" if version == 2 else "replaced", "reason": "learned", "since": SOON, "until": LATER,
+         "n": 200, "mean": 0.75, "deviation": None, "numbers": {"b": [1e-05, 2], "a": {"d": 1.0, "c": "\u00fc"}},
+         "created_at": LATER}
+        for version in (1, 2)
+    ],
+    "alert": [
+        {"id": f"a{number}", "key": "k", "rule": "drop", "type": "drop", "labels": {"service": "shop", "route": "ask"},
+         "state": "resolved" if number else "firing", "severity": "critical", "message": "Fell | \u2028 sharply",
+         "body": {"n": number}, "starts_at": SOON, "evaluated_at": LATER}
+        for number in (0, 1)
+    ],
+    "alert_event": [
+        {"id": f"e{number}", "alert_id": "a0", "at": SOON, "type": "state", "before": None, "after": "firing",
+         "detail": {}}
+        for number in (2, 1)
+    ],
+    "silence": [
+        {"id": "s1", "matchers": {"route": "ask"}, "starts_at": SOON, "ends_at": LATER, "created_by": "ann"}
+    ],
+}  # fmt: skip
+
+
+def alerting_rows() -> list[AlertingRow]:
+    """Return baselines, alerts with events, and a silence."""
+    lines = (json.dumps({"version": 2, part: row}) for part, rows in ALERTING.items() for row in rows)
+    return [row for row in map(parse_line, lines) if isinstance(row, AlertingRow)]
+
+
+def test_a_round_trip_is_byte_identical(
+    call: Call, full: TrackingStore, url: str, database_url: str, tmp_path: Path
+) -> None:
+    """Through the other kind of database, with baselines, alerts, their events and silences."""
+    full.transfer.restore_alerting(alerting_rows())
+    first, second = tmp_path / "first.jsonl", tmp_path / "second.jsonl"
+
+    call("export", str(first), "--database", database_url)
+    call("import", str(first), "--database", url)
+    call("import", str(first), "--database", url)
+    call("export", str(second), "--database", url)
+
+    parts = [next(name for name in json.loads(line) if name != "version") for line in first.read_text().splitlines()]
+    assert [part for part in parts if part in ALERTING] == [part for part, rows in ALERTING.items() for _ in rows]
+    assert first.read_bytes() == second.read_bytes()
+
+
+def test_restored_alerts_never_replace_existing_ones(store: TrackingStore, call: Call, database: str) -> None:
+    """Neither an open alert with the same key, nor the versions of a baseline."""
+    rows = alerting_rows()
+    newer = [replace(row, values={**row.values, "version": 7}) for row in rows if row.part == "baseline"]
+    other = [replace(row, values={**row.values, "id": "other"}) for row in rows if row.values.get("id") == "a0"]
+    orphan = [replace(row, values={**row.values, "alert_id": "other"}) for row in rows if row.values.get("id") == "e1"]
+    store.transfer.restore_alerting([*newer[:1], *(row for row in rows if row.part == "alert")])
+
+    store.transfer.restore_alerting([*rows, *other, *orphan])
+
+    stored = store.transfer.load_alerting(ExportSelection())
+    assert [row.values["version"] for row in stored if row.part == "baseline"] == [7]
+    assert [row.values["id"] for row in stored if row.part == "alert"] == ["a0", "a1"]
+    assert [row.values["id"] for row in stored if row.part == "alert_event"] == ["e1", "e2"]
+
+
+def test_export_of_one_route_contains_no_alerting_data(
+    call: Call, database: str, store: TrackingStore, tmp_path: Path
+) -> None:
+    """It would be incomplete. A window limits alerts and silences, but not baselines."""
+    store.transfer.restore_alerting(alerting_rows())
+
+    def parts(*options: str) -> set[str]:
+        lines = call("export", str(tmp_path / "some.jsonl"), *options) and (tmp_path / "some.jsonl").read_text()
+        return {name for line in lines.splitlines() for name in json.loads(line)} - {"version"}
+
+    assert parts() == set(ALERTING)
+    assert parts("--route", "ask") == parts("--scorer", "answer_relevancy") == set()
+    assert parts("--since", "2026-03-02T00:00:00Z") == {"baseline"}
+
+
+@pytest.mark.parametrize(
+    ("part", "change", "problem"),
+    [
+        ("silence", {"matchers": []}, "silence.matchers = [] is not an object"),
+        ("alert", {"starts_at": "soon"}, "alert.starts_at = 'soon' is not an ISO 8601 time"),
+        ("alert", {"id": "x" * 501}, "alert.id is longer than 500 characters"),
+        ("baseline", {"extra": 1}, "unknown column baseline.extra"),
+    ],
+)
+def test_invalid_alerting_lines_are_reported(part: str, change: dict[str, Any], problem: str) -> None:
+    """The error names the part and the column."""
+    with pytest.raises(UsageError, match=re.escape(problem)):
+        parse_line(json.dumps({"version": 2, part: {**ALERTING[part][0], **change}}))

@@ -74,7 +74,15 @@ from germane.storage.stats.two_sample import (
 )
 from germane.storage.store import CalibrationCache, Store, TrackingStore
 from germane.storage.transfer.export import StoredRecord, dump_stored
-from germane.storage.transfer.record import DroppedCount, ExchangeRecord, dump_line, parse_line
+from germane.storage.transfer.record import (
+    ALERTING_PARTS,
+    AlertingRow,
+    DroppedCount,
+    ExchangeRecord,
+    ExportedItem,
+    dump_line,
+    parse_line,
+)
 from germane.storage.transfer.store_transfer import ExportSelection, ImportResult, TransferStore
 from germane.storage.trends.comparisons import compare_summaries
 from germane.storage.trends.rollup import RollupStore
@@ -98,6 +106,7 @@ from germane.storage.workers import (
 )
 
 __all__ = [
+    "ALERTING_PARTS",
     "BACKLOG_COUNT_LIMIT",
     "MAX_JOB_RUNS",
     "MAX_SCORING_DELAY",
@@ -105,6 +114,7 @@ __all__ = [
     "AlertReader",
     "AlertStore",
     "AlertTransaction",
+    "AlertingRow",
     "Answer",
     "AnswerCursor",
     "AnswerDetail",
@@ -146,6 +156,7 @@ __all__ = [
     "ExchangeStore",
     "ExchangeWriter",
     "ExportSelection",
+    "ExportedItem",
     "FailingTasks",
     "Histogram",
     "HourCount",

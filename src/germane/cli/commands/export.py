@@ -84,7 +84,8 @@ def command(
                 exchange_count += len(page)
             markers = store.trends.list_markers(since=selection.since, until=selection.until, limit=None)
             lines = [dump_line(item) for item in store.transfer.load_dropped(selection)]
-            lines += [dump_line(marker) for marker in markers]
+            lines += [dump_line(marker) for marker in sorted(markers, key=lambda marker: (marker.at, marker.id))]
+            lines += [dump_line(row) for row in store.transfer.load_alerting(selection)]
             target.write("".join(f"{line}\n" for line in lines).encode())
             written = sanitize.count_noun(exchange_count, "exchange")
         else:

@@ -26,7 +26,7 @@ from germane.registry import BUILTIN_SCORER_NAMES
 
 if TYPE_CHECKING:
     from germane.exchange import Exchange
-    from germane.storage import DroppedCount, ExchangeRecord, TrackingStore
+    from germane.storage import AlertingRow, DroppedCount, ExchangeRecord, ExportedItem, TrackingStore
 
 STDIN: Final = Path("-")
 MAX_ITEMS_PER_TRANSACTION: Final = 500
@@ -79,6 +79,8 @@ def command(
 
 
 def _is_export(file: Path) -> bool:
+    from germane.storage import ALERTING_PARTS
+
     with file.open("rb") as lines:
         try:
             first = json.loads(next(lines, b""))
@@ -86,7 +88,7 @@ def _is_export(file: Path) -> bool:
             return True  # restoring reports the invalid line
     if not isinstance(first, dict) or "version" not in first:
         return False
-    return not first.keys().isdisjoint({"exchange", "dropped", "marker"})
+    return not first.keys().isdisjoint({"exchange", "dropped", "marker", *ALERTING_PARTS})
 
 
 def _restore_export(store: TrackingStore, file: Path, *, skip_bad: bool) -> None:
@@ -119,20 +121,23 @@ class _RestoreBatch:
         self._records: list[ExchangeRecord] = []
         self._dropped: list[DroppedCount] = []
         self._markers: list[Marker] = []
+        self._alerting: list[AlertingRow] = []
         self._bytes = 0
 
-    def add(self, item: ExchangeRecord | DroppedCount | Marker | None, size: int) -> None:
+    def add(self, item: ExportedItem | None, size: int) -> None:
         """Add the item parsed from a line of ``size`` bytes. ``item`` is None for an empty line."""
-        from germane.storage import ExchangeRecord
+        from germane.storage import AlertingRow, ExchangeRecord
 
         if isinstance(item, ExchangeRecord):
             self._records.append(item)
         elif isinstance(item, Marker):
             self._markers.append(item)
+        elif isinstance(item, AlertingRow):
+            self._alerting.append(item)
         elif item is not None:
             self._dropped.append(item)
         self._bytes += size
-        count = len(self._records) + len(self._dropped) + len(self._markers)
+        count = len(self._records) + len(self._dropped) + len(self._markers) + len(self._alerting)
         if count >= MAX_ITEMS_PER_TRANSACTION or self._bytes >= MAX_BYTES_PER_TRANSACTION:
             self.flush()
 
@@ -141,10 +146,11 @@ class _RestoreBatch:
         restored = self._store.transfer.restore_records(self._records)
         self._store.transfer.restore_dropped(self._dropped)
         self._store.trends.add_markers(self._markers)
+        self._store.transfer.restore_alerting(self._alerting)
         self.read += len(self._records)
         self.new_exchanges += restored.exchanges
         self.new_tasks += restored.tasks
-        self._records, self._dropped, self._markers, self._bytes = [], [], [], 0
+        self._records, self._dropped, self._markers, self._alerting, self._bytes = [], [], [], [], 0
 
 
 @contextmanager
@@ -159,7 +165,7 @@ def _open_input(file: Path) -> Iterator[IO[bytes]]:
         raise UsageError(f"cannot read {file}: {error.strerror or error}") from None
 
 
-def _parse_line(line: bytes) -> ExchangeRecord | DroppedCount | Marker | None:
+def _parse_line(line: bytes) -> ExportedItem | None:
     from germane.storage import parse_line
 
     if len(line) >= MAX_LINE_BYTES:

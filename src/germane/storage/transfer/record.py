@@ -1,4 +1,4 @@
-"""Lines of export files: an exchange with its tasks, scores and labels, a marker, or a count of dropped exchanges."""
+"""Lines of export files: an exchange with its tasks, scores and labels, a marker, a count, or a row about alerts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,17 @@ from germane.errors import UsageError
 from germane.score import UnscoredReason
 from germane.storage.db.mappers import score_key
 from germane.storage.db.sanitize import clean_text, to_json
-from germane.storage.db.tables import UtcDateTime, exchange, feedback, score, scoring_task
+from germane.storage.db.tables import (
+    UtcDateTime,
+    alert,
+    alert_event,
+    baseline,
+    exchange,
+    feedback,
+    score,
+    scoring_task,
+    silence,
+)
 from germane.storage.trends.time_ranges import END, EPOCH
 
 Row = Mapping[str, Any]
@@ -36,12 +46,19 @@ TABLES: Final[Mapping[str, Table]] = {
     "task": scoring_task,
     "score": score,
     "feedback": feedback,
+    "baseline": baseline,
+    "alert": alert,
+    "alert_event": alert_event,
+    "silence": silence,
 }
+ALERTING_PARTS: Final = ("baseline", "alert", "alert_event", "silence")
+"""Parts that are lines of their own, in the order in which they are written."""
 _OMITTED: Final = {
     "exchange": {"span_holder"},
     "task": {"id", "exchange_id", "lease_owner", "lease_until"},
     "score": {"id", "exchange_id", "service", "route", "started_at"},
     "feedback": {"exchange_id"},
+    "baseline": {"id"},
 }
 """Columns that are specific to one database, or repeat columns of the exchange."""
 COLUMNS: Final[Mapping[str, tuple[Column[Any], ...]]] = {
@@ -50,8 +67,11 @@ COLUMNS: Final[Mapping[str, tuple[Column[Any], ...]]] = {
 }
 _STATES: Final = ("pending", "done", "failed", "skipped")
 _LISTS: Final = {"tasks": "task", "scores": "score", "feedback": "feedback"}
-_NAMES: Final = ("id", "trace_id", "span_id", "service", "route", "scorer", "fingerprint", "scored_as")
-_OBJECTS: Final = {"attributes", "details"}
+_NAMES: Final = (
+    *("id", "trace_id", "span_id", "service", "route", "scorer", "fingerprint", "scored_as", "scope", "status", "key"),
+    *("rule", "type", "state", "alert_id"),
+)
+_OBJECTS: Final = {"attributes", "details", "numbers", "labels", "body", "detail", "matchers"}
 _UNSAFE: Final = re.compile("[\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 """Characters that JSON leaves unescaped and a terminal interprets: controls, text direction, line separators."""
 
@@ -91,13 +111,28 @@ class DroppedCount:
     count: int = field(default=0)
 
 
-def dump_line(item: ExchangeRecord | DroppedCount | Marker) -> str:
+@dataclass(frozen=True, slots=True)
+class AlertingRow:
+    """A baseline, an alert, an event of an alert, or a silence."""
+
+    part: str
+    """One of :data:`ALERTING_PARTS`."""
+    values: Row
+
+
+ExportedItem = ExchangeRecord | DroppedCount | Marker | AlertingRow
+"""The content of one line."""
+
+
+def dump_line(item: ExportedItem) -> str:
     """Return an item as one line of JSON."""
     content: dict[str, Any] = {"version": VERSION}
     if isinstance(item, ExchangeRecord):
         content["exchange"] = _plain(item.exchange)
         rows = {name: [_plain(row) for row in getattr(item, name)] for name in _LISTS}
         content |= {name: each for name, each in rows.items() if each}
+    elif isinstance(item, AlertingRow):
+        content[item.part] = _plain(item.values)
     else:
         name = "marker" if isinstance(item, Marker) else "dropped"
         content[name] = _plain({part: getattr(item, part) for part in item.__slots__})
@@ -111,12 +146,25 @@ def escape_unsafe(line: str) -> str:
     return _UNSAFE.sub(lambda match: f"\\u{ord(match[0]):04x}", line)
 
 
+def canonical_json(text: str) -> str:
+    """Return JSON with sorted keys and without spaces, because databases store it differently."""
+    if len(text) <= len("[]"):
+        return text
+    return json.dumps(json.loads(text), ensure_ascii=False, separators=(",", ":"), sort_keys=True)
+
+
+def _sorted(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _sorted(value[name]) for name in sorted(value)}
+    return [_sorted(item) for item in value] if isinstance(value, list) else value
+
+
 def _plain(row: Row) -> dict[str, Any]:
     values = {name: value.isoformat() if isinstance(value, datetime) else value for name, value in row.items()}
-    return {name: value for name, value in values.items() if value is not None}
+    return {name: _sorted(value) for name, value in values.items() if value is not None}
 
 
-def parse_line(line: str) -> ExchangeRecord | DroppedCount | Marker:
+def parse_line(line: str) -> ExportedItem:
     """Return the item of a line.
 
     Raises:
@@ -134,6 +182,9 @@ def parse_line(line: str) -> ExchangeRecord | DroppedCount | Marker:
         raise UsageError(
             f"unsupported version {content['version']!r:.20}; this version of germane reads version {VERSION} and older"
         )
+    for part in ALERTING_PARTS:
+        if part in content:
+            return AlertingRow(part, _parse_row(part, content[part]))
     if "marker" in content:
         return _parse_marker(content["marker"])
     return _parse_dropped(content["dropped"]) if "dropped" in content else _parse_record(content)

@@ -8,7 +8,7 @@ from datetime import datetime
 from operator import itemgetter
 from typing import Any, Final
 
-from sqlalchemy import JSON, Connection, RowMapping, Select, Table, exists, select
+from sqlalchemy import JSON, ColumnElement, Connection, RowMapping, Select, Table, exists, select
 from sqlalchemy.dialects import postgresql, sqlite
 
 from germane.storage.counts import dirty_hours
@@ -18,10 +18,29 @@ from germane.storage.db.component import StoreComponent
 from germane.storage.db.functions import is_one_of
 from germane.storage.db.mappers import batched, bulk_insert, score_key, timestamp_encoder
 from germane.storage.db.sanitize import to_json
-from germane.storage.db.tables import exchange, feedback, score, scoring_task, tally
+from germane.storage.db.tables import (
+    alert,
+    alert_event,
+    baseline,
+    exchange,
+    feedback,
+    score,
+    scoring_task,
+    silence,
+    tally,
+)
 from germane.storage.queue.erase_text import OPEN_STATES, keep_numbers
 from germane.storage.transfer.export import NAMES, StoredRecord, StoredRow, group_by_exchange, select_stored
-from germane.storage.transfer.record import COLUMNS, NEVER_STORED, TABLES, DroppedCount, ExchangeRecord, Row
+from germane.storage.transfer.record import (
+    ALERTING_PARTS,
+    COLUMNS,
+    NEVER_STORED,
+    TABLES,
+    AlertingRow,
+    DroppedCount,
+    ExchangeRecord,
+    Row,
+)
 
 TaskKey = tuple[str, str, str]
 """Exchange, scorer and fingerprint."""
@@ -30,8 +49,19 @@ NewTask = tuple[ExchangeRecord, Row]
 StoredExchanges = Mapping[str, RowMapping]
 """Exchanges by id as stored in the database. They take precedence over the values in a file."""
 
+_BASELINE_KEY: Final = ("service", "scorer", "fingerprint", "scope")
 _TASKS_PER_STATEMENT: Final = 50
 """Every version of SQLite accepts the parameters of this many tasks."""
+_ORDER: Final = {
+    "task": (scoring_task.c.scorer, scoring_task.c.fingerprint),
+    "score": (score.c.scorer, score.c.fingerprint),
+    "feedback": (feedback.c.created_at, feedback.c.id),
+    "baseline": tuple(baseline.c[name] for name in (*_BASELINE_KEY, "version")),
+    "alert": (alert.c.starts_at, alert.c.id),
+    "alert_event": (alert_event.c.at, alert_event.c.id),
+    "silence": (silence.c.starts_at, silence.c.id),
+}
+"""The order of rows in a file. It depends on their content alone, so that a restored database gives the same file."""
 _ID: Final = NAMES["exchange"].index("id")
 _STATE: Final = NAMES["task"].index("state")
 _TASK_KEY: Final = (scoring_task.c.exchange_id, scoring_task.c.scorer, scoring_task.c.fingerprint)
@@ -57,7 +87,7 @@ class ImportResult:
 
 
 class TransferStore(StoreComponent):
-    """Copies exchanges with their tasks, scores and labels from one database to another."""
+    """Copies exchanges with their tasks, scores and labels, and the alerting data, from one database to another."""
 
     def load_records(
         self, chosen: ExportSelection, *, after: ExchangeRecord | None = None, limit: int = 500
@@ -76,7 +106,7 @@ class TransferStore(StoreComponent):
                 if chosen.scorer is not None and part != "feedback":
                     wanted = wanted.where(table.c.scorer == chosen.scorer)
                 for ids in batched([row["id"] for row in rows]):
-                    page_query = wanted.where(table.c.exchange_id.in_(ids)).order_by(table.c.exchange_id, table.c.id)
+                    page_query = wanted.where(table.c.exchange_id.in_(ids)).order_by(table.c.exchange_id, *_ORDER[part])
                     for row in connection.execute(page_query).mappings():
                         values = dict(row)
                         by_exchange.setdefault(values.pop("of"), []).append(values)
@@ -108,7 +138,7 @@ class TransferStore(StoreComponent):
                 part_query = select_stored(part, dialect).where(is_one_of(table.c.exchange_id, ids, dialect))
                 if chosen.scorer is not None and part != "feedback":
                     part_query = part_query.where(table.c.scorer == chosen.scorer)
-                rows = connection.execute(part_query.order_by(table.c.exchange_id, table.c.id)).all()
+                rows = connection.execute(part_query.order_by(table.c.exchange_id, *_ORDER[part])).all()
                 parts[part] = group_by_exchange(rows)
         for tasks in parts["task"].values():
             for index, task in enumerate(tasks):
@@ -130,8 +160,29 @@ class TransferStore(StoreComponent):
             query = query.where(tally.c.route == chosen.route)
         if chosen.scorer is not None:
             query = query.where(tally.c.scorer == chosen.scorer)
+        order = [tally.c[name] for name in DroppedCount.__slots__]
         with self._database.read() as connection:
-            return [DroppedCount(**row) for row in connection.execute(query.order_by(tally.c.minute)).mappings()]
+            return [DroppedCount(**row) for row in connection.execute(query.order_by(*order)).mappings()]
+
+    def load_alerting(self, chosen: ExportSelection) -> list[AlertingRow]:
+        """Return all baselines, and the alerts with their events and the silences that began in the window.
+
+        There are none for a selection of one route or scorer.
+        """
+        if chosen.route is not None or chosen.scorer is not None:
+            return []
+        rows: list[AlertingRow] = []
+        alerts = select(alert.c.id).where(*_within(alert.c.starts_at, chosen))
+        conditions: dict[str, Sequence[ColumnElement[bool]]] = {
+            "alert": _within(alert.c.starts_at, chosen),
+            "alert_event": [alert_event.c.alert_id.in_(alerts)],
+            "silence": _within(silence.c.starts_at, chosen),
+        }
+        with self._database.read(snapshot=True) as connection:
+            for part in ALERTING_PARTS:
+                query = select(*COLUMNS[part]).where(*conditions.get(part, ())).order_by(*_ORDER[part])
+                rows += [AlertingRow(part, dict(row)) for row in connection.execute(query).mappings()]
+        return rows
 
     def restore_records(self, records: Sequence[ExchangeRecord]) -> ImportResult:
         """Write records from another database. Existing rows are not changed; each new task is counted in the tally."""
@@ -181,6 +232,36 @@ class TransferStore(StoreComponent):
                     tally_changes = TallyChanges()
                     tally_changes.add(item.minute, (item.service, item.route, item.scorer), "seen", by=item.count)
                     tally_changes.apply(connection, item.process)
+
+    def restore_alerting(self, rows: Sequence[AlertingRow]) -> None:
+        """Write baselines, alerts with their events, and silences. Existing ones are not changed.
+
+        If the database has a version of a baseline, no other version of it is written. An alert is not written while
+        another one with the same key is open.
+        """
+        by_part: dict[str, list[Row]] = {part: [] for part in ALERTING_PARTS}
+        for row in rows:
+            by_part[row.part].append(row.values)
+        with self._write_values() as connection:
+            columns = [baseline.c[name] for name in _BASELINE_KEY]
+            known = {tuple(row) for row in connection.execute(select(*columns).distinct())} if rows else set()
+            new = [row for row in by_part["baseline"] if tuple(row[name] for name in _BASELINE_KEY) not in known]
+            _insert(connection, baseline, new)
+            _insert(connection, alert, by_part["alert"])
+            _insert(connection, silence, by_part["silence"])
+            alert_ids = {row["alert_id"] for row in by_part["alert_event"]}
+            stored = {
+                id_
+                for ids in batched(sorted(alert_ids))
+                for id_ in connection.execute(select(alert.c.id).where(alert.c.id.in_(ids))).scalars()
+            }
+            _insert(connection, alert_event, [row for row in by_part["alert_event"] if row["alert_id"] in stored])
+
+
+def _within(column: ColumnElement[Any], chosen: ExportSelection) -> list[ColumnElement[bool]]:
+    """Return the conditions that a time lies in the window."""
+    conditions = [] if chosen.since is None else [column >= chosen.since]
+    return conditions if chosen.until is None else [*conditions, column < chosen.until]
 
 
 def _select_page(query: Select[Any], chosen: ExportSelection, after: RowCursor | None, limit: int) -> Select[Any]:
