@@ -68,6 +68,6 @@ def test_markdown_report_escapes_hostile_text(call: Call, database: str) -> None
     assert _TAG.findall(outside.replace("\\<", "")) == []
     assert not re.search(r"(?<!\\)\]\((?:javascript|http)", outside)
     tables = [part.splitlines() for part in text.split("\n\n") if part.startswith("|")]
-    assert len(tables) == 2
+    assert len(tables) == 3
     for header, *rows in tables:
         assert {len(re.findall(r"(?<!\\)\|", row)) for row in rows} == {header.count("|")}
