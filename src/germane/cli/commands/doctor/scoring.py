@@ -83,6 +83,7 @@ def _check_calibration(settings: Settings, scorer_set: ScorerSet) -> Iterator[Fi
     from germane.storage import TrackingStore
 
     embedders = {scorer.name: getattr(scorer, "embedder", None) for scorer in scorer_set.scorers}
+    rated = {scorer.name for scorer in scorer_set.scorers if getattr(scorer, "label_from", None) == "guarded"}
     models = {name: embedder.model for name, embedder in embedders.items() if name in COSINE_SCORERS and embedder}
     if not models:
         return
@@ -103,8 +104,9 @@ def _check_calibration(settings: Settings, scorer_set: ScorerSet) -> Iterator[Fi
         if calibration := calibration_of(calibrations, model, name):
             yield Finding(f"labels of {name}", "ok", str(calibration))
         else:
+            effect = "the judge's rating alone decides" if name in rated else "no label"
             message = (
-                f"uncalibrated: no label. The scale of {model} is unknown; it is measured as soon as "
+                f"uncalibrated: {effect}. The scale of {model} is unknown; it is measured as soon as "
                 f"{MIN_CALIBRATION_EXCHANGES} exchanges are scored"
             )
             missing = MIN_CALIBRATION_EXCHANGES - captured
