@@ -2,7 +2,8 @@
 
 The monitor scores from SQLite and, with --postgresql URL, also from an empty PostgreSQL database, as in production: it
 starts with exchanges that wait, and stops when the last score is written. A round should be so long that this start and
-end, about half a second, do not decide it. As after germane.start(), and for each way, the objects that exist before
+end, about half a second, do not decide it. Labels come from similarities, so that an exchange takes one request to the
+judge, as with the plain client. As after germane.start(), and for each way, the objects that exist before
 are exempt from garbage collections.
 """
 
@@ -60,7 +61,9 @@ class Setting:
     def settings(self, **more: Any) -> Settings:
         """Return settings for this judge."""
         given = {"base_url": self.url, "api_key": "none", "judge": "quick", "embedder": "quick-embedder"}
-        return load_settings(**given, scorers=["answer_relevancy"], concurrency=IN_FLIGHT, proxy_cpu=0, **more)
+        options = {"answer_relevancy": {"label_from": "answer"}}
+        given |= {"scorers": ["answer_relevancy"], "scorer_options": options, "concurrency": IN_FLIGHT}
+        return load_settings(**given, proxy_cpu=0, **more)
 
     @contextmanager
     def timed(self) -> Iterator[None]:
