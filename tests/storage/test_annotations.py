@@ -187,13 +187,15 @@ def test_a_score_from_elsewhere_does_not_replace_an_own_score(store: TrackingSto
 
 
 def test_a_candidate_with_a_score_from_elsewhere_leaves_the_pool(store: TrackingStore, make: Make) -> None:
-    """The budget is not spent on it."""
-    exchange = make()
-    store.exchanges.add([exchange])
-    store.sampling.assign_tasks([SamplingDecision(exchange.id, None, "candidate")], {"a": "f1"})
-    assert len(store.sampling.list_candidates(9)) == 1
+    """The budget is not spent on it, whether the score or the decision comes first."""
+    early, late = make(), make()
+    store.exchanges.add([early, late])
+    store.exchanges.record_scores([a_record(early.id, 0.25, name="a")])
+    decisions = [SamplingDecision(exchange.id, None, "candidate") for exchange in (early, late)]
+    store.sampling.assign_tasks(decisions, {"a": "f1"})
+    assert [candidate.id for candidate in store.sampling.list_candidates(9)] == [late.id]
 
-    store.exchanges.record_scores([a_record(exchange.id, 0.25, name="a")])
+    store.exchanges.record_scores([a_record(late.id, 0.25, name="a")])
 
     assert store.sampling.list_candidates(9) == []
 

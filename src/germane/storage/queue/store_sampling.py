@@ -253,5 +253,6 @@ def _assign_tasks(
                 tally_changes.add(row["started_at"], key, "seen")
                 tally_changes.add(row["started_at"], key, skip.state if skip else "pending", reason or "")
     bulk_insert(connection, scoring_task, _TASK, tasks)
+    candidates.remove_from_pool(connection, sorted({key[0] for key in existing if key[2] == EXTERNAL_FINGERPRINT}))
     tally_changes.apply(connection, process)
     return sum(decision.sampling_reason == ALWAYS and not scorers.keys() <= decision.skip.keys() for decision in new)
