@@ -24,8 +24,8 @@ def main(path: Path) -> None:
         print(f"{summary.scored} of {summary.rows} rows scored")
         for reason, count in summary.reasons.items():
             print(f"  {count} without a score: {reason}")
-    for problem in evaluation.problems(threshold=2):  # no score is above 1, so this returns every row
-        exchange, score = problem.row.exchange, problem.score
+    for problem in evaluation.problems(threshold=2):  # no score is above 1, so this returns every answer
+        exchange, score = problem.row.exchange, problem.issues[0]
         shown = score.reason if score.value is None else f"{score.value:.2f}"
         print(f"  {shown}  {exchange.question}  ->  {exchange.answer}")
     print(evaluation.check(min_mean=0.75))

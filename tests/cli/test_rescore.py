@@ -194,7 +194,7 @@ def test_rescore_asks_for_confirmation_on_a_terminal(
     code, text = _spoken("n\n", environment)
 
     assert code == 130
-    assert "about 1 request," in text
+    assert "about 2 requests," in text
     assert "Rescore them?" in text
     assert ready(store) == set()
     code, _ = _spoken("y\n", environment)

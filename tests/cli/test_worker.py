@@ -109,7 +109,7 @@ def test_drain_scores_the_backlog(call: Call, judge: FakeJudge, store: TrackingS
 
 
 def test_once_option_scores_ready_tasks(call: Call, judge: FakeJudge, store: TrackingStore, make: Any) -> None:
-    """Candidates and tasks for other scorers are not included. Each exchange takes one request."""
+    """Candidates and tasks for other scorers are not included. Each exchange takes two requests."""
     captured(store, make, 5)
     other = make()
     store.exchanges.add([other])
@@ -118,7 +118,7 @@ def test_once_option_scores_ready_tasks(call: Call, judge: FakeJudge, store: Tra
 
     assert ended.code == 0
     assert states(store) == (5, 1, 0)
-    assert len(judge.chat_requests) == 5
+    assert len(judge.chat_requests) == 2 * 5
 
 
 def test_worker_scores_even_if_the_role_setting_is_capture(
@@ -207,7 +207,7 @@ def test_shutdown_leaves_no_task_in_progress(
     done, pending, running = states(store)
     assert (done + pending, running) == (100, 0)
     assert 0 < done < 100
-    assert len(judge.chat_requests) == done
+    assert len(judge.chat_requests) == 2 * done
 
 
 def test_second_signal_ends_the_worker_immediately(

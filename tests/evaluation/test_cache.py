@@ -76,7 +76,7 @@ def test_killed_run_resumes(judge: FakeJudge, until: Callable[..., None]) -> Non
     """After SIGKILL, no answered request is repeated, and the result equals that of one run."""
     hanging = 3
     judge.faults.extend([*[None] * 5, *[Fault("hang")] * hanging])
-    settings = {**judge.settings(), "concurrency": hanging, "scorers": ["answer_relevancy"]}
+    settings = {**judge.settings(), "concurrency": hanging, "scorers": ["direct_relevancy"]}
     arguments = [sys.executable, "-c", RUN, json.dumps(ROWS), json.dumps(settings)]
     process = subprocess.Popen(arguments, stdout=subprocess.PIPE, env=dict(os.environ))
     until(lambda: len(judge.chat_requests) >= 5 + hanging and stored() >= 5)

@@ -89,8 +89,8 @@ def store(url: str) -> Iterator[TrackingStore]:
         yield opened
 
 
-def requests_per_exchange(judge: FakeJudge) -> list[int]:
-    """Return the distinct numbers of judge requests per exchange."""
+def times_requested(judge: FakeJudge) -> list[int]:
+    """Return the distinct numbers of times that a request was sent. Each exchange takes two: questions and a rating."""
     return sorted(set(Counter(str(request.body["messages"]) for request in judge.chat_requests).values()))
 
 
@@ -103,7 +103,7 @@ def test_concurrent_applications_score_each_exchange_once(
 
     assert processes.communicate("...", timeout=250) == ("[0, 0, 0]\n", "")
     assert (store.answers.counts().captured, store.answers.counts().scores) == (120, 120)
-    assert (len(judge.chat_requests), requests_per_exchange(judge)) == (120, [1])
+    assert (len(judge.chat_requests), times_requested(judge)) == (2 * 120, [1])
     (covered,) = [one for one in store.trends.coverage() if one.scorer]
     assert (covered.seen, covered.scored, covered.pending) == (120, 120, 0)
 
@@ -119,7 +119,7 @@ def test_stopping_a_forking_server_loses_no_exchange(preloaded: str, run: Run, j
         assert (store.answers.counts().captured, store.answers.counts().running) == (captured, 0)
         start_and_drain(judge, database)
         assert (store.answers.counts().done, store.answers.counts().scores) == (captured, captured)
-    assert (len(judge.chat_requests), requests_per_exchange(judge)) == (captured, [1])
+    assert (len(judge.chat_requests), times_requested(judge)) == (2 * captured, [1])
 
 
 def test_spawned_servers_stop_when_their_lifespan_ends(run: Run, judge: FakeJudge, database: str) -> None:

@@ -155,7 +155,7 @@ print(stopped, [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in 
     assert query("SELECT count(*) FROM score") == [30]
     assert query("SELECT DISTINCT state FROM scoring_task") == ["done"]
     asked = Counter(str(request.body["messages"]) for request in judge.chat_requests)
-    assert sum(asked.values()) == 30
+    assert sum(asked.values()) == 2 * 30  # questions, and the rating for the label
 
 
 def test_a_forked_worker_may_call_start(run: Run, judge: FakeJudge, query: Query) -> None:
