@@ -29,7 +29,8 @@ def test_a_drop_fires_once_and_resolves(tmp_path: Path) -> None:
     assert abs(alert.onset - onset) < timedelta(days=1.5)
     assert alert.fired_at is not None
     assert alert.fired_at - onset < timedelta(days=1.5)
-    assert [(one.number, one.status) for one in outcome.versions] == [(1, "active")]
+    # The first version is the provisional baseline.
+    assert [(one.number, one.status) for one in outcome.versions] == [(1, "superseded"), (2, "active")]
 
 
 def test_quiet_days_raise_no_alert(tmp_path: Path) -> None:
@@ -37,4 +38,4 @@ def test_quiet_days_raise_no_alert(tmp_path: Path) -> None:
     outcome = soak.run(f"sqlite:///{tmp_path / 'soak.db'}", soak.service(3, 40, 4, wander=0.01), step=STEP)
 
     assert outcome.alerts == []
-    assert [version.status for version in outcome.versions] == ["active"]
+    assert [version.status for version in outcome.versions] == ["superseded", "active"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import threading
@@ -159,6 +160,8 @@ class Cluster:
         inherited = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
         settings = {
             **self.judge.settings(),
+            # One request per exchange, so that requests and scores can be compared.
+            "scorer_options": json.dumps({"answer_relevancy": {"label_from": "answer"}}),
             "database": self.url,
             "service": "post",
             "scorers": "answer_relevancy",

@@ -92,7 +92,7 @@ def test_a_database_outage_loses_no_exchange_and_no_score(
     store.close()
     audit = DatabaseAudit(stoppable.url)
     assert (len(audit.exchanges), audit.violations(set())) == (60, [])
-    assert len(judge.chat_requests) == 60
+    assert len(judge.chat_requests) == 2 * 60  # questions, and the rating for the label
     assert_logged_once(logged())
 
 
