@@ -20,6 +20,9 @@ PRESENT = [
     ("When is syrup lighter?", "Syrup harvested earlier in the season is lighter."),
     ("When should I restart the router?", "If the red light is on."),
     ("When is a game a draw?", "Whenever both players agree."),
+    ("When did the Western Roman Empire fall?", "The empire fell in 476, and its eastern half lived on."),
+    ("When will the parcel arrive?", "That depends on the carrier."),
+    ("How much does the repair cost?", "It varies with the model."),
     ("How many seats does the hall have?", "Four hundred."),
     ("How much does it cost?", "It is free for members."),
     ("How long may I keep the book?", "Until you have finished it."),
@@ -30,6 +33,7 @@ OTHER = [
     ("What happens when the tank is empty?", "The pump stops."),
     ("Where is the station, and which line stops there?", "It is behind the church."),
     ("Wann wurde der Turm gebaut?", "Der Turm ist hoch."),
+    ("When was the tower built?", "Im M\u00e4rz."),
     ("", ""),
 ]
 

@@ -165,7 +165,7 @@ def _are_paraphrases(vectors: Vectors) -> Mask:
 
 def measurement_fingerprint(embedder: str, scorer: str) -> str:
     """Return the fingerprint of this version's measurement."""
-    return fingerprint(scorer=scorer, version=VERSION, parameters={"pairs": _PAIRS[scorer]}, embedder=embedder)
+    return fingerprint(scorer=scorer, version=VERSION, parameters={"pairs": _PAIRS.get(scorer)}, embedder=embedder)
 
 
 def _default_calibrations() -> dict[tuple[str, str], Calibration]:

@@ -1,7 +1,7 @@
 """The kind of thing that an English question asks for, and whether the answer contains any: a time or a quantity.
 
 The check is lenient: an answer only fails it if it contains no word or digit of that kind at all. Questions of other
-kinds, and in other languages, always pass.
+kinds, and questions and answers in other languages, always pass.
 """
 
 from __future__ import annotations
@@ -22,13 +22,15 @@ _ASKS_FOR_QUANTITY: Final = re.compile(
     rf"{_CLAUSE_START}how\s+(?:many|much|long|old|tall|far|high|deep|heavy|wide|fast)\b", re.IGNORECASE
 )
 _TIME: Final = re.compile(
-    rf"\b(?:1\d{{3}}|20\d\d)(?:s|\b)|\d:\d\d|\d\s*[ap]\.?m\b|\b\d{{1,2}}[./-]\d{{1,2}}\b|\b(?:{_MONTHS})\b"
+    r"\b(?:1\d{3}|2[01]\d\d)(?:s|\b)|\b(?:in|around|circa|about|c\.)\s+(?:the year\s+)?\d{3}\b(?!\s*[a-z])"
+    rf"|\d:\d\d|\d\s*[ap]\.?m\b|\b\d{{1,2}}[./-]\d{{1,2}}\b|\b(?:{_MONTHS})\b"
     r"|\b\d+(?:st|nd|rd|th)\b|\b(?:mon|tues|wednes|thurs|fri|satur|sun)days?\b"
     r"|\b(?:spring|summer|autumn|fall|winter|seasons?|weekends?|yesterday|today|tonight|tomorrow|now|currently|soon|once"
     r"|immediately|ago|bce?|ad|after|before|when|whenever|during|since|until|while|if|as soon as|every|each|daily"
     r"|weekly|monthly|yearly|annually|always|never|ever|night|midnight|morning|noon|afternoon|evening|days?|weeks?"
     r"|months?|years?|decades?|century|centuries|eras?|hours?|minutes?|seconds?|early|earlier|late|later|latest|last"
-    r"|first|next|previous|recently|still|not yet|already|o'clock|easter|christmas|[a-z]+teenth|[a-z]+ieth)\b",
+    r"|depends?|varies|vary|first|next|previous|recently|still|not yet|already"
+    r"|o'clock|easter|christmas|[a-z]+teenth|[a-z]+ieth)\b",
     re.IGNORECASE,
 )
 _QUANTITY: Final = re.compile(
@@ -36,10 +38,12 @@ _QUANTITY: Final = re.compile(
     r"|seventy|eighty|ninety|hundreds?|thousands?|millions?|billions?|dozens?|half|halves|thirds?|quarters?|both|single"
     r"|several|none|no|nothing|any|many|few|fewer|more|most|less|least|once|twice|all|every|free|until|unlimited"
     r"|forever|always|never|permanent|permanently|indefinitely|as (?:long|much|many|far) as|lots?|little|much"
-    r"|enough|an?(?: \w+)? (?:hour|day|week|month|year|minute|second|moment|night|decade|century|mile|lot|while|couple"
+    r"|enough|depends?|varies|vary"
+    r"|an?(?: \w+)? (?:hour|day|week|month|year|minute|second|moment|night|decade|century|mile|lot|while|couple"
     r"|kilometers?|meters?|foot|inch|pound|dollar|euro)|(?:hours|days|weeks|months|years|minutes|decades|centuries))\b",
     re.IGNORECASE,
 )
+_ENGLISH: Final = re.compile(r"\b(?:the|and|it|its|has|have|were|are|this|that|your?|we|they)\b", re.IGNORECASE)
 
 
 def describe_missing_kind(kind: str) -> str:
@@ -49,6 +53,8 @@ def describe_missing_kind(kind: str) -> str:
 
 def find_missing_kind(question: str, answer: str) -> str | None:
     """Return ``a time`` or ``a quantity`` if the question asks for one and the answer contains none; otherwise None."""
+    if not _ENGLISH.search(answer):
+        return None
     if _ASKS_FOR_TIME.search(question):
         return None if _TIME.search(answer) else "a time"
     if _ASKS_FOR_QUANTITY.search(question):
