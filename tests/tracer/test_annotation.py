@@ -109,6 +109,52 @@ def test_score_can_be_recorded_inside_the_handler(annotated: Annotated) -> None:
     assert annotated.annotations[0].exchange_id
 
 
+def test_a_recorded_exchange_is_screened_like_a_captured_one(unconnected: Any) -> None:
+    """It is redacted and truncated, it reads contexts of any framework, and its scores follow it."""
+    annotations: list[Any] = []
+    traced = unconnected.connect(
+        annotate=annotations.append, redact=lambda text: text.replace(SECRET, "****"), max_text_length=30
+    )
+
+    identity = germane.record_exchange(
+        f"Is {SECRET} valid?",
+        "It is valid. " * 10,
+        contexts=[f"The card {SECRET} is valid.", {"page_content": "Cards are valid.", "id": "doc-7"}],
+        scores={"answer_relevancy": 0.75, "tone": np.float32(-0.5)},
+        route="desk",
+    )
+
+    (exchange,) = traced.exchanges
+    assert (exchange.id, exchange.route, exchange.traced, exchange.span_holder) == (identity, "desk", False, None)
+    assert (exchange.question, len(exchange.answer or "")) == ("Is **** valid?", 30)
+    assert [(context.text, context.id) for context in exchange.contexts] == [
+        ("The card **** is valid.", None),
+        ("Cards are valid.", "doc-7"),
+    ]
+    assert [(score.exchange_id, score.name, score.value) for score in annotations] == [
+        (identity, "answer_relevancy", 0.75),
+        (identity, "tone", -0.5),
+    ]
+
+
+def test_a_recorded_exchange_keeps_no_text_without_capture(unconnected: Any) -> None:
+    """Its scores are kept."""
+    annotations: list[Any] = []
+    traced = unconnected.connect(annotate=annotations.append, capture="none")
+
+    assert germane.record_exchange("How?", "So.", contexts=["a"], scores={"tone": 1.0})
+
+    (exchange,) = traced.exchanges
+    assert (exchange.question, exchange.answer, exchange.contexts) == (None, None, ())
+    assert [score.name for score in annotations] == ["tone"]
+
+
+def test_exchange_recorded_before_the_start_has_no_effect(warnings: Callable[[], list[str]]) -> None:
+    """The call returns None, and the reason is logged."""
+    assert germane.record_exchange("How?", "So.") is None
+    assert "germane is not running" in warnings()[0]
+
+
 WRONG: list[Callable[[], object]] = [
     lambda: germane.feedback(7, 1.0),  # type: ignore[arg-type]
     lambda: germane.feedback("", 1.0),
