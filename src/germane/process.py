@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from germane import tracer
 from germane.daemon_pool import run_within
-from germane.errors import DatabaseNotMigrated, ModelError, StorageError
+from germane.errors import DatabaseNotMigrated, DatabaseUnreachable, ModelError, StorageError
 from germane.logging_filters import suppressed_loggers
 
 if TYPE_CHECKING:
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from germane.settings import Settings
     from germane.storage import TrackingStore
 
+START_TIMEOUT: Final = 2.0
+"""Seconds for which :func:`germane.start` waits for a database server. It is used as soon as it responds."""
 STOP_TIMEOUT: Final = 10.0
 """Default timeout for stopping, in seconds."""
 EXIT_TIMEOUT: Final = STOP_TIMEOUT / 2
@@ -227,7 +229,7 @@ class Runtime:
     def _check_database(self) -> str | None:
         """Prepare the database; return the error, which is logged once, or None."""
         try:
-            prepare_database(self.store, self.settings)
+            self._prepare_database()
         except StorageError as error:
             until = "it is migrated" if isinstance(error, DatabaseNotMigrated) else "it is reachable"
             size = self.settings.queue_size
@@ -235,6 +237,28 @@ class Runtime:
             return str(error)
         self._declare_routes()
         return None
+
+    def _prepare_database(self) -> None:
+        """Prepare the database. A server is waited for only briefly, because the application is starting.
+
+        Raises:
+            StorageError: The database is unreachable, does not respond in time, or has to be migrated.
+        """
+        if self.settings.database.startswith("sqlite"):
+            prepare_database(self.store, self.settings)
+            return
+        errors: list[StorageError] = []
+
+        def check() -> None:
+            try:
+                prepare_database(self.store, self.settings)
+            except StorageError as error:
+                errors.append(error)
+
+        if not run_within(START_TIMEOUT, check):
+            raise DatabaseUnreachable(f"the database did not respond within {START_TIMEOUT:g} seconds")
+        if errors:
+            raise errors[0]
 
     def _declare_routes(self) -> None:
         """Store the routes of decorated handlers, so that ``germane doctor`` can list those never called."""

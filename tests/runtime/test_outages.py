@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -208,3 +209,13 @@ def test_exchanges_are_stored_after_a_migration(
     until(lambda: store.answers.counts().scores == 5)
     assert germane.stop(60)
     store.close()
+
+
+def test_a_silent_database_server_does_not_delay_the_start(caplog: pytest.LogCaptureFixture) -> None:
+    """A port that accepts connections and never replies: the start gives up before the driver does."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        germane.start(role="capture", database=f"postgresql://app@127.0.0.1:{server.getsockname()[1]}/app")
+
+        (line,) = [message for message in caplog.messages if "will wait in memory" in message]
+        assert line.startswith("the database did not respond within 2 seconds; up to ")
+    germane.stop(0.5)
