@@ -50,6 +50,7 @@ def main() -> int:
             began = time.perf_counter()
             stopped = germane.stop(drain_timeout=30)
             longest = max(longest, time.perf_counter() - began)
+            judge.requests.clear()  # the fake judge keeps them, in this process
             if not stopped:
                 print(f"cycle {cycle}: stop left something behind")
                 return 1

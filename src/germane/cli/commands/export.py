@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from germane.storage import ExportSelection, StoredRecord, TrackingStore
 
 STDOUT: Final = Path("-")
-PAGE_SIZE: Final = 200
+PAGE_SIZE: Final = 500
 """Maximum number of exchanges in memory. Each may take several hundred kilobytes."""
 COLUMNS: Final = (
     "exchange_id", "trace_id", "service", "route", "model", "prompt_version", "started_at", "duration", "question",

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from json.encoder import encode_basestring
 from typing import Any, Final
 
@@ -57,6 +58,7 @@ class StoredRecord:
         return [dict(zip(NAMES[part], row, strict=False)) for row in self.parts[part]]
 
 
+@cache
 def select_stored(part: str, dialect: str) -> Select[Any]:
     """Return a query for the stored rows of a part; rows of tasks, scores and labels end with their exchange's id."""
     columns = [_stored(column, dialect) for column in COLUMNS[part]]

@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any, Final
 
 from sqlalchemy import Boolean, Column, Float, Integer, Table, Text
@@ -53,6 +54,7 @@ TABLES: Final[Mapping[str, Table]] = {
 }
 ALERTING_PARTS: Final = ("baseline", "alert", "alert_event", "silence")
 """Parts that are lines of their own, in the order in which they are written."""
+_CANONICAL: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), sort_keys=True)
 _OMITTED: Final = {
     "exchange": {"span_holder"},
     "task": {"id", "exchange_id", "lease_owner", "lease_until"},
@@ -146,11 +148,10 @@ def escape_unsafe(line: str) -> str:
     return _UNSAFE.sub(lambda match: f"\\u{ord(match[0]):04x}", line)
 
 
+@lru_cache(maxsize=1024)
 def canonical_json(text: str) -> str:
     """Return JSON with sorted keys and without spaces, because databases store it differently."""
-    if len(text) <= len("[]"):
-        return text
-    return json.dumps(json.loads(text), ensure_ascii=False, separators=(",", ":"), sort_keys=True)
+    return _CANONICAL.encode(json.loads(text))
 
 
 def _sorted(value: Any) -> Any:
