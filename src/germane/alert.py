@@ -11,8 +11,8 @@ from hashlib import sha256
 from typing import Any, Literal
 
 AlertState = Literal["pending", "firing", "recovering", "resolved"]
-Severity = Literal["warning", "critical"]
-SEVERITIES: tuple[Severity, ...] = ("warning", "critical")
+Severity = Literal["info", "warning", "critical"]
+SEVERITIES: tuple[Severity, ...] = ("info", "warning", "critical")
 """Least severe first."""
 AlertEventType = Literal[
     "pending", "fired", "escalated", "eased", "recovering", "relapsed", "resolved", "repeated", "acknowledged"
@@ -23,6 +23,8 @@ ResolveReason = Literal["recovered", "passed", "judge_changed", "by_hand", "new_
 """Why an alert was resolved; ``passed`` if it never fired."""
 Cause = Literal["answers_drifting", "refusals_rising", "retrieval_worse", "judge_broken", "no_data", "budget"]
 Interval = tuple[float, float]
+IMPROVEMENT = "improvement"
+"""Type of the alerts that propose a new baseline, and value of their label ``change``."""
 
 _DATETIME_FIELDS = (
     "onset", "starts_at", "fired_at", "resolved_at", "evaluated_at", "notified_at", "acknowledged_at"
@@ -85,8 +87,6 @@ class Alert:
     baseline: ScoreLevel | None = None
     window: float | None = None
     """Length of the window that ``value`` covers, in seconds."""
-    evidence: float | None = None
-    """Rarity of a drop, in false alerts per year."""
     onset: datetime | None = None
     """Estimated start of the problem, UTC."""
     shifts: tuple[ScoreShift, ...] = ()

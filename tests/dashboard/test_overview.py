@@ -227,7 +227,7 @@ def test_busiest_service_is_shown_and_others_are_linked(open_pages: Open, seeded
     assert "<h1>mobile</h1>" in other
     assert 'href="/r/docs-search' not in other
     assert "fell on" not in words(other)
-    assert "Also open: answer_relevancy for service handbook has dropped" in words(other)
+    assert "Also open: answer_relevancy for route docs-search in handbook has dropped" in words(other)
     assert "Also open" not in words(first)
 
 

@@ -42,7 +42,7 @@ def test_week_contains_labels_alerts_and_a_worker(week: Week) -> None:
     versions = [one for one in store.baselines.list_versions() if one.status == "active"]
     assert [one.number for one in versions if not one.is_provisional] == [2]
     assert alerts[week.seeded.open_alert].state == "firing"
-    assert alerts[week.seeded.open_alert].shifts[0].name == "docs-search"
+    assert alerts[week.seeded.open_alert].route == "docs-search"
     assert alerts[week.seeded.resolved_alert].state == "resolved"
     assert {one.status for one in store.notifications.search()} == {"sent", "undelivered"}
     assert [one.service for one in store.workers.list_workers()] == [SERVICE]

@@ -50,6 +50,7 @@ WRONG: dict[str, Any] = {
     "rules": [{"threshold": 2}],
     "channels": {"oncall": {"type": "webhook", "url": "https://example.com/hunter2"}},
     "alert_url": "ftp://example.com/{id}",
+    "exchange_url": "https://example.com/{answer}",
     "trace_url": "https://example.com/{question}",
     "dashboard_token": "hunter2",
     "allowed_hosts": "https://germane.example.com",

@@ -78,7 +78,7 @@ def test_alert_round_trips_through_the_database(leader_store: TrackingStore) -> 
     shift = ScoreShift(dimension="route", name="support", before=ScoreLevel(mean=0.74, n=500), since=level)
     alert = make_alert(
         severity="critical", cause="refusals_rising", message="worse", fingerprint="f", value=0.71, threshold=0.75,
-        current=level, baseline=ScoreLevel(mean=0.82, n=1400), window=86400.0, evidence=0.02, onset=NOON,
+        current=level, baseline=ScoreLevel(mean=0.82, n=1400), window=86400.0, onset=NOON,
         shifts=(shift,), exchange_ids=("x1", "x2"), notified_at=NOON, details={"share": 0.15},
     )  # fmt: skip
     assert leader_store.alerts.commit(AlertTransaction(holder=WATCHER_LEASE, changes=[opening_change(alert)]))

@@ -13,9 +13,9 @@ from typing import Final
 from uuid import uuid4
 
 from germane import sanitize
-from germane.alert import Alert, AlertChange, Silence
+from germane.alert import IMPROVEMENT, Alert, AlertChange, Silence
 from germane.alerting.channels import channel_filters
-from germane.alerting.drop import accept_baseline
+from germane.alerting.drop import accept_baseline, accept_new_route
 from germane.alerting.messages import alert_message
 from germane.alerting.notifier import ChannelFilter, Notifier
 from germane.alerting.state_machine import AlertStateMachine
@@ -75,7 +75,9 @@ def resolve_alert(store: TrackingStore, settings: Settings, alert_id: str, by: s
 
 
 def accept_alert_baseline(store: TrackingStore, alert_id: str) -> Alert:
-    """Accept the level after a drop as the new baseline. The next evaluation resolves the alert.
+    """Accept the level after a drop or an improvement as the new baseline. The next evaluation resolves the alert.
+
+    For a new route whose answers are bad, only this route joins the baseline.
 
     Returns:
         The alert, before it resolves.
@@ -84,12 +86,16 @@ def accept_alert_baseline(store: TrackingStore, alert_id: str) -> Alert:
         UsageError: No such alert, it has no baseline, or it is resolved.
     """
     alert = find_alert(store, alert_id)
-    if alert.type != "drop":
+    if alert.type not in {"drop", IMPROVEMENT}:
         raise UsageError(f"rule {alert.rule} has no baseline; change its threshold in the settings instead")
     version = active_baseline_for(store, alert)
     if not alert.is_open or version is None:
         raise UsageError(f"alert {alert.id} is resolved, or its baseline is no longer active")
-    accept_baseline(store, version, alert.onset or alert.starts_at, store.now())
+    since = alert.onset or alert.starts_at
+    if alert.route is not None and alert.details.get("new_route"):
+        accept_new_route(store, version, alert.route, since, store.now())
+    else:
+        accept_baseline(store, version, since, store.now())
     return alert
 
 

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Final, Protocol
 from uuid import uuid4
 
-from germane.alert import Alert, AlertChange, Notification, Silence
+from germane.alert import IMPROVEMENT, Alert, AlertChange, Notification, Silence
 from germane.alerting.drop import DropEvaluation, DropWatcher
 from germane.alerting.drop.baselines import BaselineVersions
 from germane.alerting.drop.watcher import DetectorInputs
@@ -156,7 +156,8 @@ class AlertEvaluator:
     def _has_rule(self, alert: Alert) -> bool:
         """Return whether an active rule still evaluates an alert."""
         return any(
-            (rule.name, rule.type) == (alert.rule, alert.type)
+            rule.name == alert.rule
+            and alert.type in {rule.type, *([IMPROVEMENT] if rule.type == "drop" else [])}
             and (alert.route is None or rule.matches_route(alert.route))
             and (alert.scorer is None or rule.scorer in {None, alert.scorer})
             for rule in self._rules

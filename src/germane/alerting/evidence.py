@@ -35,6 +35,14 @@ ONSET_MARGIN: Final = timedelta(minutes=1)
 CONTEXT_SCORER: Final = "context_relevance"
 MIN_CONTEXT_DROP: Final = 0.05
 """If context relevance fell by this much, retrieval is the likely cause."""
+MARKERS: Final = "markers"
+"""Key in an alert's details: names and times of the markers around the onset, such as deploys."""
+MARKERS_BEFORE: Final = timedelta(hours=24)
+MARKERS_AFTER: Final = timedelta(hours=1)
+"""An onset is an estimate, so markers shortly after it may explain it as well."""
+MAX_MARKERS: Final = 3
+GOOD_EXCHANGE: Final = "good_exchange"
+"""Key in an alert's details: id of the exchange with the highest score on the day before the onset."""
 REFUSALS: Final = "refusals"
 """Key in an alert's details: shares of noncommittal answers before and after the onset."""
 
@@ -129,8 +137,43 @@ class EvidenceCollector:
             exchange_ids=tuple(exchange_ids[:MAX_EXCHANGES]),
             shifts=(*route_shifts[:MAX_SHIFTS], *attribute_shifts[:MAX_SHIFTS], *scorer_shifts[:MAX_SHIFTS]),
             cause=_likely_cause(alert, own, scorer_shifts, refusals),
-            details={**alert.details, **({REFUSALS: list(refusals)} if refusals else {})},
+            details={
+                **alert.details,
+                **({REFUSALS: list(refusals)} if refusals else {}),
+                **({MARKERS: markers} if (markers := self._markers_around(alert, since)) else {}),
+                **({GOOD_EXCHANGE: good} if (good := self._good_exchange(alert, since, scope)) else {}),
+            },
         )
+
+    def _markers_around(self, alert: Alert, since: datetime) -> list[dict[str, str]]:
+        """Return the markers around the onset of a problem, the nearest first."""
+        markers = self._store.trends.list_markers(
+            service=alert.service, since=since - MARKERS_BEFORE, until=since + MARKERS_AFTER
+        )
+        nearest = sorted(markers, key=lambda marker: abs(marker.at - since))[:MAX_MARKERS]
+        return [{"name": marker.name, "at": marker.at.isoformat()} for marker in nearest]
+
+    def _good_exchange(self, alert: Alert, since: datetime, scope: RuleScope) -> str | None:
+        """Return the exchange with the highest score on the day before the onset, to compare the worst ones with."""
+        if alert.scorer is None or alert.fingerprint is None:
+            return None
+        query = DetectorScoreQuery(
+            service=alert.service,
+            scorer=alert.scorer,
+            fingerprint=alert.fingerprint,
+            since=since - timedelta(days=1),
+            until=since,
+        )
+        scope_text = attribute_scope(scope.attributes)
+        scores = [
+            score
+            for score in self._store.detectors.list_past_scores(query, attributes=bool(scope.attributes))
+            if scope.matches_route(score.route)
+            and alert.route in {None, score.route}
+            and matches_scope(scope_text, score.attributes)
+        ]
+        best = max(scores, key=lambda score: (score.value, score.arrived_at), default=None)
+        return None if best is None else best.exchange_id
 
     def _start_of(self, alert: Alert) -> datetime:
         """Return the time of the first affected answer.

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from germane import sanitize
-from germane.alert import Alert, ResolveReason, ScoreLevel
-from germane.alerting.evidence import REFUSALS
+from germane.alert import IMPROVEMENT, Alert, ResolveReason, ScoreLevel
+from germane.alerting.evidence import MARKERS
 
 MomentFormat = Callable[[datetime], str]
 RESOLVE_REASONS: Final[Mapping[ResolveReason, str]] = {
@@ -62,26 +62,88 @@ def alert_message(alert: Alert, moment: MomentFormat = utc_moment) -> str:
 def _drop(alert: Alert, moment: MomentFormat) -> str:
     subject = f"{_scorer(alert)} for {_place(alert)}"
     if alert.resolve_reason == "recovered" and alert.current is not None:
-        baseline = "" if alert.baseline is None else f", baseline {_score(alert.baseline.mean)}"
+        baseline = "" if alert.baseline is None else f", before the drop {_score(alert.baseline.mean)}"
         return f"{subject} is back at {_level(alert.current, _score)}{baseline}"
+    since = "" if alert.onset is None else f" since about {moment(alert.onset)}"
+    if alert.details.get("new_route"):
+        others = alert.details.get("other_routes") or (0.0, 1.0)
+        now = "" if alert.current is None else f": {_level(alert.current, _score)}"
+        text = f"{subject} has been low{since}{now}"
+        return f"{text}; the route is new, and the others are at {_score(others[0])} to {_score(others[1])}"
+    refusals = None if _has_fallen(alert) else _refusal_change(alert)
+    if refusals is not None:
+        text = f"noncommittal answers from {_place(alert)} have risen {refusals}{since}"
+    else:
+        before = "" if alert.baseline is None else f" from {_score(alert.baseline.mean)} (n = {alert.baseline.n})"
+        now = "" if alert.current is None else f" to {_level(alert.current, _score)}"
+        text = f"{subject} has dropped{before}{now}{since}"
+    return "; ".join([text, *_explanations(alert, moment)])
+
+
+def _has_fallen(alert: Alert) -> bool:
+    return alert.current is not None and alert.baseline is not None and alert.current.mean < alert.baseline.mean
+
+
+def _refusal_change(alert: Alert) -> str | None:
+    """Return ``from 2 % to 15 %`` if the strongest evidence of a drop is in the noncommittal answers."""
+    contributors = alert.details.get("contributors") or ()
+    if not contributors or contributors[0]["half"] != "zero":
+        return None
+    before, since = (contributors[0][name]["mean"] for name in ("before", "since"))
+    return f"from {_percent(before)} to {_percent(since)}"
+
+
+def _explanations(alert: Alert, moment: MomentFormat) -> list[str]:
+    """Return where a drop is largest, that refusals cause it, and what changed around its onset, without scores."""
+    if not alert.is_open:
+        return []
+    parts = []
+    for dimension, label in (("route", "the drop is largest on route "), ("attribute", "the drop is largest where ")):
+        names = [shift.name for shift in alert.shifts if shift.dimension == dimension]
+        if names:
+            parts.append(label + sanitize.line(names[0], MAX_NAME_LENGTH))
+    others = [shift.name for shift in alert.shifts if shift.dimension == "scorer" and shift.name != alert.scorer]
+    if others:
+        parts.append(f"{' and '.join(sanitize.line(name, MAX_NAME_LENGTH) for name in others)} fell too")
+    if alert.cause == "refusals_rising" and _has_fallen(alert):
+        parts.append("mostly because of more refusals")
+    changes = list(describe_changes(alert, moment))
+    return [*parts, f"changed since: {', '.join(changes)}"] if changes else parts
+
+
+def describe_changes(alert: Alert, moment: MomentFormat) -> Iterator[str]:
+    """Yield what changed in the application: its model, its prompt version, and markers around the onset."""
+    for name, (before, after) in (alert.details.get("release") or {}).items():
+        change = f"{before or 'none'} -> {after}"
+        yield f"{name.replace('_', ' ')} {sanitize.line(change, MAX_NAME_LENGTH)}"
+    for marker in alert.details.get(MARKERS) or ():
+        at = moment(datetime.fromisoformat(marker["at"]))
+        yield f"{sanitize.line(marker['name'], MAX_NAME_LENGTH)} at {at}"
+
+
+def _improvement(alert: Alert, moment: MomentFormat) -> str:
     before = "" if alert.baseline is None else f" from {_score(alert.baseline.mean)} (n = {alert.baseline.n})"
     now = "" if alert.current is None else f" to {_level(alert.current, _score)}"
     since = "" if alert.onset is None else f" since about {moment(alert.onset)}"
-    parts = [f"{subject} has dropped{before}{now}{since}", *_shifts(alert)]
-    if alert.evidence is not None:
-        parts.append(f"expected false alerts this strong: {alert.evidence:.2g} a year")
-    return "; ".join(parts)
+    text = f"{_scorer(alert)} for {_place(alert)} has improved{before}{now}{since}"
+    if not alert.is_open:
+        return text
+    if alert.details.get("accepts"):
+        return f"{text}; the new level becomes the baseline"
+    return (
+        f"{text}; a fall back would not be noticed: accept the new baseline with germane baseline accept {alert.id[:8]}"
+    )
 
 
-def _mean_threshold(alert: Alert, _: MomentFormat) -> str:
+def _mean_threshold(alert: Alert, moment: MomentFormat) -> str:
     is_below = alert.value is not None and alert.threshold is not None and alert.value < alert.threshold
     state = "below" if is_below else "no longer below"
     mean = "" if alert.current is None else f": mean {_level(alert.current, _score)}{_window(alert)}"
     text = f"{_scorer(alert)} for {_place(alert)} is {state} {alert.threshold:g}{mean}"
-    return "; ".join([text, *_before(alert, _score), *_shifts(alert)])
+    return "; ".join([text, *_before(alert, _score), *_explanations(alert, moment)])
 
 
-def _rate(alert: Alert, _: MomentFormat) -> str:
+def _rate(alert: Alert, moment: MomentFormat) -> str:
     if alert.type == "low_score_rate":
         subject = f"the share of low {_scorer(alert)} scores for {_place(alert)}"
     else:
@@ -90,7 +152,7 @@ def _rate(alert: Alert, _: MomentFormat) -> str:
     state = "above" if is_above else "no longer above"
     share = "" if alert.current is None else f": {_level(alert.current, _percent)}{_window(alert)}"
     text = f"{subject} is {state} {_percent(alert.threshold or 0)}{share}"
-    return "; ".join([text, *_before(alert, _percent), *_shifts(alert)])
+    return "; ".join([text, *_before(alert, _percent), *_explanations(alert, moment)])
 
 
 def _no_data(alert: Alert, moment: MomentFormat) -> str:
@@ -131,6 +193,7 @@ def _budget_exhausted(alert: Alert, moment: MomentFormat) -> str:
 
 _MESSAGES: Final[Mapping[str, Callable[[Alert, MomentFormat], str]]] = {
     "drop": _drop,
+    IMPROVEMENT: _improvement,
     "mean_threshold": _mean_threshold,
     "low_score_rate": _rate,
     "noncommittal_rate": _rate,
@@ -161,23 +224,6 @@ def _before(alert: Alert, form: Callable[[float], str]) -> list[str]:
     if alert.baseline is None or not alert.is_open:
         return []
     return [f"before {form(alert.baseline.mean)} (n = {alert.baseline.n})"]
-
-
-def _shifts(alert: Alert) -> list[str]:
-    """Return the largest shift by route and by attribute, all shifts in other scorers, and the increase in refusals."""
-    if not alert.is_open:
-        return []
-    parts: list[str] = []
-    for dimension, label in (("route", "largest drop on route "), ("attribute", "largest drop where "), ("scorer", "")):
-        shifts = [shift for shift in alert.shifts if shift.dimension == dimension]
-        selected = shifts[:1] if dimension != "scorer" else [shift for shift in shifts if shift.name != alert.scorer]
-        for shift in selected:
-            name = sanitize.line(shift.name, MAX_NAME_LENGTH)
-            parts.append(f"{label}{name} {_score(shift.before.mean)} -> {_score(shift.since.mean)}")
-    refusals = alert.details.get(REFUSALS)
-    if refusals and alert.type != "noncommittal_rate" and refusals[1] - refusals[0] >= MIN_REFUSAL_INCREASE:
-        parts.append(f"refusals {_percent(refusals[0])} -> {_percent(refusals[1])}")
-    return parts
 
 
 def _window(alert: Alert) -> str:

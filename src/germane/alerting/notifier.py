@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import Final
 
-from germane.alert import SEVERITIES, Alert, AlertChange, Notification, NotificationType, Silence
+from germane.alert import IMPROVEMENT, SEVERITIES, Alert, AlertChange, Notification, NotificationType, Silence
 from germane.alerting.state_machine import PEAK_SEVERITY, IdFactory, is_worse_than_notified, peak_severity
 
 ChannelFilter = Callable[[Alert], bool]
@@ -109,7 +109,7 @@ class Notifier:
         """
         open_alerts, due = list(alerts), []
         for alert in open_alerts:
-            if alert.state != "firing":
+            if alert.state != "firing" or (alert.type == IMPROVEMENT and alert.notified_at is not None):
                 continue
             notified_at, interval = alert.notified_at, timedelta(seconds=repeat_interval(alert))
             is_due = alert.acknowledged_at is None and (notified_at is None or self._now - notified_at >= interval)
@@ -130,6 +130,8 @@ class Notifier:
         alert, event = change.alert, change.event
         if event is None or not change.notify:
             return None
+        if alert.type == IMPROVEMENT and (event.type == "resolved" or alert.notified_at is not None):
+            return None  # an improvement is proposed once
         if event.type == "resolved":  # sent to everyone who was notified of the alert, even if it is silenced now
             if alert.notified_at is None:
                 return None

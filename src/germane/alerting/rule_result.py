@@ -11,7 +11,7 @@ from germane.alert import Cause, ResolveReason, ScoreLevel, Severity, alert_key
 
 RuleState = Literal["bad", "good", "unclear"]
 ALERT_FIELDS = (
-    "cause", "fingerprint", "value", "threshold", "current", "baseline", "window", "evidence", "onset"
+    "cause", "fingerprint", "value", "threshold", "current", "baseline", "window", "onset"
 )  # fmt: skip
 """Fields that an alert copies from a result."""
 
@@ -40,7 +40,6 @@ class RuleResult:
     current: ScoreLevel | None = None
     baseline: ScoreLevel | None = None
     window: float | None = None
-    evidence: float | None = None
     onset: datetime | None = None
     details: Mapping[str, Any] = field(default_factory=dict)
 

@@ -96,8 +96,8 @@ class ChannelSettings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
-    severity: Severity = "warning"
-    """The lowest severity to deliver: `warning` or `critical`."""
+    severity: Severity = "info"
+    """The lowest severity to deliver: `info` (improvements), `warning` or `critical`."""
     rules: Names = ()
     """Patterns of rule names. By default, all rules."""
     routes: Names = ()
@@ -181,6 +181,8 @@ class PagerDutySettings(HTTPChannel):
     """Send alerts to the PagerDuty Events API v2."""
 
     type: Literal["pagerduty"]
+    severity: Severity = "warning"
+    """The lowest severity to deliver: `info` (improvements), `warning` or `critical`."""
     routing_key: SecretReference
     """The integration key, as `env:NAME` or `file:/path`."""
     url: PublicURL = "https://events.pagerduty.com/v2/enqueue"

@@ -43,7 +43,7 @@ class Rule(BaseModel):
     enabled: bool = True
     """Set to `false` to turn off a rule that is active by default."""
     severity: Severity = "warning"
-    """Severity of its alerts: `warning` or `critical`."""
+    """Severity of its alerts: `info`, `warning` or `critical`."""
     scorer: str | None = None
     """The scorer to watch. By default, each online scorer is watched separately."""
     routes: Names = ()
@@ -74,7 +74,9 @@ class Drop(Rule):
     false_alerts_per_year: float = Field(default=1.0, gt=0, le=1000)
     """The accepted number of false alerts per year, for each service and scorer."""
     critical_drop: float | None = Field(default=0.15, gt=0, le=1)
-    """The drop in the mean from which the alert is critical."""
+    """The drop in the mean of a service or a route from which the alert is critical."""
+    accept_improvements: bool = False
+    """Whether to accept a lasting improvement as the new baseline by itself. By default, germane proposes it."""
     attributes: dict[str, str] = Field(default_factory=dict)
     """Patterns of attribute values, by attribute name. Only answers that match all of them count. They have their own
     baseline, which is learned starting with the first of them."""

@@ -35,6 +35,7 @@ from germane.settings.types import (
     Budget,
     DatabaseURL,
     ExchangeFilter,
+    ExchangeURL,
     Key,
     Names,
     Price,
@@ -152,6 +153,9 @@ class Settings(BaseSettings):
     alert_url: URLTemplate | None = None
     """URL in notifications, such as `https://germane.example.com/alerts/{id}`. It may also contain `{key}`, `{rule}`,
     `{service}`, `{route}` and `{scorer}`."""
+    exchange_url: ExchangeURL | None = None
+    """URL of an answer in notifications, such as `https://germane.example.com/a/{id}`: notifications link a bad
+    answer, and a good one from the day before the drop."""
     trace_url: TraceURL | None = None
     """URL for an answer's trace, such as `https://phoenix.example.com/projects/x/traces/{trace_id}`. It may also
     contain `{span_id}`."""
@@ -234,6 +238,7 @@ class EvaluationSettingsArguments(TypedDict, total=False):
     rules: Sequence[AnyRule | Mapping[str, Any]]
     channels: Mapping[str, ChannelSettings | Mapping[str, Any]] | None
     alert_url: str | None
+    exchange_url: str | None
     trace_url: str | None
     dashboard_token: str | SecretStr | None
     allowed_hosts: Sequence[str]

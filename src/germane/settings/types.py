@@ -156,6 +156,15 @@ def _validate_trace_url(value: str) -> str:
     return value
 
 
+def _validate_exchange_url(value: str) -> str:
+    """Accept only the id as a placeholder, and only after the host."""
+    _validate_http_url(SecretStr(value))
+    rest = value.replace("{id}", "")
+    if rest == value or not value.isprintable() or set('{} "<>') & set(rest) or "{id}" in urlsplit(value).netloc:
+        raise ValueError("must contain {id} after its host, and no other placeholder")
+    return value
+
+
 def _split_list(value: Any) -> Any:
     """Parse ``a,b`` as a list, because environment variables are strings."""
     return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
@@ -176,6 +185,7 @@ DatabaseURL = Annotated[
     ),
 ]
 SecretURL = Annotated[SecretStr, BeforeValidator(_read_secret), AfterValidator(_validate_http_url)]
+ExchangeURL = Annotated[str, AfterValidator(_validate_exchange_url)]
 TraceURL = Annotated[str, AfterValidator(_validate_trace_url)]
 PublicURL = Annotated[str, AfterValidator(_validate_public_url)]
 Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split_list)]

@@ -38,7 +38,6 @@ def an_alert(**given: Any) -> Alert:
         "value": 0.61,
         "current": ScoreLevel(mean=0.61, n=120, interval=(0.57, 0.65)),
         "baseline": ScoreLevel(mean=0.82, n=1400),
-        "evidence": 0.02,
         "onset": NOON - timedelta(hours=3),
         "shifts": (
             ScoreShift(

@@ -42,7 +42,7 @@ def test_firing_alert_expires_after_four_intervals(receiver: Receiver) -> None:
     assert datetime.fromisoformat(alert["startsAt"]) == NOON
     assert datetime.fromisoformat(alert["endsAt"]) == NOON + timedelta(minutes=10, seconds=4 * 90)
     assert alert["generatorURL"] == "https://germane.example.com/a1"
-    assert alert["annotations"]["current"] == "0.610 (95 % CI 0.570 to 0.650, n = 120)"
+    assert alert["annotations"]["now"] == "0.610 (95 % CI 0.570 to 0.650, n = 120)"
     assert alert["annotations"]["worst_exchanges"] == "x1, x2"
 
 
@@ -50,7 +50,7 @@ def test_labels_contain_no_changing_number(receiver: Receiver) -> None:
     """The same alert with different values has the same identity in Alertmanager."""
     channel = alertmanager(receiver.url)
     asyncio.run(channel.send(a_message()))
-    changed = an_alert(value=0.3, current=ScoreLevel(mean=0.3, n=999), evidence=0.001, message="other", threshold=0.7)
+    changed = an_alert(value=0.3, current=ScoreLevel(mean=0.3, n=999), message="other", threshold=0.7)
     asyncio.run(channel.send(a_message(changed)))
 
     (first,), (second,) = (post.json for post in receiver.posts)

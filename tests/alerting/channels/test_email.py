@@ -145,7 +145,7 @@ def test_email_contains_text_and_html(serve: Callable[..., Email], box: Box) -> 
 
     (mail,) = box.mails
     assert box.envelopes == [(SENDER, TO)]
-    assert mail["Subject"] == "[germane] Firing: drop in shop, docs"
+    assert mail["Subject"] == "[germane] Firing: drop in shop, docs (0.82 to 0.61)"
     assert (mail["From"], mail["To"]) == (SENDER, ", ".join(TO))
     assert mail["Message-ID"] == "<0123456789abcdef.germane@example.com>"
     assert mail["Date"] == "Sun, 01 Mar 2026 12:00:00 +0000"

@@ -35,7 +35,7 @@ def test_payload_respects_slack_limits(receiver: Receiver, secret: Any) -> None:
     body = post.json
     check(body, SLACK)
     assert post.path == "/services/T0/B0/x"
-    assert body["blocks"][0]["text"]["text"] == "Firing: drop in shop, docs"
+    assert body["blocks"][0]["text"]["text"] == "Firing: drop in shop, docs (0.82 to 0.61)"
     everything = json.dumps(body)
     for expected in ("has dropped from 0.820", "0.610 (95 % CI 0.570 to 0.650, n = 120)", "more refusals", "x1, x2"):
         assert expected in everything

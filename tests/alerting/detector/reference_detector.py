@@ -33,17 +33,17 @@ class ReferenceDetector:
     def null_and_bet(self, stream: str | None, route: str, half: str, i: int) -> tuple[float, float]:
         one = self.baseline.routes[route]
         whole: Any = self.baseline if stream is None else self.baseline.routes[stream]
-        tol, z = 0.4 * self.min_drop, 2 if i < 4 else 3.5
+        tol, z = 0.4 * self.min_drop, 1.5 if i < 4 else 3.5
         if half == "committed":
             a = 0.6 * self.min_drop
             d = a * (0.4 / a) ** (i / 7)
-            u = whole.committed_per_day * one.committed_wander**2 if i < 4 else 0
+            u = 2 * whole.committed_per_day * one.committed_wander**2 if i < 4 else 0
             sd = one.committed_deviation
             m = one.committed_mean - max(tol, z * one.committed_wander) - sd / math.sqrt(one.committed)
             return m, min(d / (sd**2 + u + d**2), 0.9 / (1 - m))
         b, p = 0.8 * self.min_drop, one.zero_rate
         e = b * (0.5 / b) ** (i / 7)
-        w = whole.scores_per_day * one.zero_wander**2 if i < 4 else 0
+        w = 2 * whole.scores_per_day * one.zero_wander**2 if i < 4 else 0
         rate = min(0.9, p + max(tol, z * one.zero_wander) + math.sqrt(p * (1 - p) / one.n))
         return rate, min(e / (rate * (1 - rate) + 0.01 + w), 0.9 / rate)
 
@@ -98,7 +98,7 @@ class ReferenceDetector:
         self.contributors = sorted(near, key=lambda one: -strength[one])
         self.capital = {one: [0.0, 0.0, 0.0] for one in near}
         onset = self.starts[max(self.rises, key=lambda cell: self.rises[cell])]
-        self.fired = (365 * self.baseline.scores_per_day / math.exp(self.evidence), onset, self.contributors)
+        self.fired = (onset, self.contributors)
         self.transitions.append((self.index, time, "firing", *self.fired))
 
     def recover(self, route: str, x: float, zero: bool, time: float) -> None:

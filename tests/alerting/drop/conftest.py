@@ -10,16 +10,20 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+import numpy as np
 import pytest
 from tests.conftest import migrated_file
 
 from germane.alert import Alert
+from germane.alerting.detector import ScoreBatch, StreamLimiter, sampling_draw
 from germane.alerting.drop import DropEvaluation, DropWatcher
+from germane.alerting.drop.scope import to_batch
 from germane.alerting.state_machine import AlertStateMachine
+from germane.baseline import Baseline
 from germane.exchange import Exchange
 from germane.score import Score
 from germane.settings.rules import Drop
-from germane.storage import AlertTransaction, SamplingDecision, TrackingStore
+from germane.storage import AlertTransaction, DetectorScore, SamplingDecision, TrackingStore
 
 START = datetime(2026, 1, 5, tzinfo=UTC)
 HOLDER = ("watcher", "me")
@@ -154,3 +158,14 @@ def sqlite_simulation(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) 
     made = Simulation(f"sqlite:///{file}")
     yield made
     made.store.close()
+
+
+def limited_batch(baseline: Baseline, arrivals: Sequence[DetectorScore]) -> ScoreBatch:
+    """Return the scores that a detector processes: those that its limiter selects."""
+    selected = StreamLimiter(baseline).select(
+        [arrival.route for arrival in arrivals],
+        [arrival.user for arrival in arrivals],
+        np.array([sampling_draw(arrival.exchange_id) / baseline.sampling_rate for arrival in arrivals]),
+        np.array([arrival.arrived_at.timestamp() for arrival in arrivals]),
+    )
+    return to_batch([arrival for arrival, is_selected in zip(arrivals, selected, strict=True) if is_selected])

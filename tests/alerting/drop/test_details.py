@@ -78,10 +78,10 @@ def test_returning_leader_shows_the_current_drop(sqlite_simulation: Any) -> None
 
     assert sqlite_simulation.evaluate(first) == []
     (again,) = sqlite_simulation.store.alerts.list_open()
-    assert (again.onset, again.evidence, again.value) == (alert.onset, alert.evidence, alert.value)
+    assert (again.onset, again.value) == (alert.onset, alert.value)
 
 
-def test_resolved_alert_keeps_evidence_onset_and_baseline(sqlite_simulation: Any) -> None:
+def test_resolved_alert_keeps_onset_and_baseline(sqlite_simulation: Any) -> None:
     """Its current mean is the mean of the recovery."""
     watcher = sqlite_simulation.new_watcher()
     sqlite_simulation.learn_baseline(watcher)
@@ -93,8 +93,7 @@ def test_resolved_alert_keeps_evidence_onset_and_baseline(sqlite_simulation: Any
     (fired,) = sqlite_simulation.fired
 
     assert (over.state, over.resolve_reason) == ("resolved", "recovered")
-    assert (over.evidence, over.onset, over.cause) == (fired.evidence, fired.onset, fired.cause)
-    assert over.evidence is not None
+    assert (over.baseline, over.onset, over.cause) == (fired.baseline, fired.onset, fired.cause)
     assert over.current.mean > fired.current.mean
 
 

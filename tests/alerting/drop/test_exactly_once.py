@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.alerting.drop.conftest import START, Simulation
+from tests.alerting.drop.conftest import START, Simulation, limited_batch
 
 from germane.alerting.detector import Detector
-from germane.alerting.drop.scope import load_sampled_scores, to_batch
+from germane.alerting.drop.scope import load_sampled_scores
 
 ROOT = Path(__file__).parents[3]
 DAY = timedelta(days=1)
@@ -61,7 +61,7 @@ def assert_counted_once(simulation: Simulation) -> None:
         simulation.store, version.key, baseline.until, simulation.now + DAY, baseline.sampling_rate
     )
     alone = Detector(baseline)
-    transitions = alone.process(to_batch(past))
+    transitions = alone.process(limited_batch(baseline, past))
     (live,) = simulation.store.detectors.list_states()
     assert simulation.store.detectors.list_new_scores(1) == []
     assert live.seen_at == past[-1].arrived_at

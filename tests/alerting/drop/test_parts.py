@@ -13,7 +13,13 @@ from hypothesis import strategies as st
 from germane.alerting.detector import Contributor, ScoreBatch, learn_baseline
 from germane.alerting.drop.baselines import BaselineExample, learn_from_examples
 from germane.alerting.drop.scope import add_routes, attribute_scope, matches_scope, restrict_to_routes
-from germane.alerting.drop.score_levels import baseline_level, contributor_change, score_level, trailing_drop
+from germane.alerting.drop.score_levels import (
+    affected_routes,
+    baseline_level,
+    compared_levels,
+    contributor_change,
+    score_level,
+)
 from germane.alerting.drop.session import SCORES_TO_SWITCH, ActiveFingerprint
 from germane.baseline import POOLED_ROUTE, Baseline
 from germane.errors import UsageError
@@ -158,17 +164,38 @@ def test_contributor_has_levels_before_and_since_the_onset() -> None:
     assert baseline_level(found).mean == found.mean
 
 
-def test_trailing_drop_is_measured_per_route() -> None:
-    """A change in the traffic mix is not a drop; 20 scores from the last day are needed."""
-    found = baseline({"ask": 80, "buy": 50})
+@given(st.dictionaries(st.sampled_from(["ask", "buy", "help"]), st.integers(1, 60), min_size=1))
+def test_compared_levels_ignore_the_mix_of_routes(mix: dict[str, int]) -> None:
+    """Routes at their usual level yield equal means, whatever their shares; a fall on all routes is its own size."""
+    found = baseline({"ask": 80, "buy": 50, "help": 40})
     level = {route: one.mean for route, one in found.routes.items()}
-    as_usual = [arrival(level["ask"], route="ask")] * 15 + [arrival(level["buy"], route="buy")] * 5
+    as_usual = [arrival(level[route], route=route) for route, count in mix.items() for _ in range(count)]
+    worse = [arrival(level[route] - 0.2, route=route) for route, count in mix.items() for _ in range(count)]
 
-    assert trailing_drop(found, as_usual, NOW) == pytest.approx(0, abs=1e-9)
-    worse = [arrival(level["ask"] - 0.2, route="ask")] * 20
-    assert trailing_drop(found, worse, NOW) == pytest.approx(0.2, abs=1e-9)
-    assert trailing_drop(found, worse[1:], NOW) is None
-    assert trailing_drop(found, worse, NOW + timedelta(days=1)) is None
+    for scores, fall in ((as_usual, 0.0), (worse, 0.2)):
+        compared = compared_levels(found, scores)
+        assert compared is not None
+        before, now = compared
+        assert before.mean - now.mean == pytest.approx(fall, abs=1e-9)
+        assert now.n == len(scores)
+        assert now.interval is not None
+        assert now.interval[0] <= now.mean <= now.interval[1]
+    assert compared_levels(found, []) is None
+    assert compared_levels(found, [arrival(0.5, route="new")], "new") is None
+
+
+@given(st.sets(st.sampled_from(["ask", "buy", "help", "faq"])))
+def test_a_drop_sits_on_the_routes_that_fell(fallen: set[str]) -> None:
+    """Unless all have fallen, or none."""
+    found = baseline({"ask": 80, "buy": 80, "help": 80, "faq": 80})
+    scores = [
+        arrival(route.mean - 0.3 * (name in fallen), route=name)
+        for name, route in found.routes.items()
+        for _ in range(40)
+    ]
+
+    expected = tuple(sorted(fallen)) if len(fallen) < 4 else ()
+    assert affected_routes(found, scores, 0.05) == expected
 
 
 def test_examples_without_timestamps_use_the_given_rate() -> None:

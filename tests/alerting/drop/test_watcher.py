@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.alerting.drop.conftest import step_of
+from tests.alerting.drop.conftest import limited_batch, step_of
 
 from germane.alert import AlertChange, AlertEvent
 from germane.alerting.detector import Detector, is_sampled
@@ -88,7 +88,7 @@ def test_abandoned_learning_is_cancelled(sqlite_simulation: Any) -> None:
 
 
 def test_drop_alert_fires_once_and_resolves_once(simulation: Any) -> None:
-    """One alert with evidence, onset and means."""
+    """One alert with onset and means."""
     watcher = simulation.new_watcher(Drop(critical_drop=None))
     simulation.learn_baseline(watcher)
     simulation.pass_days(2)
@@ -102,7 +102,6 @@ def test_drop_alert_fires_once_and_resolves_once(simulation: Any) -> None:
     assert dict(alert.labels) == {"service": "shop", "scorer": "relevancy"}
     assert (alert.rule, alert.type, alert.cause, alert.fingerprint) == ("drop", "drop", "answers_drifting", "f1")
     assert abs(alert.onset - onset) < DAY
-    assert alert.evidence < 1
     assert alert.baseline.mean == pytest.approx(0.76, abs=0.03)
     assert alert.current.mean == pytest.approx(0.57, abs=0.05)
     assert alert.current.interval[0] < alert.current.mean < alert.current.interval[1] < alert.baseline.mean
@@ -112,7 +111,8 @@ def test_drop_alert_fires_once_and_resolves_once(simulation: Any) -> None:
     for _ in range(20):
         simulation.pass_days(1)
         happened += simulation.evaluate(watcher)
-    assert happened == ["fired", "resolved"]
+    assert [happened[0], happened[-1]] == ["fired", "resolved"]
+    assert set(happened[1:-1]) <= {"recovering", "relapsed"}
     assert simulation.store.alerts.list_open() == []
     (over,) = simulation.store.alerts.search()
     assert (over.resolve_reason, over.current.mean > 0.7) == ("recovered", True)
@@ -357,13 +357,12 @@ def test_live_state_equals_a_single_pass(sqlite_simulation: Any) -> None:
         sqlite_simulation.store, version.key, baseline.until, sqlite_simulation.now + DAY, baseline.sampling_rate
     )
     replayed = Detector(baseline)
-    transitions = replayed.process(to_batch(past))
+    transitions = replayed.process(limited_batch(baseline, past))
     (live,) = sqlite_simulation.store.detectors.list_states()
     assert [transition.state for transition in transitions] == ["firing"]
     expected, found = replayed.state(), live.state["detector"]
     assert [one["route"] for one in found["streams"]] == [one["route"] for one in expected["streams"]]
     assert found["firing"]["onset"] == expected["firing"]["onset"]
-    assert found["firing"]["evidence"] == pytest.approx(expected["firing"]["evidence"], rel=1e-9)
     assert found["firing"]["recovery"][0] == pytest.approx(expected["firing"]["recovery"][0], rel=1e-9)
     assert live.seen_at == past[-1].arrived_at
 

@@ -141,7 +141,6 @@ def a_drop() -> Alert:
         current=current,
         baseline=usual,
         window=86400.0,
-        evidence=0.02,
         onset=NOON - 20 * LEASE,
         shifts=(ScoreShift(dimension="route", name="search", before=usual, since=current),),
         exchange_ids=(f"{1:032x}", f"{2:032x}"),

@@ -107,8 +107,9 @@ def alertmanager_alerts(message: ChannelMessage, now: datetime, expiry: timedelt
     for alert in message.alerts:
         yield alertmanager_alert(message, alert, alert.severity, now, expiry)
         if message.notification.type != "firing":
-            for other in set(SEVERITIES) - {alert.severity}:
-                yield alertmanager_alert(message, alert, other, now, timedelta())
+            for other in SEVERITIES:
+                if "info" not in {other, alert.severity} and other != alert.severity:  # these do not become others
+                    yield alertmanager_alert(message, alert, other, now, timedelta())
 
 
 def alertmanager_alert(

@@ -10,8 +10,9 @@ from typing import Final, Protocol, runtime_checkable
 from urllib.parse import quote
 
 from germane import sanitize
-from germane.alert import Alert, Notification, ScoreLevel
-from germane.alerting.messages import RESOLVE_REASONS, alert_message
+from germane.alert import IMPROVEMENT, Alert, Notification, ScoreLevel
+from germane.alerting.evidence import GOOD_EXCHANGE, REFUSALS
+from germane.alerting.messages import MIN_REFUSAL_INCREASE, RESOLVE_REASONS, alert_message, describe_changes
 from germane.errors import GermaneError, SettingsError
 from germane.settings import Rule
 
@@ -54,6 +55,8 @@ class MessageFormat:
 
     alert_url_template: str | None = None
     """URL of an alert, with placeholders such as ``{id}``."""
+    exchange_url_template: str | None = None
+    """URL of an exchange, with the placeholder ``{id}``."""
     template: str | None = None
     """Replaces an alert's message, with placeholders such as ``{message}``."""
     timezone: tzinfo = UTC
@@ -82,6 +85,13 @@ class ChannelMessage:
             return None
         values = {name: quote(value, safe="") for name, value in _url_values(alert).items()}
         return _fill(self.format.alert_url_template, values)
+
+    def exchange_url_for(self, exchange_id: str | None) -> str | None:
+        """Return the URL of an exchange's page, or None."""
+        template = self.format.exchange_url_template
+        if template is None or exchange_id is None:
+            return None
+        return _fill(template, {"id": quote(exchange_id, safe="")})
 
     def runbook_for(self, alert: Alert) -> str | None:
         """Return the URL of the runbook of the alert's rule, or None."""
@@ -126,15 +136,19 @@ class ChannelMessage:
         ]
         facts = {
             "Likely cause": _CAUSES.get(alert.cause or ""),
-            "Current": _level(alert.current),
-            "Baseline": _level(alert.baseline),
+            "Now": _level(alert.current),
+            "Before": _level(alert.baseline),
             "Threshold": None if alert.threshold is None else f"{alert.threshold:.3g}",
             "Started about": None if alert.onset is None else self.moment(alert.onset),
-            "Expected false alerts": None if alert.evidence is None else f"{alert.evidence:.2g} a year",
+            "Changed": ", ".join(describe_changes(alert, self.moment)) or None,
+            "Refusals": _refusals(alert),
             "Largest drops": "; ".join(shifts) or None,
             "Resolved because": alert.resolve_reason and RESOLVE_REASONS[alert.resolve_reason],
+            "Bad example": self.exchange_url_for(alert.exchange_ids[0]) if alert.exchange_ids else None,
+            "Good example": self.exchange_url_for(alert.details.get(GOOD_EXCHANGE)),
             "Runbook": self.runbook_for(alert),
             **{name.capitalize(): value for name, value in self.labels_for(alert).items()},
+            "Alert": alert.id,
         }
         return [(label, sanitize.line(value, MAX_FACT_LENGTH)) for label, value in facts.items() if value is not None]
 
@@ -163,8 +177,14 @@ def headline(notification: Notification) -> str:
 
 
 def alert_title(alert: Alert) -> str:
-    """Return rule, service and route, such as ``drop in shop, docs``."""
-    return sanitize.line(f"{alert.rule} in {', '.join(filter(None, (alert.service, alert.route)))}", 140)
+    """Return rule, service, route and size, such as ``drop in shop, docs (0.82 to 0.71)``."""
+    title = f"{alert.rule} in {', '.join(filter(None, (alert.service, alert.route)))}"
+    if alert.type == IMPROVEMENT:
+        title = title.replace(alert.rule, IMPROVEMENT, 1)
+    if alert.is_open and alert.type in {"drop", IMPROVEMENT} and alert.current is not None:
+        before = "" if alert.baseline is None else f"{alert.baseline.mean:.2f} to "
+        title += f" ({before}{alert.current.mean:.2f})"
+    return sanitize.line(title, 140)
 
 
 def status_label(alert: Alert) -> str:
@@ -197,6 +217,13 @@ def _url_values(alert: Alert) -> dict[str, str]:
 def _fill(template: str, values: Mapping[str, str]) -> str:
     """Replace placeholders in one pass, so that braces in a value are text."""
     return re.sub(r"{([a-z_]+)}", lambda match: values.get(match[1], match[0]), template)
+
+
+def _refusals(alert: Alert) -> str | None:
+    shares = alert.details.get(REFUSALS)
+    if not shares or shares[1] - shares[0] < MIN_REFUSAL_INCREASE:
+        return None
+    return f"{100 * shares[0]:.3g} % before, {100 * shares[1]:.3g} % now"
 
 
 def _level(level: ScoreLevel | None) -> str | None:

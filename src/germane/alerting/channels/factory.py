@@ -71,7 +71,9 @@ def channel_filters(settings: Settings, names: Iterable[str]) -> dict[str, Chann
 def message_formats(settings: Settings, names: Iterable[str]) -> dict[str, MessageFormat]:
     """Return the message formats by channel name."""
     rules = {rule.name: rule for rule in settings.active_rules}
-    general = MessageFormat(alert_url_template=settings.alert_url, rules=rules)
+    general = MessageFormat(
+        alert_url_template=settings.alert_url, exchange_url_template=settings.exchange_url, rules=rules
+    )
     return {
         name: replace(general, template=channel.template, timezone=ZoneInfo(channel.timezone))
         if (channel := settings.channels.get(name))

@@ -1,8 +1,8 @@
 """The detector's bet grid: null levels and stakes, fixed before a score is seen.
 
 Each half of a stream (mean of nonzero scores, rate of zeros) has eight bets. A bet tests one null, a level that is
-still as good as the baseline, with a stake suited to one size of drop. With tol = .4 min_drop, z = 2 for the first four
-bets and 3.5 for the others, wander s, and D the scores (nonzero, all) per day of the stream in the baseline::
+still as good as the baseline, with a stake suited to one size of drop. With tol = .4 min_drop, z = 1.5 for the first
+four bets and 3.5 for the others, wander s, and D the scores (nonzero, all) per day of the stream in the baseline::
 
     d_i   = a (.4 / a)^(i / 7), a = .6 min_drop          e_i  = b (.5 / b)^(i / 7), b = .8 min_drop
     m_i   = mu - max(tol, z_i s) - sd / sqrt(n)          p_i  = min(.9, p + max(tol, z_i s) + sqrt(p (1 - p) / n))
@@ -10,8 +10,9 @@ bets and 3.5 for the others, wander s, and D the scores (nonzero, all) per day o
     nu_i  = min(e_i / (p_i (1 - p_i) + .01 + w_i), .9 / p_i)
 
 Large drops show up within hours, so their bets use the full stake but only beyond 3.5 times the wander. Small drops
-take a day of scores or more, and scores from one day share that day's wander. The variance terms u = D s^2 and w
-account for it and make the first four bets smaller.
+take days of scores, and scores from one day share that day's wander, which is like that of the next day. The variance
+terms u = 2 D s^2 and w = 2 D s^2 account for both and make the first four bets smaller. Simulated with z = 1 to 3 and
+1/4 to 3 times D s^2 (benchmarks/alerts.py, wander .02): these find more drops of .05 within the same false alerts.
 """
 
 from __future__ import annotations
@@ -32,7 +33,9 @@ MIN_FACTOR: Final = 0.1
 """Lower limit of the factor by which one score multiplies a bet."""
 _STEPS: Final = np.arange(BETS_PER_HALF) / (BETS_PER_HALF - 1)
 _IS_SMALL_DROP: Final = np.arange(BETS_PER_HALF) < BETS_PER_HALF // 2
-_WANDER_MULTIPLES: Final = np.where(_IS_SMALL_DROP, 2.0, 3.5)
+_WANDER_MULTIPLES: Final = np.where(_IS_SMALL_DROP, 1.5, 3.5)
+_CORRELATED_DAYS: Final = 2.0
+"""Factor on the variance that one day's scores share, because days resemble the days before them."""
 
 
 class BetGrid:
@@ -107,7 +110,7 @@ class BetGrid:
         """Return the variance shared by the scores from one day, by kind of stream, route and bet."""
         whole_service = np.full(len(self.routes), getattr(self.baseline, per_day))
         scores_per_day = np.stack([whole_service, self.column(per_day)])
-        return np.where(_IS_SMALL_DROP, (scores_per_day * wander**2)[:, :, None], 0.0)
+        return np.where(_IS_SMALL_DROP, _CORRELATED_DAYS * (scores_per_day * wander**2)[:, :, None], 0.0)
 
 
 def bet_size(shift: FloatArray, variance: FloatArray, worst: FloatArray) -> FloatArray:
@@ -128,14 +131,14 @@ def bet_size(shift: FloatArray, variance: FloatArray, worst: FloatArray) -> Floa
 def tolerance(baseline: Baseline, *, min_drop: float = 0.05) -> tuple[float, float]:
     """Return the drop in the nonzero mean and the increase in the zero rate that do not yet count as evidence.
 
-    The value is max(.4 min_drop, 2 s) with the wander s of each route, averaged by scores per day. Sampling error is
+    The value is max(.4 min_drop, 1.5 s) with the wander s of each route, averaged by scores per day. Sampling error is
     tolerated in addition.
     """
     routes = list(baseline.routes.values())
     weights = [route.scores_per_day for route in routes] or [1.0]
     minimum = TOLERANCE * min_drop
-    committed = [max(minimum, 2 * route.committed_wander) for route in routes] or [minimum]
-    zero = [max(minimum, 2 * route.zero_wander) for route in routes] or [minimum]
+    committed = [max(minimum, _WANDER_MULTIPLES[0] * route.committed_wander) for route in routes] or [minimum]
+    zero = [max(minimum, _WANDER_MULTIPLES[0] * route.zero_wander) for route in routes] or [minimum]
     return float(np.average(committed, weights=weights)), float(np.average(zero, weights=weights))
 
 

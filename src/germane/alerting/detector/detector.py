@@ -58,7 +58,7 @@ class Detector:
         self._drop_evidence = ShiryaevRoberts(self._grid)
         self._digests: dict[int, str] = {}
         self._recovery: RecoveryEvidence | None = None
-        self._evidence, self._onset = math.inf, 0.0
+        self._onset = 0.0
         scores_per_alert = DAYS_PER_YEAR * baseline.scores_per_day / false_alerts_per_year
         self._nominal_threshold = math.log(scores_per_alert) if scores_per_alert > 0 else -math.inf
         self._threshold = self._nominal_threshold
@@ -117,7 +117,6 @@ class Detector:
             ],
             "firing": recovery
             and {
-                "evidence": self._evidence,
                 "onset": self._onset,
                 "contributors": [asdict(contributor) for contributor in recovery.contributors],
                 "recovery": recovery.evidence,
@@ -128,7 +127,6 @@ class Detector:
         """Fire or resolve after the score at ``index``."""
         state: Any = "firing" if self._recovery is None else "resolved"
         if self._recovery is None:
-            self._evidence = DAYS_PER_YEAR * self._baseline.scores_per_day * math.exp(-self.log_evidence)
             self._onset = self._drop_evidence.onset()
             strength = self._drop_evidence.log_strength()
             order = np.argsort(-strength, axis=None, kind="stable").tolist()
@@ -138,9 +136,7 @@ class Detector:
                 Contributor(streams[place // len(HALVES)], HALVES[place % len(HALVES)]) for place in strongest
             ]
             self._recovery = RecoveryEvidence(self._grid, contributors)
-        transition = Transition(
-            index=index, at=at, state=state, evidence=self._evidence, onset=self._onset, contributors=self.contributors
-        )
+        transition = Transition(index=index, at=at, state=state, onset=self._onset, contributors=self.contributors)
         if state == "resolved":
             self._recovery = None
             self._drop_evidence.reset()
@@ -177,7 +173,7 @@ class Detector:
             self._drop_evidence.starts[at] = stream["starts"]
         self._threshold = max(self._nominal_threshold, _to_log(state["threshold"]))
         if firing := state["firing"]:
-            self._evidence, self._onset = firing["evidence"], firing["onset"]
+            self._onset = firing["onset"]
             contributors = [Contributor(**contributor) for contributor in firing["contributors"]]
             self._recovery = RecoveryEvidence(self._grid, contributors, firing["recovery"])
         return True

@@ -64,8 +64,6 @@ class Transition:
     at: float
     """Arrival of that score, as a Unix timestamp in seconds."""
     state: Literal["firing", "resolved"]
-    evidence: float
-    """Rarity of this drop, in false alerts per year, measured when the detector fired."""
     onset: float
     """Estimated start of the drop, as a Unix timestamp in seconds."""
     contributors: tuple[Contributor, ...]

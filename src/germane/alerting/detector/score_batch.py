@@ -81,12 +81,16 @@ def sampling_rate(scores_per_day: float) -> float:
     return MAX_SCORES_PER_DAY / max(MAX_SCORES_PER_DAY, scores_per_day)
 
 
+def sampling_draw(exchange_id: str) -> float:
+    """Return an exchange's number in [0, 1), from a keyed hash that is independent of every other sampling decision."""
+    keyed = _SAMPLE_HASH.copy()
+    keyed.update(exchange_id.encode())
+    return (int.from_bytes(keyed.digest()) >> 11) / 2**53
+
+
 def is_sampled(exchange_id: str, rate: float) -> bool:
     """Return whether the detector processes an exchange's scores.
 
-    The decision uses a keyed hash that is independent of every other sampling decision. An exchange that is sampled at
-    one rate is sampled at every higher rate.
+    An exchange that is sampled at one rate is sampled at every higher rate.
     """
-    keyed = _SAMPLE_HASH.copy()
-    keyed.update(exchange_id.encode())
-    return (int.from_bytes(keyed.digest()) >> 11) < rate * 2**53
+    return sampling_draw(exchange_id) < rate

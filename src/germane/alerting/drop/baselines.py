@@ -14,18 +14,20 @@ from typing import Any, Final, Protocol
 
 import numpy as np
 
+from germane import sanitize
 from germane.alerting.detector import ScoreBatch, sampling_rate
 from germane.alerting.drop.scope import (
     DAY,
     add_routes,
     first_arrival,
+    is_new_route,
     learn_from_batch,
     learn_from_store,
     load_sampled_scores,
     score_query,
     to_batch,
 )
-from germane.baseline import POOLED_ROUTE, Baseline
+from germane.baseline import Baseline
 from germane.errors import UsageError
 from germane.storage import BaselineKey, BaselineReason, BaselineVersion, TrackingStore
 
@@ -197,9 +199,15 @@ class BaselineLearner:
         for arrival in arrivals:
             first_seen.setdefault(arrival.route, arrival.arrived_at)
         counts = Counter(arrival.route for arrival in arrivals)
+        # A bad level must not become a route's normal level unless a person accepts it.
+        bad = self._bad_new_routes(version.key)
         # A grace period of a day: routes launched together join together although their first scores differ in time.
         latest = version.until - self._learning_period + DAY
-        ready = {route for route, at in first_seen.items() if at <= latest and counts[route] >= MIN_SCORES_TO_JOIN}
+        ready = {
+            route
+            for route, at in first_seen.items()
+            if at <= latest and counts[route] >= MIN_SCORES_TO_JOIN and route not in bad
+        }
         if not ready:
             self._extend(version, now)
             return
@@ -209,6 +217,16 @@ class BaselineLearner:
         rest = [arrival for arrival in arrivals if arrival.route not in ready]
         if rest:
             self.start(version.key, "route_joined", rest[0].arrived_at)
+
+    def _bad_new_routes(self, key: BaselineKey) -> set[str]:
+        """Return the routes that are not in the baseline yet and whose answers are bad."""
+        return {
+            route
+            for state in self._store.detectors.list_states()
+            if (state.service, state.scorer) == (key.service, key.scorer)
+            for route, detector in state.state.get("new_routes", {}).items()
+            if detector["firing"]
+        }
 
     def _activate(self, version: BaselineVersion, baseline: Baseline) -> None:
         release = self._store.detectors.most_common_release(score_query(version.key, version.since, version.until))
@@ -230,12 +248,6 @@ def widen(baseline: Baseline) -> Baseline:
     return replace(baseline, routes=routes)
 
 
-def is_new_route(baseline: Baseline, route: str) -> bool:
-    """Return whether a route is not watched yet and may join the baseline."""
-    watched = route in baseline.routes or (POOLED_ROUTE in baseline.routes and route in baseline.pooled)
-    return not watched and route != POOLED_ROUTE
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BaselineExample:
     """A score that was computed outside germane."""
@@ -248,9 +260,12 @@ class BaselineExample:
 
 
 def firing_onset(store: TrackingStore, version: BaselineVersion) -> datetime | None:
-    """Return the estimated start of the earliest drop that fires against a baseline, or None."""
+    """Return the estimated start of the earliest drop or improvement against a baseline, or None."""
     states = [
-        progress.state["detector"] for progress in store.detectors.list_states() if progress.baseline_id == version.id
+        progress.state.get(name)
+        for progress in store.detectors.list_states()
+        if progress.baseline_id == version.id
+        for name in ("detector", "improvement")
     ]
     onsets = [state["firing"]["onset"] for state in states if state and state["firing"]]
     return datetime.fromtimestamp(min(onsets), UTC) if onsets else None
@@ -275,6 +290,32 @@ def accept_baseline(
             return store.baselines.replace_baseline(version.key, "accepted", baseline, release)
     until = max(since + LEARNING_PERIOD, now + DAY)
     return store.baselines.restart_learning(version.key, "accepted", since=since, until=until)
+
+
+def accept_new_route(
+    store: TrackingStore, version: BaselineVersion, route: str, since: datetime, now: datetime
+) -> BaselineVersion | None:
+    """Add a route to a baseline at its current level, although its answers are bad.
+
+    Returns:
+        The new version, or None if another process changed the baseline first.
+
+    Raises:
+        UsageError: The route has fewer than 30 scores.
+    """
+    active = version.baseline
+    if active is None:
+        return None
+    scores = load_sampled_scores(store, version.key, since, now, active.sampling_rate)
+    scores = [score for score in scores if score.route == route]
+    if len(scores) < MIN_SCORES_TO_JOIN:
+        raise UsageError(
+            f"route {sanitize.line(route, 100)} has {sanitize.count_noun(len(scores), 'score')} since "
+            f"{since:%Y-%m-%d %H:%M} UTC; {MIN_SCORES_TO_JOIN} are needed to add it to the baseline"
+        )
+    newcomer = learn_from_batch(version.key, to_batch(scores), since, now, active.sampling_rate)
+    release = (version.model, version.prompt_version)
+    return store.baselines.replace_baseline(version.key, "accepted", add_routes(active, newcomer), release)
 
 
 def import_baseline_from_history(

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from germane.alerting.detector import ScoreBatch, is_sampled, learn_baseline, sampling_rate
+from germane.alerting.detector import ScoreBatch, UserLimit, is_sampled, learn_baseline, sampling_rate
 from germane.baseline import POOLED_ROUTE, Baseline, RouteBaseline
 from germane.storage import BaselineKey, DetectorScore, DetectorScoreQuery, TrackingStore
 
@@ -46,6 +46,12 @@ def restrict_to_routes(baseline: Baseline, matches_route: Callable[[str], bool])
     if routes.keys() == baseline.routes.keys() and pooled == baseline.pooled:
         return baseline
     return _with_routes(replace(baseline, pooled=pooled), routes)
+
+
+def is_new_route(baseline: Baseline, route: str) -> bool:
+    """Return whether a route is not watched yet and may join the baseline."""
+    watched = route in baseline.routes or (POOLED_ROUTE in baseline.routes and route in baseline.pooled)
+    return not watched and route != POOLED_ROUTE
 
 
 def add_routes(baseline: Baseline, newcomers: Baseline) -> Baseline:
@@ -93,12 +99,20 @@ def score_query(key: BaselineKey, since: datetime, until: datetime) -> DetectorS
 def load_sampled_scores(
     store: TrackingStore, key: BaselineKey, since: datetime, until: datetime, rate: float
 ) -> list[DetectorScore]:
-    """Return the scores in a window that a detector with this sampling rate processes, in order of arrival."""
+    """Return the scores in a window that a detector with this sampling rate processes, in order of arrival.
+
+    As in the detector, only a few scores per user and hour count.
+    """
     query = score_query(key, since, until)
     arrivals = store.detectors.list_past_scores(
         query, lambda exchange_id: is_sampled(exchange_id, rate), attributes=bool(key.scope)
     )
-    return [arrival for arrival in arrivals if matches_scope(key.scope, arrival.attributes)]
+    users = UserLimit()
+    return [
+        arrival
+        for arrival in arrivals
+        if matches_scope(key.scope, arrival.attributes) and users.admits(arrival.user, arrival.arrived_at.timestamp())
+    ]
 
 
 def first_arrival(store: TrackingStore, key: BaselineKey, since: datetime, until: datetime) -> datetime:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from math import hypot, sqrt
 from typing import Any, Final
 
 import numpy as np
@@ -18,9 +18,13 @@ from germane.baseline import POOLED_ROUTE, Baseline
 from germane.storage import DetectorScore, WeightedSums, estimate_mean, t_quantile
 
 TRAILING_WINDOW: Final = timedelta(days=1)
-"""Window of the mean that decides whether a drop is critical."""
+"""Window of the current level of a drop."""
 MIN_TRAILING_SCORES: Final = 20
-"""Fewer scores do not make a drop critical."""
+"""Fewer scores neither make a drop critical nor show a recovery."""
+MIN_ROUTE_SCORES: Final = 5
+"""A drop does not sit on routes with fewer scores."""
+ROUTES_SHARE: Final = 0.8
+"""Share of a drop that the routes on which it sits account for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,23 +83,63 @@ def contributor_change(
         mean = sum(part.committed * part.committed_mean for part in routes) / n if n else 0.0
         # The interval covers sampling error within routes only.
         variance = sum(part.committed * part.committed_deviation**2 for part in routes) / n if n else 0.0
-        before = _t_level(mean, math.sqrt(variance), n)
+        before = _t_level(mean, sqrt(variance), n)
     if since is None:
         return None
     return ContributorChange(route=route, half=contributor.half, before=before, since=since)
 
 
-def trailing_drop(baseline: Baseline, arrivals: Sequence[DetectorScore], now: datetime) -> float | None:
-    """Return the baseline's mean minus the mean of the last day; None with fewer than 20 scores.
+def compared_levels(
+    baseline: Baseline, arrivals: Sequence[DetectorScore], route: str | None = None
+) -> tuple[ScoreLevel, ScoreLevel] | None:
+    """Return the levels in the baseline and now, for one route or for the whole service; None without scores.
 
-    Means are compared per route, so a changed mix of routes is not a drop.
+    The service's levels cover the same routes with the same weights, their shares in the baseline, so a changed mix of
+    routes changes neither of them.
     """
-    recent = [arrival for arrival in arrivals if arrival.arrived_at > now - TRAILING_WINDOW]
-    level = score_level(recent)
-    if level is None or level.n < MIN_TRAILING_SCORES:
+    by_stream: dict[str, list[DetectorScore]] = {}
+    for arrival in arrivals:
+        by_stream.setdefault(_stream_of(baseline, arrival.route), []).append(arrival)
+    streams = [name for name in baseline.routes if name in by_stream and route in {None, name}]
+    parts = [(baseline.routes[name], score_level(by_stream[name])) for name in streams]
+    pairs = [(before, now) for before, now in parts if now is not None]
+    if not pairs:
         return None
-    counts = Counter(_stream_of(baseline, arrival.route) for arrival in recent)
-    return sum(count * baseline.routes[route].mean for route, count in counts.items()) / level.n - level.mean
+    total = sum(before.n for before, _ in pairs)
+    weights = [before.n / total for before, _ in pairs]
+    levels = [
+        (_t_level(before.mean, before.deviation, before.n), _with_interval(now, before.deviation))
+        for before, now in pairs
+    ]
+    return _combined(weights, [before for before, _ in levels]), _combined(weights, [now for _, now in levels])
+
+
+def affected_routes(baseline: Baseline, arrivals: Sequence[DetectorScore], min_drop: float) -> tuple[str, ...]:
+    """Return the routes on which a drop sits, or nothing if it affects the whole service.
+
+    Each of them has fallen by more than twice the standard error of the difference and more than half of ``min_drop``.
+    Together they account for at least 80 % of the drop, and the other routes have fallen by less than half as much.
+    """
+    counts = Counter(_stream_of(baseline, arrival.route) for arrival in arrivals)
+    compared = {name: compared_levels(baseline, arrivals, name) for name in counts}
+    falls = {name: levels[0].mean - levels[1].mean for name, levels in compared.items() if levels is not None}
+    affected = []
+    for name, fall in falls.items():
+        route = baseline.routes[name]
+        error = hypot(route.deviation / sqrt(counts[name]), route.deviation / sqrt(route.n), route.committed_wander)
+        if counts[name] >= MIN_ROUTE_SCORES and fall > max(2 * error, min_drop / 2):
+            affected.append(name)
+    if POOLED_ROUTE in affected or not 0 < len(affected) < len(baseline.routes):
+        return ()
+
+    def total(names: Iterable[str]) -> tuple[float, int]:
+        return sum(counts[name] * falls[name] for name in names), sum(counts[name] for name in names)
+
+    inside, inside_count = total(affected)
+    outside, outside_count = total(falls.keys() - affected)
+    is_on_routes = inside >= ROUTES_SHARE * (inside + outside)
+    is_elsewhere_too = outside_count > 0 and outside / outside_count >= inside / inside_count / 2
+    return tuple(sorted(affected)) if is_on_routes and not is_elsewhere_too else ()
 
 
 def _stream_of(baseline: Baseline, route: str) -> str:
@@ -104,8 +148,28 @@ def _stream_of(baseline: Baseline, route: str) -> str:
 
 def _t_level(mean: float, deviation: float, n: int) -> ScoreLevel:
     """Return a mean with its t interval, clipped to [0, 1]."""
-    half = t_quantile(n - 1) * deviation / math.sqrt(n) if n > 1 else None
+    half = t_quantile(n - 1) * deviation / sqrt(n) if n > 1 else None
     return ScoreLevel(mean=mean, n=n, interval=None if half is None else (max(0.0, mean - half), min(1.0, mean + half)))
+
+
+def _with_interval(level: ScoreLevel, deviation: float) -> ScoreLevel:
+    """Return a level of a few scores with an interval from the baseline's standard deviation."""
+    if level.interval is not None:
+        return level
+    half = t_quantile(level.n) * deviation / sqrt(level.n)
+    return replace(level, interval=(max(0.0, level.mean - half), min(1.0, level.mean + half)))
+
+
+def _combined(weights: Sequence[float], levels: Sequence[ScoreLevel]) -> ScoreLevel:
+    """Return the weighted mean of independent means. Source of the interval: as in the evidence for an alert."""
+    mean = sum(weight * level.mean for weight, level in zip(weights, levels, strict=True))
+    parts = [(weight, level.mean, level.interval) for weight, level in zip(weights, levels, strict=True)]
+    interval: tuple[float, float] | None = None
+    if all(ends is not None for _, _, ends in parts):
+        below = hypot(*(weight * (center - ends[0]) for weight, center, ends in parts if ends))
+        above = hypot(*(weight * (ends[1] - center) for weight, center, ends in parts if ends))
+        interval = (max(0.0, mean - below), min(1.0, mean + above))
+    return ScoreLevel(mean=mean, n=sum(level.n for level in levels), interval=interval)
 
 
 def _share_level(share: float, n: int) -> ScoreLevel:

@@ -8,9 +8,13 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
 
+import numpy as np
+
 from germane.alert import ResolveReason
-from germane.alerting.detector import Contributor, Detector, is_sampled
-from germane.alerting.drop.scope import attribute_scope, matches_scope, restrict_to_routes, to_batch
+from germane.alerting.detector import Contributor, Detector, StreamLimiter, is_sampled, sampling_draw
+from germane.alerting.drop.improvement import mirrored_baseline, mirrored_scores
+from germane.alerting.drop.new_routes import new_route_baseline, without_zeros
+from germane.alerting.drop.scope import attribute_scope, is_new_route, matches_scope, restrict_to_routes, to_batch
 from germane.baseline import Baseline
 from germane.settings import Drop
 from germane.storage import BaselineKey, BaselineVersion, DetectorScore, DetectorState
@@ -60,10 +64,8 @@ class ActiveFingerprint:
 
 
 class FiringDrop(NamedTuple):
-    """A drop, as of the time when the detector fired."""
+    """A drop or an improvement, as of the time when the detector fired."""
 
-    evidence: float
-    """Rarity of the drop, in false alerts per year."""
     onset: datetime
     contributors: tuple[Contributor, ...]
     """Strongest first."""
@@ -108,6 +110,8 @@ class DetectorSession:
         """Why a firing drop ended without recovery."""
         self.fired: FiringDrop | None = None
         """The drop that the detector found in the processed scores; None if it did not fire."""
+        self.routes: tuple[str, ...] = ()
+        """The routes on which the firing drop sits; empty if it affects the whole service."""
         self.processed = 0
         """Number of scores that the detector has processed."""
         self._before = progress
@@ -119,9 +123,14 @@ class DetectorSession:
             self._active = ActiveFingerprint.from_state(progress.state["active_fingerprint"])
         else:
             self._active = ActiveFingerprint(fingerprint)
-        self._seen_at = progress.seen_at if progress else None
+        self.seen_at = progress.seen_at if progress else None
+        """Arrival of the last score; UTC. The levels of a drop are as of this time, because scores may be waiting."""
         self._detector: Detector | None = None
-        self._start_detector(None if dismissed else progress)
+        self._limiter: StreamLimiter | None = None
+        self._improvement: Detector | None = None
+        self._new_routes: dict[str, Detector] = {}
+        """Detectors for the routes that are not in the baseline yet."""
+        self._start_detectors(progress, dismissed=dismissed)
 
     @property
     def key(self) -> BaselineKey:
@@ -150,11 +159,18 @@ class DetectorSession:
     @property
     def firing(self) -> FiringDrop | None:
         """The drop that is firing now."""
-        if self._detector is None or not self._detector.firing:
-            return None
-        firing = self._detector.state()["firing"]
-        contributors = tuple(Contributor(**contributor) for contributor in firing["contributors"])
-        return FiringDrop(firing["evidence"], datetime.fromtimestamp(firing["onset"], UTC), contributors)
+        return None if self._detector is None else _firing_of(self._detector)
+
+    @property
+    def improvement(self) -> FiringDrop | None:
+        """The improvement that lasts until now; its contributors are those of the mirrored scores."""
+        return None if self._improvement is None else _firing_of(self._improvement)
+
+    @property
+    def bad_new_routes(self) -> dict[str, FiringDrop]:
+        """The new routes whose answers are bad, with the time since when."""
+        found = {route: _firing_of(detector) for route, detector in self._new_routes.items()}
+        return {route: firing for route, firing in found.items() if firing is not None}
 
     def process(self, arrivals: Sequence[DetectorScore]) -> None:
         """Process the service and scorer's scores in order of arrival."""
@@ -162,28 +178,26 @@ class DetectorSession:
         while arrivals:
             before = self._active.fingerprint
             count = self._active.count_votes(arrivals)
-            if self._detector is not None and (baseline := self.baseline):
-                scores = [
-                    arrival
-                    for arrival in arrivals[:count]
-                    if arrival.fingerprint == before
-                    and arrival.arrived_at >= baseline.until  # earlier scores are part of the baseline
-                    and is_sampled(arrival.exchange_id, baseline.sampling_rate)
-                    and self.rule.matches_route(arrival.route)
-                    and matches_scope(scope, arrival.attributes)
-                ]
-                for transition in self._detector.process(to_batch(scores)):
-                    if transition.state == "firing":
-                        onset = datetime.fromtimestamp(transition.onset, UTC)
-                        self.fired = FiringDrop(transition.evidence, onset, transition.contributors)
-                self.processed += len(scores)
-            self._seen_at = arrivals[count - 1].arrived_at
+            if baseline := self.baseline:
+                self._process_sampled(
+                    baseline,
+                    [
+                        arrival
+                        for arrival in arrivals[:count]
+                        if arrival.fingerprint == before
+                        and arrival.arrived_at >= baseline.until  # earlier scores are part of the baseline
+                        and is_sampled(arrival.exchange_id, baseline.sampling_rate)
+                        and self.rule.matches_route(arrival.route)
+                        and matches_scope(scope, arrival.attributes)
+                    ],
+                )
+            self.seen_at = arrivals[count - 1].arrived_at
             if self._active.fingerprint == before:
                 return
             if self.firing:
                 self.ended = "judge_changed"
             self.fired = None
-            self._start_detector(None)
+            self._start_detectors(None)
             arrivals = arrivals[count - 1 :]
 
     def progress(self) -> DetectorState | None:
@@ -199,29 +213,75 @@ class DetectorSession:
             state={
                 "active_fingerprint": self._active.state(),
                 "detector": detector.state() if detector else None,
+                "routes": list(self.routes) if self.firing else [],
+                "limiter": self._limiter.state() if self._limiter else None,
+                "improvement": self._improvement.state() if self._improvement else None,
+                "new_routes": {route: detector.state() for route, detector in sorted(self._new_routes.items())},
             },
             log_evidence=detector.log_evidence if detector and has_evidence else None,
-            seen_at=self._seen_at,
+            seen_at=self.seen_at,
             row_version=before.row_version if before else 0,
         )
         return None if progress == before else progress
 
-    def _start_detector(self, progress: DetectorState | None) -> None:
-        """Start a detector. It continues from the stored state unless baseline or rule settings have changed."""
-        state, before = (progress.state["detector"], progress.baseline_id) if progress else (None, 0)
-        was_firing = state is not None and bool(state["firing"])
+    def _process_sampled(self, baseline: Baseline, scores: Sequence[DetectorScore]) -> None:
+        """Process the scores that follow the baseline and match the rule."""
+        if self._detector is None or self._limiter is None or self._improvement is None:
+            return
+        limited = self._limiter.select(
+            [score.route for score in scores],
+            [score.user for score in scores],
+            np.array([sampling_draw(score.exchange_id) / baseline.sampling_rate for score in scores]),
+            np.array([score.arrived_at.timestamp() for score in scores]),
+        )
+        batch = to_batch([score for score, is_selected in zip(scores, limited, strict=True) if is_selected])
+        for transition in self._detector.process(batch):
+            if transition.state == "firing":
+                self.fired = FiringDrop(datetime.fromtimestamp(transition.onset, UTC), transition.contributors)
+        self._improvement.process(mirrored_scores(batch))
+        new = [score for score in scores if is_new_route(baseline, score.route)]
+        for route in sorted({score.route for score in new}):
+            detector = self._new_routes.setdefault(route, self._create_detector(new_route_baseline(baseline, route)))
+            detector.process(without_zeros(to_batch([score for score in new if score.route == route])))
+        self.processed += len(scores)
+
+    def _create_detector(self, baseline: Baseline, state: Mapping[str, Any] | None = None) -> Detector:
+        rule = self.rule
+        return Detector(baseline, min_drop=rule.min_drop, false_alerts_per_year=rule.false_alerts_per_year, state=state)
+
+    def _start_detectors(self, progress: DetectorState | None, *, dismissed: bool = False) -> None:
+        """Start the detectors. They continue from the stored state unless baseline or rule settings have changed.
+
+        Args:
+            progress: The stored state.
+            dismissed: Whether a person has resolved the firing alert, so that its detector starts over.
+        """
+        state: Mapping[str, Any] = progress.state if progress else {}
+        was_firing = not dismissed and bool((state.get("detector") or {}).get("firing"))
         version, baseline = self.version, self.baseline
         if progress and progress.parameters != rule_parameters_hash(self.rule):
-            state, self.ended = None, "rule_removed" if was_firing else None
-        elif state and version and version.id != before and version.reason != "route_joined":
-            state = None
-        self._detector = None
+            state, self.ended = {}, "rule_removed" if was_firing else None
+        elif progress and version and version.id != progress.baseline_id and version.reason != "route_joined":
+            state = {}
+        self._detector = self._limiter = self._improvement = None
+        self._new_routes = {}
+        self.routes = tuple(state.get("routes", ()))
         if baseline:
-            self._detector = Detector(
-                baseline,
-                min_drop=self.rule.min_drop,
-                false_alerts_per_year=self.rule.false_alerts_per_year,
-                state=state,
-            )
+            self._detector = self._create_detector(baseline, None if dismissed else state.get("detector"))
+            self._limiter = StreamLimiter(baseline, state.get("limiter"))
+            self._improvement = self._create_detector(mirrored_baseline(baseline), state.get("improvement"))
+            self._new_routes = {
+                route: self._create_detector(new_route_baseline(baseline, route), stored)
+                for route, stored in state.get("new_routes", {}).items()
+                if is_new_route(baseline, route)
+            }
         if was_firing and not self.ended and not (self._detector and self._detector.firing):
             self.ended = "new_baseline"
+
+
+def _firing_of(detector: Detector) -> FiringDrop | None:
+    firing = detector.state()["firing"] if detector.firing else None
+    if firing is None:
+        return None
+    contributors = tuple(Contributor(**contributor) for contributor in firing["contributors"])
+    return FiringDrop(datetime.fromtimestamp(firing["onset"], UTC), contributors)

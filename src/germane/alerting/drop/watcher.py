@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final, Protocol
 
-from germane.alert import Alert, Cause, Severity, alert_key
+from germane.alert import IMPROVEMENT, Alert, Cause, Severity
 from germane.alerting.detector import tolerance
-from germane.alerting.drop.baselines import LEARNING_PERIOD, BaselineLearner, BaselineVersions, is_new_route
-from germane.alerting.drop.scope import attribute_scope, load_sampled_scores, matches_scope, score_query
+from germane.alerting.drop.baselines import (
+    LEARNING_PERIOD,
+    MIN_BASELINE_SPAN,
+    BaselineLearner,
+    BaselineVersions,
+    accept_baseline,
+)
+from germane.alerting.drop.new_routes import low_level
+from germane.alerting.drop.scope import attribute_scope, is_new_route, load_sampled_scores, matches_scope, score_query
 from germane.alerting.drop.score_levels import (
+    MIN_TRAILING_SCORES,
     TRAILING_WINDOW,
+    affected_routes,
     baseline_level,
+    compared_levels,
     contributor_change,
     score_level,
-    trailing_drop,
 )
 from germane.alerting.drop.session import DetectorSession, FiringDrop, rule_parameters_hash
 from germane.alerting.rule_result import RuleResult
@@ -28,6 +37,8 @@ BATCH: Final = 2000
 REFRESH_INTERVAL: Final = timedelta(minutes=10)
 """Time between updates to a firing alert's values while scores arrive."""
 _CLOCK_MARGIN: Final = timedelta(seconds=1)
+_UNTIL_EVIDENCE: Final = 400 * 86_400.0
+"""Seconds for which an alert keeps recovering if its detector does not resolve it first."""
 Names = tuple[str, str]
 """Service and scorer."""
 AlertsByKey = Mapping[str, Alert]
@@ -85,12 +96,13 @@ class DropWatcher:
         self._store = store
         self._inputs = inputs or store.detectors
         self._rules = rules
+        self._holder = holder
         self._clock = clock
         self._batch = batch
         self._learner = BaselineLearner(store, versions, holder=holder, learning_period=learning_period)
         self._states: list[DetectorState] = []
-        self._shown: dict[str, tuple[RuleResult, datetime]] = {}
-        """Firing results with the time when they were computed, by alert key."""
+        self._shown: dict[tuple[str, str, str], tuple[Sequence[RuleResult], datetime]] = {}
+        """Bad results with the time when they were computed, by rule, service and scorer."""
 
     def reset(self) -> None:
         """Recompute all results next time, because the last ones were not written or another process evaluated."""
@@ -110,15 +122,42 @@ class DropWatcher:
         arrivals = self._inputs.list_new_scores(self._batch, attributes=scoped)
         if self._start_learning(arrivals, versions):
             versions = self._learner.load_versions()
+        if self._accept_improvements(versions, open_alerts or {}, now):
+            versions = self._learner.load_versions()
         sessions = self._run_sessions(arrivals, versions, open_alerts)
-        results = [self._result(session, now, open_alerts or {}) for session in sessions]
+        by_session = _by_session(open_alerts or {})
+        results = [
+            result
+            for session in sessions
+            for result in self._results(
+                session,
+                min(now, session.seen_at or now),
+                by_session.get((session.rule.name, session.service, session.scorer), {}),
+            )
+        ]
         progress = [session.progress() for session in sessions]
         return DropEvaluation(
-            results=[result for result in results if result],
+            results=results,
             detector_states=[state for state in progress if state],
             processed_score_ids=[arrival.id for arrival in arrivals],
             more=len(arrivals) == self._batch,
         )
+
+    def _accept_improvements(
+        self, versions: Sequence[BaselineVersion], open_alerts: AlertsByKey, now: datetime
+    ) -> bool:
+        """Accept improvements that people were notified of, if the rule says so; return whether there were any."""
+        rules = {rule.name for rule in self._rules if rule.accept_improvements}
+        improved = [alert for alert in open_alerts.values() if alert.type == IMPROVEMENT and alert.rule in rules]
+        active = {version.id: version for version in versions if version.status == "active"}
+        accepted = False
+        for alert in improved if self._holder is not None else ():
+            names = (alert.rule, alert.service, alert.scorer)
+            for state in self._states:
+                version = active.get(state.baseline_id)
+                if version is not None and (state.rule, state.service, state.scorer) == names:
+                    accepted |= accept_baseline(self._store, version, alert.onset or alert.starts_at, now) is not None
+        return accepted
 
     def _start_learning(self, arrivals: Sequence[DetectorScore], versions: Sequence[BaselineVersion]) -> bool:
         """Start learning new fingerprints and routes; return whether there were any."""
@@ -151,6 +190,7 @@ class DropWatcher:
     ) -> list[DetectorSession]:
         """Run the detector of every rule, service and scorer that has new scores or whose result may have changed."""
         states = {(state.rule, state.service, state.scorer): state for state in self._states}
+        by_session = _by_session(open_alerts or {})
         active = {version.id for version in versions if version.status == "active"}
         by_names: dict[Names, list[DetectorScore]] = {}
         for arrival in arrivals:
@@ -163,15 +203,15 @@ class DropWatcher:
                 progress = states.get((rule.name, *names))
                 if rule.scorer not in {None, names[1]} or not (scores or progress):
                     continue
-                key = alert_key(rule.name, {"service": names[0], "scorer": names[1]})
                 fires = progress is not None and bool((progress.state["detector"] or {}).get("firing"))
-                has_alert = open_alerts is None or key in open_alerts
+                alerts = by_session.get((rule.name, *names), {}).values()
+                has_alert = open_alerts is None or any(is_drop(alert) for alert in alerts)
                 is_unchanged = (
                     progress is not None
                     and progress.parameters == rule_parameters_hash(rule)
                     and progress.baseline_id in active
                 )
-                if not scores and not has_alert and not fires and is_unchanged:
+                if not scores and not alerts and not fires and is_unchanged and open_alerts is not None:
                     continue  # the detector would only repeat its last result
                 session = DetectorSession(
                     rule,
@@ -185,79 +225,180 @@ class DropWatcher:
                 sessions.append(session)
         return sessions
 
-    def _result(self, session: DetectorSession, now: datetime, open_alerts: AlertsByKey) -> RuleResult | None:
-        result = RuleResult(
+    def _results(
+        self, session: DetectorSession, now: datetime, open_alerts: Mapping[str, Alert]
+    ) -> Iterator[RuleResult]:
+        """Yield the results of a session: of its drop, its new routes, and its improvement.
+
+        Args:
+            session: The session, after it has processed its scores.
+            now: Current time, UTC.
+            open_alerts: Its open alerts by key.
+        """
+        labels = {"service": session.service, "scorer": session.scorer}
+        good = RuleResult(
             rule=session.rule.name,
             type=session.rule.type,
-            labels={"service": session.service, "scorer": session.scorer},
+            labels=labels,
             state="good",
             pending=session.rule.pending,
             severity=session.rule.severity,
+            reason=session.ended or "recovered",
             fingerprint=session.key.fingerprint,
         )
         firing = session.fired or session.firing
-        shown, shown_at = self._shown.pop(result.key, (None, now))
-        if firing:
+        shown, shown_at = self._shown.pop((session.rule.name, session.service, session.scorer), ((), now))
+        bad: Sequence[RuleResult] = ()
+        if session.baseline and (firing or session.bad_new_routes or session.improvement):
             is_fresh = not session.processed or timedelta() <= now - shown_at < REFRESH_INTERVAL
-            if shown is None or session.fired or not is_fresh:
-                shown, shown_at = self._firing_result(session, firing, result, now, open_alerts.get(result.key)), now
-            self._shown[result.key] = shown, shown_at
-            return shown
-        if session.ended:
-            return replace(shown or result, state="good", reason=session.ended, severity=result.severity)
-        if not session.is_watching:
-            return None
-        if result.key not in open_alerts:
-            return result
-        # Recovered: show the last day next to the baseline.
-        current = score_level(self._scores_since(session, now - TRAILING_WINDOW, now))
-        baseline = baseline_level(session.baseline) if session.baseline else None
-        return replace(result, current=current, baseline=baseline, value=current.mean if current else None)
+            bad = shown
+            if not shown or session.fired or not is_fresh:
+                results = self._bad_results(session, firing, good, now)
+                bad = [_as_notified(result, open_alerts.get(result.key), session.rule, now) for result in results]
+                shown_at = now
+            self._shown[session.rule.name, session.service, session.scorer] = bad, shown_at
+        yield from bad
+        if not (session.is_watching or session.ended):
+            return
+        keys = {result.key for result in bad}
+        for alert in open_alerts.values():
+            if alert.key not in keys:
+                resolved = replace(good, type=alert.type, labels=alert.labels)
+                if alert.type == IMPROVEMENT and _is_replaced(alert, session):
+                    resolved = replace(resolved, reason="new_baseline")
+                yield resolved if session.ended else self._with_levels(resolved, session, now)
 
-    def _firing_result(
-        self, session: DetectorSession, firing: FiringDrop, result: RuleResult, now: datetime, alert: Alert | None
-    ) -> RuleResult:
-        rule, baseline, version = session.rule, session.baseline, session.version
+    def _bad_results(
+        self, session: DetectorSession, firing: FiringDrop | None, good: RuleResult, now: datetime
+    ) -> Iterator[RuleResult]:
+        baseline = session.baseline
         assert baseline is not None  # noqa: S101 - a detector only fires against a baseline
-        assert version is not None  # noqa: S101
-        scores = self._scores_since(session, firing.onset, now)
-        current = score_level(scores)
+        if firing is not None:
+            scores = self._scores_since(session, firing.onset, now)
+            affected = affected_routes(baseline, scores, session.rule.min_drop)
+            is_new = session.fired is not None or not session.firing
+            # The routes that people were notified of stay, until all have recovered.
+            session.routes = (
+                affected if is_new else tuple(sorted({*session.routes, *affected} if session.routes else ()))
+            )
+            for route in session.routes or (None,):
+                yield self._drop_result(session, firing, route, scores, good, now)
+        for route, bad in session.bad_new_routes.items():
+            yield self._new_route_result(session, route, bad, good, now)
+        improvement = session.improvement
+        if improvement is not None and firing is None and now - improvement.onset >= MIN_BASELINE_SPAN:
+            labels = {**good.labels, "change": IMPROVEMENT}
+            result = replace(good, type=IMPROVEMENT, labels=labels, state="bad", severity="info", pending=0.0)
+            details = {**self._baseline_details(session), "accepts": session.rule.accept_improvements}
+            yield self._with_levels(replace(result, onset=improvement.onset, details=details), session, now)
 
+    def _drop_result(
+        self,
+        session: DetectorSession,
+        firing: FiringDrop,
+        route: str | None,
+        scores: Sequence[DetectorScore],
+        good: RuleResult,
+        now: datetime,
+    ) -> RuleResult:
+        """Return the result of a drop on one route or of the whole service.
+
+        Args:
+            session: The session.
+            firing: The drop.
+            route: The route, or None.
+            scores: Scores since the onset.
+            good: A result without the values of the drop.
+            now: Current time, UTC.
+        """
+        rule, baseline = session.rule, session.baseline
+        assert baseline is not None  # noqa: S101 - as above
+        recent = [score for score in scores if score.arrived_at > now - TRAILING_WINDOW]
+        compared = compared_levels(baseline, recent, route) or compared_levels(baseline, scores, route)
+        before, current = compared or (baseline_level(baseline), None)
+        fall = 0.0 if current is None else before.mean - current.mean
+        is_known = current is not None and current.n >= MIN_TRAILING_SCORES
         severity: Severity = rule.severity
-        if rule.critical_drop is not None:
-            drop = trailing_drop(baseline, scores, now)
-            # A critical alert stays critical until it resolves; otherwise it would flap with means near the limit.
-            was_critical = alert is not None and alert.severity == "critical"
-            if was_critical or (drop is not None and drop > rule.critical_drop):
-                severity = "critical"
+        if rule.critical_drop is not None and is_known and fall > rule.critical_drop:
+            severity = "critical"
 
-        learned = (version.model, version.prompt_version)
-        query = score_query(version.key, firing.onset, max(now, firing.onset) + _CLOCK_MARGIN)
-        release = zip(
-            ("model", "prompt_version"), learned, self._store.detectors.most_common_release(query), strict=True
-        )
         changes = [contributor_change(contributor, baseline, scores) for contributor in firing.contributors]
         cause: Cause = "refusals_rising" if firing.contributors[0].half == "zero" else "answers_drifting"
         committed, zero = tolerance(baseline, min_drop=rule.min_drop)
-        details: dict[str, Any] = {
-            "contributors": [change.as_dict() for change in changes if change],
-            "tolerance": {"committed": committed, "zero": zero},
-            "baseline": {"version": version.number, "since": f"{baseline.since:%Y-%m-%d}", "reason": version.reason},
-            # What changed in the application since the baseline was learned, as [before, now].
-            "release": {name: [before, now] for name, before, now in release if before != now and now is not None},
-        }
         return replace(
-            result,
+            good,
+            labels={**good.labels, **({} if route is None else {"route": route})},
             state="bad",
             severity=severity,
             cause=cause,
             value=current.mean if current else None,
             current=current,
-            baseline=baseline_level(baseline),
-            evidence=firing.evidence,
+            baseline=before,
             onset=firing.onset,
-            details=details,
+            details={
+                "contributors": [change.as_dict() for change in changes if change],
+                "tolerance": {"committed": committed, "zero": zero},
+                **self._baseline_details(session),
+                "release": self._changed_release(session, firing.onset, now),
+            },
         )
+
+    def _new_route_result(
+        self, session: DetectorSession, route: str, firing: FiringDrop, good: RuleResult, now: datetime
+    ) -> RuleResult:
+        """Return the result for a route whose answers are bad although it is too new to have dropped."""
+        baseline = session.baseline
+        assert baseline is not None  # noqa: S101 - as above
+        since = max(firing.onset, now - TRAILING_WINDOW)
+        scores = load_sampled_scores(
+            self._store, session.key, since, max(now, since) + _CLOCK_MARGIN, baseline.sampling_rate
+        )
+        current = score_level([score for score in scores if score.route == route])
+        critical_drop = session.rule.critical_drop
+        is_critical = (
+            critical_drop is not None
+            and current is not None
+            and (current.n >= MIN_TRAILING_SCORES and current.mean < low_level(baseline) - critical_drop)
+        )
+        means = [each.mean for each in baseline.routes.values()]
+        return replace(
+            good,
+            labels={**good.labels, "route": route},
+            state="bad",
+            severity="critical" if is_critical else good.severity,
+            value=current.mean if current else None,
+            current=current,
+            onset=firing.onset,
+            details={"new_route": True, "other_routes": [min(means), max(means)]},
+        )
+
+    def _with_levels(self, result: RuleResult, session: DetectorSession, now: datetime) -> RuleResult:
+        """Return a result with the level of the last day next to the baseline."""
+        scores = self._scores_since(session, now - TRAILING_WINDOW, now)
+        compared = session.baseline and compared_levels(session.baseline, scores, result.labels.get("route"))
+        if not compared:
+            return result
+        before, current = compared
+        return replace(result, current=current, baseline=before, value=current.mean)
+
+    def _baseline_details(self, session: DetectorSession) -> dict[str, Any]:
+        version, baseline = session.version, session.baseline
+        if version is None or baseline is None:
+            return {}
+        return {
+            "baseline": {"version": version.number, "since": f"{baseline.since:%Y-%m-%d}", "reason": version.reason}
+        }
+
+    def _changed_release(self, session: DetectorSession, onset: datetime, now: datetime) -> dict[str, Any]:
+        """Return what changed in the application since the baseline was learned, as [before, now] by name."""
+        version = session.version
+        if version is None:
+            return {}
+        query = score_query(version.key, onset, max(now, onset) + _CLOCK_MARGIN)
+        current = self._store.detectors.most_common_release(query)
+        names = ("model", "prompt_version")
+        pairs = zip(names, (version.model, version.prompt_version), current, strict=True)
+        return {name: [before, after] for name, before, after in pairs if before != after and after is not None}
 
     def _scores_since(self, session: DetectorSession, since: datetime, now: datetime) -> list[DetectorScore]:
         baseline = session.baseline
@@ -266,6 +407,46 @@ class DropWatcher:
         until = max(now, since) + _CLOCK_MARGIN
         scores = load_sampled_scores(self._store, session.key, since, until, rate)
         return [score for score in scores if score.route in routes and session.rule.matches_route(score.route)]
+
+
+def _as_notified(result: RuleResult, alert: Alert | None, rule: Drop, now: datetime) -> RuleResult:
+    """Return a bad result as a change of its open alert, without flapping with every mean near a limit.
+
+    A critical alert stays critical until it resolves. A drop recovers once the mean of the last day is within half of
+    ``min_drop`` of the baseline, and then until it is worse than ``min_drop``; no reminders are sent meanwhile. It
+    resolves when the evidence shows a lasting recovery.
+    """
+    if alert is None or result.type != rule.type:
+        return result
+    if alert.severity == "critical":
+        result = replace(result, severity="critical")
+    before, current, onset = result.baseline, result.current, result.onset
+    if before is None or current is None or onset is None:
+        return result
+    is_known = current.n >= MIN_TRAILING_SCORES and now - onset >= TRAILING_WINDOW
+    limit = rule.min_drop if alert.state == "recovering" else rule.min_drop / 2
+    has_recovered = is_known and before.mean - current.mean <= limit
+    return replace(result, state="good", keep_firing_for=_UNTIL_EVIDENCE) if has_recovered else result
+
+
+def _is_replaced(alert: Alert, session: DetectorSession) -> bool:
+    """Return whether the baseline that an alert refers to has been replaced."""
+    version = session.version
+    return version is None or version.number != (alert.details.get("baseline") or {}).get("version")
+
+
+def is_drop(alert: Alert) -> bool:
+    """Return whether an alert is about a drop below the baseline, rather than a new route or an improvement."""
+    return alert.type == "drop" and not alert.details.get("new_route")
+
+
+def _by_session(alerts: AlertsByKey) -> dict[tuple[str, str, str], dict[str, Alert]]:
+    """Return the alerts of drop rules by rule, service and scorer, and by key."""
+    found: dict[tuple[str, str, str], dict[str, Alert]] = {}
+    for key, alert in alerts.items():
+        if alert.type in {"drop", IMPROVEMENT} and alert.scorer is not None:
+            found.setdefault((alert.rule, alert.service, alert.scorer), {})[key] = alert
+    return found
 
 
 def _watches(rule: Drop, arrival: DetectorScore) -> bool:

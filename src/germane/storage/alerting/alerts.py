@@ -27,7 +27,7 @@ _VERSION_COLUMNS = ("state", "evaluated_at", "notified_at", "acknowledged_at")
 """Columns that change with every write. An alert is only updated if they have not changed since it was read."""
 _COLUMNS = (
     "id", "key", "rule", "type", "labels", "state", "severity", "cause", "message", "fingerprint", "value", "threshold",
-    "window", "evidence", "onset", "starts_at", "fired_at", "resolved_at", "evaluated_at", "notified_at",
+    "window", "onset", "starts_at", "fired_at", "resolved_at", "evaluated_at", "notified_at",
     "acknowledged_at", "acknowledged_by", "resolve_reason",
 )  # fmt: skip
 _EVENT_COLUMNS = ("id", "alert_id", "at", "type", "before", "after")

@@ -44,6 +44,8 @@ class DetectorScore:
     """Whether the answer is noncommittal or the score is at most 0."""
     arrived_at: datetime
     """UTC."""
+    user: str | None = None
+    """The user who asked, or the session if the user is unknown."""
     attributes: Mapping[str, Any] = field(default_factory=dict)
     """Attributes of the exchange, if requested."""
 
@@ -97,6 +99,7 @@ class DetectorState:
 
 
 _COLUMNS: Final = ("service", "route", "scorer", "fingerprint", "exchange_id", "value", "is_zero", "arrived_at")
+_USER: Final = func.coalesce(exchange.c.user, exchange.c.session).label("user")
 _STATE_KEY: Final = (detector.c.rule, detector.c.service, detector.c.scorer)
 
 
@@ -105,10 +108,10 @@ class DetectorStore(StoreComponent):
 
     def list_new_scores(self, limit: int, *, attributes: bool = False) -> list[DetectorScore]:
         """Return up to ``limit`` scores that no detector has processed, in order of arrival."""
-        query = select(detector_input.c.id, *(detector_input.c[name] for name in _COLUMNS))
+        query = select(detector_input.c.id, *(detector_input.c[name] for name in _COLUMNS), _USER)
+        query = query.outerjoin_from(detector_input, exchange, exchange.c.id == detector_input.c.exchange_id)
         if attributes:
             query = query.add_columns(exchange.c.attributes)
-            query = query.outerjoin_from(detector_input, exchange, exchange.c.id == detector_input.c.exchange_id)
         query = query.where(detector_input.c.id > 0).order_by(detector_input.c.id).limit(limit)
         with self._database.read() as connection:
             rows = connection.execute(query).mappings()
@@ -130,7 +133,15 @@ class DetectorStore(StoreComponent):
             chosen: Returns whether to include the exchange with a given id.
             attributes: Whether to return the attributes of the exchanges.
         """
-        columns = [score.c.id, score.c.exchange_id, score.c.route, score.c.value, score.c.label, score.c.scored_at]
+        columns = [
+            score.c.id,
+            score.c.exchange_id,
+            score.c.route,
+            score.c.value,
+            score.c.label,
+            score.c.scored_at,
+            _USER,
+        ]
         query = _select_past(sought, *columns, *([exchange.c.attributes] if attributes else []))
         with self._database.read() as connection:
             rows = connection.execution_options(yield_per=FETCH_SIZE).execute(query)
@@ -145,6 +156,7 @@ class DetectorStore(StoreComponent):
                     value=row.value,
                     is_zero=row.value <= 0 or row.label == NONCOMMITTAL,
                     arrived_at=row.scored_at,
+                    user=row.user,
                     attributes=row.attributes if attributes else {},
                 )
                 for row in rows

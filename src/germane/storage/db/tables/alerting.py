@@ -111,7 +111,6 @@ class AlertRow(Base, table=True):
     value: float | None = Field(default=None, sa_type=Float)
     threshold: float | None = Field(default=None, sa_type=Float)
     window: float | None = Field(default=None, sa_type=Float)
-    evidence: float | None = Field(default=None, sa_type=Float)
     onset: datetime | None = Field(default=None, sa_type=UtcDateTime)
     body: dict[str, Any] = Field(sa_type=Json)
     """Levels, shifts, exchange ids and details."""

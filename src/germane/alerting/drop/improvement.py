@@ -1,0 +1,42 @@
+"""Lasting improvements, so that a later fall back to the old level is not missed.
+
+An improvement is a drop of the mirrored scores 1 - x, so the detector of drops finds it. Noncommittal answers count as
+0, because fewer of them are an improvement too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import hypot
+
+from germane.alerting.detector import ScoreBatch
+from germane.alerting.drop.new_routes import without_zeros
+from germane.baseline import Baseline, RouteBaseline
+
+
+def mirrored_baseline(baseline: Baseline) -> Baseline:
+    """Return the baseline of the mirrored scores."""
+    routes = {name: _mirrored(route) for name, route in baseline.routes.items()}
+    return replace(baseline, mean=1 - baseline.mean, committed_per_day=baseline.scores_per_day, routes=routes)
+
+
+def mirrored_scores(batch: ScoreBatch) -> ScoreBatch:
+    """Return the mirrored scores."""
+    scores = without_zeros(batch)
+    return without_zeros(ScoreBatch(scores.routes, 1 - scores.values, scores.zeros, scores.times))
+
+
+def _mirrored(route: RouteBaseline) -> RouteBaseline:
+    # The mean of all scores is (1 - rate of zeros) (mean of the others); its wander follows from those of both.
+    wander = hypot((1 - route.zero_rate) * route.committed_wander, route.committed_mean * route.zero_wander)
+    return replace(
+        route,
+        mean=1 - route.mean,
+        committed=route.n,
+        committed_mean=1 - route.mean,
+        committed_deviation=route.deviation,
+        zero_rate=0.0,
+        committed_wander=wander,
+        zero_wander=0.0,
+        committed_per_day=route.scores_per_day,
+    )

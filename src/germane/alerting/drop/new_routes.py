@@ -1,0 +1,60 @@
+"""Routes that are not in the baseline yet: whether their answers are bad from the start.
+
+While a new route is learned, it has no normal level to fall from. Its scores are compared with a level that is low for
+the scorer and for the service: the edge of the lowest band, or the lowest mean of the other routes if that is lower.
+Cosine scores have no fixed bands, so theirs is a distance below the other routes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+
+from germane.alerting.detector import ScoreBatch
+from germane.baseline import Baseline, RouteBaseline
+from germane.score import COSINE_SCORERS, LOW_SCORE
+
+COSINE_DISTANCE: Final = 0.15
+"""Distance below the lowest mean of the other routes from which a new route's cosine scores are low."""
+ASSUMED_DEVIATION: Final = 0.3
+"""Standard deviation of a new route's scores: about the largest that occurs in practice."""
+ASSUMED_WANDER: Final = 0.03
+"""Day-to-day wander of a new route, as in a provisional baseline."""
+_MANY: Final = 1_000_000
+"""Number of scores that a level counts as, because it is chosen and not estimated."""
+_MIN_VALUE: Final = 1e-9
+
+
+def low_level(baseline: Baseline) -> float:
+    """Return the mean score below which a new route is bad, in [0, 1]."""
+    lowest = min(route.mean for route in baseline.routes.values())
+    return max(0.0, lowest - COSINE_DISTANCE) if baseline.scorer in COSINE_SCORERS else min(LOW_SCORE, lowest)
+
+
+def new_route_baseline(baseline: Baseline, route: str) -> Baseline:
+    """Return a baseline with which a detector fires if the mean of a new route is lower than :func:`low_level`."""
+    return replace(baseline, routes={route: _level_as_route(low_level(baseline), baseline)}, pooled=frozenset())
+
+
+def _level_as_route(level: float, baseline: Baseline) -> RouteBaseline:
+    return RouteBaseline(
+        n=_MANY,
+        mean=level,
+        deviation=ASSUMED_DEVIATION,
+        committed=_MANY,
+        committed_mean=level,
+        committed_deviation=ASSUMED_DEVIATION,
+        zero_rate=0.0,
+        committed_wander=ASSUMED_WANDER,
+        zero_wander=0.0,
+        scores_per_day=baseline.scores_per_day,
+        committed_per_day=baseline.scores_per_day,
+    )
+
+
+def without_zeros(batch: ScoreBatch) -> ScoreBatch:
+    """Return scores in which noncommittal answers count as values near 0, so that one mean covers all answers."""
+    values = np.where(batch.zero_flags(), _MIN_VALUE, np.maximum(batch.clipped_values(), _MIN_VALUE))
+    return ScoreBatch(batch.routes, values, np.zeros(len(batch), dtype=np.bool_), batch.times)

@@ -1,0 +1,150 @@
+"""Drops on some routes, routes that are bad from the start, and lasting improvements."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from germane.alert import IMPROVEMENT, Silence
+from germane.alerting import accept_alert_baseline
+from germane.settings.rules import Drop
+
+DAY = timedelta(days=1)
+ROUTES = ("docs", "faq", "support")
+
+
+@pytest.fixture
+def three_routes(sqlite_simulation: Any) -> Any:
+    """A service with a baseline of three routes, each with 40 scores a day."""
+    watcher = sqlite_simulation.new_watcher()
+    sqlite_simulation.add_scores(sqlite_simulation.values(1), hours=0.01, route="docs")
+    sqlite_simulation.evaluate(watcher)
+    sqlite_simulation.pass_days(14, per_day=40, routes=ROUTES)
+    sqlite_simulation.evaluate(watcher)
+    return sqlite_simulation
+
+
+def pass_days(simulation: Any, count: int, watcher: Any, **means: float) -> list[str]:
+    """Advance the clock with a mean per route; return the types of the events."""
+    happened = []
+    for _ in range(count):
+        for route in (*ROUTES, *(means.keys() - set(ROUTES))):
+            values = simulation.values(40, mean=means.get(route, 0.8))
+            simulation.add_scores(values, hours=24 / len({*ROUTES, *means}), route=route)
+        happened += simulation.evaluate(watcher)
+    return happened
+
+
+def test_drop_on_one_route_carries_its_label(three_routes: Any) -> None:
+    """Its numbers are those of the route, and a silence for the route covers it."""
+    assert pass_days(three_routes, 3, three_routes.new_watcher(), support=0.3)[0] == "fired"
+
+    (alert,) = three_routes.store.alerts.list_open()
+    assert dict(alert.labels) == {"service": "shop", "scorer": "relevancy", "route": "support"}
+    assert alert.baseline.mean == pytest.approx(0.76, abs=0.05)
+    assert alert.current.mean == pytest.approx(0.285, abs=0.08)
+    assert alert.severity == "critical"
+    silence = Silence(id="s", matchers={"route": "supp*"}, starts_at=three_routes.now, ends_at=three_routes.now + DAY)
+    assert silence.covers(alert, three_routes.now)
+
+
+def test_drop_on_two_of_three_routes_fires_for_both(three_routes: Any) -> None:
+    """And not for the third one."""
+    happened = pass_days(three_routes, 3, three_routes.new_watcher(), support=0.5, docs=0.5)
+
+    assert happened.count("fired") == 2
+    assert {alert.route for alert in three_routes.store.alerts.list_open()} == {"docs", "support"}
+
+
+def test_drop_on_all_routes_has_no_route(three_routes: Any) -> None:
+    """One alert is about the service."""
+    happened = pass_days(three_routes, 3, three_routes.new_watcher(), docs=0.6, faq=0.6, support=0.6)
+
+    assert happened.count("fired") == 1
+    assert [alert.route for alert in three_routes.store.alerts.list_open()] == [None]
+
+
+def test_changed_mix_does_not_contradict_the_message(three_routes: Any) -> None:
+    """All scores fall by .15 while most traffic moves to a better route: the level now is below the level before."""
+    watcher = three_routes.new_watcher()
+    for _ in range(4):
+        for route, count in (("docs", 4), ("faq", 110), ("support", 6)):
+            mean = 0.65 if route != "faq" else 0.7
+            three_routes.add_scores(three_routes.values(count, mean=mean), hours=8, route=route)
+        three_routes.evaluate(watcher)
+
+    (alert,) = three_routes.store.alerts.list_open()
+    assert alert.current.mean < alert.baseline.mean
+
+
+def test_route_that_recovers_is_not_reported_again(three_routes: Any) -> None:
+    """It recovers when its last day is good, and resolves with enough evidence."""
+    watcher = three_routes.new_watcher()
+    pass_days(three_routes, 3, watcher, support=0.3)
+    happened = pass_days(three_routes, 3, watcher)
+    assert "recovering" in happened
+    (alert,) = three_routes.store.alerts.list_open() or [None]
+    assert alert is None or alert.current.mean > 0.6
+    pass_days(three_routes, 20, watcher)
+
+    assert three_routes.store.alerts.list_open() == []
+
+
+def test_new_bad_route_fires_and_does_not_join(three_routes: Any) -> None:
+    """Within days, although it is still being learned."""
+    watcher = three_routes.new_watcher()
+    assert pass_days(three_routes, 3, watcher, beta=0.15)[0] == "fired"
+    (alert,) = three_routes.store.alerts.list_open()
+    assert (alert.route, alert.details["new_route"]) == ("beta", True)
+    assert alert.current.mean == pytest.approx(0.14, abs=0.06)
+
+    pass_days(three_routes, 16, watcher, beta=0.15)
+    active = next(one for one in three_routes.store.baselines.list_versions() if one.status == "active")
+    assert "beta" not in active.baseline.routes
+    accept_alert_baseline(three_routes.store, alert.id)
+    pass_days(three_routes, 1, watcher, beta=0.15)
+    assert three_routes.store.alerts.list_open() == []
+    active = next(one for one in three_routes.store.baselines.list_versions() if one.status == "active")
+    assert "beta" in active.baseline.routes
+
+
+def test_new_good_route_fires_nothing(three_routes: Any) -> None:
+    """It joins after its learning period."""
+    assert pass_days(three_routes, 16, three_routes.new_watcher(), beta=0.7) == []
+    active = next(one for one in three_routes.store.baselines.list_versions() if one.status == "active")
+    assert "beta" in active.baseline.routes
+
+
+def test_improvement_is_proposed_once_and_accepted_by_a_person(three_routes: Any) -> None:
+    """Then a fall by less than the improvement is a drop."""
+    watcher = three_routes.new_watcher()
+    better = dict.fromkeys(ROUTES, 0.9)
+    assert pass_days(three_routes, 8, watcher, **better) == ["fired"]
+    (alert,) = three_routes.store.alerts.list_open()
+    assert (alert.type, alert.severity, alert.labels["change"]) == (IMPROVEMENT, "info", IMPROVEMENT)
+    assert alert.current.mean > alert.baseline.mean
+
+    accept_alert_baseline(three_routes.store, alert.id)
+    assert pass_days(three_routes, 1, watcher, **better) == ["resolved"]
+    assert three_routes.store.alerts.get(alert.id).resolve_reason == "new_baseline"
+    assert "fired" in pass_days(three_routes, 6, watcher, **dict.fromkeys(ROUTES, 0.8))
+
+
+def test_improvement_is_accepted_by_itself_if_the_rule_says_so(three_routes: Any) -> None:
+    """After people were notified."""
+    watcher = three_routes.new_watcher(Drop(accept_improvements=True))
+    happened = pass_days(three_routes, 9, watcher, **dict.fromkeys(ROUTES, 0.9))
+
+    assert happened == ["fired", "resolved"]
+    active = next(one for one in three_routes.store.baselines.list_versions() if one.status == "active")
+    assert (active.reason, active.baseline.mean > 0.82) == ("accepted", True)
+
+
+def test_improvement_that_does_not_last_is_not_proposed(three_routes: Any) -> None:
+    """Two good days prove nothing."""
+    watcher = three_routes.new_watcher()
+    happened = pass_days(three_routes, 2, watcher, **dict.fromkeys(ROUTES, 0.9))
+
+    assert happened + pass_days(three_routes, 10, watcher) == []
