@@ -166,3 +166,11 @@ def _sizes(routes: tuple[Route, ...], change: Change) -> tuple[Floats, Floats]:
 def _committed(random: np.random.Generator, means: Floats, concentration: Floats) -> Floats:
     means = np.clip(means, LEAST_MEAN, MOST_MEAN)
     return random.beta(means * concentration, (1 - means) * concentration)
+
+
+def scores(random: np.random.Generator, routes: tuple[Route, ...], which: Routes, shifts: Floats) -> Floats:
+    """Return scores of some routes whose means are shifted."""
+    means = np.array([route.mean for route in routes])[which] + shifts
+    values = _committed(random, means, np.array([route.concentration for route in routes])[which])
+    values[random.random(len(values)) < np.array([route.zeros for route in routes])[which]] = 0.0
+    return values

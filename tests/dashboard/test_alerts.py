@@ -161,7 +161,9 @@ def test_resolving_notifies_the_notified_channels(seeded: TrackingStore, week: W
     assert "is already resolved" in again.text
 
 
-@pytest.mark.parametrize(("what", "names"), [("this", {"rule", "service", "scorer", "route"}), ("rule", {"rule", "service"})])
+@pytest.mark.parametrize(
+    ("what", "names"), [("this", {"rule", "service", "scorer", "route"}), ("rule", {"rule", "service"})]
+)
 def test_alert_is_silenced_for_the_chosen_duration(page: TestClient, week: Week, what: str, names: set[str]) -> None:
     """The silence starts now and matches this alert, or all alerts of its rule in the service."""
     path = f"/alerts/{week.seeded.open_alert}"

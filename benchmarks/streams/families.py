@@ -1,0 +1,121 @@
+"""Kinds of streams beyond a steady service: growing traffic, bursts, long-memory wander, many routes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from streams.recipe import (
+    BASELINE_DAYS,
+    MEAN_FROM_HOUR,
+    MEAN_SWING,
+    ROUTES,
+    Change,
+    Floats,
+    Route,
+    Routes,
+    Stream,
+    arrivals,
+    scores,
+    stream,
+)
+
+PARETO, LONGEST_SESSION = 1.3, 200
+"""Exponent and upper limit of the questions in one session."""
+LONG_MEMORY = 0.95
+TWELVE = tuple(
+    Route(f"route-{number:02}", mean, 20, 0.05, 1 / number**1.2)
+    for number, mean in enumerate(np.linspace(0.88, 0.70, 12).tolist(), start=1)
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """A kind of stream."""
+
+    name: str
+    per_day: int
+    wander: float
+    growth: float = 1.0
+    """Factor of the traffic after the baseline."""
+    user_deviation: float | None = None
+    """Standard deviation of the level of one user; None if users ask one question each."""
+    long_memory: bool = False
+    """Whether the level of each day resembles that of the days before with a correlation of .95."""
+    weekly: float = 0.0
+    """Fall of the level at weekends."""
+    change: Change | None = None
+    lasts: float = np.inf
+    """Days for which the change lasts."""
+    routes: tuple[Route, ...] = ROUTES
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """The scores of one service, with their users."""
+
+    stream: Stream
+    users: Routes | None = None
+    """For each score, the number of its user; None if all differ."""
+
+
+def service(random: np.random.Generator, family: Family, days: int) -> Service:
+    """Return one service of a family over some days."""
+    if family.user_deviation is not None:
+        return _bursts(random, family, family.user_deviation, days)
+    wander = 0.0 if family.long_memory else family.wander
+    found = stream(
+        random,
+        family.per_day * family.growth,
+        wander,
+        days=days,
+        change=family.change,
+        lasts=family.lasts,
+        routes=family.routes,
+    )
+    if family.growth > 1:
+        late = found.hours >= 24 * BASELINE_DAYS
+        found = part(found, late | (random.random(len(late)) < 1 / family.growth))
+    level = np.zeros(days)
+    if family.long_memory:
+        level = family.wander * _long_memory(random, days)
+    level = level - family.weekly * (np.arange(days) % 7 >= 5)
+    shifts = level[(found.hours // 24).astype(np.int64)]
+    values = np.where(found.values > 0, np.clip(found.values + shifts, 0.001, 1.0), 0.0)
+    return Service(replace(found, values=values))
+
+
+def part(found: Stream, kept: np.ndarray) -> Stream:
+    """Return some scores of a stream."""
+    return replace(found, routes=found.routes[kept], values=found.values[kept], hours=found.hours[kept])
+
+
+def _bursts(random: np.random.Generator, family: Family, deviation: float, days: int) -> Service:
+    """Return sessions of up to 200 questions, about one a minute, each by a user with a level and a route."""
+
+    def lengths(count: int) -> Routes:
+        return np.minimum(np.floor(random.random(count) ** (-1 / PARETO)), LONGEST_SESSION).astype(np.int64)
+
+    starts = arrivals(random, family.per_day / lengths(200_000).mean(), days)
+    counts = lengths(len(starts))
+    users = np.repeat(np.arange(len(starts)), counts)
+    place = np.arange(len(users)) - np.repeat(np.cumsum(counts) - counts, counts)
+    hours = starts[users] + place / 60
+    order = np.argsort(hours, kind="stable")
+    order = order[hours[order] < 24 * days]
+    users, hours = users[order], hours[order]
+    which = random.choice(len(family.routes), p=[route.share for route in family.routes], size=len(starts))[users]
+    levels = deviation * random.standard_normal(len(starts))
+    swing = MEAN_SWING * np.sin(2 * np.pi * (hours % 24 - MEAN_FROM_HOUR) / 24)
+    days_of = (hours // 24).astype(np.int64)
+    shifts = levels[users] + swing + family.wander * random.standard_normal(days)[days_of]
+    values = scores(random, family.routes, which, shifts)
+    return Service(Stream(tuple(route.name for route in family.routes), which, values, hours, np.inf, np.inf), users)
+
+
+def _long_memory(random: np.random.Generator, days: int) -> Floats:
+    effects = random.standard_normal(days)
+    for day in range(1, days):
+        effects[day] = LONG_MEMORY * effects[day - 1] + np.sqrt(1 - LONG_MEMORY**2) * effects[day]
+    return effects
