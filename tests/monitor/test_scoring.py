@@ -192,11 +192,13 @@ def test_a_postponed_task_does_not_delay_other_scorers(
     until: Until,
 ) -> None:
     """One scorer's score is saved and attached while the other scorer is retried."""
-    allowed = threading.Event()
+    allowed, calls = threading.Event(), []
 
-    def busy(exchange: Exchange) -> float:
-        if not allowed.is_set():
+    async def busy(exchange: Exchange) -> float:
+        calls.append(exchange)
+        if len(calls) == 1:  # only once: each failure doubles the delay
             raise ScoringError(UnscoredReason.JUDGE_RATE_LIMITED, "come back later")
+        await asyncio.to_thread(allowed.wait)
         return 0.9
 
     store.exchanges.add([new_exchange()])

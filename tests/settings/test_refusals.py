@@ -48,6 +48,7 @@ WRONG: dict[str, Any] = {
     "erase_after_scoring": "perhaps",
     "breakdowns": 3,
     "rules": [{"threshold": 2}],
+    "maintenance": [{"start": "02:00", "end": "25:00"}],
     "channels": {"oncall": {"type": "webhook", "url": "https://example.com/hunter2"}},
     "alert_url": "ftp://example.com/{id}",
     "exchange_url": "https://example.com/{answer}",
@@ -80,7 +81,7 @@ def test_an_error_names_setting_value_and_fix(name: str) -> None:
 
     assert message.startswith(f"setting {name}")
     assert f"(set it by argument, GERMANE_{name.upper()}" in message
-    value = WRONG[name][0]["threshold"] if name == "rules" else WRONG[name]
+    value = {"rules": 2, "maintenance": "25:00"}.get(name, WRONG[name])
     assert (f"= {value!r}" in message) is (name not in HIDDEN)
 
 

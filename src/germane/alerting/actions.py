@@ -74,7 +74,7 @@ def resolve_alert(store: TrackingStore, settings: Settings, alert_id: str, by: s
     return _change_alert(store, alert.id, channels, lambda machine, current: machine.resolve(current, "by_hand", by))
 
 
-def accept_alert_baseline(store: TrackingStore, alert_id: str) -> Alert:
+def accept_alert_baseline(store: TrackingStore, alert_id: str, by: str | None = None) -> Alert:
     """Accept the level after a drop or an improvement as the new baseline. The next evaluation resolves the alert.
 
     For a new route whose answers are bad, only this route joins the baseline.
@@ -93,9 +93,9 @@ def accept_alert_baseline(store: TrackingStore, alert_id: str) -> Alert:
         raise UsageError(f"alert {alert.id} is resolved, or its baseline is no longer active")
     since = alert.onset or alert.starts_at
     if alert.route is not None and alert.details.get("new_route"):
-        accept_new_route(store, version, alert.route, since, store.now())
+        accept_new_route(store, version, alert.route, since, store.now(), by=by)
     else:
-        accept_baseline(store, version, since, store.now())
+        accept_baseline(store, version, since, store.now(), by=by)
     return alert
 
 

@@ -14,7 +14,7 @@ from germane.alerting.drop.baselines import BaselineVersions
 from germane.alerting.drop.watcher import DetectorInputs
 from germane.alerting.evidence import UNRESTRICTED, EvidenceCollector, RuleScope
 from germane.alerting.messages import alert_message
-from germane.alerting.notifier import ChannelFilter, Notifier
+from germane.alerting.notifier import ChannelFilter, Notifier, QuietPeriod
 from germane.alerting.rules import EvaluationContext, RuleSchedule
 from germane.alerting.state_machine import AlertStateMachine
 from germane.settings import DAY, Drop, Settings
@@ -71,6 +71,7 @@ class AlertEvaluator:
     ) -> None:
         self._alerts = alerts or store.alerts
         self._rules = settings.active_rules
+        self._maintenance = settings.maintenance
         self._holder = holder
         self._channels = channels
         self._clock = clock
@@ -146,7 +147,8 @@ class AlertEvaluator:
             return next((rule.repeat_interval for rule in self._rules if rule.name == alert.rule), float(DAY))
 
         open_alerts = [alert for alert in after.values() if alert.is_open]
-        notifier = Notifier(self._channels, self._alerts.list_silences(), now, self._new_id)
+        quiet: list[QuietPeriod] = [*self._alerts.list_silences(), *self._maintenance]
+        notifier = Notifier(self._channels, quiet, now, self._new_id)
         changed = {change.alert.id for change in changes if change.event is not None}
         due = [alert for alert in notifier.due_for_repeat(open_alerts, repeat_interval) if alert.id not in changed]
         repeated = {alert.id: replace(machine.repeat(alert), before=before[alert.id]) for alert in due}

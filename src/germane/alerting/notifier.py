@@ -11,14 +11,21 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from hashlib import sha256
-from typing import Final
+from typing import Final, Protocol
 
-from germane.alert import IMPROVEMENT, SEVERITIES, Alert, AlertChange, Notification, NotificationType, Silence
+from germane.alert import IMPROVEMENT, SEVERITIES, Alert, AlertChange, Notification, NotificationType
 from germane.alerting.state_machine import PEAK_SEVERITY, IdFactory, is_worse_than_notified, peak_severity
 
 ChannelFilter = Callable[[Alert], bool]
 """Whether a channel is notified of an alert."""
 _TYPE_ORDER: Final[Sequence[NotificationType]] = ("firing", "escalated", "repeated", "resolved")
+
+
+class QuietPeriod(Protocol):
+    """A silence or a maintenance window."""
+
+    def covers(self, alert: Alert, at: datetime) -> bool:
+        """Return whether nobody is notified of an alert at a given time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,13 +43,13 @@ class Notifier:
     Args:
         channels: Filters by channel name: the alerts that each channel is notified of. For a resolved alert, the filter
             receives the highest severity that the alert had.
-        silences: Current and future silences.
+        silences: Current and future silences, and maintenance windows.
         now: Current time, UTC.
         new_id: Creates ids of notifications.
     """
 
     def __init__(
-        self, channels: Mapping[str, ChannelFilter], silences: Iterable[Silence], now: datetime, new_id: IdFactory
+        self, channels: Mapping[str, ChannelFilter], silences: Iterable[QuietPeriod], now: datetime, new_id: IdFactory
     ) -> None:
         self._channels = channels
         self._silences = tuple(silences)

@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 
 from markupsafe import Markup
 
-from germane.alert import Alert, AlertEvent, ScoreLevel
+from germane.alert import IMPROVEMENT, Alert, AlertEvent, ScoreLevel
 from germane.baseline import POOLED_ROUTE
 from germane.exchange import Exchange
 from germane.insights.alerts import (
@@ -182,10 +182,14 @@ def load_alert_detail(context: InsightContext, alert: Alert, view: ViewParams, r
 
 
 def can_accept_baseline(context: InsightContext, alert: Alert) -> bool:
-    """Whether an alert's level can be accepted as the new baseline: only for an open drop whose baseline is active."""
+    """Whether an alert's level can become the new baseline: an open drop or improvement whose baseline is active."""
     from germane import alerting
 
-    return alert.type == "drop" and alert.is_open and alerting.active_baseline_for(context.store, alert) is not None
+    return (
+        alert.type in {"drop", IMPROVEMENT}
+        and alert.is_open
+        and alerting.active_baseline_for(context.store, alert) is not None
+    )
 
 
 def _format_contribution(level: ScoreLevel) -> str:
@@ -225,7 +229,7 @@ def _load_charts(
     level, level_name = None, ""
     if alert.type == "mean_threshold":
         level, level_name = alert.threshold, "threshold"
-    elif alert.type == "drop" and alert.baseline is not None:
+    elif alert.type in {"drop", IMPROVEMENT} and alert.baseline is not None:
         version = (alert.details.get("baseline") or {}).get("version")
         level, level_name = alert.baseline.mean, "baseline" if version is None else f"baseline {version}"
     subjects = [(alert.route, level, level_name, "around")]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final, Literal
 
-from germane.alert import Alert, ScoreLevel, Severity, Silence
+from germane.alert import IMPROVEMENT, Alert, ScoreLevel, Severity, Silence
 from germane.insights.context import InsightContext
 from germane.insights.formatting import (
     DASH,
@@ -89,7 +89,7 @@ class AlertSummary:
     def reference(self) -> str:
         """The baseline or threshold that the value is compared with; empty if there is none."""
         alert = self.alert
-        if alert.type == "drop":
+        if alert.type in {"drop", IMPROVEMENT}:
             return "" if alert.baseline is None else f"baseline {format_level(alert.type, alert.baseline)}"
         return "" if alert.threshold is None else f"threshold {format_rule_value(alert.type, alert.threshold)}"
 

@@ -19,6 +19,7 @@ from germane.settings.channels import (
     TeamsSettings,
     WebhookSettings,
 )
+from germane.settings.maintenance import MaintenanceWindow
 from germane.settings.rules import (
     DEFAULT_RULES,
     MEAN_RULES,
@@ -88,6 +89,7 @@ __all__ = [
     "ExchangeFilter",
     "HTTPChannel",
     "LowScoreRate",
+    "MaintenanceWindow",
     "MeanThreshold",
     "NoData",
     "NoncommittalRate",

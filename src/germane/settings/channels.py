@@ -8,12 +8,11 @@ from fnmatch import fnmatchcase
 from ipaddress import ip_network
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from germane.alert import SEVERITIES, Alert, Severity
-from germane.settings.types import Names, PublicURL, PublicURLs, SecretReference
+from germane.settings.types import Names, PublicURL, PublicURLs, SecretReference, validate_timezone
 
 BUILTIN_CHANNELS: Final = ("log", "callback")
 """Channels that need no configuration."""
@@ -76,17 +75,6 @@ def _validate_message_template(value: str) -> str:
     return value
 
 
-def _validate_timezone(value: str) -> str:
-    try:
-        ZoneInfo(value)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise ValueError(
-            f"{value!r:.80} is not a timezone such as Europe/Berlin, or the system has no timezone data: "
-            "pip install tzdata"
-        ) from None
-    return value
-
-
 def _matches_any(patterns: Collection[str], name: str) -> bool:
     return not patterns or any(fnmatchcase(name, pattern) for pattern in patterns)
 
@@ -106,7 +94,7 @@ class ChannelSettings(BaseModel):
     """Whether messages include the questions and answers of the worst exchanges. By default, they include ids only."""
     send_resolved: bool = True
     """Whether to send a message when an alert resolves."""
-    timezone: Annotated[str, AfterValidator(_validate_timezone)] = "UTC"
+    timezone: Annotated[str, AfterValidator(validate_timezone)] = "UTC"
     """The timezone of times in messages, such as `Europe/Berlin`."""
     template: Annotated[str, AfterValidator(_validate_message_template)] | None = None
     """Replaces the sentence that says what happened, such as `{severity} in {route}: {message} Call {owner}.`"""

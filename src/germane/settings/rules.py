@@ -15,7 +15,7 @@ from germane.settings.types import DAY, Names, PublicURL
 
 HOUR: Final = 3600
 DEFAULT_SCORER: Final = "answer_relevancy"
-RESERVED_LABELS: Final = ("alertname", "rule", "severity", "service", "scorer", "route", "channel", "owner")
+RESERVED_LABELS: Final = ("alertname", "rule", "severity", "service", "scorer", "route", "channel", "change", "owner")
 """Labels that germane sets itself."""
 _LABEL_NAME: Final = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]{0,63}")
 

@@ -25,6 +25,7 @@ from pydantic_settings import SettingsError as InvalidVariable
 
 from germane.errors import SettingsError
 from germane.settings.channels import CHANNEL_TYPES, Channels, ChannelSettings, URLTemplate
+from germane.settings.maintenance import MaintenanceWindow
 from germane.settings.retired import RETIRED_RULE_TYPES, current_name
 from germane.settings.rules import RULE_TYPES, AnyRule, Rule, Rules, active_rules
 from germane.settings.types import (
@@ -148,6 +149,9 @@ class Settings(BaseSettings):
     `attributes.NAME`."""
     rules: Rules = ()
     """Alert rules, in addition to those that are active by default: `[[rules]]`, then for example `threshold = 0.7`."""
+    maintenance: tuple[MaintenanceWindow, ...] = ()
+    """Recurring periods without notifications: `[[maintenance]]`, then for example `days = ["sat"]`, `start = "02:00"`,
+    `end = "04:00"`."""
     channels: Channels = Field(default_factory=dict)
     """Notification channels by name: `[channels.oncall]`, then for example `type = "slack"`."""
     alert_url: URLTemplate | None = None
@@ -236,6 +240,7 @@ class EvaluationSettingsArguments(TypedDict, total=False):
     erase_after_scoring: bool
     breakdowns: Sequence[str]
     rules: Sequence[AnyRule | Mapping[str, Any]]
+    maintenance: Sequence[MaintenanceWindow | Mapping[str, Any]]
     channels: Mapping[str, ChannelSettings | Mapping[str, Any]] | None
     alert_url: str | None
     exchange_url: str | None
@@ -300,6 +305,7 @@ def load_settings(**arguments: Any) -> Settings:
 
 _NESTED: dict[str, type[BaseModel]] = {
     "rules": Rule,
+    "maintenance": MaintenanceWindow,
     "channels": ChannelSettings,
     "prices": Price,
     "budget": Budget,
@@ -309,7 +315,7 @@ _NESTED: dict[str, type[BaseModel]] = {
 }
 _TYPED: dict[str, Mapping[str, type[BaseModel]]] = {"channels": CHANNEL_TYPES, "rules": RULE_TYPES}
 _WITHOUT_FIELD_VARIABLES = {
-    "allowed_hosts", "always_score", "breakdowns", "channels", "filters", "imports", "prices", "rules",
+    "allowed_hosts", "always_score", "breakdowns", "channels", "filters", "imports", "maintenance", "prices", "rules",
     "scorer_options", "scorers",
 }  # fmt: skip
 """Settings whose fields have no environment variables of their own."""

@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 from urllib.parse import urlsplit
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ByteSize, ConfigDict, Field, SecretStr, model_validator
 from pydantic_settings import NoDecode
@@ -162,6 +163,18 @@ def _validate_exchange_url(value: str) -> str:
     rest = value.replace("{id}", "")
     if rest == value or not value.isprintable() or set('{} "<>') & set(rest) or "{id}" in urlsplit(value).netloc:
         raise ValueError("must contain {id} after its host, and no other placeholder")
+    return value
+
+
+def validate_timezone(value: str) -> str:
+    """Return the name of a timezone, or raise a ValueError."""
+    try:
+        ZoneInfo(value)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise ValueError(
+            f"{value!r:.80} is not a timezone such as Europe/Berlin, or the system has no timezone data: "
+            "pip install tzdata"
+        ) from None
     return value
 
 

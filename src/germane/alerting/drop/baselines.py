@@ -272,7 +272,7 @@ def firing_onset(store: TrackingStore, version: BaselineVersion) -> datetime | N
 
 
 def accept_baseline(
-    store: TrackingStore, version: BaselineVersion, since: datetime, now: datetime
+    store: TrackingStore, version: BaselineVersion, since: datetime, now: datetime, *, by: str | None = None
 ) -> BaselineVersion | None:
     """Accept the scores since a time as the new baseline and end the firing drop.
 
@@ -287,13 +287,19 @@ def accept_baseline(
         baseline = learn_from_store(store, version.key, since, now)
         if baseline.routes:
             release = store.detectors.most_common_release(score_query(version.key, since, now))
-            return store.baselines.replace_baseline(version.key, "accepted", baseline, release)
+            return store.baselines.replace_baseline(version.key, "accepted", baseline, release, by=by)
     until = max(since + LEARNING_PERIOD, now + DAY)
-    return store.baselines.restart_learning(version.key, "accepted", since=since, until=until)
+    return store.baselines.restart_learning(version.key, "accepted", since=since, until=until, by=by)
 
 
 def accept_new_route(
-    store: TrackingStore, version: BaselineVersion, route: str, since: datetime, now: datetime
+    store: TrackingStore,
+    version: BaselineVersion,
+    route: str,
+    since: datetime,
+    now: datetime,
+    *,
+    by: str | None = None,
 ) -> BaselineVersion | None:
     """Add a route to a baseline at its current level, although its answers are bad.
 
@@ -315,7 +321,7 @@ def accept_new_route(
         )
     newcomer = learn_from_batch(version.key, to_batch(scores), since, now, active.sampling_rate)
     release = (version.model, version.prompt_version)
-    return store.baselines.replace_baseline(version.key, "accepted", add_routes(active, newcomer), release)
+    return store.baselines.replace_baseline(version.key, "accepted", add_routes(active, newcomer), release, by=by)
 
 
 def import_baseline_from_history(

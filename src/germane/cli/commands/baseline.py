@@ -81,6 +81,7 @@ def show(
 @_service
 @_scorer
 @click.option("--since", type=Since(), help="Start of the new baseline. Defaults to the onset of the firing drop.")
+@click.option("--by", metavar="NAME", help="Your name.")
 @database
 @as_json
 def accept(
@@ -88,14 +89,15 @@ def accept(
     service: str | None,
     scorer: str | None,
     since: datetime | None,
+    by: str | None,
     database: str | None,
     as_json: bool,  # noqa: FBT001
 ) -> None:
     """Accept the current scores as the new baseline.
 
-    The scores since the onset of the drop become the new baseline, and its alert resolves at the next evaluation. With
-    less than three days of scores, a new baseline is learned, starting at the onset. ALERT_ID, or a prefix of it,
-    selects the baseline of one drop alert. Without it, all baselines with a firing drop alert are replaced. With
+    The scores since the onset of the drop or improvement become the new baseline, and its alert resolves at the next
+    evaluation. With less than three days of scores, a new baseline is learned, starting at the onset. ALERT_ID, or a
+    prefix of it, selects the baseline of one alert. Without it, all baselines with a firing drop are replaced. With
     --since, all active baselines are replaced.
     """
     from germane import alerting
@@ -104,7 +106,7 @@ def accept(
         raise click.UsageError("ALERT_ID selects one baseline; omit --service, --scorer and --since")
     with open_store(database) as store:
         if alert_id is not None:
-            alert = alerting.accept_alert_baseline(store, alert_id)
+            alert = alerting.accept_alert_baseline(store, alert_id, by)
             versions = {
                 version.id: version
                 for version in (*store.baselines.list_versions(), *store.baselines.list_learning())
@@ -122,7 +124,7 @@ def accept(
         if not known:
             raise UsageError("no drop is firing for these baselines; set the start of the new baseline with --since")
         now = store.now()
-        created = [alerting.accept_baseline(store, version, start, now) for version, start in known]
+        created = [alerting.accept_baseline(store, version, start, now, by=by) for version, start in known]
     _print_created(created, now, as_json=as_json)
 
 
@@ -315,6 +317,7 @@ def version_as_dict(version: BaselineVersion) -> dict[str, Any]:
         "version": version.number,
         "status": version.status,
         "reason": version.reason,
+        "accepted_by": version.accepted_by,
         "since": version.since,
         "until": version.until,
         "model": version.model,

@@ -54,7 +54,8 @@ def _accept(request: Request, context: InsightContext, alert_id: str) -> object:
     """Accept a drop as the new baseline, and acknowledge the alert under the submitted name."""
     from germane import alerting
 
-    alert, by = alerting.accept_alert_baseline(context.store, alert_id), submitted_name(request)
+    by = submitted_name(request)
+    alert = alerting.accept_alert_baseline(context.store, alert_id, by)
     if by not in {None, alert.acknowledged_by}:
         with suppress(UsageError):  # a worker may have resolved it in the meantime
             alerting.acknowledge_alert(context.store, alert_id, by)

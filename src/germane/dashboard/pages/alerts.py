@@ -8,7 +8,7 @@ from typing import Any, Final, Literal, cast
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from germane.alert import SEVERITIES, Alert
+from germane.alert import IMPROVEMENT, SEVERITIES, Alert
 from germane.dashboard.pages import alert_actions
 from germane.dashboard.web.preferences import parse_view_params, stored_name
 from germane.dashboard.web.routing import http_error, page_route, root_of
@@ -144,9 +144,11 @@ def confirm_accept(request: Request, context: InsightContext) -> Response:
     from germane.alerting import LEARNING_PERIOD, MIN_BASELINE_SPAN
 
     alert, now = _find_alert(request, context), context.store.now()
-    if alert.type != "drop" or not alert.is_open:
+    if alert.type not in {"drop", IMPROVEMENT} or not alert.is_open:
         raise http_error(
-            409, "Only an open drop can be accepted as the new baseline.", "For other rules, change the settings."
+            409,
+            "Only an open drop or improvement can be accepted as the new baseline.",
+            "For other rules, change the settings.",
         )
     if not can_accept_baseline(context, alert):
         step = "A new baseline was accepted, or the judge changed. The alert will resolve at the next evaluation."

@@ -56,6 +56,8 @@ class BaselineVersion:
     """Most common model of the application in the learning window."""
     prompt_version: str | None
     created_at: datetime
+    accepted_by: str | None = None
+    """Name of the person who accepted the version."""
     provisional: Baseline | None = None
     """For a learning version: the provisional baseline in use until learning is complete."""
 
@@ -167,23 +169,25 @@ class BaselineStore(StoreComponent):
             return True
 
     def replace_baseline(
-        self, key: BaselineKey, reason: BaselineReason, found: Baseline, release: Release
+        self, key: BaselineKey, reason: BaselineReason, found: Baseline, release: Release, *, by: str | None = None
     ) -> BaselineVersion | None:
         """Activate a known baseline as the newest version; return None if another process wrote first."""
         with self._database.write() as connection:
             window = {"since": found.since, "until": found.until, "created_at": self._context.now(connection)}
             values = {**_numbers(found, release), **window, "status": "active", "reason": reason}
+            values["accepted_by"] = clean_text(by) if by else None
             version = _insert_version(connection, key, values)
             if version is not None:
                 _supersede_older(connection, key, version.id)
             return version
 
     def restart_learning(
-        self, key: BaselineKey, reason: BaselineReason, *, since: datetime, until: datetime
+        self, key: BaselineKey, reason: BaselineReason, *, since: datetime, until: datetime, by: str | None = None
     ) -> BaselineVersion | None:
         """Discard the active version and learn a new version; return None if another process wrote first."""
         with self._database.write() as connection:
             values = _learning(reason, since, until, self._context.now(connection))
+            values["accepted_by"] = clean_text(by) if by else None
             version = _insert_version(connection, key, values)
             if version is not None:
                 _supersede_older(connection, key, version.id)
@@ -247,6 +251,7 @@ def _version_of(row: Row[Any]) -> BaselineVersion:
         else None,
         model=row.model,
         prompt_version=row.prompt_version,
+        accepted_by=row.accepted_by,
         created_at=row.created_at,
     )
 

@@ -63,6 +63,8 @@ class BaselineRow(Base, table=True):
     """The most common model of the application."""
     prompt_version: str | None = Field(default=None, sa_type=Text)
     created_at: datetime = Field(sa_type=UtcDateTime)
+    accepted_by: str | None = Field(default=None, sa_type=Text)
+    """Name of the person who accepted it."""
 
 
 class DetectorRow(Base, table=True):

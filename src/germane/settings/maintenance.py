@@ -1,0 +1,70 @@
+"""Recurring maintenance windows, in which nobody is notified."""
+
+from __future__ import annotations
+
+from datetime import datetime, time, timedelta
+from fnmatch import fnmatchcase
+from typing import Annotated, Final, Literal
+from zoneinfo import ZoneInfo
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+from germane.alert import Alert
+from germane.settings.rules import Name
+from germane.settings.types import Names, validate_timezone
+
+Weekday = Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
+WEEKDAYS: Final[tuple[Weekday, ...]] = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+
+
+def _without_zone(value: time) -> time:
+    if value.tzinfo is not None:
+        raise ValueError("must be a time of day such as 02:00; the zone belongs into `timezone`")
+    return value
+
+
+TimeOfDay = Annotated[time, AfterValidator(_without_zone)]
+
+
+class MaintenanceWindow(BaseModel):
+    """A recurring period without notifications about matching alerts. It does not affect the state of alerts."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    name: Name = "maintenance"
+    """Name of the window."""
+    days: tuple[Weekday, ...] = Field(default=WEEKDAYS, min_length=1)
+    """The days on which it starts, such as `["sat", "sun"]`. By default, every day."""
+    start: TimeOfDay
+    """Time of day at which it starts, such as `02:00`."""
+    end: TimeOfDay
+    """Time of day at which it ends. If it is not after `start`, the window ends on the next day."""
+    timezone: Annotated[str, AfterValidator(validate_timezone)] = "UTC"
+    """The timezone of `days`, `start` and `end`, such as `Europe/Berlin`."""
+    services: Names = ()
+    """Patterns of services. By default, all services."""
+    routes: Names = ()
+    """Patterns of routes. By default, all alerts, also those that are not about a single route."""
+    rules: Names = ()
+    """Patterns of rule names. By default, all rules."""
+
+    def covers(self, alert: Alert, at: datetime) -> bool:
+        """Return whether the window applies to an alert at a given time. A missing label matches no pattern."""
+        pairs = ((self.services, alert.service), (self.routes, alert.route), (self.rules, alert.rule))
+        return all(_matches(patterns, value) for patterns, value in pairs) and self.is_active(at)
+
+    def is_active(self, at: datetime) -> bool:
+        """Return whether the window contains a time."""
+        local = at.astimezone(ZoneInfo(self.timezone))
+        clock = local.time()
+        if self.start < self.end:
+            return self._starts_on(local) and self.start <= clock < self.end
+        since_yesterday = clock < self.end and self._starts_on(local - timedelta(days=1))
+        return since_yesterday or (clock >= self.start and self._starts_on(local))
+
+    def _starts_on(self, day: datetime) -> bool:
+        return WEEKDAYS[day.weekday()] in self.days
+
+
+def _matches(patterns: Names, value: str | None) -> bool:
+    return not patterns or (value is not None and any(fnmatchcase(value, pattern) for pattern in patterns))
