@@ -130,9 +130,8 @@ def _improvement(alert: Alert, moment: MomentFormat) -> str:
         return text
     if alert.details.get("accepts"):
         return f"{text}; the new level becomes the baseline"
-    return (
-        f"{text}; a fall back would not be noticed: accept the new baseline with germane baseline accept {alert.id[:8]}"
-    )
+    command = f"germane baseline accept {alert.id[:8]}"
+    return f"{text}; a fall back to the old level is a drop only if you accept the new level: {command}"
 
 
 def _mean_threshold(alert: Alert, moment: MomentFormat) -> str:

@@ -132,13 +132,13 @@ class ChannelMessage:
         """Return labels and values that describe an alert, each on one line."""
         shifts = [
             f"{shift.dimension} {shift.name}: {shift.before.mean:.3f} to {shift.since.mean:.3f}"
-            for shift in alert.shifts[:3]
+            for shift in [shift for shift in alert.shifts if shift.name != alert.scorer][:3]
         ]
         facts = {
             "Likely cause": _CAUSES.get(alert.cause or ""),
             "Now": _level(alert.current),
             "Before": _level(alert.baseline),
-            "Threshold": None if alert.threshold is None else f"{alert.threshold:.3g}",
+            "Threshold": None if alert.threshold is None or alert.type == "no_data" else f"{alert.threshold:.3g}",
             "Started about": None if alert.onset is None else self.moment(alert.onset),
             "Changed": ", ".join(describe_changes(alert, self.moment)) or None,
             "Refusals": _refusals(alert),
@@ -168,6 +168,8 @@ class ChannelMessage:
 def headline(notification: Notification) -> str:
     """Return a subject line: the type of the notification, the rule and the service or route."""
     prefix, first = _TYPES[notification.type], notification.alerts[0]
+    if len(notification.alerts) == 1 and first.type == IMPROVEMENT:
+        return f"I{alert_title(first)[1:]}"
     if len(notification.alerts) == 1:
         return sanitize.line(f"{prefix}: {alert_title(first)}", 150)
     same_state = sum(alert.is_open == first.is_open for alert in notification.alerts)

@@ -20,7 +20,7 @@ from germane.storage import DetectorScore, WeightedSums, estimate_mean, t_quanti
 TRAILING_WINDOW: Final = timedelta(days=1)
 """Window of the current level of a drop."""
 MIN_TRAILING_SCORES: Final = 20
-"""Fewer scores neither make a drop critical nor show a recovery."""
+"""The mean of fewer scores shows no recovery, and makes a drop critical only if its whole interval does."""
 MIN_ROUTE_SCORES: Final = 5
 """A drop does not sit on routes with fewer scores."""
 ROUTES_SHARE: Final = 0.8
@@ -112,6 +112,12 @@ def compared_levels(
         for before, now in pairs
     ]
     return _combined(weights, [before for before, _ in levels]), _combined(weights, [now for _, now in levels])
+
+
+def is_below(level: ScoreLevel, limit: float) -> bool:
+    """Return whether a mean is below a limit: a mean of few scores only if its whole interval is."""
+    is_certain = level.n >= MIN_TRAILING_SCORES or (level.interval is not None and level.interval[1] < limit)
+    return level.mean < limit and is_certain
 
 
 def affected_routes(baseline: Baseline, arrivals: Sequence[DetectorScore], min_drop: float) -> tuple[str, ...]:

@@ -25,6 +25,7 @@ from germane.alerting.drop.score_levels import (
     baseline_level,
     compared_levels,
     contributor_change,
+    is_below,
     score_level,
 )
 from germane.alerting.drop.session import DetectorSession, FiringDrop, rule_parameters_hash
@@ -316,10 +317,8 @@ class DropWatcher:
         recent = [score for score in scores if score.arrived_at > now - TRAILING_WINDOW]
         compared = compared_levels(baseline, recent, route) or compared_levels(baseline, scores, route)
         before, current = compared or (baseline_level(baseline), None)
-        fall = 0.0 if current is None else before.mean - current.mean
-        is_known = current is not None and current.n >= MIN_TRAILING_SCORES
         severity: Severity = rule.severity
-        if rule.critical_drop is not None and is_known and fall > rule.critical_drop:
+        if rule.critical_drop is not None and current and is_below(current, before.mean - rule.critical_drop):
             severity = "critical"
 
         changes = [contributor_change(contributor, baseline, scores) for contributor in firing.contributors]
@@ -356,9 +355,7 @@ class DropWatcher:
         current = score_level([score for score in scores if score.route == route])
         critical_drop = session.rule.critical_drop
         is_critical = (
-            critical_drop is not None
-            and current is not None
-            and (current.n >= MIN_TRAILING_SCORES and current.mean < low_level(baseline) - critical_drop)
+            critical_drop is not None and current is not None and is_below(current, low_level(baseline) - critical_drop)
         )
         means = [each.mean for each in baseline.routes.values()]
         return replace(
