@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from germane.alert import IMPROVEMENT, Silence
-from germane.alerting import accept_alert_baseline
-from germane.settings.rules import Drop
+from germane.alerting import accept_alert_baseline, resolve_alert
+from germane.settings import Drop, Settings
 
 DAY = timedelta(days=1)
 ROUTES = ("docs", "faq", "support")
@@ -148,3 +148,37 @@ def test_improvement_that_does_not_last_is_not_proposed(three_routes: Any) -> No
     happened = pass_days(three_routes, 2, watcher, **dict.fromkeys(ROUTES, 0.9))
 
     assert happened + pass_days(three_routes, 10, watcher) == []
+
+
+def test_declined_improvement_is_not_proposed_again(three_routes: Any) -> None:
+    """A person who resolves the proposal keeps the baseline, also after a restart."""
+    better = dict.fromkeys(ROUTES, 0.9)
+    assert pass_days(three_routes, 8, three_routes.new_watcher(), **better) == ["fired"]
+    (alert,) = three_routes.store.alerts.list_open()
+    resolve_alert(three_routes.store, Settings(), alert.id, "ann")
+
+    assert pass_days(three_routes, 5, three_routes.new_watcher(), **better) == []
+    assert three_routes.store.alerts.list_open() == []
+
+
+def test_new_improvement_is_proposed_although_an_earlier_one_was_declined(three_routes: Any) -> None:
+    """The decision holds until the improvement ends."""
+    watcher = three_routes.new_watcher()
+    better = dict.fromkeys(ROUTES, 0.9)
+    pass_days(three_routes, 8, watcher, **better)
+    resolve_alert(three_routes.store, Settings(), three_routes.store.alerts.list_open()[0].id, "ann")
+    pass_days(three_routes, 25, watcher)
+
+    assert "fired" in pass_days(three_routes, 8, watcher, **better)
+
+
+def test_resolved_alert_about_a_new_route_starts_over(three_routes: Any) -> None:
+    """It does not fire again with the next score, but does so if the answers stay bad."""
+    watcher = three_routes.new_watcher()
+    pass_days(three_routes, 3, watcher, beta=0.15)
+    (alert,) = three_routes.store.alerts.list_open()
+    resolve_alert(three_routes.store, Settings(), alert.id, "ann")
+
+    three_routes.add_scores([0.15], hours=0.01, route="beta")
+    assert three_routes.evaluate(watcher) == []
+    assert "fired" in pass_days(three_routes, 3, watcher, beta=0.15)

@@ -16,6 +16,7 @@ import numpy as np
 
 from germane import sanitize
 from germane.alerting.detector import ScoreBatch, sampling_rate
+from germane.alerting.drop.new_routes import bad_new_routes
 from germane.alerting.drop.scope import (
     DAY,
     add_routes,
@@ -29,7 +30,7 @@ from germane.alerting.drop.scope import (
 )
 from germane.baseline import Baseline
 from germane.errors import UsageError
-from germane.storage import BaselineKey, BaselineReason, BaselineVersion, TrackingStore
+from germane.storage import BaselineKey, BaselineReason, BaselineVersion, DetectorState, TrackingStore
 
 LEARNING_PERIOD: Final = timedelta(days=14)
 """Two of each weekday, so that a weekly pattern does not look like a drop. A route with two scores a day then has
@@ -122,18 +123,19 @@ class BaselineLearner:
         self._known = self._versions.list_versions(known=self._known)
         return self._known
 
-    def complete_due(self, now: datetime, firing_ids: Collection[int] = ()) -> list[BaselineVersion]:
+    def complete_due(self, now: datetime, states: Sequence[DetectorState] = ()) -> list[BaselineVersion]:
         """Complete all baselines whose learning period is over, and start provisional ones.
 
         Args:
             now: Current time, UTC.
-            firing_ids: Baselines against which a drop is firing.
+            states: The states of all detectors.
 
         Returns:
             Active and learning baselines.
         """
         versions = self.load_versions()
         active = {version.key: version for version in versions if version.status == "active"}
+        firing_ids = {progress.baseline_id for progress in states if (progress.state["detector"] or {}).get("firing")}
         has_changed = False
         for version in versions:
             if version.status != "learning":
@@ -141,18 +143,20 @@ class BaselineLearner:
             current = active.get(version.key)
             if version.until > now:
                 has_changed |= current is None and self._start_provisional(version, now)
+                continue
+            has_changed = True
+            if current is not None and current.baseline is not None and not current.is_provisional:
+                # A bad level must not become a route's normal level unless a person accepts it.
+                names = (version.key.service, version.key.scorer)
+                watching = [progress for progress in states if (progress.service, progress.scorer) == names]
+                bad = {route for progress in watching for route in bad_new_routes(progress)}
+                self._add_new_routes(version, current.baseline, now, excluded=bad)
             else:
-                self._complete(version, current, now, is_firing=current is not None and current.id in firing_ids)
-                has_changed = True
+                self._complete(version, now, is_firing=current is not None and current.id in firing_ids)
         return self.load_versions() if has_changed else versions
 
-    def _complete(
-        self, version: BaselineVersion, current: BaselineVersion | None, now: datetime, *, is_firing: bool
-    ) -> None:
+    def _complete(self, version: BaselineVersion, now: datetime, *, is_firing: bool) -> None:
         """Finish or extend learning. A drop that fires against a provisional baseline would become the normal level."""
-        if current is not None and current.baseline is not None and not current.is_provisional:
-            self._add_new_routes(version, current.baseline, now)
-            return
         baseline = learn_from_store(self._store, version.key, version.since, version.until)
         if baseline.routes and not is_firing:
             self._activate(version, baseline)
@@ -191,7 +195,9 @@ class BaselineLearner:
         else:
             self._versions.cancel_learning(version.id, holder=self._holder)
 
-    def _add_new_routes(self, version: BaselineVersion, active: Baseline, now: datetime) -> None:
+    def _add_new_routes(
+        self, version: BaselineVersion, active: Baseline, now: datetime, *, excluded: Collection[str]
+    ) -> None:
         """Add routes that have enough scores to the active baseline. Other routes' values do not change."""
         arrivals = load_sampled_scores(self._store, version.key, version.since, version.until, active.sampling_rate)
         arrivals = [arrival for arrival in arrivals if is_new_route(active, arrival.route)]
@@ -199,14 +205,12 @@ class BaselineLearner:
         for arrival in arrivals:
             first_seen.setdefault(arrival.route, arrival.arrived_at)
         counts = Counter(arrival.route for arrival in arrivals)
-        # A bad level must not become a route's normal level unless a person accepts it.
-        bad = self._bad_new_routes(version.key)
         # A grace period of a day: routes launched together join together although their first scores differ in time.
         latest = version.until - self._learning_period + DAY
         ready = {
             route
             for route, at in first_seen.items()
-            if at <= latest and counts[route] >= MIN_SCORES_TO_JOIN and route not in bad
+            if at <= latest and counts[route] >= MIN_SCORES_TO_JOIN and route not in excluded
         }
         if not ready:
             self._extend(version, now)
@@ -217,16 +221,6 @@ class BaselineLearner:
         rest = [arrival for arrival in arrivals if arrival.route not in ready]
         if rest:
             self.start(version.key, "route_joined", rest[0].arrived_at)
-
-    def _bad_new_routes(self, key: BaselineKey) -> set[str]:
-        """Return the routes that are not in the baseline yet and whose answers are bad."""
-        return {
-            route
-            for state in self._store.detectors.list_states()
-            if (state.service, state.scorer) == (key.service, key.scorer)
-            for route, detector in state.state.get("new_routes", {}).items()
-            if detector["firing"]
-        }
 
     def _activate(self, version: BaselineVersion, baseline: Baseline) -> None:
         release = self._store.detectors.most_common_release(score_query(version.key, version.since, version.until))

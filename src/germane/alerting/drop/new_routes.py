@@ -15,6 +15,7 @@ import numpy as np
 from germane.alerting.detector import ScoreBatch
 from germane.baseline import Baseline, RouteBaseline
 from germane.score import COSINE_SCORERS, LOW_SCORE
+from germane.storage import DetectorState
 
 COSINE_DISTANCE: Final = 0.15
 """Distance below the lowest mean of the other routes from which a new route's cosine scores are low."""
@@ -31,6 +32,11 @@ def low_level(baseline: Baseline) -> float:
     """Return the mean score below which a new route is bad, in [0, 1]."""
     lowest = min(route.mean for route in baseline.routes.values())
     return max(0.0, lowest - COSINE_DISTANCE) if baseline.scorer in COSINE_SCORERS else min(LOW_SCORE, lowest)
+
+
+def bad_new_routes(progress: DetectorState) -> set[str]:
+    """Return the routes that are not in the baseline yet and whose answers are bad."""
+    return {route for route, detector in progress.state.get("new_routes", {}).items() if detector["firing"]}
 
 
 def new_route_baseline(baseline: Baseline, route: str) -> Baseline:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
 
@@ -91,7 +91,8 @@ class DetectorSession:
         versions: All active and learning baselines.
         progress: The stored state; None at the first score.
         fingerprint: Fingerprint of the first score.
-        dismissed: Whether a person has resolved the firing alert, so that the detector starts over.
+        dismissed: Whether a person has resolved the firing drop, so that the detector starts over.
+        dismissed_routes: New routes whose firing alerts a person has resolved.
     """
 
     def __init__(
@@ -103,6 +104,7 @@ class DetectorSession:
         progress: DetectorState | None,
         fingerprint: str,
         dismissed: bool = False,
+        dismissed_routes: Collection[str] = (),
     ) -> None:
         self.rule = rule
         self.service, self.scorer = names
@@ -114,6 +116,8 @@ class DetectorSession:
         """The routes on which the firing drop sits; empty if it affects the whole service."""
         self.processed = 0
         """Number of scores that the detector has processed."""
+        self.is_improvement_proposed = False
+        """Whether people were notified of the improvement that lasts until now."""
         self._before = progress
         self._versions: dict[BaselineKey, BaselineVersion] = {}
         for version in versions:  # an active version takes precedence over one that is being learned
@@ -131,6 +135,8 @@ class DetectorSession:
         self._new_routes: dict[str, Detector] = {}
         """Detectors for the routes that are not in the baseline yet."""
         self._start_detectors(progress, dismissed=dismissed)
+        for route in dismissed_routes:
+            self._new_routes.pop(route, None)
 
     @property
     def key(self) -> BaselineKey:
@@ -171,6 +177,11 @@ class DetectorSession:
         """The new routes whose answers are bad, with the time since when."""
         found = {route: _firing_of(detector) for route, detector in self._new_routes.items()}
         return {route: firing for route, firing in found.items() if firing is not None}
+
+    @property
+    def findings(self) -> tuple[bool, frozenset[str], bool]:
+        """Whether a drop fires, the new routes whose answers are bad, and whether there is an improvement."""
+        return self.firing is not None, frozenset(self.bad_new_routes), self.improvement is not None
 
     def process(self, arrivals: Sequence[DetectorScore]) -> None:
         """Process the service and scorer's scores in order of arrival."""
@@ -216,6 +227,7 @@ class DetectorSession:
                 "routes": list(self.routes) if self.firing else [],
                 "limiter": self._limiter.state() if self._limiter else None,
                 "improvement": self._improvement.state() if self._improvement else None,
+                "improvement_proposed": self.is_improvement_proposed and self.improvement is not None,
                 "new_routes": {route: detector.state() for route, detector in sorted(self._new_routes.items())},
             },
             log_evidence=detector.log_evidence if detector and has_evidence else None,
@@ -254,7 +266,7 @@ class DetectorSession:
 
         Args:
             progress: The stored state.
-            dismissed: Whether a person has resolved the firing alert, so that its detector starts over.
+            dismissed: Whether a person has resolved the firing drop, so that its detector starts over.
         """
         state: Mapping[str, Any] = progress.state if progress else {}
         was_firing = not dismissed and bool((state.get("detector") or {}).get("firing"))
@@ -266,6 +278,7 @@ class DetectorSession:
         self._detector = self._limiter = self._improvement = None
         self._new_routes = {}
         self.routes = tuple(state.get("routes", ()))
+        self.is_improvement_proposed = state.get("improvement_proposed", False)
         if baseline:
             self._detector = self._create_detector(baseline, None if dismissed else state.get("detector"))
             self._limiter = StreamLimiter(baseline, state.get("limiter"))

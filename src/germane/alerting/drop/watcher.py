@@ -16,7 +16,7 @@ from germane.alerting.drop.baselines import (
     BaselineVersions,
     accept_baseline,
 )
-from germane.alerting.drop.new_routes import low_level
+from germane.alerting.drop.new_routes import bad_new_routes, low_level
 from germane.alerting.drop.scope import attribute_scope, is_new_route, load_sampled_scores, matches_scope, score_query
 from germane.alerting.drop.score_levels import (
     MIN_TRAILING_SCORES,
@@ -68,6 +68,15 @@ class DropEvaluation:
     """Whether more scores are waiting."""
 
 
+@dataclass(frozen=True, slots=True)
+class _ShownResults:
+    """Bad results of a session, until they are refreshed."""
+
+    results: Sequence[RuleResult]
+    findings: tuple[bool, frozenset[str], bool]
+    at: datetime
+
+
 class DropWatcher:
     """Evaluates drop rules. All state is in the database; memory only caches what can be read again.
 
@@ -102,8 +111,8 @@ class DropWatcher:
         self._batch = batch
         self._learner = BaselineLearner(store, versions, holder=holder, learning_period=learning_period)
         self._states: list[DetectorState] = []
-        self._shown: dict[tuple[str, str, str], tuple[Sequence[RuleResult], datetime]] = {}
-        """Bad results with the time when they were computed, by rule, service and scorer."""
+        self._shown: dict[tuple[str, str, str], _ShownResults] = {}
+        """The last bad results, by rule, service and scorer."""
 
     def reset(self) -> None:
         """Recompute all results next time, because the last ones were not written or another process evaluated."""
@@ -117,8 +126,7 @@ class DropWatcher:
         """
         now = self._clock()
         self._states = self._inputs.list_states(self._states)
-        firing_ids = {state.baseline_id for state in self._states if (state.state["detector"] or {}).get("firing")}
-        versions = self._learner.complete_due(now, firing_ids)
+        versions = self._learner.complete_due(now, self._states)
         scoped = any(rule.attributes for rule in self._rules)
         arrivals = self._inputs.list_new_scores(self._batch, attributes=scoped)
         if self._start_learning(arrivals, versions):
@@ -204,15 +212,18 @@ class DropWatcher:
                 progress = states.get((rule.name, *names))
                 if rule.scorer not in {None, names[1]} or not (scores or progress):
                     continue
-                fires = progress is not None and bool((progress.state["detector"] or {}).get("firing"))
                 alerts = by_session.get((rule.name, *names), {}).values()
-                has_alert = open_alerts is None or any(is_drop(alert) for alert in alerts)
+                dismissed, dismissed_routes = False, set[str]()
+                if progress is not None and open_alerts is not None:
+                    is_firing = bool((progress.state["detector"] or {}).get("firing"))
+                    dismissed = is_firing and not any(is_drop(alert) for alert in alerts)
+                    dismissed_routes = bad_new_routes(progress) - {alert.route for alert in alerts}
                 is_unchanged = (
                     progress is not None
                     and progress.parameters == rule_parameters_hash(rule)
                     and progress.baseline_id in active
                 )
-                if not scores and not alerts and not fires and is_unchanged and open_alerts is not None:
+                if not (scores or alerts or dismissed or dismissed_routes) and is_unchanged and open_alerts is not None:
                     continue  # the detector would only repeat its last result
                 session = DetectorSession(
                     rule,
@@ -220,7 +231,8 @@ class DropWatcher:
                     versions,
                     progress=progress,
                     fingerprint=scores[0].fingerprint if scores else "",
-                    dismissed=fires and not has_alert,
+                    dismissed=dismissed,
+                    dismissed_routes=dismissed_routes,
                 )
                 session.process(scores)
                 sessions.append(session)
@@ -248,16 +260,20 @@ class DropWatcher:
             fingerprint=session.key.fingerprint,
         )
         firing = session.fired or session.firing
-        shown, shown_at = self._shown.pop((session.rule.name, session.service, session.scorer), ((), now))
+        names = (session.rule.name, session.service, session.scorer)
+        shown = self._shown.pop(names, None)
         bad: Sequence[RuleResult] = ()
-        if session.baseline and (firing or session.bad_new_routes or session.improvement):
-            is_fresh = not session.processed or timedelta() <= now - shown_at < REFRESH_INTERVAL
-            bad = shown
-            if not shown or session.fired or not is_fresh:
-                results = self._bad_results(session, firing, good, now)
-                bad = [_as_notified(result, open_alerts.get(result.key), session.rule, now) for result in results]
-                shown_at = now
-            self._shown[session.rule.name, session.service, session.scorer] = bad, shown_at
+        if session.baseline and (firing or any(session.findings)):
+            is_fresh = shown and (not session.processed or timedelta() <= now - shown.at < REFRESH_INTERVAL)
+            if shown is None or session.fired or shown.findings != session.findings or not is_fresh:
+                results = [
+                    _as_notified(result, open_alerts.get(result.key), session.rule, now)
+                    for result in self._bad_results(session, firing, good, now)
+                ]
+                shown = _ShownResults(results, session.findings, now)
+            self._shown[names] = shown
+            bad = [result for result in shown.results if not _is_declined(result, session, open_alerts)]
+            session.is_improvement_proposed |= any(result.type == IMPROVEMENT for result in bad)
         yield from bad
         if not (session.is_watching or session.ended):
             return
@@ -424,6 +440,11 @@ def _as_notified(result: RuleResult, alert: Alert | None, rule: Drop, now: datet
     limit = rule.min_drop if alert.state == "recovering" else rule.min_drop / 2
     has_recovered = is_known and before.mean - current.mean <= limit
     return replace(result, state="good", keep_firing_for=_UNTIL_EVIDENCE) if has_recovered else result
+
+
+def _is_declined(result: RuleResult, session: DetectorSession, open_alerts: Mapping[str, Alert]) -> bool:
+    """Return whether a person has resolved the proposal of an improvement that lasts."""
+    return result.type == IMPROVEMENT and session.is_improvement_proposed and result.key not in open_alerts
 
 
 def _is_replaced(alert: Alert, session: DetectorSession) -> bool:
