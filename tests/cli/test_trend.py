@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import given, settings
@@ -169,6 +170,25 @@ def test_json_output_equals_the_values_in_the_store(call: Call, store: TrackingS
     assert [mark["name"] for mark in content["markers"]] == ["v42"]
     assert (content["baseline"], of_route["baseline"]) == (0.75, 0.7)
     assert call("trend", "--by", "route", "--json").content["buckets"][0]["group"] == "ask"
+
+
+def test_weeks_start_on_monday_in_the_configured_timezone(
+    call: Call, store: TrackingStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Monday, 00:30 in Auckland is Sunday in UTC."""
+    monkeypatch.setenv("GERMANE_TIMEZONE", "Pacific/Auckland")
+    zone = ZoneInfo("Pacific/Auckland")
+    today = datetime.now(zone).replace(hour=0, minute=0, second=0, microsecond=0)
+    monday = today - timedelta(days=today.weekday() + 7)
+    for at in (monday - timedelta(minutes=30), monday + timedelta(minutes=30)):
+        write(store, [0.9] * 25, started_at=at.astimezone(UTC))
+
+    since = (monday - timedelta(days=3)).isoformat()
+    buckets = call("trend", "--json", "--bucket", "7d", "--since", since).content["buckets"]
+    assert [datetime.fromisoformat(one["start"]) for one in buckets] == [monday - timedelta(days=7), monday]
+    out = call("trend", "--bucket", "7d", "--since", since).out
+    assert f"\n{monday:%b %d}  " in out
+    assert re.search(r"since \w+ \d\d 00:00 NZ[SD]T, per ", out)
 
 
 def test_earlier_alert_shows_its_onset(call: Call, store: TrackingStore) -> None:

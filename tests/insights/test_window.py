@@ -8,6 +8,9 @@ import pytest
 from starlette.requests import Request
 
 from germane.dashboard.web.preferences import parse_view_params
+from germane.insights import InsightContext
+from germane.settings import Settings
+from germane.storage import TrackingStore
 
 NOW = datetime(2026, 11, 20, 10, 30, tzinfo=UTC)
 WEEK = timedelta(days=7)
@@ -29,8 +32,19 @@ END = datetime(2026, 11, 18, tzinfo=UTC)
         ("since=2027-01-01", "7d", NOW - WEEK, NOW),
     ],
 )
-def test_url_selects_the_window(query: str, span: str, since: datetime, until: datetime) -> None:
+def test_url_selects_the_window(store: TrackingStore, query: str, span: str, since: datetime, until: datetime) -> None:
     """One end is enough; invalid or reversed values are ignored."""
     scope = {"type": "http", "method": "GET", "path": "/", "query_string": query.encode(), "headers": []}
-    found = parse_view_params(Request(scope), NOW)
+    context = InsightContext(store=store, settings=Settings(), now=lambda: NOW)
+    found = parse_view_params(Request(scope), context)
     assert (found.window, found.since, found.until) == (span, since, until)
+
+
+@pytest.mark.parametrize(("cookie", "expected"), [("", "Asia/Tokyo"), ("Europe/Berlin", "Europe/Berlin")])
+def test_timezone_is_the_browsers_or_the_configured_one(store: TrackingStore, cookie: str, expected: str) -> None:
+    """The first page is requested before the browser has sent its timezone."""
+    headers = [(b"cookie", f"germane_zone={cookie}".encode())] if cookie else []
+    scope = {"type": "http", "method": "GET", "path": "/", "query_string": b"", "headers": headers}
+    context = InsightContext(store=store, settings=Settings(timezone="Asia/Tokyo"), now=lambda: NOW)
+
+    assert str(parse_view_params(Request(scope), context).zone) == expected

@@ -46,6 +46,7 @@ WRONG: dict[str, Any] = {
     "max_text_length": 99,
     "retention": 3,
     "erase_after_scoring": "perhaps",
+    "timezone": "Berlin",
     "breakdowns": 3,
     "rules": [{"threshold": 2}],
     "maintenance": [{"start": "02:00", "end": "25:00"}],

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
 from uuid import uuid4
+from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -20,6 +21,7 @@ from germane.storage import Coverage, ExportSelection, SamplingDecision, Trackin
 from germane.storage.db.tables import metadata
 from germane.storage.stats.histogram import BINS
 from germane.storage.trends.aggregates import PROXIES, SCORES
+from germane.storage.trends.bucket_grid import BucketGrid
 from germane.storage.trends.query import TrendQuery, TrendRequest
 
 Make = Callable[..., Exchange]
@@ -27,6 +29,8 @@ LEASE = timedelta(minutes=1)
 SCORERS = {"relevancy": "f1", "faithfulness": "f2"}
 EPOCH = datetime(2026, 2, 27, 9, 0, tzinfo=UTC)
 """Earlier than all data written here."""
+FIRST_DAY = date(1970, 1, 1).toordinal()
+DAY = 86_400
 
 WEEK = 7 * 24 * 60
 minutes = st.integers(0, 60 * 60)
@@ -55,18 +59,23 @@ operations = st.lists(
     min_size=3,
     max_size=15,
 )
+timezones = st.sampled_from(["America/New_York", "America/Havana", "Asia/Kolkata", "Australia/Lord_Howe"]).map(ZoneInfo)
+"""Clocks change during these weeks in the first two, which skips midnight in Havana; the others have half hours."""
 windows = st.lists(
     st.tuples(
         window_ends,
         window_ends,
-        st.sampled_from([None, 300, 3600, 5400, 21_600, 86_400, 604_800]),
+        st.one_of(
+            st.sampled_from([None, *(BucketGrid(length) for length in (300, 3600, 5400, 21_600, 86_400, 604_800))]),
+            st.builds(BucketGrid, st.sampled_from([3600, DAY, 3 * DAY, 7 * DAY]), timezones),
+        ),
         st.sampled_from(["", "model", "attributes.tier"]),
         st.sampled_from([{}, {"route": "ask"}, {"scorer": "relevancy"}, {"scorer": "relevancy", "route": "search"}]),
     ),
     min_size=1,
     max_size=2,
 )
-FULL_WINDOW: tuple[int, int, int | None, str, dict[str, str]] = (-3 * WEEK, 3 * WEEK, None, "", {})
+FULL_WINDOW: tuple[int, int, BucketGrid | None, str, dict[str, str]] = (-3 * WEEK, 3 * WEEK, None, "", {})
 
 
 INITIAL_OPERATIONS = (
@@ -235,15 +244,16 @@ def test_each_change_marks_its_hour_dirty(
 
 
 def assert_trends_match_rows(
-    store: TrackingStore, first: int, second: int, bucket: int | None, dimension: str, equal: Mapping[str, str]
+    store: TrackingStore, first: int, second: int, bucket: BucketGrid | None, dimension: str, equal: Mapping[str, str]
 ) -> None:
     since, until = (EPOCH + timedelta(minutes=minute) for minute in sorted((first, second)))
     request = TrendRequest(since=since, until=until, bucket=bucket, equal=equal, dimension=dimension)
     names = ("service", "route", "scorer")
     with store._database.read(snapshot=True) as connection:
         trend_query = TrendQuery(connection, request)
-        scores, counts = trend_query.scores((*names, "fingerprint")), trend_query.counts(names)
-        proxies = trend_query.proxies(names[:2])
+        scores = with_starts(trend_query.scores((*names, "fingerprint")), bucket)
+        counts = with_starts(trend_query.counts(names), bucket)
+        proxies = with_starts(trend_query.proxies(names[:2]), bucket)
         rows = [dict(row) for row in connection.execute(text(SCORE_QUERY)).mappings()]
         proxy_rows = [dict(row) for row in connection.execute(text(PROXY_QUERY)).mappings()]
         minutes = [dict(row) for row in connection.execute(text(TALLY_QUERY)).mappings()]
@@ -285,11 +295,24 @@ def moment(row: dict[str, Any]) -> datetime:
     return started_at.astimezone(UTC)  # type: ignore[no-any-return]
 
 
-def start(row: dict[str, Any], request: TrendRequest) -> tuple[int, ...]:
-    if request.bucket is None:
+def with_starts(groups: Mapping[Any, Any], grid: BucketGrid | None) -> dict[Any, Any]:
+    """Replace the numbers of buckets by their starts."""
+    return dict(groups) if grid is None else {(grid.start(key[0]), *key[1:]): group for key, group in groups.items()}
+
+
+def start(row: dict[str, Any], request: TrendRequest) -> tuple[datetime, ...]:
+    """Return the start of the bucket, computed from the calendar."""
+    grid = request.bucket
+    if grid is None:
         return ()
-    seconds = int(moment(row).timestamp())
-    return (seconds - seconds % request.bucket,)
+    at = moment(row)
+    if grid.length % DAY:
+        return (datetime.fromtimestamp(at.timestamp() // grid.length * grid.length, UTC),)
+    days = grid.length // DAY
+    day = at.astimezone(grid.timezone).date()
+    # Weeks start on Monday; other buckets of days are counted from 1970-01-01.
+    first = day - timedelta(days=day.weekday() if days == 7 else (day.toordinal() - FIRST_DAY) % days)
+    return (datetime.combine(first, time(), grid.timezone).astimezone(UTC),)
 
 
 def key_of(row: dict[str, Any], request: TrendRequest) -> tuple[Any, ...]:

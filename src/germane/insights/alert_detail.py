@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Any, Final
-from zoneinfo import ZoneInfo
 
 from markupsafe import Markup
 
@@ -221,7 +220,7 @@ def chart_window(alert: Alert, now: datetime) -> tuple[datetime, datetime]:
 
 
 def _load_charts(
-    store: TrackingStore, alert: Alert, now: datetime, zone: ZoneInfo | None, root: str
+    store: TrackingStore, alert: Alert, now: datetime, zone: tzinfo | None, root: str
 ) -> Iterator[AlertChart]:
     """Yield the trend of the alert's scorer, and of the route that contributes most to a drop."""
     if alert.scorer is None:
@@ -251,6 +250,7 @@ def _load_charts(
             route=route,
             service=alert.service or None,
             histograms=False,
+            timezone=zone or UTC,
         )
         chart = TrendChart(
             points=chart_points(buckets),

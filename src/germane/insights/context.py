@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, tzinfo
 from typing import TYPE_CHECKING, Final, Protocol
 from urllib.parse import urlencode
-from zoneinfo import ZoneInfo
 
 if TYPE_CHECKING:
     from germane.settings import Settings
@@ -53,8 +52,8 @@ class ViewParams:
     until: datetime
     scorer: str | None = None
     service: str | None = None
-    zone: ZoneInfo | None = None
-    """The visitor's time zone; None for the time zone of this machine."""
+    zone: tzinfo | None = None
+    """The visitor's timezone, or the one in the settings; None for the timezone of this machine."""
     query: Mapping[str, str] = field(default_factory=dict)
     """The parameters of the URL."""
 

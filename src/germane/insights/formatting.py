@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, tzinfo
 from typing import Any, Final
 from unicodedata import category
 from urllib.parse import quote, urlencode
-from zoneinfo import ZoneInfo
 
 from markupsafe import Markup, escape
 
@@ -125,7 +124,7 @@ class DateFormatter:
     """Short dates in one time zone. The year is shown only if it is not the current year."""
 
     now: datetime
-    zone: ZoneInfo | None
+    zone: tzinfo | None
 
     def date(self, moment: datetime) -> str:
         """Return "18 Nov"."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, Final
 
 from germane.alert import Alert
@@ -133,7 +133,12 @@ def load_overview(context: InsightContext, view: ViewParams) -> Overview:
     current = last_day.current
     alerts = [alert for alert in store.alerts.list_open() if alert.state in NOTIFIED_STATES]
     status = StatusBar(open_alerts=len(alerts), health=load_health(context))
-    query: dict[str, Any] = {"scorer": last_day.scorer or "", "service": last_day.service, "bucket": view.bucket}
+    query: dict[str, Any] = {
+        "scorer": last_day.scorer or "",
+        "service": last_day.service,
+        "bucket": view.bucket,
+        "timezone": view.zone or UTC,
+    }
     buckets, route_buckets = store.trends.overall_and_by_route(**query, since=view.since, until=view.until)
     by_route: dict[str, list[Bucket]] = {}
     for bucket in route_buckets:

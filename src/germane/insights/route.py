@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Final
 
 from markupsafe import Markup
@@ -198,6 +198,7 @@ def _load_lines(
             route=summary.route,
             service=summary.service,
             histograms=False,
+            timezone=view.zone or UTC,
         )
         chart = trend_figure(
             TrendChart(

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, tzinfo
 from typing import Final, Literal
-from zoneinfo import ZoneInfo
 
 from germane.alert import Alert, ScoreLevel
 from germane.annotation import Marker
@@ -58,7 +57,7 @@ class Situation:
     scorer: str | None
     """None if nothing has ever been scored."""
     now: datetime
-    zone: ZoneInfo | None = None
+    zone: tzinfo | None = None
     """The time zone of dates in the verdict."""
     current: ServiceSummary | None = None
     """The mean of the scores with the newest fingerprint; None without a score."""

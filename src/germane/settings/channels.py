@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final, Literal, Self
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from germane.alert import SEVERITIES, Alert, Severity
-from germane.settings.types import Names, PublicURL, PublicURLs, SecretReference, validate_timezone
+from germane.settings.types import Names, PublicURL, PublicURLs, SecretReference, Timezone
 
 BUILTIN_CHANNELS: Final = ("log", "callback")
 """Channels that need no configuration."""
@@ -94,7 +94,7 @@ class ChannelSettings(BaseModel):
     """Whether messages include the questions and answers of the worst exchanges. By default, they include ids only."""
     send_resolved: bool = True
     """Whether to send a message when an alert resolves."""
-    timezone: Annotated[str, AfterValidator(validate_timezone)] = "UTC"
+    timezone: Timezone = "UTC"
     """The timezone of times in messages, such as `Europe/Berlin`."""
     template: Annotated[str, AfterValidator(_validate_message_template)] | None = None
     """Replaces the sentence that says what happened, such as `{severity} in {route}: {message} Call {owner}.`"""

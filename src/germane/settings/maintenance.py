@@ -5,13 +5,12 @@ from __future__ import annotations
 from datetime import datetime, time, timedelta
 from fnmatch import fnmatchcase
 from typing import Annotated, Final, Literal
-from zoneinfo import ZoneInfo
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from germane.alert import Alert
 from germane.settings.rules import Name
-from germane.settings.types import Names, validate_timezone
+from germane.settings.types import Names, Timezone, parse_timezone
 
 Weekday = Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
 WEEKDAYS: Final[tuple[Weekday, ...]] = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
@@ -39,7 +38,7 @@ class MaintenanceWindow(BaseModel):
     """Time of day at which it starts, such as `02:00`."""
     end: TimeOfDay
     """Time of day at which it ends. If it is not after `start`, the window ends on the next day."""
-    timezone: Annotated[str, AfterValidator(validate_timezone)] = "UTC"
+    timezone: Timezone = "UTC"
     """The timezone of `days`, `start` and `end`, such as `Europe/Berlin`."""
     services: Names = ()
     """Patterns of services. By default, all services."""
@@ -55,7 +54,7 @@ class MaintenanceWindow(BaseModel):
 
     def is_active(self, at: datetime) -> bool:
         """Return whether the window contains a time."""
-        local = at.astimezone(ZoneInfo(self.timezone))
+        local = at.astimezone(parse_timezone(self.timezone))
         clock = local.time()
         if self.start < self.end:
             return self._starts_on(local) and self.start <= clock < self.end

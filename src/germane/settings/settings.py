@@ -42,6 +42,7 @@ from germane.settings.types import (
     Price,
     Retention,
     SecretURL,
+    Timezone,
     Token,
     TraceURL,
 )
@@ -144,6 +145,9 @@ class Settings(BaseSettings):
     erase_after_scoring: bool = False
     """Whether to erase the text of an exchange as soon as its scoring is complete."""
 
+    timezone: Timezone = "UTC"
+    """Timezone in which days start in trends and reports, and of pages until a browser has sent its own, such as
+    `Europe/Berlin`. Weeks start on Monday."""
     breakdowns: Breakdowns = ("model", "prompt_version")
     """Dimensions, in addition to the route, by which trends are precomputed: `model`, `prompt_version`,
     `attributes.NAME`."""
@@ -238,6 +242,7 @@ class EvaluationSettingsArguments(TypedDict, total=False):
     max_text_length: int
     retention: Retention | Mapping[str, Any]
     erase_after_scoring: bool
+    timezone: str
     breakdowns: Sequence[str]
     rules: Sequence[AnyRule | Mapping[str, Any]]
     maintenance: Sequence[MaintenanceWindow | Mapping[str, Any]]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from datetime import UTC, tzinfo
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 from urllib.parse import urlsplit
@@ -166,16 +167,29 @@ def _validate_exchange_url(value: str) -> str:
     return value
 
 
-def validate_timezone(value: str) -> str:
-    """Return the name of a timezone, or raise a ValueError."""
+def parse_timezone(name: str) -> tzinfo:
+    """Return a timezone. UTC needs no timezone data.
+
+    Raises:
+        ValueError: There is no such timezone.
+        OSError: The timezone data is unreadable.
+    """
+    return UTC if name == "UTC" else ZoneInfo(name)
+
+
+def _validate_timezone(value: str) -> str:
     try:
-        ZoneInfo(value)
+        parse_timezone(value)
     except (ZoneInfoNotFoundError, ValueError, OSError):
         raise ValueError(
             f"{value!r:.80} is not a timezone such as Europe/Berlin, or the system has no timezone data: "
             "pip install tzdata"
         ) from None
     return value
+
+
+Timezone = Annotated[str, AfterValidator(_validate_timezone)]
+"""The name of a timezone."""
 
 
 def _split_list(value: Any) -> Any:

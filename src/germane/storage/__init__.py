@@ -84,6 +84,7 @@ from germane.storage.transfer.record import (
     parse_line,
 )
 from germane.storage.transfer.store_transfer import ExportSelection, ImportResult, TransferStore
+from germane.storage.trends.bucket_grid import BucketGrid
 from germane.storage.trends.comparisons import compare_summaries
 from germane.storage.trends.rollup import RollupStore
 from germane.storage.trends.store_trends import TrendReader, TrendStore
@@ -131,6 +132,7 @@ __all__ = [
     "BaselineStore",
     "BaselineVersion",
     "Bucket",
+    "BucketGrid",
     "BudgetDay",
     "BudgetLimits",
     "BudgetReservation",

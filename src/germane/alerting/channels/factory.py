@@ -7,7 +7,6 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Final, assert_never
 from uuid import uuid4
-from zoneinfo import ZoneInfo
 
 from germane.alert import Alert, Notification, alert_key
 from germane.alerting.channels.alertmanager import Alertmanager
@@ -29,6 +28,7 @@ from germane.settings import (
     SlackSettings,
     TeamsSettings,
     WebhookSettings,
+    parse_timezone,
 )
 
 TEST_RULE: Final = "test"
@@ -75,7 +75,7 @@ def message_formats(settings: Settings, names: Iterable[str]) -> dict[str, Messa
         alert_url_template=settings.alert_url, exchange_url_template=settings.exchange_url, rules=rules
     )
     return {
-        name: replace(general, template=channel.template, timezone=ZoneInfo(channel.timezone))
+        name: replace(general, template=channel.template, timezone=parse_timezone(channel.timezone))
         if (channel := settings.channels.get(name))
         else general
         for name in names

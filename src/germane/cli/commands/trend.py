@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, tzinfo
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -14,7 +14,7 @@ from germane.cli.core import trend_chart
 from germane.cli.core.output import as_json, database, detect_terminal, print_json
 from germane.cli.core.params import Duration, PastTime
 from germane.cli.core.render import coverage_as_dict, find_baseline_mean, marker_as_dict
-from germane.cli.core.store import open_store
+from germane.cli.core.store import load_settings_for, open_store
 from germane.score import MIN_SAMPLES
 
 if TYPE_CHECKING:
@@ -61,6 +61,9 @@ def command(
     Each line shows a mean with its 95 % interval. Markers, alerts, judge changes and the baseline are also
     shown. SCORER defaults to the scorer on the dashboard's overview.
     """
+    from germane.settings import parse_timezone
+
+    zone = parse_timezone(load_settings_for(database).timezone)
     with open_store(database) as store:
         end = until or store.now()
         if until is not None and until <= since:
@@ -70,7 +73,7 @@ def command(
             bucket = next(lengths, BUCKET_LENGTHS[-1])
         if (end - since) / bucket > MAX_BUCKETS:
             raise click.UsageError(f"--bucket is too short for this window: more than {MAX_BUCKETS} lines")
-        query = ScoreTrendQuery(scorer, since, end, bucket, service, route, by)
+        query = ScoreTrendQuery(scorer, since, end, bucket, zone, service, route, by)
         trend = load_score_trend(store, query)
     if as_json:
         print_json(trend.as_dict())
@@ -86,6 +89,7 @@ class ScoreTrendQuery:
     since: datetime
     until: datetime
     bucket: timedelta
+    timezone: tzinfo
     service: str | None
     route: str | None
     by: str | None
@@ -157,6 +161,7 @@ def load_score_trend(store: TrackingStore, query: ScoreTrendQuery) -> ScoreTrend
         route=query.route,
         **window,
         bucket=query.bucket,
+        timezone=query.timezone,
         by=query.by,
         histograms=False,
     )
@@ -180,14 +185,20 @@ def _format_lines(trend: ScoreTrend) -> Iterator[str]:
     filters += f", by {sanitize.line(query.by, 40)}" if query.by else ""
     if not buckets:
         scorer = f", scorer {sanitize.line(query.scorer, 60)}" if query.scorer else ""
-        yield f"No scores since {query.since:%Y-%m-%d %H:%M} UTC{scorer}{filters}."
+        yield f"No scores since {query.since.astimezone(query.timezone):%Y-%m-%d %H:%M %Z}{scorer}{filters}."
         return
     terminal = detect_terminal()
     picture = trend_chart.ChartLayout(
-        terminal=terminal, since=query.since, until=query.until, bucket=query.bucket, baseline=trend.baseline
+        terminal=terminal,
+        since=query.since,
+        until=query.until,
+        bucket=query.bucket,
+        timezone=query.timezone,
+        baseline=trend.baseline,
     )
     scorer = terminal.style(sanitize.line(query.scorer, 60), bold=True)
-    yield f"{scorer}{filters}, since {query.since:%b %d %H:%M} UTC, per {_format_duration(query.bucket)}"
+    since = query.since.astimezone(query.timezone)
+    yield f"{scorer}{filters}, since {since:%b %d %H:%M %Z}, per {_format_duration(query.bucket)}"
     yield ""
     if query.by is not None:
         yield from trend_chart.draw_groups(picture, buckets)
@@ -197,7 +208,7 @@ def _format_lines(trend: ScoreTrend) -> Iterator[str]:
             for marker in trend.markers
         ]
         for alert in trend.alerts:  # placed at its onset, or at the start of the window if that is later
-            onset, since = alert.onset or alert.starts_at, query.since
+            onset = (alert.onset or alert.starts_at).astimezone(query.timezone)
             earlier = f" since {onset:%b %d %H:%M}" if onset < since else ""
             text = f"alert{earlier}: {sanitize.line(alert.message or alert.rule, 120)}"
             annotations.append(trend_chart.ChartAnnotation(max(onset, since), text))

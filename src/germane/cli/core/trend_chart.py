@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from itertools import groupby
-from math import ceil
 from typing import TYPE_CHECKING, Final
 
 from germane import sanitize
@@ -14,7 +13,7 @@ from germane.cli.core.output import Terminal, fit, wrap
 from germane.score import MIN_SAMPLES
 
 if TYPE_CHECKING:
-    from germane.storage import Bucket
+    from germane.storage import Bucket, BucketGrid
 
 BLOCKS: Final = "\u2581\u2582\u2583\u2584\u2585\u2586\u2587\u2588"
 """Eighths, for a bar chart of means."""
@@ -44,17 +43,27 @@ class ChartLayout:
     since: datetime
     until: datetime
     bucket: timedelta
+    timezone: tzinfo = UTC
     baseline: float | None = None
 
     def bucket_starts(self) -> list[datetime]:
         """Return the starts of all buckets in the window, oldest first."""
-        seconds = int(self.bucket.total_seconds())
-        first = int(self.since.timestamp()) // seconds * seconds
-        return [datetime.fromtimestamp(start, UTC) for start in range(first, ceil(self.until.timestamp()), seconds)]
+        return list(self._grid.starts(self.since, self.until))
+
+    def end_of(self, start: datetime) -> datetime:
+        """Return the end of the bucket that begins at ``start``."""
+        return self._grid.start(self._grid.number(start) + self._grid.length)
 
     def label(self, start: datetime) -> str:
-        """Format the start of a bucket, without the time of day if buckets are days or longer."""
-        return f"{start:%b %d}" if self.bucket >= _DAY else f"{start:%b %d %H:%M}"
+        """Format the start of a bucket, without the time of day if buckets are whole days."""
+        local = start.astimezone(self.timezone)
+        return f"{local:%b %d}" if self.bucket % _DAY == timedelta() else f"{local:%b %d %H:%M}"
+
+    @property
+    def _grid(self) -> BucketGrid:
+        from germane.storage import BucketGrid
+
+        return BucketGrid(int(self.bucket.total_seconds()), self.timezone)
 
     @property
     def plot_width(self) -> int:
@@ -109,7 +118,7 @@ def _draw_buckets(
                 f"{label}  {_draw_interval(layout, bucket)}  {_format_numbers(layout.terminal, bucket)}".rstrip()
             )
             label = " " * len(label)
-        yield lines, start + layout.bucket
+        yield lines, layout.end_of(start)
 
 
 def _draw_gap(layout: ChartLayout, starts: Sequence[datetime]) -> Iterator[tuple[list[str], datetime]]:
@@ -119,10 +128,10 @@ def _draw_gap(layout: ChartLayout, starts: Sequence[datetime]) -> Iterator[tuple
         for start in starts:
             yield (
                 [f"{layout.label(start)}  {plot}  {layout.terminal.style('no scores', dim=True)}"],
-                start + layout.bucket,
+                layout.end_of(start),
             )
         return
-    end = starts[-1] + layout.bucket
+    end = layout.end_of(starts[-1])
     text = f"no scores until {layout.label(end)}" if end < layout.until else "no scores since"
     yield [f"{layout.label(starts[0])}  {plot}  {layout.terminal.style(text, dim=True)}"], end
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, tzinfo
 from typing import Final
-from zoneinfo import ZoneInfo
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -96,7 +95,7 @@ def add_silence(request: Request, context: InsightContext) -> Response:
         step = "Enter a rule, service, route or scorer, or check the box to silence all alerts."
         raise http_error(400, "The silence has no matchers.", step)
     text = form(request).get("since", "").strip()
-    since = _parse_local_time(text, parse_view_params(request, context.now()).zone)
+    since = _parse_local_time(text, parse_view_params(request, context).zone)
     if text and (since is None or since > context.store.now() + MAX_SILENCE):
         step = "Leave it empty to start now, or enter a time within the next year, such as 2030-01-31T18:00."
         raise http_error(400, "The silence's start time is invalid.", step)
@@ -134,14 +133,14 @@ def _parse_end(request: Request, context: InsightContext) -> datetime | timedelt
     text, duration = form(request).get("until", "").strip(), SILENCE_DURATIONS.get(form(request).get("for", ""))
     if not text and duration is not None:
         return duration[1]
-    until, now = _parse_local_time(text, parse_view_params(request, context.now()).zone), context.store.now()
+    until, now = _parse_local_time(text, parse_view_params(request, context).zone), context.store.now()
     if until is None or not now < until <= now + MAX_SILENCE:
         step = "Choose a duration, or enter a time within the next year, such as 2030-01-31T18:00."
         raise http_error(400, "The silence's end time is invalid or in the past.", step)
     return until
 
 
-def _parse_local_time(text: str, zone: ZoneInfo | None) -> datetime | None:
+def _parse_local_time(text: str, zone: tzinfo | None) -> datetime | None:
     """Parse a time in the format that browsers send. Without a time zone, the time is in the visitor's time zone."""
     try:
         moment = datetime.fromisoformat(text)

@@ -55,7 +55,7 @@ def parse_alert_filter(request: Request, view: ViewParams) -> AlertFilter:
 
 def alerts(request: Request, context: InsightContext) -> Response:
     """Show alerts, silences, baselines and rules."""
-    view = parse_view_params(request, context.now())
+    view = parse_view_params(request, context)
     alert_list = load_alert_list(context, parse_alert_filter(request, view))
     rules = {rule.name for rule in (*alert_list.rules, *alert_list.disabled_rules)}
     content: dict[str, Any] = {
@@ -70,7 +70,7 @@ def alerts(request: Request, context: InsightContext) -> Response:
 
 def alerts_json(request: Request, context: InsightContext) -> Response:
     """Return the alert list as JSON."""
-    alert_list = load_alert_list(context, parse_alert_filter(request, parse_view_params(request, context.now())))
+    alert_list = load_alert_list(context, parse_alert_filter(request, parse_view_params(request, context)))
     return JSONResponse(
         {
             "schema_version": SCHEMA_VERSION,
@@ -126,7 +126,7 @@ def _find_alert(request: Request, context: InsightContext) -> Alert:
 
 def alert(request: Request, context: InsightContext) -> Response:
     """Show one alert."""
-    view = parse_view_params(request, context.now())
+    view = parse_view_params(request, context)
     detail = load_alert_detail(context, _find_alert(request, context), view, root_of(request.scope))
     content: dict[str, Any] = {
         "detail": detail,
@@ -164,12 +164,12 @@ def confirm_accept(request: Request, context: InsightContext) -> Response:
         "display_name": stored_name(request),
         "format_level": format_level,
     }
-    return render(request, context, parse_view_params(request, context.now()), "accept.html", **content)
+    return render(request, context, parse_view_params(request, context), "accept.html", **content)
 
 
 def backtest_page(request: Request, context: InsightContext) -> Response:
     """Show a diagnosis for all rules and, on request, a backtest of one rule."""
-    view = parse_view_params(request, context.now())
+    view = parse_view_params(request, context)
     route = request.query_params.get("route") or None
     scope = DiagnosisScope(since=view.since, until=view.until, service=view.service, route=route, view=view)
     facts, diagnoses = diagnose_rules(context, scope)

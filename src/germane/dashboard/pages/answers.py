@@ -182,7 +182,7 @@ def _parse_score(text: str | None) -> float | None:
 
 
 def _parse(request: Request, context: InsightContext) -> AnswerQuery:
-    return parse_answer_query(request, parse_view_params(request, context.now()))
+    return parse_answer_query(request, parse_view_params(request, context))
 
 
 def answers(request: Request, context: InsightContext) -> Response:

@@ -37,7 +37,7 @@ def overview(request: Request, context: InsightContext) -> Response:
     )
     if not is_started:
         return start(request, context)
-    view = parse_view_params(request, context.now())
+    view = parse_view_params(request, context)
     overview = load_overview(context, view)
     last_day = overview.last_day
     reference, period = last_day.reference, last_day.reference_period
@@ -92,7 +92,7 @@ def start(request: Request, context: InsightContext) -> Response:
 
 def route(request: Request, context: InsightContext) -> Response:
     """Show the page of a route. The route's name may contain any character."""
-    view = parse_view_params(request, context.now())
+    view = parse_view_params(request, context)
     name = request.query_params.get("name", request.path_params["route"])
     insight = load_route(context, view, name, root_of(request.scope))
     if insight is None:

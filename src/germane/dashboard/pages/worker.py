@@ -44,7 +44,7 @@ _RESULTS: Final[Mapping[str, str]] = {
 
 def worker(request: Request, context: InsightContext) -> Response:
     """Show the state of scoring."""
-    view = parse_view_params(request, context.now(), DEFAULT_WINDOW)
+    view = parse_view_params(request, context, DEFAULT_WINDOW)
     insight = load_worker(context, view, request.query_params.get("process"))
     message = None
     for name, template in _RESULTS.items():

@@ -14,6 +14,7 @@ from starlette.types import Scope
 from germane.dashboard.web.forms import form
 from germane.dashboard.web.routing import is_local_path, page_route, root_of
 from germane.insights import DEFAULT_WINDOW, WINDOWS, InsightContext, ViewParams
+from germane.settings import parse_timezone
 
 THEME_COOKIE: Final = "germane_theme"
 ZONE_COOKIE: Final = "germane_zone"
@@ -44,9 +45,9 @@ def set_cookie_header(scope: Scope, name: str, value: str, lifetime: timedelta) 
     return f"{name}={value}; HttpOnly; Max-Age={seconds}; Path={root}; SameSite=Strict{secure}"
 
 
-def parse_view_params(request: Request, now: datetime, default_window: str = DEFAULT_WINDOW) -> ViewParams:
+def parse_view_params(request: Request, context: InsightContext, default_window: str = DEFAULT_WINDOW) -> ViewParams:
     """Return the view that the URL selects. Invalid parameters are ignored."""
-    parameters = request.query_params
+    parameters, now = request.query_params, context.now()
     query = {
         name: parameters[name] for name in _VIEW_PARAMETERS if parameters.get(name) and "\0" not in parameters[name]
     }
@@ -62,7 +63,7 @@ def parse_view_params(request: Request, now: datetime, default_window: str = DEF
         until=until if is_custom else now,
         scorer=query.get("scorer"),
         service=query.get("service"),
-        zone=_parse_zone(request.cookies.get(ZONE_COOKIE)),
+        zone=_parse_zone(request.cookies.get(ZONE_COOKIE)) or parse_timezone(context.settings.timezone),
         query=query,
     )
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, tzinfo
 from typing import Final
-from zoneinfo import ZoneInfo
 
 from markupsafe import Markup
 
@@ -39,7 +38,7 @@ class TrendChart:
     bucket: timedelta
     title: str
     name: str
-    zone: ZoneInfo | None = None
+    zone: tzinfo | None = None
     baseline: float | None = None
     baseline_name: str = "baseline"
     """One word, optionally followed by version and period: "baseline 2, 13 Nov to 18 Nov"."""
@@ -120,7 +119,7 @@ def _details(*content: Markup) -> Markup:
     return tag("details", tag("summary", "Show as table"), *content, class_="twin")
 
 
-def _time(moment: datetime, zone: ZoneInfo | None) -> Markup:
+def _time(moment: datetime, zone: tzinfo | None) -> Markup:
     local = moment.astimezone(zone)
     return tag("time", f"{local:%a} {local.day} {local:%b %H:%M %Z}", datetime=moment.isoformat())
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, tzinfo
 from typing import Final, Literal, NamedTuple
 from unicodedata import combining, east_asian_width
-from zoneinfo import ZoneInfo
 
 from markupsafe import Markup, escape
 
@@ -170,7 +169,7 @@ def _overlaps(span: tuple[float, float], others: Sequence[tuple[float, float]]) 
     return any(span[0] < end and begin < span[1] for begin, end in others)
 
 
-def axis_ticks(since: datetime, until: datetime, zone: ZoneInfo | None, limit: int) -> list[Tick]:
+def axis_ticks(since: datetime, until: datetime, zone: tzinfo | None, limit: int) -> list[Tick]:
     """Return roughly ``limit`` ticks or fewer, at whole hours, days or months in the time zone."""
     # Wall-clock times have no time zone, so that steps stay on whole hours when clocks change.
     first, last = (moment.astimezone(zone).replace(tzinfo=None) for moment in (since, until))

@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, tzinfo
 from itertools import pairwise
 from typing import Final
-from zoneinfo import ZoneInfo
 
 from markupsafe import Markup
 
@@ -66,7 +65,7 @@ def trend_svg(
     since: datetime,
     until: datetime,
     bucket: timedelta,
-    zone: ZoneInfo | None = None,
+    zone: tzinfo | None = None,
     baseline: float | None = None,
     baseline_name: str = "baseline",
     markers: Sequence[ChartMarker] = (),
@@ -197,7 +196,7 @@ def _draw_labeled_baseline(plot: Plot, level: float, name: str, layout: _Layout)
     return concat(draw_baseline(plot, level), word, number)
 
 
-def _draw_time_axis(plot: Plot, strip: Plot, layout: _Layout, zone: ZoneInfo | None) -> Markup:
+def _draw_time_axis(plot: Plot, strip: Plot, layout: _Layout, zone: tzinfo | None) -> Markup:
     limit = int((plot.right - plot.left) // layout.tick_width)
     parts = [tag("line", class_="edge", x1=plot.left, x2=plot.right, y1=strip.bottom, y2=strip.bottom)]
     for at, label, is_day in axis_ticks(plot.since, plot.until, zone, limit):

@@ -28,11 +28,14 @@ from germane.storage.trends.aggregates import (
     WEIGHT,
     labeled,
 )
+from germane.storage.trends.bucket_grid import BucketGrid
 from germane.storage.trends.dimensions import ROUTE
-from germane.storage.trends.time_ranges import BEGINNING, END, TimeRange, WindowParts, split_window
+from germane.storage.trends.time_ranges import BEGINNING, DAY, END, HOUR, TimeRange, WindowParts, split_window
 
 Key = tuple[Any, ...]
-"""Start of the bucket in seconds since 1970, if there are buckets, followed by the group columns."""
+"""Number of the bucket if there are buckets, followed by the group columns."""
+Pieces = Sequence[tuple[WindowParts, int]]
+"""Parts of a window between changes of the clock, each with the seconds to add to UTC to get the bucket's number."""
 Outcomes = dict[tuple[str, str], int]
 """Number of exchanges by (outcome, reason)."""
 
@@ -44,8 +47,8 @@ class TrendRequest:
     since: datetime
     """UTC."""
     until: datetime
-    bucket: int | None = None
-    """Seconds; None for the whole window as one bucket."""
+    bucket: BucketGrid | None = None
+    """None for the whole window as one bucket."""
     equal: Mapping[str, str] = field(default_factory=dict)
     """Required values of service, route and scorer."""
     dimension: str = ""
@@ -107,8 +110,8 @@ class TrendQuery:
         source, label = self._rows()
         start = -len(SCORES) - 2  # index of the sums in a row: after the key, before the latest time and the histogram
         groups: dict[Key, Group] = {}
-        for query in self._parts(
-            self._label_parts, names, (source, score.c.started_at, columns, None), (rollup, added, as_is), label
+        for query in self._queries(
+            self._label_pieces, names, (source, score.c.started_at, columns, None), (rollup, added, as_is), label
         ):
             for row in map(tuple, self._connection.execute(query)):
                 key, latest, blob = row[:start], row[-2], row[-1]
@@ -127,8 +130,8 @@ class TrendQuery:
         """Return sums over proxy scores by bucket and the named columns, a subset of service and route."""
         totals: dict[Key, dict[str, float]] = {}
         known = exchange.c.proxy.is_not(None)
-        for query in self._parts(
-            self._window_parts, names, (exchange, exchange.c.started_at, labeled(PROXIES), known),
+        for query in self._queries(
+            self._window_pieces, names, (exchange, exchange.c.started_at, labeled(PROXIES), known),
             (rollup_proxy, labeled(ROLLED_PROXIES), [rollup_proxy.c[name] for name in PROXIES]),
         ):  # fmt: skip
             for row in map(tuple, self._connection.execute(query)):
@@ -142,11 +145,10 @@ class TrendQuery:
     def counts(self, names: Sequence[str]) -> dict[Key, Outcomes]:
         """Count exchange outcomes by bucket and the named columns, starting at ``since`` rounded down to the minute."""
         counts: dict[Key, Outcomes] = {}
-        minute = self._request.since.replace(second=0, microsecond=0)
-        parts = split_window(minute, self._request.until, self._due, self._request.bucket)
+        pieces = self._split(self._request.since.replace(second=0, microsecond=0))
         known: dict[tuple[str, str], tuple[str, str]] = {}  # shared, as thousands of rows have few distinct values
-        for query in self._parts(
-            parts, (*names, "outcome", "reason"),
+        for query in self._queries(
+            pieces, (*names, "outcome", "reason"),
             (tally, tally.c.minute, [func.sum(tally.c.count).label("total")], None),
             (rollup_count, [func.sum(rollup_count.c.count).label("total")], [rollup_count.c.count]),
         ):  # fmt: skip
@@ -160,17 +162,35 @@ class TrendQuery:
     def _due(self) -> list[datetime]:
         return dirty_hours.dirty_between(self._connection, self._request.since, self._request.until)
 
-    @cached_property
-    def _window_parts(self) -> WindowParts:
-        return split_window(self._request.since, self._request.until, self._due, self._request.bucket)
+    def _split(self, since: datetime) -> Pieces:
+        """Split the window from a time on."""
+        until, grid = self._request.until, self._request.bucket
+        if grid is None:
+            return [(split_window(since, until, self._due), 0)]
+        due = sorted({*self._due, *grid.split_hours(since, until)})
+        return [
+            (split_window(*part, due, [span for span in (DAY, HOUR) if self._can_use(span, shift)]), shift)
+            for part, shift in grid.split(since, until)
+        ]
+
+    def _can_use(self, span: int, shift: int) -> bool:
+        """Whether no rollup of this unit has parts of two buckets, apart from the hours that are read from rows."""
+        assert self._request.bucket is not None  # noqa: S101 - only called with buckets
+        return self._request.bucket.length % span == 0 and (span == HOUR or shift % span == 0)
 
     @cached_property
-    def _label_parts(self) -> WindowParts:
-        """The parts of the window. Without rollups of the dimension, everything is read from rows."""
+    def _window_pieces(self) -> Pieces:
+        return self._split(self._request.since)
+
+    @cached_property
+    def _label_pieces(self) -> Pieces:
+        """The pieces of the window. Without rollups of the dimension, everything is read from rows."""
         dimension = self._request.dimension
         if not dimension or dimension in dimensions.rolled_dimensions(self._connection):
-            return self._window_parts
-        return WindowParts((), [(self._request.since, self._request.until)])
+            return self._window_pieces
+        since, until, grid = self._request.since, self._request.until, self._request.bucket
+        parts = [((since, until), 0)] if grid is None else grid.split(since, until)
+        return [(WindowParts((), [part]), shift) for part, shift in parts]
 
     def _rows(self) -> tuple[Any, ColumnElement[str] | None]:
         if not self._request.dimension:
@@ -182,66 +202,71 @@ class TrendQuery:
         """Add the histograms of rows, and of rollups that the database sums up, to the groups."""
         source, label = self._rows()
         more = [] if label is None else [label]
-        for run in self._label_parts.raw:
-            keys = [*self._start(score.c.started_at), *(score.c[name] for name in names), *more]
-            query = select(*keys, BIN.label("bin"), WEIGHT.label("weight")).select_from(source)
-            query = query.where(*_within(score.c.started_at, run), *self._equal(score)).group_by(
-                *_plain(keys), literal_column("bin")
-            )
-            weights: dict[Key, dict[int, float]] = {}
-            for *key, number, weight in self._connection.execute(query):
-                weights.setdefault(tuple(key), {})[number] = weight
-            for group_key, bins in weights.items():
-                groups[group_key].packed_histograms.append(pack_weights(bins))  # type: ignore[union-attr]  # set with the sums
-        for span, run in self._label_parts.rolled:
-            if self._is_bucket(span):
-                continue  # read with the sums
-            keys = [*self._start(rollup.c.start), *(rollup.c[name] for name in (*names, *(["label"] if more else [])))]
-            query = select(*keys, rollup.c.histogram).where(*self._of_rollup(rollup, names, span, run))
-            for *key, blob in self._connection.execute(query):
-                groups[tuple(key)].packed_histograms.append(blob)  # type: ignore[union-attr]  # set with the sums
+        for parts, shift in self._label_pieces:
+            for run in parts.raw:
+                keys = [*self._number(score.c.started_at, shift), *(score.c[name] for name in names), *more]
+                query = select(*keys, BIN.label("bin"), WEIGHT.label("weight")).select_from(source)
+                query = query.where(*_within(score.c.started_at, run), *self._equal(score)).group_by(
+                    *_plain(keys), literal_column("bin")
+                )
+                weights: dict[Key, dict[int, float]] = {}
+                for *key, number, weight in self._connection.execute(query):
+                    weights.setdefault(tuple(key), {})[number] = weight
+                for group_key, bins in weights.items():
+                    groups[group_key].packed_histograms.append(pack_weights(bins))  # type: ignore[union-attr]  # set with the sums
+            for span, run in parts.rolled:
+                if self._is_bucket(span):
+                    continue  # read with the sums
+                columns = [rollup.c[name] for name in (*names, *(["label"] if more else []))]
+                query = select(*self._number(rollup.c.start, shift), *columns, rollup.c.histogram)
+                for *key, blob in self._connection.execute(query.where(*self._of_rollup(rollup, names, span, run))):
+                    groups[tuple(key)].packed_histograms.append(blob)  # type: ignore[union-attr]  # set with the sums
 
-    def _parts(
+    def _queries(
         self,
-        cut: WindowParts,
+        pieces: Pieces,
         names: Sequence[str],
         raw: tuple[Any, Any, Sequence[Any], Any],
         rolled: tuple[Any, Sequence[Any], Sequence[Any]],
         label: ColumnElement[str] | None = None,
     ) -> Iterable[Select[Any]]:
-        """Return one query per part of the window, all with the same columns.
+        """Yield one query per part of the window, all with the same columns.
 
         Rollups that are whole buckets are read without summing, because there is hardly anything to add up.
         """
         source, moment, columns, condition = raw
         table = moment.table
-        for run in cut.raw:
-            keys = [*self._start(moment), *(table.c[name] for name in names), *([] if label is None else [label])]
-            query = select(*keys, *columns).select_from(source).where(*_within(moment, run), *self._equal(table))
-            query = query if condition is None else query.where(condition)
-            yield query.group_by(*_plain(keys))
-        table, added, as_is = rolled
-        for span, run in cut.rolled:
-            more = [] if label is None else [table.c.label.label(dimensions.LABEL)]
-            keys = [*(table.c[name] for name in names), *more]
-            where = self._of_rollup(table, names, span, run)
-            if self._is_bucket(span):
-                yield select(EpochSeconds(table.c.start).label("bucket"), *keys, *as_is).where(*where)
-            else:
-                keys = [*self._start(table.c.start), *keys]
-                yield select(*keys, *added).where(*where).group_by(*_plain(keys))
+        table_of_rollup, added, as_is = rolled
+        for parts, shift in pieces:
+            for run in parts.raw:
+                keys = [*(table.c[name] for name in names), *([] if label is None else [label])]
+                keys = [*self._number(moment, shift), *keys]
+                query = select(*keys, *columns).select_from(source).where(*_within(moment, run), *self._equal(table))
+                query = query if condition is None else query.where(condition)
+                yield query.group_by(*_plain(keys))
+            for span, run in parts.rolled:
+                more = [] if label is None else [table_of_rollup.c.label.label(dimensions.LABEL)]
+                keys = [*(table_of_rollup.c[name] for name in names), *more]
+                keys = [*self._number(table_of_rollup.c.start, shift), *keys]
+                where = self._of_rollup(table_of_rollup, names, span, run)
+                if self._is_bucket(span):
+                    yield select(*keys, *as_is).where(*where)
+                else:
+                    yield select(*keys, *added).where(*where).group_by(*_plain(keys))
 
     def _is_bucket(self, span: int) -> bool:
         """Whether a rollup of this unit is a whole bucket. Rollups by label are per route, so they are only parts."""
         are_parts = bool(self._request.dimension) and ROUTE not in self._request.equal
-        return span == self._request.bucket and not are_parts
+        return self._request.bucket is not None and span == self._request.bucket.length and not are_parts
 
-    def _start(self, moment: Any) -> list[ColumnElement[int]]:
+    def _number(self, moment: Any, shift: int) -> list[ColumnElement[int]]:
+        """Return the number of the bucket as a column, if there are buckets."""
         if self._request.bucket is None:
             return []
-        # A literal: PostgreSQL treats two equal expressions as different if they contain bound parameters.
-        length = literal_column(str(self._request.bucket), Integer)
-        return [(EpochSeconds(moment) // length * length).label("bucket")]
+        # Literals: PostgreSQL treats two equal expressions as different if they contain bound parameters.
+        length, added = (literal_column(str(value), Integer) for value in (self._request.bucket.length, shift))
+        seconds = EpochSeconds(moment) + added if shift else EpochSeconds(moment)
+        return [(seconds // length * length).label("bucket")]
 
     def _equal(self, table: Any) -> list[Any]:
         # For exchanges, force the index by time: SQLite would use the index by route, which lacks proxy scores.

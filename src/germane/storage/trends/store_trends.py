@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Any, Final
 
 from sqlalchemy import select
@@ -17,6 +17,7 @@ from germane.storage.db.sanitize import clean_text, to_json
 from germane.storage.db.tables import marker
 from germane.storage.stats.two_sample import Comparisons, TimeWindow
 from germane.storage.trends import attribute_means, comparisons
+from germane.storage.trends.bucket_grid import BucketGrid
 from germane.storage.trends.query import Group, Key, TrendQuery, TrendRequest, resolve_window
 from germane.storage.trends.summaries import (
     Bucket,
@@ -55,6 +56,7 @@ class TrendReader(StoreComponent):
         service: str | None = None,
         by: str | None = None,
         histograms: bool = True,
+        timezone: tzinfo = UTC,
     ) -> list[Bucket]:
         """Return means over time, oldest first: one per bucket, fingerprint and group that has scores.
 
@@ -68,19 +70,21 @@ class TrendReader(StoreComponent):
             by: Break down by ``route``, ``service``, ``model``, ``prompt_version`` or ``attributes.NAME``. Fast for the
                 dimensions in the ``breakdowns`` setting.
             histograms: Whether to read histograms, which percentiles need.
+            timezone: Buckets of whole days start at midnight of this timezone, and those of whole weeks on Monday.
 
         Raises:
             UsageError: The dimension ``by`` is unknown, or an end of the window has no time zone.
         """
-        request = _request(since, until, _seconds(bucket), by, scorer=scorer, route=route, service=service)
+        grid = BucketGrid(_seconds(bucket), timezone)
+        request = _request(since, until, grid, by, scorer=scorer, route=route, service=service)
         names = (by,) if by in _NAMES[:2] else ()
         with self._database.read(snapshot=True) as connection:
             reading = TrendQuery(connection, request)
             groups = reading.scores((*names, "fingerprint"), histograms=histograms)
-            counts = {} if request.dimension or _seconds(bucket) % MINUTE else reading.counts(names)
+            counts = {} if request.dimension or grid.length % MINUTE else reading.counts(names)
             proxies = reading.proxies(names) if counts and _has_proxies(groups) else {}
         place = {"service": service or "", "route": route or "", "scorer": scorer}
-        return build_buckets(groups, counts, proxies, names, place)
+        return build_buckets(groups, counts, proxies, names, place, grid)
 
     def coverage_over_time(
         self,
@@ -91,6 +95,7 @@ class TrendReader(StoreComponent):
         until: datetime,
         route: str | None = None,
         service: str | None = None,
+        timezone: tzinfo = UTC,
     ) -> list[CoverageBucket]:
         """Return the coverage over time, oldest first, including buckets without scores.
 
@@ -101,12 +106,13 @@ class TrendReader(StoreComponent):
         """
         if _seconds(bucket) % MINUTE:
             raise UsageError(f"bucket = {bucket} is not a multiple of one minute")
-        request = _request(since, until, _seconds(bucket), None, scorer=scorer, route=route, service=service)
+        grid = BucketGrid(_seconds(bucket), timezone)
+        request = _request(since, until, grid, None, scorer=scorer, route=route, service=service)
         with self._database.read(snapshot=True) as connection:
             counts = TrendQuery(connection, request).counts(())
         names: dict[str, Any] = {"service": service or "", "route": route or "", "scorer": scorer}
         return [
-            CoverageBucket(start=datetime.fromtimestamp(key[0], UTC), **names, **coverage_counts(outcomes))
+            CoverageBucket(start=grid.start(key[0]), **names, **coverage_counts(outcomes))
             for key, outcomes in sorted(counts.items())
         ]
 
@@ -210,14 +216,22 @@ class TrendStore(TrendReader):
     """Extends :class:`TrendReader`: reads means for alert rules and pages, and writes markers."""
 
     def overall_and_by_route(
-        self, *, scorer: str, bucket: timedelta, since: datetime, until: datetime, service: str | None = None
+        self,
+        *,
+        scorer: str,
+        bucket: timedelta,
+        since: datetime,
+        until: datetime,
+        service: str | None = None,
+        timezone: tzinfo = UTC,
     ) -> tuple[list[Bucket], list[Bucket]]:
         """Return :meth:`over_time` without histograms, overall and by route, from one snapshot."""
-        request = _request(since, until, _seconds(bucket), None, scorer=scorer, service=service)
+        grid = BucketGrid(_seconds(bucket), timezone)
+        request = _request(since, until, grid, None, scorer=scorer, service=service)
         with self._database.read(snapshot=True) as connection:
             reading = TrendQuery(connection, request)
             groups = reading.scores(("route", "fingerprint"), histograms=False)
-            counts = {} if _seconds(bucket) % MINUTE else reading.counts(("route",))
+            counts = {} if grid.length % MINUTE else reading.counts(("route",))
             proxies = reading.proxies(("route",)) if counts and _has_proxies(groups) else {}
         place = {"service": service or "", "route": "", "scorer": scorer}
         whole = build_buckets(
@@ -226,8 +240,9 @@ class TrendStore(TrendReader):
             sum_by(proxies, lambda key: key[:1]),
             (),
             place,
+            grid,
         )
-        return whole, build_buckets(groups, counts, proxies, ("route",), place)
+        return whole, build_buckets(groups, counts, proxies, ("route",), place, grid)
 
     def means(
         self,
@@ -306,7 +321,7 @@ class TrendStore(TrendReader):
 
 
 def _request(
-    since: datetime | None, until: datetime | None, bucket: int | None, by: str | None, **equal: str | None
+    since: datetime | None, until: datetime | None, bucket: BucketGrid | None, by: str | None, **equal: str | None
 ) -> TrendRequest:
     first, last = resolve_window(since, until)
     given = {name: value for name, value in equal.items() if value is not None}

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from datetime import UTC, datetime
+from datetime import datetime
 from operator import attrgetter
 from typing import Any, Final
 
 from germane.storage.counts.tally import Coverage, coverage_counts
 from germane.storage.stats.control_variate import estimate_group
 from germane.storage.stats.estimate import Estimate
+from germane.storage.trends.bucket_grid import BucketGrid
 from germane.storage.trends.query import Group, Key, Outcomes
 
 
@@ -20,7 +21,7 @@ class Bucket(Estimate):
     """The scores with one fingerprint in one time bucket."""
 
     start: datetime
-    """UTC, a multiple of the bucket length since 1970."""
+    """UTC."""
     fingerprint: str
     judge_changed: bool = False
     """Whether this bucket is the first one of a fingerprint that replaced another: the judge changed here."""
@@ -87,7 +88,7 @@ class CoverageBucket(Coverage):
     """Coverage in one time bucket."""
 
     start: datetime
-    """UTC, a multiple of the bucket length since 1970."""
+    """UTC."""
 
 
 _OF_ESTIMATE: Final = tuple(field.name for field in fields(Estimate))
@@ -167,6 +168,7 @@ def build_buckets(
     proxies: Mapping[Key, Mapping[str, float]],
     names: Sequence[str],
     defaults: Mapping[str, str],
+    grid: BucketGrid,
 ) -> list[Bucket]:
     """Return the buckets. A key contains the start, the group if it is a column, the fingerprint, and any label."""
     width = 1 + len(names)
@@ -184,7 +186,7 @@ def build_buckets(
         place = {**defaults, **dict(zip(names, key[1:width], strict=True))}
         buckets.append(
             Bucket(
-                start=datetime.fromtimestamp(key[0], UTC),
+                start=grid.start(key[0]),
                 fingerprint=fingerprint,
                 judge_changed=begins,
                 group=label,

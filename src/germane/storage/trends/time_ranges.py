@@ -12,7 +12,7 @@ DAY: Final = 86_400
 WEEK: Final = 604_800
 """Seconds."""
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-"""A Thursday. Weeks start on Thursdays because buckets start at multiples of their length since the epoch."""
+"""A Thursday. Rolled-up weeks start on Thursdays; buckets of whole weeks start on Monday and are read by day."""
 BEGINNING: Final = EPOCH - timedelta(weeks=100_000)
 END: Final = EPOCH + timedelta(weeks=400_000)
 """Default bounds of windows with an open end."""
@@ -30,17 +30,19 @@ class WindowParts:
     """Ranges to read from rows."""
 
 
-def split_window(since: datetime, until: datetime, due: Sequence[datetime], bucket: int | None = None) -> WindowParts:
+def split_window(
+    since: datetime, until: datetime, due: Sequence[datetime], spans: Sequence[int] = (WEEK, DAY, HOUR)
+) -> WindowParts:
     """Split a window.
 
     Args:
         since: Start; UTC.
         until: End; UTC.
-        due: Hours without a current rollup, oldest first.
-        bucket: Length of the requested buckets in seconds; None for the whole window as one bucket.
+        due: Hours to read from rows, oldest first: without a current rollup, or with parts of two buckets.
+        spans: Units of rollups to read, longest first.
     """
     first, last = up(since, HOUR), down(until, HOUR)
-    if first >= last or (bucket or HOUR) % HOUR:
+    if first >= last or not spans:
         return WindowParts((), [(since, until)] if since < until else ())
     dirty = [(hour, after(hour, HOUR)) for hour in due if first <= hour < last]
     # The whole units in the gaps between dirty hours are read from rollups.
@@ -51,9 +53,7 @@ def split_window(since: datetime, until: datetime, due: Sequence[datetime], buck
             left.append((start, begin))
         start = end
     rolled: list[tuple[int, TimeRange]] = []
-    for span in (WEEK, DAY, HOUR):
-        if (bucket or span) % span:
-            continue
+    for span in spans:
         rest: list[TimeRange] = []
         for run in left:
             begin, end = up(run[0], span), down(run[1], span)

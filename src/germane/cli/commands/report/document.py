@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final
 
@@ -48,6 +48,7 @@ from germane.insights import (
     trend_figure,
 )
 from germane.score import LOWEST_BAND, MIN_SAMPLES
+from germane.settings import parse_timezone
 
 if TYPE_CHECKING:
     from germane.annotation import Marker
@@ -70,7 +71,6 @@ CORRECTION_NOTE: Final = (
 )
 MAX_WORST_ANSWERS: Final = 10
 MAX_CHARTS: Final = 8
-TREND_HEADINGS: Final = ("from (UTC)", *MEAN_HEADINGS, "fingerprint")
 MAX_TREND_ROWS: Final = 31
 """Maximum number of rows in a table of a trend. Longer tables have one row per day, and show the newest days."""
 MAX_EVENTS: Final = 50
@@ -215,7 +215,8 @@ def create_document(store: TrackingStore, settings: Settings, report: ReportData
     scorer = choose_scorer(newest)
     service = choose_service([summary for summary in newest if summary.scorer == scorer], report.service)
     since = min(report.since, report.until - MIN_CHART_WINDOW)
-    view = ViewParams(window="", since=since, until=report.until, scorer=scorer, service=service)
+    zone = parse_timezone(settings.timezone)
+    view = ViewParams(window="", since=since, until=report.until, scorer=scorer, service=service, zone=zone)
     context = InsightContext(store=store, settings=settings, now=lambda: report.until, read_only=True)
     # The overview's default window, so that the report and the page give the same verdict.
     verdict = load_overview(context, replace(view, since=report.until - WINDOWS[DEFAULT_WINDOW])).verdict
@@ -269,9 +270,16 @@ def _trend_sections(
     first = (view.service, view.scorer)
     ordered = sorted(pairs, key=lambda pair: (pair != first, pair[0] != view.service, pair))
     window: dict[str, Any] = {"since": view.since, "until": view.until}
+    zone = view.zone or UTC
     for service, scorer in ordered[:MAX_CHARTS]:
         buckets = store.trends.over_time(
-            scorer=scorer, service=service, route=report.route, **window, bucket=view.bucket, histograms=False
+            scorer=scorer,
+            service=service,
+            route=report.route,
+            **window,
+            bucket=view.bucket,
+            histograms=False,
+            timezone=zone,
         )
         if not buckets:
             continue
@@ -297,14 +305,21 @@ def _trend_sections(
         rows = buckets
         if len(buckets) > MAX_TREND_ROWS:
             rows = store.trends.over_time(
-                scorer=scorer, service=service, route=report.route, **window, bucket=timedelta(days=1), histograms=False
+                scorer=scorer,
+                service=service,
+                route=report.route,
+                **window,
+                bucket=timedelta(days=1),
+                histograms=False,
+                timezone=zone,
             )
-        table = DocumentTable(headings=TREND_HEADINGS, rows=[_trend_row(bucket) for bucket in rows[-MAX_TREND_ROWS:]])
+        headings = (f"from ({zone})", *MEAN_HEADINGS, "fingerprint")
+        table = DocumentTable(headings=headings, rows=[_trend_row(bucket, zone) for bucket in rows[-MAX_TREND_ROWS:]])
         yield Section(title=trend.title, figure=trend_figure(trend), table=table)
 
 
-def _trend_row(bucket: Bucket) -> tuple[str, ...]:
-    return f"{bucket.start:%Y-%m-%d %H:%M}", *mean_cells(bucket), bucket.fingerprint
+def _trend_row(bucket: Bucket, zone: tzinfo) -> tuple[str, ...]:
+    return f"{bucket.start.astimezone(zone):%Y-%m-%d %H:%M}", *mean_cells(bucket), bucket.fingerprint
 
 
 def _worst_sections(
