@@ -64,19 +64,23 @@ def test_channel_can_be_tested_without_a_database(call: Call, hook: Receiver) ->
     ended = call("alerts", "test", "hook")
 
     assert ended.code == 0
-    assert ended.out == f"hook: {hook.url}/***\ndelivered, status 200\n"
     (alert,) = hook.posts[0].json["alerts"]
+    assert ended.out == (
+        f"hook: {hook.url}/***\ndelivered, status 200\n"
+        f"To close the test: germane alerts test hook --resolved {alert['labels']['test']}\n"
+    )
     assert alert["message"] == "This is a test of channel hook. No action is needed."
     assert (alert["rule"], alert["state"]) == ("test", "firing")
 
 
 def test_test_notification_can_be_resolved(call: Call, hook: Receiver) -> None:
-    """The same key closes the incident."""
-    call("alerts", "test", "hook")
-    assert call("alerts", "test", "hook", "--resolved").code == 0
+    """The key of this test closes its incident, and no other one."""
+    ids = [call("alerts", "test", "hook", "--json").content["id"] for _ in range(2)]
+    assert call("alerts", "test", "hook", "--resolved", ids[0]).code == 0
 
-    (begun,), (ended,) = (post.json["alerts"] for post in hook.posts)
+    (begun,), (other,), (ended,) = (post.json["alerts"] for post in hook.posts)
     assert (begun["key"], ended["state"]) == (ended["key"], "resolved")
+    assert other["key"] != ended["key"]
 
 
 def test_failed_delivery_exits_with_1(call: Call, hook: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -88,6 +92,7 @@ def test_failed_delivery_exits_with_1(call: Call, hook: Receiver, monkeypatch: p
         "schema_version": 1,
         "channel": "hook",
         "destination": f"{hook.url}/***",
+        "id": refused.content["id"],
         "delivered": False,
         "status": 403,
         "error": "status 403",

@@ -37,9 +37,8 @@ MIN_CONTEXT_DROP: Final = 0.05
 """If context relevance fell by this much, retrieval is the likely cause."""
 MARKERS: Final = "markers"
 """Key in an alert's details: names and times of the markers around the onset, such as deploys."""
-MARKERS_BEFORE: Final = timedelta(hours=24)
-MARKERS_AFTER: Final = timedelta(hours=1)
-"""An onset is an estimate, so markers shortly after it may explain it as well."""
+MARKERS_DISTANCE: Final = timedelta(hours=24)
+"""Markers up to this long before or after an onset are listed. With little traffic, it is known to a few hours."""
 MAX_MARKERS: Final = 3
 GOOD_EXCHANGE: Final = "good_exchange"
 """Key in an alert's details: id of the exchange with the highest score on the day before the onset."""
@@ -148,7 +147,7 @@ class EvidenceCollector:
     def _markers_around(self, alert: Alert, since: datetime) -> list[dict[str, str]]:
         """Return the markers around the onset of a problem, the nearest first."""
         markers = self._store.trends.list_markers(
-            service=alert.service, since=since - MARKERS_BEFORE, until=since + MARKERS_AFTER
+            service=alert.service, since=since - MARKERS_DISTANCE, until=since + MARKERS_DISTANCE
         )
         nearest = sorted(markers, key=lambda marker: abs(marker.at - since))[:MAX_MARKERS]
         return [{"name": marker.name, "at": marker.at.isoformat()} for marker in nearest]

@@ -108,7 +108,7 @@ def _explanations(alert: Alert, moment: MomentFormat) -> list[str]:
     if alert.cause == "refusals_rising" and _has_fallen(alert):
         parts.append("mostly because of more refusals")
     changes = list(describe_changes(alert, moment))
-    return [*parts, f"changed since: {', '.join(changes)}"] if changes else parts
+    return [*parts, f"changes around that time: {', '.join(changes)}"] if changes else parts
 
 
 def describe_changes(alert: Alert, moment: MomentFormat) -> Iterator[str]:

@@ -91,7 +91,7 @@ def a_hostile_message() -> ChannelMessage:
     return a_message(alert, quotes=quotes, alert_url_template="https://germane.example.com/{route}?a=1&b=2")
 
 
-class DetectorSession(NamedTuple):
+class ReceivedRequest(NamedTuple):
     path: str
     headers: Mapping[str, str]
     body: bytes
@@ -115,7 +115,7 @@ class Receiver(ThreadingHTTPServer):
     daemon_threads = True
 
     def __init__(self) -> None:
-        self.posts: list[DetectorSession] = []
+        self.posts: list[ReceivedRequest] = []
         self.answers: list[Answer] = []
         super().__init__(("127.0.0.1", 0), _Receiving)
 
@@ -135,7 +135,7 @@ class _Receiving(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         answer = self.server.answers.pop(0) if self.server.answers else Answer()
-        self.server.posts.append(DetectorSession(self.path, dict(self.headers), body))
+        self.server.posts.append(ReceivedRequest(self.path, dict(self.headers), body))
         if answer.after is not None:
             answer.after.wait(60)
         if not answer.status:

@@ -58,13 +58,14 @@ def test_a_message_says_what_happened_and_links_the_alert(receiver: Receiver, se
     "message",
     [
         a_message(over(an_alert())),
+        a_message(an_alert(severity="info", type="improvement")),
         a_message(an_alert(severity="critical"), type_="escalated"),
         a_message(*MANY, alert_url_template=URL),
         a_message(*LONG, quotes=QUOTES, alert_url_template=URL),
         a_message(quotes=QUOTES),
         a_hostile_message(),
     ],
-    ids=["resolved", "escalated", "60 alerts", "long alerts", "quotes", "hostile"],
+    ids=["resolved", "improvement", "escalated", "60 alerts", "long alerts", "quotes", "hostile"],
 )
 def test_messages_stay_within_the_limits(kind: str, message: ChannelMessage) -> None:
     """Alerts that do not fit are counted."""

@@ -198,6 +198,15 @@ def test_a_drop_sits_on_the_routes_that_fell(fallen: set[str]) -> None:
     assert affected_routes(found, scores, 0.05) == expected
 
 
+def test_a_small_fall_by_chance_does_not_hide_the_route_of_a_drop() -> None:
+    """Another route that is a little lower neither moves the drop to the service nor becomes a second alert."""
+    found = baseline({"ask": 80, "buy": 80, "help": 80, "faq": 80})
+    falls = {"ask": 0.3, "buy": 0.04, "help": 0.04, "faq": 0.04}
+    scores = [arrival(found.routes[name].mean - fall, route=name) for name, fall in falls.items() for _ in range(20)]
+
+    assert affected_routes(found, scores, 0.05) == ("ask",)
+
+
 def test_examples_without_timestamps_use_the_given_rate() -> None:
     """Sampled above a thousand per day, with the wander of a steady service."""
     examples = [BaselineExample(route="ask", value=0.5 + number / 200, zero=False) for number in range(60)]

@@ -38,6 +38,8 @@ _CAUSES: Final[Mapping[str, str]] = {
     "no_data": "answers are not scored",
     "budget": "the budget is exhausted",
 }
+_SHARES: Final = {"low_score_rate", "noncommittal_rate", "scorer_error"}
+"""Types of rules whose threshold is a share."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,15 +136,20 @@ class ChannelMessage:
             f"{shift.dimension} {shift.name}: {shift.before.mean:.3f} to {shift.since.mean:.3f}"
             for shift in [shift for shift in alert.shifts if shift.name != alert.scorer][:3]
         ]
-        facts = {
+        # Measured when the alert fired: after it has resolved, they would contradict the current level.
+        while_open = {
             "Likely cause": _CAUSES.get(alert.cause or ""),
-            "Now": _level(alert.current),
-            "Before": _level(alert.baseline),
-            "Threshold": None if alert.threshold is None or alert.type == "no_data" else f"{alert.threshold:.3g}",
-            "Started about": None if alert.onset is None else self.moment(alert.onset),
-            "Changed": ", ".join(describe_changes(alert, self.moment)) or None,
+            "Next step": _next_step(alert),
             "Refusals": _refusals(alert),
             "Largest drops": "; ".join(shifts) or None,
+        }
+        facts = {
+            **(while_open if alert.is_open else {}),
+            "Now": _level(alert.current),
+            "Before": _level(alert.baseline),
+            "Threshold": _threshold(alert),
+            "Started about": None if alert.onset is None else self.moment(alert.onset),
+            "Changed": ", ".join(describe_changes(alert, self.moment)) or None,
             "Resolved because": alert.resolve_reason and RESOLVE_REASONS[alert.resolve_reason],
             "Bad example": self.exchange_url_for(alert.exchange_ids[0]) if alert.exchange_ids else None,
             "Good example": self.exchange_url_for(alert.details.get(GOOD_EXCHANGE)),
@@ -186,6 +193,10 @@ def alert_title(alert: Alert) -> str:
     if alert.is_open and alert.type in {"drop", IMPROVEMENT} and alert.current is not None:
         before = "" if alert.baseline is None else f"{alert.baseline.mean:.2f} to "
         title += f" ({before}{alert.current.mean:.2f})"
+    elif alert.is_open and alert.type == "scorer_error" and "failed" in alert.details:
+        title += f" ({alert.details['failed']} of {alert.details['tried']} failed)"
+    elif alert.is_open and alert.details.get("waiting"):
+        title += f" ({sanitize.count_noun(alert.details['waiting'], 'answer')} unscored)"
     return sanitize.line(title, 140)
 
 
@@ -219,6 +230,23 @@ def _url_values(alert: Alert) -> dict[str, str]:
 def _fill(template: str, values: Mapping[str, str]) -> str:
     """Replace placeholders in one pass, so that braces in a value are text."""
     return re.sub(r"{([a-z_]+)}", lambda match: values.get(match[1], match[0]), template)
+
+
+def _next_step(alert: Alert) -> str | None:
+    """Return what a person who knows nothing about the alert can do first."""
+    if alert.type in {"scorer_error", "no_data"}:
+        return "see why scoring fails: germane doctor"
+    if alert.type == "budget_exhausted":
+        return "raise the budget setting, or wait until the budget is available again"
+    if alert.type == IMPROVEMENT:
+        return None
+    return f"see the worst answers and what changed: germane alerts show {alert.id[:8]}"
+
+
+def _threshold(alert: Alert) -> str | None:
+    if alert.threshold is None or alert.type == "no_data":
+        return None
+    return f"{100 * alert.threshold:.3g} %" if alert.type in _SHARES else f"{alert.threshold:.3g}"
 
 
 def _refusals(alert: Alert) -> str | None:

@@ -25,7 +25,7 @@ MAX_SIZE: Final = 5500
 """Maximum number of characters in all embeds. Discord accepts 6,000."""
 MAX_FIELDS: Final = 20
 """Discord accepts 25 per embed."""
-_COLORS: Final = {"Critical": 0xC62828, "Warning": 0xEF6C00, "Resolved": 0x2E7D32}
+_COLORS: Final = {"Critical": 0xC62828, "Warning": 0xEF6C00, "Info": 0x1565C0, "Resolved": 0x2E7D32}
 _MARKDOWN: Final = re.compile(r"([\\`*_~|<>\[\]()#:@-])")
 
 

@@ -86,6 +86,7 @@ def build_test_message(
     channel: str,
     service: str,
     now: datetime,
+    test_id: str,
     *,
     resolved: bool,
     format: MessageFormat,  # noqa: A002 - its field's name
@@ -96,12 +97,13 @@ def build_test_message(
         channel: Name of the channel.
         service: Name of the service.
         now: Current time, UTC.
+        test_id: Identifies the test, so that a resolution closes no other one.
         resolved: Whether the alert is resolved.
         format: As in :class:`ChannelMessage`.
     """
-    labels = {"service": service, "channel": channel}
+    labels = {"service": service, "channel": channel, "test": test_id}
     alert = Alert(
-        id=f"test-{channel}",
+        id=f"test-{test_id}",
         key=alert_key(TEST_RULE, labels),
         rule=TEST_RULE,
         type=TEST_RULE,

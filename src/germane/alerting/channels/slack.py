@@ -21,6 +21,8 @@ from germane.settings import SlackSettings, resolve_url
 
 MAX_BLOCKS: Final = 48
 """Slack accepts 50."""
+MAX_FIELDS: Final = 10
+"""Slack accepts ten fields per section."""
 MAX_SIZE: Final = 11_000
 """Maximum number of characters in all blocks. Slack rejects messages above about 13,000 characters, even if each block
 is within its limit.
@@ -70,8 +72,10 @@ def slack_payload(message: ChannelMessage) -> dict[str, Any]:
             {"type": "section", "text": _mrkdwn(f"*{status_label(alert)}: {name}*\n{text}{link}")},
         ]
         fields = [_mrkdwn(f"*{label}*\n{_escape_and_cut(value, 1900)}") for label, value in message.facts_for(alert)]
-        if fields:
-            more.append({"type": "section", "fields": fields[:10]})
+        more += [
+            {"type": "section", "fields": fields[start : start + MAX_FIELDS]}
+            for start in range(0, len(fields), MAX_FIELDS)
+        ]
         for quote in message.quotes_for(alert):
             text = f"Question: {quote_line(quote.question)}\nAnswer: {quote_line(quote.answer)}"
             more.append({"type": "section", "text": _plain_text(text)})

@@ -20,7 +20,7 @@ from germane.settings import TeamsSettings, resolve_url
 
 MAX_SIZE: Final = 24_000
 """Maximum number of bytes of a card. Teams rejects messages above 28 KB."""
-_STYLES: Final = {"Critical": "attention", "Warning": "warning", "Resolved": "good"}
+_STYLES: Final = {"Critical": "attention", "Warning": "warning", "Info": "accent", "Resolved": "good"}
 """Background of an alert's container, by status."""
 
 Element = dict[str, Any]

@@ -123,27 +123,37 @@ def is_below(level: ScoreLevel, limit: float) -> bool:
 def affected_routes(baseline: Baseline, arrivals: Sequence[DetectorScore], min_drop: float) -> tuple[str, ...]:
     """Return the routes on which a drop sits, or nothing if it affects the whole service.
 
-    Each of them has fallen by more than twice the standard error of the difference and more than half of ``min_drop``.
-    Together they account for at least 80 % of the drop, and the other routes have fallen by less than half as much.
+    Each of them has fallen by more than half of ``min_drop``, and by more than three standard errors of the difference,
+    or by two and at least half as much as the route that has fallen most. Together they account for at least 80 % of
+    the drop, or the other routes have fallen by no more than twice the standard error, which chance explains. The
+    others have also fallen by less than half as much.
     """
     counts = Counter(_stream_of(baseline, arrival.route) for arrival in arrivals)
     compared = {name: compared_levels(baseline, arrivals, name) for name in counts}
     falls = {name: levels[0].mean - levels[1].mean for name, levels in compared.items() if levels is not None}
-    affected = []
-    for name, fall in falls.items():
-        route = baseline.routes[name]
-        error = hypot(route.deviation / sqrt(counts[name]), route.deviation / sqrt(route.n), route.committed_wander)
-        if counts[name] >= MIN_ROUTE_SCORES and fall > max(2 * error, min_drop / 2):
-            affected.append(name)
+    errors = {
+        name: hypot(route.deviation / sqrt(counts[name]), route.deviation / sqrt(route.n), route.committed_wander)
+        for name, route in baseline.routes.items()
+        if name in falls
+    }
+    falling = [
+        name
+        for name, fall in falls.items()
+        if counts[name] >= MIN_ROUTE_SCORES and fall > max(2 * errors[name], min_drop / 2)
+    ]
+    largest = max((falls[name] for name in falling), default=0.0)
+    affected = [name for name in falling if falls[name] > min(3 * errors[name], largest / 2)]
     if POOLED_ROUTE in affected or not 0 < len(affected) < len(baseline.routes):
         return ()
 
     def total(names: Iterable[str]) -> tuple[float, int]:
         return sum(counts[name] * falls[name] for name in names), sum(counts[name] for name in names)
 
+    others = falls.keys() - affected
     inside, inside_count = total(affected)
-    outside, outside_count = total(falls.keys() - affected)
-    is_on_routes = inside >= ROUTES_SHARE * (inside + outside)
+    outside, outside_count = total(others)
+    is_chance = outside <= 2 * hypot(*(counts[name] * errors[name] for name in others))
+    is_on_routes = is_chance or inside >= ROUTES_SHARE * (inside + outside)
     is_elsewhere_too = outside_count > 0 and outside / outside_count >= inside / inside_count / 2
     return tuple(sorted(affected)) if is_on_routes and not is_elsewhere_too else ()
 

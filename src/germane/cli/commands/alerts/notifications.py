@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
+from uuid import uuid4
 
 import click
 
@@ -23,19 +24,19 @@ HEADINGS: Final = ("id", "channel", "created (UTC)", "notification", "attempts",
 
 @click.command("test")
 @click.argument("channel", metavar="CHANNEL")
-@click.option("--resolved", is_flag=True, help="Send the resolution of the previous test, which closes an incident.")
+@click.option("--resolved", metavar="ID", help="Send the resolution of an earlier test, which closes an incident.")
 @as_json
 @click.pass_context
 def test(
     context: click.Context,
     channel: str,
-    resolved: bool,  # noqa: FBT001 - click passes them by name
-    as_json: bool,  # noqa: FBT001
+    resolved: str | None,
+    as_json: bool,  # noqa: FBT001 - click passes it by name
 ) -> None:
     """Send a test notification through a channel.
 
     The notification is marked as a test, and no database is needed. In PagerDuty, it opens an incident until you send
-    --resolved. Exits with 1 if the channel does not accept it.
+    --resolved with the ID that this command prints. Exits with 1 if the channel does not accept it.
     """
     from germane.alerting import DeliveryError, Log, build_channels, build_test_message, message_formats
 
@@ -45,7 +46,10 @@ def test(
         name, known = sanitize.line(channel, 80), ", ".join(channels)
         raise UsageError(f"unknown channel {name!r}; configured: {known}. Configure channels in germane.toml")
     message_format = message_formats(settings, [channel])[channel]
-    message = build_test_message(channel, settings.service, datetime.now(UTC), resolved=resolved, format=message_format)
+    test_id = resolved or uuid4().hex[:8]
+    message = build_test_message(
+        channel, settings.service, datetime.now(UTC), test_id, resolved=resolved is not None, format=message_format
+    )
     status: int | None = None
     problem: str | None = None
     try:
@@ -56,12 +60,14 @@ def test(
         problem = str(error)
     destination = channels[channel].destination
     if as_json:
-        result = {"channel": channel, "destination": destination, "delivered": problem is None, "status": status}
-        print_json({**result, "error": problem})
+        result = {"channel": channel, "destination": destination, "id": test_id, "delivered": problem is None}
+        print_json({**result, "status": status, "error": problem})
     else:
         click.echo(f"{channel}: {sanitize.line(destination)}")
         http_status = "" if status is None else f", status {status}"
         click.echo(f"delivered{http_status}" if problem is None else f"not delivered: {sanitize.line(problem)}")
+        if problem is None and resolved is None:
+            click.echo(f"To close the test: germane alerts test {sanitize.line(channel)} --resolved {test_id}")
     context.exit(0 if problem is None else EXIT_ERROR)
 
 
