@@ -120,6 +120,30 @@ def test_service_drop_inhibits_route_alerts() -> None:
     assert notifier().due_for_repeat([route], lambda _: DAY) == [route]
 
 
+def test_service_drop_does_not_inhibit_what_it_does_not_cover() -> None:
+    """A more severe route alert, and a new route, which has no part in the drop."""
+    drop = an_alert("drop", rule="drop", labels={"service": "shop", "scorer": "answer_relevancy"})
+    worse, new = an_alert("a", severity="critical"), an_alert("b", details={"new_route": True})
+    _, notifications = notifier().notify([changed(worse), changed(new)], [drop, worse, new])
+    assert contents_of(notifications) == [("log", "firing", ("a", "b"))]
+
+
+def test_channel_that_does_not_hear_of_a_service_drop_hears_of_its_routes() -> None:
+    """And gets the resolution of what it was notified of, and nothing else."""
+
+    def routes_only(alert: Alert) -> bool:
+        return alert.route is not None
+
+    drop = an_alert("drop", rule="drop", labels={"service": "shop", "scorer": "answer_relevancy"})
+    both = {"log": everybody, "docs": routes_only}
+    _, notifications = notifier(channels=both).notify([changed(drop), changed(an_alert())], [drop, an_alert()])
+    assert contents_of(notifications) == [("log", "firing", ("drop",)), ("docs", "firing", ("a",))]
+
+    over = [replace(each.alerts[0], state="resolved") for each in notifications]
+    _, resolutions = notifier(channels=both).notify([changed(each, "resolved") for each in over], [])
+    assert contents_of(resolutions) == [("log", "resolved", ("drop",)), ("docs", "resolved", ("a",))]
+
+
 def test_silenced_drop_inhibits_nothing() -> None:
     """Otherwise there would be no notification at all."""
     drop = an_alert("drop", rule="drop", labels={"service": "shop", "scorer": "answer_relevancy"})

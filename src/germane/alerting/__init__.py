@@ -41,6 +41,7 @@ if TYPE_CHECKING:
         import_baseline_from_history,
     )
     from germane.alerting.evaluator import AlertEvaluator
+    from germane.alerting.notifier import was_notified
     from germane.alerting.rules import warn_about_missing_scorers
     from germane.alerting.sensitivity import DropSensitivity, list_sensitivities
 
@@ -59,6 +60,7 @@ _MODULES = {
         "import_baseline_from_examples", "import_baseline_from_history",
     ),
     "evaluator": ("AlertEvaluator",),
+    "notifier": ("was_notified",),
     "rules": ("warn_about_missing_scorers",),
     "sensitivity": ("DropSensitivity", "list_sensitivities"),
 }  # fmt: skip
@@ -101,6 +103,7 @@ __all__ = [
     "run_backtest",
     "silence_alerts",
     "warn_about_missing_scorers",
+    "was_notified",
 ]
 
 

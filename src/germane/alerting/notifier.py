@@ -2,7 +2,7 @@
 
 Notifications do not affect whether an alert fires. Silences, acknowledgements and service-wide drops suppress
 notifications but do not change the state. If an alert is still firing when its suppression ends, the notification is
-sent then.
+sent then. A service-wide drop suppresses the alerts for its routes only in channels that are notified of the drop.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from germane.alerting.state_machine import PEAK_SEVERITY, IdFactory, is_worse_th
 
 ChannelFilter = Callable[[Alert], bool]
 """Whether a channel is notified of an alert."""
+NOTIFIED_CHANNELS: Final = "channels"
+"""Key in an alert's details: the channels that were notified of it, which get its resolution."""
 _TYPE_ORDER: Final[Sequence[NotificationType]] = ("firing", "escalated", "repeated", "resolved")
 
 
@@ -35,6 +37,7 @@ class PendingNotification:
     type: NotificationType
     alert: Alert
     event_id: str
+    channels: frozenset[str]
 
 
 class Notifier:
@@ -81,16 +84,8 @@ class Notifier:
         notifications = []
         for group in by_service.values():
             group.sort(key=lambda item: (_TYPE_ORDER.index(item.type), -SEVERITIES.index(item.alert.severity)))
-            for channel, accepts in self._channels.items():
-                selected = [
-                    item
-                    for item in group
-                    if accepts(
-                        replace(item.alert, severity=peak_severity(item.alert))
-                        if item.type == "resolved"
-                        else item.alert
-                    )
-                ]
+            for channel in self._channels:
+                selected = [item for item in group if channel in item.channels]
                 if not selected:
                     continue
                 event_ids = tuple(item.event_id for item in selected)
@@ -127,8 +122,21 @@ class Notifier:
         return due
 
     def _is_suppressed(self, alert: Alert, alerts: Sequence[Alert]) -> bool:
-        audible = [other for other in alerts if not self._is_silenced(other)]
-        return self._is_silenced(alert) or is_inhibited(alert, audible)
+        if self._is_silenced(alert):
+            return True
+        return is_inhibited(alert, self._audible(alerts)) and not self._recipients(alert, alerts)
+
+    def _recipients(self, alert: Alert, alerts: Sequence[Alert]) -> frozenset[str]:
+        """Return the channels that accept an alert and are not notified of one that covers it."""
+        audible = self._audible(alerts)
+        return frozenset(
+            name
+            for name, accepts in self._channels.items()
+            if accepts(alert) and not is_inhibited(alert, filter(accepts, audible))
+        )
+
+    def _audible(self, alerts: Sequence[Alert]) -> list[Alert]:
+        return [alert for alert in alerts if not self._is_silenced(alert)]
 
     def _is_silenced(self, alert: Alert) -> bool:
         return any(silence.covers(alert, self._now) for silence in self._silences)
@@ -142,7 +150,11 @@ class Notifier:
         if event.type == "resolved":  # sent to everyone who was notified of the alert, even if it is silenced now
             if alert.notified_at is None:
                 return None
-            return PendingNotification("resolved", replace(alert, notified_at=self._now), event.id)
+            at_peak = replace(alert, severity=peak_severity(alert))
+            channels = frozenset(
+                name for name, accepts in self._channels.items() if accepts(at_peak) and was_notified(alert, name)
+            )
+            return PendingNotification("resolved", replace(alert, notified_at=self._now), event.id, channels)
         if self._is_suppressed(alert, alerts):
             return None
         # The type depends on what people were last notified of, not on the event itself.
@@ -150,17 +162,28 @@ class Notifier:
         if alert.notified_at is not None:
             notification_type = "escalated" if is_worse_than_notified(alert) else "repeated"
         peak = max(peak_severity(alert), alert.severity, key=SEVERITIES.index)
-        notified = replace(alert, notified_at=self._now, details={**alert.details, PEAK_SEVERITY: peak})
-        return PendingNotification(notification_type, notified, event.id)
+        channels = self._recipients(alert, alerts)
+        notified_channels = sorted(channels.union(alert.details.get(NOTIFIED_CHANNELS, ())))
+        details = {**alert.details, PEAK_SEVERITY: peak, NOTIFIED_CHANNELS: notified_channels}
+        notified = replace(alert, notified_at=self._now, details=details)
+        return PendingNotification(notification_type, notified, event.id, channels)
+
+
+def was_notified(alert: Alert, channel: str) -> bool:
+    """Return whether a channel was notified of an alert; alerts of earlier versions do not say so and count as such."""
+    return channel in alert.details.get(NOTIFIED_CHANNELS, (channel,))
 
 
 def is_inhibited(alert: Alert, alerts: Iterable[Alert]) -> bool:
     """Return whether an open alert for the same service and scorer already covers an alert.
 
-    A service-wide drop covers alerts for its routes, and a failing scorer covers missing scores.
+    A service-wide drop covers alerts for its routes that are not more severe, except for new routes, which have no
+    baseline and so no part in the drop. A failing scorer covers missing scores.
     """
     names = (alert.service, alert.scorer)
     others = [other for other in alerts if other.is_open and other.fired_at and (other.service, other.scorer) == names]
     if alert.route is not None:
-        return any(other.type == "drop" and other.route is None for other in others)
+        rank = SEVERITIES.index(alert.severity)
+        drops = [other for other in others if other.type == "drop" and other.route is None]
+        return not alert.details.get("new_route") and any(rank <= SEVERITIES.index(drop.severity) for drop in drops)
     return alert.type == "no_data" and any(other.type == "scorer_error" for other in others)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from germane.alerting.detector import Contributor, ScoreBatch, learn_baseline
@@ -18,6 +18,8 @@ from germane.alerting.drop.score_levels import (
     baseline_level,
     compared_levels,
     contributor_change,
+    covered_routes,
+    recent_scores,
     score_level,
 )
 from germane.alerting.drop.session import SCORES_TO_SWITCH, ActiveFingerprint
@@ -205,6 +207,59 @@ def test_a_small_fall_by_chance_does_not_hide_the_route_of_a_drop() -> None:
     scores = [arrival(found.routes[name].mean - fall, route=name) for name, fall in falls.items() for _ in range(20)]
 
     assert affected_routes(found, scores, 0.05) == ("ask",)
+
+
+@settings(max_examples=60)
+@given(st.integers(0, 10_000), st.sampled_from([0.1, 0.2, 0.3]), st.booleans())
+def test_a_drop_of_all_routes_sits_on_none(seed: int, fall: float, refusals: bool) -> None:
+    """Although the routes fall by different amounts by chance. One in a hundred may be wrong."""
+    chance = np.random.default_rng(seed)
+    found = baseline({"ask": 120, "buy": 80, "help": 40})
+    wrong = 0
+    for _ in range(20):
+        scores = []
+        for name, count in (("ask", 30), ("buy", 20), ("help", 10)):
+            is_zero = chance.random(count) < 0.1 + fall * refusals
+            values = chance.beta(8, 2, count) - fall * (not refusals)
+            pairs = zip(values, is_zero, strict=True)
+            scores += [arrival(0.0 if zero else float(value), route=name) for value, zero in pairs]
+        wrong += affected_routes(found, scores, 0.05) not in {(), ("ask", "buy", "help")}
+    assert wrong <= 2
+
+
+def test_a_route_without_answers_does_not_hide_where_a_drop_sits() -> None:
+    """If only the routes that fell have had answers since the onset, the alert is about them."""
+    found = baseline({"ask": 80, "buy": 80})
+    scores = [arrival(found.routes["ask"].mean - 0.3, route="ask") for _ in range(20)]
+
+    assert affected_routes(found, scores, 0.05) == ("ask",)
+
+
+def test_current_level_of_a_small_route_has_twenty_scores() -> None:
+    """A day with fewer scores is extended back to the last twenty; other routes keep their last scores."""
+    found = baseline({"ask": 80, "buy": 80})
+    old = [arrival(0.1, id=n, route="ask", arrived_at=NOW - timedelta(hours=40 - n / 2)) for n in range(20)]
+    new = [arrival(0.8, id=n, route="ask", arrived_at=NOW - timedelta(hours=10 - n)) for n in range(10)]
+    quiet = [arrival(0.5, id=99, route="buy", arrived_at=NOW - timedelta(days=3))]
+
+    scores = recent_scores(found, [*quiet, *old, *new], NOW, "ask")
+    assert ([score.value for score in scores].count(0.1), len(scores)) == (10, 20)
+    service = recent_scores(found, [*quiet, *old, *new], NOW)
+    assert {score.route for score in service} == {"ask", "buy"}
+
+
+def test_levels_cover_the_routes_of_the_onset() -> None:
+    """A route that joins the baseline later changes neither level."""
+    before = baseline({"ask": 80, "buy": 80})
+    joined = baseline({"ask": 80, "buy": 80, "low": 60})
+    scores = [arrival(0.4, route=name) for name in ("ask", "buy") for _ in range(20)]
+    late = [arrival(0.1, route="low") for _ in range(20)]
+    covered = covered_routes(before, scores)
+
+    assert covered == ("ask", "buy")
+    levels = compared_levels(joined, scores, routes=covered)
+    assert levels is not None
+    assert levels == compared_levels(joined, [*scores, *late], routes=covered)
 
 
 def test_examples_without_timestamps_use_the_given_rate() -> None:

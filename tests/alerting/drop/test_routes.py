@@ -92,6 +92,15 @@ def test_route_that_recovers_is_not_reported_again(three_routes: Any) -> None:
     assert three_routes.store.alerts.list_open() == []
 
 
+def test_drop_that_spreads_is_notified_for_each_route(three_routes: Any) -> None:
+    """A route that falls later is not hidden by the one that fell first."""
+    watcher = three_routes.new_watcher()
+    pass_days(three_routes, 3, watcher, support=0.3)
+    pass_days(three_routes, 4, watcher, support=0.3, docs=0.4, faq=0.4)
+
+    assert {alert.route for alert in three_routes.store.alerts.list_open()} == {"support", "docs", "faq"}
+
+
 def test_new_bad_route_fires_and_does_not_join(three_routes: Any) -> None:
     """Within days, although it is still being learned."""
     watcher = three_routes.new_watcher()

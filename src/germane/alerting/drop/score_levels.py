@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from math import hypot, sqrt
 from typing import Any, Final
 
@@ -20,11 +19,15 @@ from germane.storage import DetectorScore, WeightedSums, estimate_mean, t_quanti
 TRAILING_WINDOW: Final = timedelta(days=1)
 """Window of the current level of a drop."""
 MIN_TRAILING_SCORES: Final = 20
-"""The mean of fewer scores shows no recovery, and makes a drop critical only if its whole interval does."""
+"""If fewer scores arrived in the window, the current level is that of the last 20 since the onset. The mean of fewer
+scores shows no recovery, and makes a drop critical only if its whole interval does."""
 MIN_ROUTE_SCORES: Final = 5
 """A drop does not sit on routes with fewer scores."""
-ROUTES_SHARE: Final = 0.8
-"""Share of a drop that the routes on which it sits account for."""
+CLEAR_FALL: Final = 2.0
+"""Standard errors by which a route has fallen if a drop sits on it."""
+CLEAR_CONTRAST: Final = 3.0
+"""Standard errors by which routes stand out from the others. It is larger because the routes that fell most are chosen
+after looking at all of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,18 +92,54 @@ def contributor_change(
     return ContributorChange(route=route, half=contributor.half, before=before, since=since)
 
 
+def recent_scores(
+    baseline: Baseline, arrivals: Sequence[DetectorScore], now: datetime, route: str | None = None
+) -> list[DetectorScore]:
+    """Return the scores that make up the current level of a service or a route.
+
+    These are the scores of the last day, or the last 20 if there are fewer. Routes without a score among them
+    contribute their last five, so that the level always covers the same routes.
+
+    Args:
+        baseline: The baseline.
+        arrivals: The scores since the onset, in order of arrival.
+        now: Current time, UTC.
+        route: The route, or None for the service.
+    """
+    if route is not None:
+        arrivals = [arrival for arrival in arrivals if _stream_of(baseline, arrival.route) == route]
+    recent = [arrival for arrival in arrivals if arrival.arrived_at > now - TRAILING_WINDOW]
+    if len(recent) < MIN_TRAILING_SCORES:
+        recent = list(arrivals[-MIN_TRAILING_SCORES:])
+    missing = {arrival.route for arrival in arrivals} - {arrival.route for arrival in recent}
+    for name in sorted(missing):
+        recent += [arrival for arrival in arrivals if arrival.route == name][-MIN_ROUTE_SCORES:]
+    return recent
+
+
 def compared_levels(
-    baseline: Baseline, arrivals: Sequence[DetectorScore], route: str | None = None
+    baseline: Baseline,
+    arrivals: Sequence[DetectorScore],
+    route: str | None = None,
+    *,
+    routes: Collection[str] | None = None,
 ) -> tuple[ScoreLevel, ScoreLevel] | None:
     """Return the levels in the baseline and now, for one route or for the whole service; None without scores.
 
     The service's levels cover the same routes with the same weights, their shares in the baseline, so a changed mix of
     routes changes neither of them.
+
+    Args:
+        baseline: The baseline.
+        arrivals: The scores that make up the current level.
+        route: The route, or None for the service.
+        routes: The routes that the service's levels cover; by default all that have scores.
     """
     by_stream: dict[str, list[DetectorScore]] = {}
     for arrival in arrivals:
         by_stream.setdefault(_stream_of(baseline, arrival.route), []).append(arrival)
-    streams = [name for name in baseline.routes if name in by_stream and route in {None, name}]
+    covered = by_stream.keys() if routes is None else by_stream.keys() & routes
+    streams = [name for name in baseline.routes if name in covered and route in {None, name}]
     parts = [(baseline.routes[name], score_level(by_stream[name])) for name in streams]
     pairs = [(before, now) for before, now in parts if now is not None]
     if not pairs:
@@ -114,48 +153,82 @@ def compared_levels(
     return _combined(weights, [before for before, _ in levels]), _combined(weights, [now for _, now in levels])
 
 
+def covered_routes(baseline: Baseline, arrivals: Sequence[DetectorScore]) -> tuple[str, ...]:
+    """Return the routes of the baseline that have scores."""
+    return tuple(sorted({_stream_of(baseline, arrival.route) for arrival in arrivals} & baseline.routes.keys()))
+
+
 def is_below(level: ScoreLevel, limit: float) -> bool:
-    """Return whether a mean is below a limit: a mean of few scores only if its whole interval is."""
-    is_certain = level.n >= MIN_TRAILING_SCORES or (level.interval is not None and level.interval[1] < limit)
-    return level.mean < limit and is_certain
+    """Return whether a mean is below a limit by a standard error; a mean of few scores, if its whole interval is."""
+    if level.interval is None:
+        return False
+    upper = level.interval[1]
+    return (upper if level.n < MIN_TRAILING_SCORES else (level.mean + upper) / 2) < limit
+
+
+def fallen_routes(baseline: Baseline, arrivals: Sequence[DetectorScore], min_drop: float) -> tuple[str, ...]:
+    """Return the routes that have clearly fallen: by more than three standard errors and half of ``min_drop``."""
+    falls = _falls(baseline, arrivals)
+    return tuple(sorted(name for name, fall in falls.items() if fall.exceeds(CLEAR_CONTRAST, min_drop / 2)))
 
 
 def affected_routes(baseline: Baseline, arrivals: Sequence[DetectorScore], min_drop: float) -> tuple[str, ...]:
     """Return the routes on which a drop sits, or nothing if it affects the whole service.
 
-    Each of them has fallen by more than half of ``min_drop``, and by more than three standard errors of the difference,
-    or by two and at least half as much as the route that has fallen most. Together they account for at least 80 % of
-    the drop, or the other routes have fallen by no more than twice the standard error, which chance explains. The
-    others have also fallen by less than half as much.
+    Each of them has fallen by more than two standard errors and half of ``min_drop``, and at least half as much as the
+    route that has fallen most. On average, they have fallen more than twice as much as the other routes, by more than
+    three standard errors of the difference: otherwise chance explains that they stand out.
     """
-    counts = Counter(_stream_of(baseline, arrival.route) for arrival in arrivals)
-    compared = {name: compared_levels(baseline, arrivals, name) for name in counts}
-    falls = {name: levels[0].mean - levels[1].mean for name, levels in compared.items() if levels is not None}
-    errors = {
-        name: hypot(route.deviation / sqrt(counts[name]), route.deviation / sqrt(route.n), route.committed_wander)
-        for name, route in baseline.routes.items()
-        if name in falls
-    }
-    falling = [
-        name
-        for name, fall in falls.items()
-        if counts[name] >= MIN_ROUTE_SCORES and fall > max(2 * errors[name], min_drop / 2)
-    ]
-    largest = max((falls[name] for name in falling), default=0.0)
-    affected = [name for name in falling if falls[name] > min(3 * errors[name], largest / 2)]
-    if POOLED_ROUTE in affected or not 0 < len(affected) < len(baseline.routes):
-        return ()
-
-    def total(names: Iterable[str]) -> tuple[float, int]:
-        return sum(counts[name] * falls[name] for name in names), sum(counts[name] for name in names)
-
+    falls = _falls(baseline, arrivals)
+    falling = {name: fall for name, fall in falls.items() if fall.exceeds(CLEAR_FALL, min_drop / 2)}
+    largest = max((fall.size for fall in falling.values()), default=0.0)
+    affected = {name for name, fall in falling.items() if fall.size >= largest / 2}
     others = falls.keys() - affected
-    inside, inside_count = total(affected)
-    outside, outside_count = total(others)
-    is_chance = outside <= 2 * hypot(*(counts[name] * errors[name] for name in others))
-    is_on_routes = is_chance or inside >= ROUTES_SHARE * (inside + outside)
-    is_elsewhere_too = outside_count > 0 and outside / outside_count >= inside / inside_count / 2
-    return tuple(sorted(affected)) if is_on_routes and not is_elsewhere_too else ()
+    if not affected or affected == baseline.routes.keys() or POOLED_ROUTE in affected:
+        return ()
+    if not others:  # no other route has had an answer since the onset
+        return tuple(sorted(affected))
+    inside, inside_error = _mean_fall([falls[name] for name in affected])
+    outside, outside_error = _mean_fall([falls[name] for name in others])
+    stand_out = inside > 2 * outside and inside - outside > CLEAR_CONTRAST * hypot(inside_error, outside_error)
+    return tuple(sorted(affected)) if stand_out else ()
+
+
+@dataclass(frozen=True, slots=True)
+class _RouteFall:
+    """How far the mean of a route has fallen below its baseline."""
+
+    size: float
+    error: float
+    """Standard error of the difference, including the usual variation between days."""
+    n: int
+
+    def exceeds(self, errors: float, size: float) -> bool:
+        """Return whether there are enough scores, and the fall is larger than some standard errors and a size."""
+        return self.n >= MIN_ROUTE_SCORES and self.size > max(errors * self.error, size)
+
+
+def _falls(baseline: Baseline, arrivals: Sequence[DetectorScore]) -> dict[str, _RouteFall]:
+    """Return the fall of each route that has scores."""
+    by_stream: dict[str, list[DetectorScore]] = {}
+    for arrival in arrivals:
+        by_stream.setdefault(_stream_of(baseline, arrival.route), []).append(arrival)
+    falls = {}
+    for name, scores in by_stream.items():
+        route, now = baseline.routes.get(name), score_level(scores)
+        if route is None or now is None:
+            continue
+        # More refusals spread the scores wider than in the baseline.
+        deviation = max(route.deviation, float(np.std([0.0 if score.is_zero else score.value for score in scores])))
+        error = hypot(deviation / sqrt(now.n), route.deviation / sqrt(route.n), route.committed_wander)
+        falls[name] = _RouteFall(route.mean - now.mean, error, now.n)
+    return falls
+
+
+def _mean_fall(falls: Sequence[_RouteFall]) -> tuple[float, float]:
+    """Return the mean fall of routes, weighted by their scores, and its standard error."""
+    n = sum(fall.n for fall in falls)
+    return sum(fall.n * fall.size for fall in falls) / n, hypot(*(fall.n * fall.error for fall in falls)) / n
 
 
 def _stream_of(baseline: Baseline, route: str) -> str:

@@ -112,8 +112,11 @@ class DetectorSession:
         """Why a firing drop ended without recovery."""
         self.fired: FiringDrop | None = None
         """The drop that the detector found in the processed scores; None if it did not fire."""
-        self.routes: tuple[str, ...] = ()
-        """The routes on which the firing drop sits; empty if it affects the whole service."""
+        self.affected: tuple[str | None, ...] = ()
+        """What people are notified of while the drop fires: the routes on which it sits, and None if it affects the
+        whole service."""
+        self.compared: tuple[str, ...] = ()
+        """The routes that the levels of the firing drop cover. They stay the same when a route joins the baseline."""
         self.processed = 0
         """Number of scores that the detector has processed."""
         self.is_improvement_proposed = False
@@ -224,7 +227,8 @@ class DetectorSession:
             state={
                 "active_fingerprint": self._active.state(),
                 "detector": detector.state() if detector else None,
-                "routes": list(self.routes) if self.firing else [],
+                "affected": list(self.affected) if self.firing else [],
+                "compared": list(self.compared) if self.firing else [],
                 "limiter": self._limiter.state() if self._limiter else None,
                 "improvement": self._improvement.state() if self._improvement else None,
                 "improvement_proposed": self.is_improvement_proposed and self.improvement is not None,
@@ -277,7 +281,8 @@ class DetectorSession:
             state = {}
         self._detector = self._limiter = self._improvement = None
         self._new_routes = {}
-        self.routes = tuple(state.get("routes", ()))
+        self.affected = tuple(state.get("affected", ()))
+        self.compared = tuple(state.get("compared", ()))
         self.is_improvement_proposed = state.get("improvement_proposed", False)
         if baseline:
             self._detector = self._create_detector(baseline, None if dismissed else state.get("detector"))

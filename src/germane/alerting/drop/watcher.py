@@ -25,7 +25,10 @@ from germane.alerting.drop.score_levels import (
     baseline_level,
     compared_levels,
     contributor_change,
+    covered_routes,
+    fallen_routes,
     is_below,
+    recent_scores,
     score_level,
 )
 from germane.alerting.drop.session import DetectorSession, FiringDrop, rule_parameters_hash
@@ -292,13 +295,8 @@ class DropWatcher:
         assert baseline is not None  # noqa: S101 - a detector only fires against a baseline
         if firing is not None:
             scores = self._scores_since(session, firing.onset, now)
-            affected = affected_routes(baseline, scores, session.rule.min_drop)
-            is_new = session.fired is not None or not session.firing
-            # The routes that people were notified of stay, until all have recovered.
-            session.routes = (
-                affected if is_new else tuple(sorted({*session.routes, *affected} if session.routes else ()))
-            )
-            for route in session.routes or (None,):
+            self._update_affected(session, scores)
+            for route in session.affected:
                 yield self._drop_result(session, firing, route, scores, good, now)
         for route, bad in session.bad_new_routes.items():
             yield self._new_route_result(session, route, bad, good, now)
@@ -308,6 +306,22 @@ class DropWatcher:
             result = replace(good, type=IMPROVEMENT, labels=labels, state="bad", severity="info", pending=0.0)
             details = {**self._baseline_details(session), "accepts": session.rule.accept_improvements}
             yield self._with_levels(replace(result, onset=improvement.onset, details=details), session, now)
+
+    def _update_affected(self, session: DetectorSession, scores: Sequence[DetectorScore]) -> None:
+        """Decide what people are notified of: the routes on which the drop sits, or the service.
+
+        What they were notified of stays until the drop ends. Routes are added when the drop spreads to them.
+        """
+        baseline, min_drop = session.baseline, session.rule.min_drop
+        assert baseline is not None  # noqa: S101 - as above
+        affected: set[str | None] = set(affected_routes(baseline, scores, min_drop))
+        if session.fired is not None or not session.firing or not session.affected:
+            session.affected = tuple(sorted(affected, key=str)) or (None,)
+            session.compared = covered_routes(baseline, scores)
+            return
+        if None not in session.affected:
+            affected |= set(fallen_routes(baseline, scores, min_drop))
+        session.affected = tuple(sorted({*session.affected, *affected}, key=str))
 
     def _drop_result(
         self,
@@ -330,8 +344,8 @@ class DropWatcher:
         """
         rule, baseline = session.rule, session.baseline
         assert baseline is not None  # noqa: S101 - as above
-        recent = [score for score in scores if score.arrived_at > now - TRAILING_WINDOW]
-        compared = compared_levels(baseline, recent, route) or compared_levels(baseline, scores, route)
+        recent = recent_scores(baseline, scores, now, route)
+        compared = compared_levels(baseline, recent, route, routes=session.compared if route is None else None)
         before, current = compared or (baseline_level(baseline), None)
         severity: Severity = rule.severity
         if rule.critical_drop is not None and current and is_below(current, before.mean - rule.critical_drop):
@@ -388,7 +402,10 @@ class DropWatcher:
     def _with_levels(self, result: RuleResult, session: DetectorSession, now: datetime) -> RuleResult:
         """Return a result with the level of the last day next to the baseline."""
         scores = self._scores_since(session, now - TRAILING_WINDOW, now)
-        compared = session.baseline and compared_levels(session.baseline, scores, result.labels.get("route"))
+        route, covered = result.labels.get("route"), session.compared or None
+        compared = session.baseline and compared_levels(
+            session.baseline, scores, route, routes=covered if route is None else None
+        )
         if not compared:
             return result
         before, current = compared

@@ -11,7 +11,15 @@ from datetime import datetime, timedelta
 from typing import Final, TypeVar
 
 from germane.alert import Alert, Notification
-from germane.alerting import Channel, ChannelMessage, DeliveryError, ExchangeQuote, MessageFormat, ResendingChannel
+from germane.alerting import (
+    Channel,
+    ChannelMessage,
+    DeliveryError,
+    ExchangeQuote,
+    MessageFormat,
+    ResendingChannel,
+    was_notified,
+)
 from germane.daemon_pool import DaemonThreadPool
 from germane.errors import SettingsError, StorageError, error_location
 from germane.monitor.loop.backoff import Backoff
@@ -324,10 +332,12 @@ class AlertReminder:
 
     async def _send_reminder(self) -> None:
         def load_alerts() -> list[Alert]:
-            """Return open alerts that people were notified of, and resolved alerts sent to the channel recently."""
+            """Return open alerts that the channel was notified of, and resolved alerts sent to it recently."""
             store = self._context.store
             open_alerts = [
-                alert for alert in store.alerts.list_open() if alert.notified_at is not None and self._accepts(alert)
+                alert
+                for alert in store.alerts.list_open()
+                if alert.notified_at is not None and self._accepts(alert) and was_notified(alert, self._worker.name)
             ]
             since = self._context.clock() - RESOLVED_REMINDER_PERIOD
             deliveries = store.notifications.search(channel=self._worker.name, since=since)
