@@ -24,6 +24,7 @@ from zlib import crc32
 
 import numpy as np
 from streams.recipe import BASELINE_DAYS, START, Change, Stream, stream
+from streams.tables import readable
 from streams.watched import score_batch
 
 from germane.alerting.detector import Detector, learn_baseline
@@ -79,7 +80,7 @@ def main(arguments: list[str] | None = None) -> int:
                 for case in CASES:
                     run = partial(simulate, given.seed, per_day, wander, case)
                     outcomes = list(pool.map(run, range(given.services), chunksize=10))
-                    missed += not report(f"{per_day}, {wander:g}, {case.name}", case, outcomes, per_day)
+                    missed += not report(f"{per_day}, {wander:g}, {readable(case.name)}", case, outcomes, per_day)
     print(f"{missed} limits are missed" if missed else "all limits are met")
     return 1 if missed else 0
 

@@ -2,14 +2,14 @@
 
 Quiet families: false alerts a year while nothing gets worse, with a 95 % interval (exact Poisson), for germane and four
 rules of other tools: a threshold on the hourly mean, and a 24-hour mean, a weekly z test and a daily CUSUM that are
-tuned to at most one false alert a year on steady streams of the same size. Goal: at most .2 in each family.
+tuned to at most one false alert a year on steady streams of the same size. Goal: at most 0.2 in each family.
 
 Drops: the share found within 7 days and the median hours until then, for the same rules. For germane also the
 notifications per drop and recovery, at most 2.2.
 
 germane is the production code: the learner, the limiter of traffic and users, the detector with default parameters, and
 the mirrored detector of improvements. tests/alerting/drop shows that whole evaluations on a database, in any batches
-and despite kills, have the same state as one pass. With --oracle, the last table compares rules on a drop of .05 at
+and despite kills, have the same state as one pass. With --oracle, the last table compares rules on a drop of 0.05 at
 equal false alerts, among them one that knows what no rule can know. Exit code 1 if a goal is missed.
 """
 
@@ -29,6 +29,7 @@ from streams.families import TWELVE, Family, Service, part, service
 from streams.oracle import compare
 from streams.recipe import BASELINE_DAYS, ONSET_DAY, START, Change, Floats, Stream
 from streams.rivals import RIVALS, Hourly, alerts, tuned
+from streams.tables import readable
 from streams.watched import score_batch
 
 from germane.alerting.detector import Detector, StreamLimiter, UserLimit, learn_baseline
@@ -119,7 +120,7 @@ def _quiet(seed: int, years: int, run: Mapped) -> tuple[dict[int, dict[str, floa
         missed += not is_met
         low, high = _poisson_interval(count)
         figures = f"{count / years:6.2f} ({low / years:.2f} to {high / years:.2f})"
-        name = f"{family.name}, {family.per_day} a day"
+        name = f"{readable(family.name)}, {family.per_day} a day"
         print(f"{name:52}{figures:>26}", *(f"{rate:19.2f}" for rate in rivals), "" if is_met else " missed", flush=True)
     low, high = _poisson_interval(total)
     all_years = years * len(QUIET)
@@ -144,7 +145,7 @@ def _drops(seed: int, services: int, thresholds: dict[int, dict[str, float]], ru
         per_drop = sent / max(1, sum(np.isfinite(delays)))
         is_met = per_drop <= MAX_NOTIFICATIONS
         missed += not is_met
-        name = f"{family.name}, {family.per_day} a day"
+        name = f"{readable(family.name)}, {family.per_day} a day"
         figures = " ".join(f"{text:>19}" for text in rivals)
         print(f"{name:52}{_delays(delays):>14}{per_drop:16.2f} {figures}{'' if is_met else '  missed'}", flush=True)
     return missed
@@ -152,7 +153,7 @@ def _drops(seed: int, services: int, thresholds: dict[int, dict[str, float]], ru
 
 def _improvements(seed: int, services: int, run: Callable[..., Iterable[tuple[bool, bool]]]) -> None:
     """Print how many improvements are proposed, and how many falls after one are found."""
-    print("\nan improvement of .08 for three weeks, then a fall by .07")
+    print("\nan improvement of 0.08 for three weeks, then a drop of 0.07")
     for per_day in (100, 300, 1000):
         found = list(run(partial(improve, seed, per_day), range(services)))
         proposed, fallen = (np.mean([each[place] for each in found]) for place in range(2))

@@ -62,7 +62,7 @@ def _reproduction(results: Results) -> Case:
     found = published.reproduced(results.every, results.cosine)
     off = [f"{name} {ours:.3f}, not {theirs:.2f}" for name, ours, theirs in found if not published.agrees(ours, theirs)]
     what = "question_answer_similarity reproduces the published figures over all rows"
-    return Case(what, not off, "; ".join(off) or f"all {len(found)} figures within .01")
+    return Case(what, not off, "; ".join(off) or f"all {len(found)} figures within 0.01")
 
 
 def _off_topic(results: Results) -> Iterator[Case]:
