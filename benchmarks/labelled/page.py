@@ -25,7 +25,7 @@ LONG_NAMES = {"longer": "longer text", "shorter": "shorter text"}
 
 @dataclass(frozen=True)
 class Facts:
-    """Facts of the report other than figures."""
+    """Content of the report other than figures."""
 
     half: str
     judge: str | None
