@@ -1,14 +1,14 @@
-"""Accuracy of drop alerts, simulated: python benchmarks/alerts.py [--quick] [--cells N:WANDER ...] [--json PATH].
+"""Simulated accuracy of drop alerts: python benchmarks/alerts.py [--quick] [--cells N:WANDER ...] [--json PATH].
 
-Services are synthetic (benchmarks/streams/recipe.py: three routes, hours, weekends, daily variation). The
-detector is the production code with both parameters at their defaults. It processes a day or a week at a time; the
-batch size does not change the result. Each figure is printed next to its limit and to the value reported for a
-reference implementation with other seeds. The limits are: at most .1 false alerts in 30 days and 1 per year, detection
-rates within .10, median delays within 30 %, and for lasting drops a maximum number of notifications per detected drop.
-A figure that is better than the reference is not a miss. A threshold on the hourly mean is simulated for comparison.
+Services are synthetic (benchmarks/streams/recipe.py: three routes, hours, weekends, daily variation). The detector is
+the production code with both parameters at their defaults. It processes a day or a week at a time; the batch size does
+not change the result. Each figure is printed next to its limit and to the value reported for a reference implementation
+with other seeds. The limits are: at most 0.1 false alerts in 30 days and 1 per year; detection rates at most 0.10 below
+the reference; median delays at most 30 % above it; and, for lasting drops, a maximum number of notifications per
+detected drop. For comparison, a threshold on the hourly mean is also simulated.
 
-For each failure, the command prints the distance from the limit in standard errors: of 250 figures, a few fail by
-chance.
+For each missed limit, the command prints the distance from the limit in standard errors. Of 250 figures, a few miss
+their limits by chance.
 """
 
 from __future__ import annotations
@@ -69,8 +69,12 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--quick", action="store_true", help="one kind of service, with a tenth of the services")
     parser.add_argument("--times", type=float, default=1.0, help="multiply the number of services")
-    parser.add_argument("--cells", type=_cell_of, nargs="*", metavar="N:WANDER", help="kinds of services: 100:.02")
-    parser.add_argument("--cases", nargs="*", default=[], metavar="NAME", help="simulate only these: 'shift .05' year")
+    parser.add_argument(
+        "--cells", type=_cell_of, nargs="*", metavar="N:WANDER", help="kinds of services, such as 100:0.02"
+    )
+    parser.add_argument(
+        "--cases", nargs="*", default=[], metavar="NAME", help="simulate only these cases, such as 'shift .05'"
+    )
     parser.add_argument("--json", type=Path, metavar="PATH", help="write the figures to this file")
     parser.add_argument("--tables", type=Path, metavar="PATH", help="print the Markdown tables of such a file and exit")
     return parser

@@ -1,14 +1,16 @@
-"""Capture: throughput of the writer, its memory, and the load from a million exchanges per minute.
+"""Capture: the writer's throughput and memory, and behavior at a million exchanges per minute.
 
-Three parts, each with a goal; the exit code is 1 if one is missed.
+There are three parts, each with a goal. The exit code is 1 if a goal is missed.
 
 - writer: exchanges per second from queue to disk, with 500 characters of answer and three contexts, compared with
-  SQLAlchemy Core and the plain driver. These insert the same prepared rows into the same table with the same indexes,
-  alternately. Goal: at least .7 of Core. With --postgresql URL also on PostgreSQL (an empty database).
-- memory: a million exchanges through the writer. Goal: the process does not grow after a tenth of them.
-- stream: 10,000, 100,000 and 1,000,000 exchanges per minute with a simulated clock, under one exchange limit and one
+  SQLAlchemy Core and the plain driver, which alternately insert the same prepared rows into the same table with the
+  same indexes. Goal: at least 0.7 times the rate of Core. With --postgresql URL, PostgreSQL (an empty database) is
+  measured as well.
+- memory: the memory used while a million exchanges pass through the writer. Goal: no growth after the first tenth.
+- stream: 10,000, 100,000 and 1,000,000 exchanges per minute with a simulated clock, under the same exchange limit and
   budget, with the production sampler and an in-process judge. Goal: rows and judge requests differ by at most a tenth,
-  and every exchange has a row or is counted. Prints the cost of one exchange beyond the limit on the calling thread.
+  and every exchange has a row or is counted. This part also prints the cost of one exchange beyond the limit on the
+  calling thread.
 
 Run: python benchmarks/capture.py [PART ...]
 """
@@ -51,7 +53,7 @@ MIN_SHARE = 0.7
 """Minimum share of Core's rate."""
 BATCH = 500
 MAX_GROWTH = 1.05
-"""Maximum growth of the process from a tenth of the exchanges to all."""
+"""Maximum ratio of the process's memory after all exchanges to that after a tenth of them."""
 RATES = (10_000, 100_000, 1_000_000)
 """Exchanges per minute."""
 LIMIT = 6_000

@@ -1,7 +1,8 @@
-"""Memory over many starts and stops: python benchmarks/cycles.py [CYCLES].
+"""Memory usage over many starts and stops: python benchmarks/cycles.py [CYCLES].
 
-Each cycle starts germane, captures one exchange, waits for its score, and stops. Prints memory and the number of
-objects that the garbage collector tracks. Goal: after the first 50 cycles, memory grows by at most a tenth.
+Each cycle starts germane, captures one exchange, waits for its score, and stops. The benchmark prints the memory and
+the number of objects that the garbage collector tracks. Goal: after the first 50 cycles, memory grows by at most a
+tenth.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import germane
 from germane.testing import FakeJudge
 
 FIRST = 50
-"""Cycles before the memory is compared: caches and allocators fill in these."""
+"""Number of cycles before memory is compared, during which caches and allocators fill up."""
 MAX_GROWTH = 1.1
 """Maximum ratio of the last to the first measured memory."""
 

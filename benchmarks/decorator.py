@@ -1,16 +1,17 @@
 """Overhead of @germane.observe compared with OpenTelemetry spans and with the decorators of similar libraries.
 
-For a sync and an async handler, measured alternately in one run, all exporting through one provider:
+For a sync and an async handler, the following are measured alternately in one run, all exporting through one provider:
 
 - five: a plain span with five attributes: kind, operation, name, question and answer
 - bare: a plain span that builds and sets the same attributes as germane
 - openinference, traceloop, langfuse: their decorators, if they are installed; see below
 
-Two figures, of which the medians of the ratios in each round count:
+Two figures are measured. The limits apply to the medians of the ratios in each round:
 
-- caller: median time of one call on the calling thread. Limits: 1.5 times bare, 2.0 times five, and the cheapest peer.
-- process: CPU time of the whole process per call, including OTLP export and, for germane, the SQLite database.
-  Limits: 2.2 times five, 2.5 times bare. Peers have no limit: they export spans, and store nothing.
+- caller: median time of one call on the calling thread. Limits: 1.5 times bare, 2.0 times five, and 1.0 times the
+  fastest peer.
+- process: CPU time of the whole process per call, including OTLP export and, for germane, the SQLite database. Limits:
+  2.2 times five, 2.5 times bare. There is no limit relative to peers, because they export spans but store nothing.
 
 Both are measured for spans that are exported immediately, as in a process that only captures, and for spans that wait
 for their score, as with a sample rate of 1. The receiver of the spans is a separate process, and nothing is scored, so
@@ -57,12 +58,12 @@ ANSWER = (
     "lies inside, and hand the parcel to any post office; the price is paid back within five working days."
 )
 CALLER_LIMITS = {"five": 2.0, "bare": 1.5}
-"""Limits of the ratio; of a peer, 1."""
+"""Limits of the ratios to the plain spans; the limit of the ratio to a peer is 1."""
 BLOCK = 100
 UNLIMITED = 10**9
 """Exchanges per minute. Exchanges beyond the limit cost less; see benchmarks/capture.py."""
 Run = Callable[[int], list[int]]
-"""Makes a number of calls and returns the duration of each in nanoseconds."""
+"""Callable that makes a number of calls and returns the duration of each in nanoseconds."""
 PROCESS_LIMITS = {"five": 2.2, "bare": 2.5}
 RECEIVER = """
 import sys
@@ -204,7 +205,8 @@ async def calls_async(handler: Callable[[str], Any], count: int) -> list[int]:
 def process(run: Run, flush: Callable[[], object], count: int) -> float:
     """Return the CPU time of the process per call in microseconds, including background work.
 
-    Garbage is collected first: a full collection takes as long as a thousand calls, and would hit one way at random.
+    Garbage is collected first, because a full collection takes as long as a thousand calls and would affect one of the
+    ways at random.
     """
     gc.collect()
     start = time.process_time_ns()

@@ -1,16 +1,16 @@
-"""Drops in the first two weeks, simulated: python benchmarks/early.py [--services N] [--seed N] [--processes N].
+"""Simulated drops in the first two weeks: python benchmarks/early.py [--services N] [--seed N] [--processes N].
 
 Until a baseline is learned in 14 days, a provisional baseline from one day and 200 scores detects large drops. Services
 are those of benchmarks/alerts.py (three routes, hours, weekends, daily variation). They start on a random weekday, and
 in one case, their traffic triples in two weeks. The learner and the detector are the production code with default
 parameters. Each row is one kind of service and one case:
 
-- **false alerts** per service before the change, or in all days up to day 14 if nothing gets worse; at most .1
-- **found** before day 14, of changes that begin on a random day from 3 to 9 and last
-- **hours** until the alert: median over services; inf if fewer than half have one
+- **false alerts**: number per service before the change, or up to day 14 if nothing gets worse; at most 0.1
+- **found**: share of the changes detected before day 14; they begin on a random day from 3 to 9 and last
+- **hours**: median number of hours until the alert, over services; inf if fewer than half have one
 
-The provisional baseline is meant for large drops: at least .9 of drops of .20 must be found. What it does not find is
-found by the baseline that replaces it.
+The provisional baseline is intended for large drops: at least 90 % of the drops of 0.20 must be found. The baseline
+that replaces it detects the drops that it misses.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from zlib import crc32
 
 import numpy as np
 from streams.recipe import BASELINE_DAYS, START, Change, Stream, stream
+from streams.tables import readable
 from streams.watched import score_batch
 
 from germane.alerting.detector import Detector, learn_baseline
@@ -79,7 +80,7 @@ def main(arguments: list[str] | None = None) -> int:
                 for case in CASES:
                     run = partial(simulate, given.seed, per_day, wander, case)
                     outcomes = list(pool.map(run, range(given.services), chunksize=10))
-                    missed += not report(f"{per_day}, {wander:g}, {case.name}", case, outcomes, per_day)
+                    missed += not report(f"{per_day}, {wander:g}, {readable(case.name)}", case, outcomes, per_day)
     print(f"{missed} limits are missed" if missed else "all limits are met")
     return 1 if missed else 0
 

@@ -1,16 +1,18 @@
 """Drop alerts on streams that they were not designed for: python benchmarks/families.py [--years N] [--services N].
 
-Quiet families: false alerts a year while nothing gets worse, with a 95 % interval (exact Poisson), for germane and four
-rules of other tools: a threshold on the hourly mean, and a 24-hour mean, a weekly z test and a daily CUSUM that are
-tuned to at most one false alert a year on steady streams of the same size. Goal: at most .2 in each family.
+For quiet families, the benchmark prints the false alerts per year while nothing gets worse, with a 95 % interval (exact
+Poisson), for germane and four rules of other tools: a threshold on the hourly mean, and a 24-hour mean, a weekly z-test
+and a daily CUSUM that are tuned to at most one false alert a year on steady streams of the same size. Goal: at most 0.2
+for germane in each family.
 
-Drops: the share found within 7 days and the median hours until then, for the same rules. For germane also the
-notifications per drop and recovery, at most 2.2.
+For drops, it prints the share found within 7 days and the median number of hours until then, for the same rules. For
+germane, it also prints the notifications per drop and recovery, which must be at most 2.2.
 
-germane is the production code: the learner, the limiter of traffic and users, the detector with default parameters, and
-the mirrored detector of improvements. tests/alerting/drop shows that whole evaluations on a database, in any batches
-and despite kills, have the same state as one pass. With --oracle, the last table compares rules on a drop of .05 at
-equal false alerts, among them one that knows what no rule can know. Exit code 1 if a goal is missed.
+germane runs its production code: the learner, the limiter of traffic and users, the detector with default parameters,
+and the mirrored detector of improvements. The tests in tests/alerting/drop verify that evaluations on a database, in
+any batches and despite kills, reach the same state as a single pass. With --oracle, the last table compares rules on a
+drop of 0.05 at equal false-alert rates, including one with knowledge that is not available in practice. The exit code
+is 1 if a goal is missed.
 """
 
 from __future__ import annotations
@@ -29,6 +31,7 @@ from streams.families import TWELVE, Family, Service, part, service
 from streams.oracle import compare
 from streams.recipe import BASELINE_DAYS, ONSET_DAY, START, Change, Floats, Stream
 from streams.rivals import RIVALS, Hourly, alerts, tuned
+from streams.tables import readable
 from streams.watched import score_batch
 
 from germane.alerting.detector import Detector, StreamLimiter, UserLimit, learn_baseline
@@ -65,7 +68,7 @@ DROP_DAYS = ONSET_DAY + 1 + 14 + 21
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """What germane and the rivals saw in one service."""
+    """The alerts of germane and the statistics of the rivals for one service."""
 
     fired: Sequence[float]
     """Hours of germane's alerts since the start."""
@@ -119,7 +122,7 @@ def _quiet(seed: int, years: int, run: Mapped) -> tuple[dict[int, dict[str, floa
         missed += not is_met
         low, high = _poisson_interval(count)
         figures = f"{count / years:6.2f} ({low / years:.2f} to {high / years:.2f})"
-        name = f"{family.name}, {family.per_day} a day"
+        name = f"{readable(family.name)}, {family.per_day} a day"
         print(f"{name:52}{figures:>26}", *(f"{rate:19.2f}" for rate in rivals), "" if is_met else " missed", flush=True)
     low, high = _poisson_interval(total)
     all_years = years * len(QUIET)
@@ -144,15 +147,15 @@ def _drops(seed: int, services: int, thresholds: dict[int, dict[str, float]], ru
         per_drop = sent / max(1, sum(np.isfinite(delays)))
         is_met = per_drop <= MAX_NOTIFICATIONS
         missed += not is_met
-        name = f"{family.name}, {family.per_day} a day"
+        name = f"{readable(family.name)}, {family.per_day} a day"
         figures = " ".join(f"{text:>19}" for text in rivals)
         print(f"{name:52}{_delays(delays):>14}{per_drop:16.2f} {figures}{'' if is_met else '  missed'}", flush=True)
     return missed
 
 
 def _improvements(seed: int, services: int, run: Callable[..., Iterable[tuple[bool, bool]]]) -> None:
-    """Print how many improvements are proposed, and how many falls after one are found."""
-    print("\nan improvement of .08 for three weeks, then a fall by .07")
+    """Print the share of improvements that are proposed, and the share of later drops that are found."""
+    print("\nan improvement of 0.08 for three weeks, then a drop of 0.07")
     for per_day in (100, 300, 1000):
         found = list(run(partial(improve, seed, per_day), range(services)))
         proposed, fallen = (np.mean([each[place] for each in found]) for place in range(2))
@@ -160,7 +163,7 @@ def _improvements(seed: int, services: int, run: Callable[..., Iterable[tuple[bo
 
 
 def watch(seed: int, family: Family, days: int, number: int) -> Watched:
-    """Return what the rules see in one service."""
+    """Simulate one service, and return germane's alerts and the rivals' statistics."""
     random = np.random.default_rng([seed, family.per_day, crc32(repr(family).encode()), number])
     made = service(random, family, days)
     baseline, selected = limited(random, made)
@@ -222,14 +225,14 @@ def detected(detector: Detector, stream: Stream, days: int) -> tuple[list[float]
 def improve(seed: int, per_day: int, number: int) -> tuple[bool, bool]:
     """Return whether an improvement is proposed, and whether the fall after its acceptance is found within 7 days.
 
-    Scores improve by .08 on day 16, and fall by .07 on day 37. The proposal is accepted when it is made, three days
+    Scores rise by 0.08 on day 16, and fall by 0.07 on day 37. The proposal is accepted when it is made, three days
     after the improvement at the earliest.
     """
     random = np.random.default_rng([seed, per_day, number])
     family = Family("improvement", per_day, 0.01, change=Change(shift=-0.08), lasts=21)
     stream = service(random, family, 60).stream
     fallen = stream.hours >= stream.end
-    # After the improvement ends, the level is .01 better than before it: a fall by .07.
+    # After the improvement ends, the level is 0.01 better than before it, which is a fall of 0.07.
     better = np.minimum(1, stream.values + 0.01)
     stream = replace(stream, values=np.where(fallen & (stream.values > 0), better, stream.values))
     baseline = learn(stream, 0, 24 * BASELINE_DAYS)

@@ -1,7 +1,7 @@
-"""The two floors of an embedder's cosines, on 72 questions about 24 topics: the source of the shipped calibrations.
+"""The cosine floors of an embedder, measured on 72 questions about 24 topics: the source of the shipped calibrations.
 
-Without options, the embedded embedder is measured, and the shipped values are printed next to the measured ones. With
-``--base-url`` and ``--model``, any server is measured.
+Without options, the benchmark measures the embedded embedder and prints the shipped values next to the measured ones.
+With ``--base-url`` and ``--model``, it measures the embedder of any OpenAI-compatible server.
 
 Run: python benchmarks/floors.py [--base-url URL --model NAME]
 """
@@ -28,7 +28,7 @@ def exchanges() -> list[Exchange]:
 
 
 async def measure(embedder: Embedder) -> None:
-    """Print measured and shipped floors."""
+    """Print the measured and the shipped floors."""
     now, lines = datetime.now(UTC), []
     for pairs in await measure_cosine_pairs(exchanges(), embedder):
         shipped = DEFAULT_CALIBRATIONS.get((embedder.model, pairs.scorer))

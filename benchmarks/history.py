@@ -3,9 +3,9 @@
 Two services have twelve routes. The k-th route has a share of the traffic proportional to 1 / k^1.2. Traffic is three
 times as high in the early afternoon as at night. Two scorers score each exchange; the judge changes after three fifths
 of the time. Each route has its own share of refusals (exactly 0). Half of the exchanges have a sampling probability of
-1, the others of .1 to .9. Three in ten have a proxy score, and one in a hundred failed. Models and prompt versions
-replace each other, each starting with a tenth of the traffic. Counts are per minute for the last thirty days, and per
-ten minutes before.
+1, the others of 0.1 to 0.9. Three in ten have a proxy score, and for one in a hundred scoring failed. Each new model
+and prompt version starts with a tenth of the traffic and then replaces the previous one. Counts are per minute for the
+last thirty days, and per ten minutes before that.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ def _labels(values: np.ndarray[Any, Any]) -> list[str]:
 
 
 class Filling:
-    """Fills a database over one driver connection without durability: the data can be generated again."""
+    """Fills a database over one driver connection, without durability, because the data can be generated again."""
 
     def __init__(self, store: TrackingStore, history: History) -> None:
         store.close()  # SQLite deletes its WAL once no connection is open

@@ -1,17 +1,17 @@
-"""Coverage of 95 % intervals: python benchmarks/intervals.py [--repetitions N] [--seed N].
+"""Measured coverage of 95 % intervals: python benchmarks/intervals.py [--repetitions N] [--seed N].
 
-Scores are synthetic: refusals at exactly 0, and others around the mean of their route. There are three routes, each on
-its own and mixed as in a service. Exchanges are selected in two ways: all with the same probability, and by a budget,
-which prefers suspicious exchanges. Each score represents ten exchanges, all with a proxy score that correlates with the
-scores by .6. Selection and estimation are the production code.
+Scores are synthetic: refusals score exactly 0, and other scores vary around the mean of their route. Three routes are
+measured, each on its own and mixed as in a service. Exchanges are selected in two ways: all with the same probability,
+and by a budget, which prefers suspicious exchanges. Each score represents ten exchanges, all with a proxy score whose
+correlation with the scores is 0.6. Selection and estimation use the production code.
 
 The table compares three intervals for the mean of the process that generates the answers: germane's interval, germane's
 interval of the mean corrected by proxy scores (from 30 scores on, if the correction gains anything), and the plain
 t-interval of the weighted mean.
 
-From 50 scores on, at least .93 of germane's intervals must contain the mean, and at 500 at most .97. For 20 and 30 the
-coverage is only printed; with fewer than 20 scores, pages and commands show "not enough data". The exit code is 1 if a
-goal is missed.
+With 50 or more scores, at least 93 % of germane's intervals must contain the mean, and with 500 at most 97 %. For 20
+and 30 scores, the coverage is printed without a goal; with fewer than 20 scores, pages and commands show "not enough
+data". The exit code is 1 if a goal is missed.
 """
 
 from __future__ import annotations

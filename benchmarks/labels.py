@@ -1,4 +1,4 @@
-"""Whether labels can be trusted, see docs/calibration.md.
+"""Agreement of labels with human judgments. See docs/calibration.md.
 
 The folder contains labeled rows as for ``quality.py``. Good answers are gold answers of SelQA and CLAPnq, and the
 better answers of the examples. Bad answers are non-answers on the same topic: sentences of the same document (SelQA),
@@ -6,7 +6,7 @@ gold answers of similar questions (CLAPnq), and the worse answers of the example
 the two highest bands, and 90 % of the bad answers in the two lowest.
 
 Without ``--judge-url``, only ``question_answer_similarity`` with the embedded embedder is measured. With it, every
-``label_from`` of ``answer_relevancy`` is measured, too. Replies are stored in ``--cache``.
+``label_from`` option of ``answer_relevancy`` is also measured. Replies are stored in ``--cache``.
 
 Run: python benchmarks/labels.py FOLDER [--half tune|report] [--judge-url URL --judge MODEL]
 """
@@ -64,7 +64,7 @@ def select_rows(folder: Path, half: str) -> dict[str, list[Row]]:
 
 
 def share(rows: Sequence[Row], found: dict[str, Outcome], *, good: bool) -> str:
-    """Return how many of the good answers are in the two highest bands, or of the bad ones in the two lowest."""
+    """Return the number of good answers in the two highest bands, or of bad answers in the two lowest bands."""
     labels = [found[row.id].score.label for row in rows if (row.label > 0.5) is good]
     hits = sum(label in (HIGH if good else LOW) for label in labels)
     missed = "" if hits >= GOAL * len(labels) else ", missed"
@@ -115,7 +115,7 @@ async def measure(options: argparse.Namespace) -> None:
 
 
 def main() -> None:
-    """Measure, if the rows are there."""
+    """Measure the labels, if the rows exist."""
     options = arguments()
     if not options.folder.is_dir():
         raise SystemExit(f"{options.folder} does not exist; nothing measured")

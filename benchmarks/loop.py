@@ -1,11 +1,11 @@
 """Lag of an application's event loop, and its memory, with and without germane: python benchmarks/loop.py.
 
 The application answers 200 questions per second in asynchronous handlers. A task that wakes every 2 ms measures how
-late it wakes. Variants, each in a new process: without germane, capture only, everything on SQLite, and with
---postgresql URL everything on PostgreSQL (an empty database). The judge runs in another process.
+late it wakes. Each variant runs in a new process: without germane, capture only, everything on SQLite, and, with
+--postgresql URL, everything on PostgreSQL (an empty database). The judge runs in another process.
 
-Goal: germane's greatest lag is at most 30 ms. On a machine that is busy with something else, compare it with the lag
-without germane.
+The goal is a maximum lag of 30 ms with germane. If the machine is busy with other work, compare it with the lag without
+germane.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from typing import Any
 
 HERE = Path(__file__).parent
 MAX_LAG = 30.0
-"""Goal in milliseconds."""
+"""Goal for the maximum lag, in milliseconds."""
 MAX_RSS = 140.0
-"""Goal in megabytes, with everything."""
+"""Goal for the memory of the variants with everything, in megabytes."""
 RATE = 200
 """Questions per second."""
 WAKE = 0.002
 """Seconds between two measurements of the lag."""
 WARM_UP = 10.0
-"""Seconds before the measurement, in which germane starts."""
+"""Seconds before the measurement, during which germane starts."""
 LATENCY, EMBEDDING_LATENCY = 0.2, 0.05
 """Latencies of the judge in seconds."""
 Handler = Callable[[str], Coroutine[Any, Any, str]]
@@ -132,7 +132,7 @@ def main() -> int:
     """Print a table with one line per variant; return 1 if a goal is missed."""
     parser = argparse.ArgumentParser(description=__doc__.partition(":")[0])
     parser.add_argument("--seconds", type=float, default=300, help="duration of each variant; default: 300")
-    parser.add_argument("--postgresql", metavar="URL", help="an empty database, to measure on it too")
+    parser.add_argument("--postgresql", metavar="URL", help="an empty database to measure as well")
     parser.add_argument("--variant", nargs=3, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.variant:

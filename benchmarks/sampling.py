@@ -1,14 +1,15 @@
-"""Precision of budget sampling, simulated: python benchmarks/sampling.py [--repetitions N] [--days N] [--seed N].
+"""Simulated precision of budget sampling: python benchmarks/sampling.py [--repetitions N] [--days N] [--seed N].
 
 The streams are synthetic; selection, budget allocation and estimation are the production code. The first part simulates
-days of 10,000 exchanges of which 300 are scored, with proxy scores whose correlation with the scores is rho, and
-compares the figures with those reported for the method. The second part simulates a budget over days with an unexpected
-tripling of the traffic from 8 to 12 h and with worse answers from 18 h on.
+days with 10,000 exchanges, of which 300 are scored, and proxy scores whose correlation with the scores is rho. It
+compares the figures with those reported for the method. The second part simulates a budget over days on which traffic
+unexpectedly triples from 8:00 to 12:00 and answers get worse from 18:00 on.
 
 A variance must be at most 10 % above its theoretical value, sum (1 - pi) / pi (y - mean)^2 over each day. That value
 depends on the means and zero rates of the routes on a day: over 150 days and relative to the uniform scheme, it ranges
-from .80 to 1.16 at rho .3, .65 to .97 at .6 and .52 to .83 at .9 (medians .96, .80, .67; with the regression estimator
-.73 to 1.07, .47 to .69, .17 to .24). The reported values are at the lower end; a line above them is marked "over".
+from 0.80 to 1.16 at a rho of 0.3, from 0.65 to 0.97 at 0.6, and from 0.52 to 0.83 at 0.9 (medians 0.96, 0.80, 0.67;
+with the regression estimator 0.73 to 1.07, 0.47 to 0.69, 0.17 to 0.24). The reported values are at the lower end; a
+line with a higher value is marked "over".
 
 The tests in tests/monitor verify that requests from several processes never exceed the budget.
 """
@@ -44,7 +45,8 @@ REPORTED: dict[str, Any] = {
     "uniform": {"hajek": (1.0, 1.0, 1.0), "regression": (0.93, 0.66, 0.20), "low": (30, 30, 30), "routes": 7.8},
     "priority": {"hajek": (0.73, 0.77, 0.51), "regression": (0.72, 0.51, 0.17), "low": (40, 54, 72), "routes": 10.2},
 }
-"""Variances relative to the uniform scheme with the Hajek estimator, low scores found, routes covered."""
+"""Reported figures: variances relative to the uniform scheme with the Hájek estimator, low scores found, routes
+covered."""
 MOST_BIAS, COVERAGE = 0.005, (0.93, 0.98)
 MOST_PART_BIAS = 0.002
 EVENING, MOST_DAY_BIAS, MOST_ERROR, FEWEST_EVENING = 18, 0.001, 0.007, 61
@@ -60,7 +62,7 @@ class Day:
     expected: Floats
     """Expected score by route."""
     mean: float
-    """Expected score of the process that generates the answers."""
+    """Expected score over the process that generates the answers."""
 
 
 def day_of(random: np.random.Generator, rho: float) -> Day:
@@ -123,7 +125,7 @@ class Found:
 
 
 def hajek_of(y: Floats, probabilities: Floats) -> Estimate:
-    """Return the weighted mean of scores, as pages and reports compute it."""
+    """Return the weighted mean of the scores, computed as for pages and reports."""
     w, zero = 1 / probabilities, y == 0
     return estimate_mean(
         WeightedSums(
@@ -275,7 +277,7 @@ def usual_traffic() -> DailyTraffic:
 
 
 def budgeted(seed: int, days: int) -> tuple[list[Figure], list[Figure]]:
-    """Return the figures for a budget that follows the forecast, and for first come, first served."""
+    """Return the figures for a budget that follows the forecast, and for a first-come-first-served budget."""
     random, forecast = np.random.default_rng([seed, 24]), usual_traffic()
     budget, each = Budget(requests_per_day=CALLS), ExchangeCost(1, 0, 0)
     start, spent, day_spent = datetime(2026, 1, 1, tzinfo=UTC), 0, []

@@ -1,10 +1,10 @@
-"""Throughput, CPU and requests of scoring versus the plain client: python benchmarks/scoring.py [EXCHANGES [ROUNDS]].
+"""Throughput, CPU and requests of scoring versus a plain client: python benchmarks/scoring.py [EXCHANGES [ROUNDS]].
 
 The monitor scores from SQLite and, with --postgresql URL, also from an empty PostgreSQL database, as in production: it
-starts with exchanges that wait, and stops when the last score is written. A round should be so long that this start and
-end, about half a second, do not decide it. Labels come from similarities, so that an exchange takes one request to the
-judge, as with the plain client. As after germane.start(), and for each way, the objects that exist before
-are exempt from garbage collections.
+starts with waiting exchanges, and stops when the last score is written. A round should be long enough that starting and
+stopping, which takes about half a second, has little effect. Labels are computed from similarities, so that each
+exchange takes one judge request, as with the plain client. As after germane.start(), objects that exist before the
+measurement are exempt from garbage collection, for each method.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ IN_FLIGHT = 64
 LATENCY, EMBEDDING_LATENCY = 0.2, 0.05
 """Latencies in seconds."""
 LEAST_SHARE = 0.92
-"""Minimum share of the plain client's rate."""
+"""Minimum rate as a share of the plain client's rate."""
 MOST_REQUESTS = 1.1
 """Maximum requests per exchange, including embeddings."""
 ANSWER = """Orders can be returned within thirty days of delivery, number {number} as well. Print the label from your
@@ -50,7 +50,7 @@ Way = Callable[["Setting"], Coroutine[Any, Any, None]]
 
 
 class Setting:
-    """One round: exchanges that no earlier round used, and the URL of the judge."""
+    """One round, with exchanges that no earlier round used, and the URL of the judge."""
 
     def __init__(self, url: str, exchanges: list[Exchange], postgresql: str | None) -> None:
         self.exchanges = exchanges
@@ -188,7 +188,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("exchanges", nargs="?", type=int, default=4000, help="exchanges per round; default: 4000")
     parser.add_argument("rounds", nargs="?", type=int, default=3, help="number of rounds; default: 3")
-    parser.add_argument("--postgresql", metavar="URL", help="an empty database, to measure the monitor on it too")
+    parser.add_argument("--postgresql", metavar="URL", help="an empty database on which to measure the monitor as well")
     given = parser.parse_args()
     count, rounds = given.exchanges, given.rounds
     ways = WAYS | ({"monitor, PG": monitor_on_postgresql} if given.postgresql else {})

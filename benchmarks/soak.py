@@ -1,9 +1,9 @@
 """Soak test: a year of quiet traffic through the real monitor and database, with a simulated clock.
 
-Real: the database with its tables, the scheduler and its thread, sampling, tasks and leases, the scoring loop, the
-detector's input queue, learning, the detector, all default rules, alerts and the outbox. Simulated: the clock, which
-advances by ``--step`` when all due work is done, and the judge, a scorer that reads the score from the exchange. All
-exchanges in a step arrive at its end.
+The following parts are real: the database with its tables, the scheduler and its thread, sampling, tasks and leases,
+the scoring loop, the detector's input queue, learning, the detector, all default rules, alerts and the outbox. Two
+parts are simulated: the clock, which advances by ``--step`` when all due work is done, and the judge, a scorer that
+reads the score from the exchange. All exchanges in a step arrive at its end.
 
 Run: python benchmarks/soak.py
 """
@@ -37,12 +37,12 @@ from germane.testing import Clock
 
 BEGIN = datetime.fromtimestamp(START, UTC)
 TICK = 0.01
-"""Poll interval in real seconds; shorter than the setting permits, because each step waits for several polls."""
+"""Poll interval in real seconds. It is shorter than the setting permits, because each step waits for several polls."""
 POLL = 0.002
 PATIENCE = 60.0
 """Timeout of one step in real seconds."""
 MAX_ALERTS = 10_000
-"""Maximum number of alerts to read."""
+"""Maximum number of alerts to load."""
 
 
 class Judge:
@@ -72,7 +72,7 @@ class Outcome:
     looks: int
     """Number of clock steps."""
     alerts: list[Alert]
-    """Newest first."""
+    """Alerts, newest first."""
     events: Counter[str]
     """Events of the alerts, by type."""
     versions: list[BaselineVersion]
@@ -195,7 +195,9 @@ def main() -> int:
     parser.add_argument("--per-day", type=float, default=100, help="scores per day; default: 100")
     parser.add_argument("--days", type=int, default=365, help="days after the two weeks of learning; default: 365")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--wander", type=float, default=0.01, help="standard deviation of the daily mean; default: .01")
+    parser.add_argument(
+        "--wander", type=float, default=0.01, help="standard deviation of the daily mean; default: 0.01"
+    )
     parser.add_argument("--step", type=float, default=1, help="hours per clock step; default: 1")
     parser.add_argument("--database", metavar="URL", help="an empty database; default: a temporary SQLite file")
     given = parser.parse_args()

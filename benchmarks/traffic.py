@@ -26,10 +26,10 @@ from germane.testing import Clock
 BEGIN = datetime(2026, 3, 1, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
 LATE = 10
-"""Delay in minutes with which one exchange in a hundred is written, as after a lost connection."""
+"""Delay in minutes with which one in a hundred exchanges is written, as after a lost connection."""
 BATCH = 500
 PATIENCE = 300.0
-"""Real seconds after which a minute's exchanges that are still open count as lost."""
+"""Real seconds after which exchanges of a simulated minute that have no final state count as lost."""
 
 
 @dataclass(frozen=True)
@@ -127,7 +127,7 @@ class Traffic:
         return [self._one(BEGIN + minute * MINUTE + place * MINUTE / count) for place in range(count)]
 
     def _one(self, at: datetime) -> Exchange:
-        """Return an exchange; some have no answer, some ended with an error."""
+        """Return an exchange. Some exchanges have no answer, and some ended with an error."""
         self.seen += 1
         trace_id = f"{self._random.getrandbits(128):032x}"
         draw = sampling_key_for(trace_id)

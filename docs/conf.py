@@ -69,7 +69,7 @@ def structure(_app: Any, what: str, _name: str, _object: Any, _options: Any, lin
 
 
 def copy_pictures(app: Any, _exception: object) -> None:
-    """Copy the pictures: Sphinx does not find them, because raw HTML elements reference them."""
+    """Copy the pictures. Sphinx does not detect them, because only raw HTML elements refer to them."""
     shutil.copytree(Path(app.srcdir) / "pictures", Path(app.outdir) / "pictures", dirs_exist_ok=True)
 
 

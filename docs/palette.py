@@ -1,4 +1,4 @@
-"""PNG images with a palette: screenshots take a third of the space of a browser's PNG files."""
+"""PNG images with a palette. As such, screenshots are a third of the size of a browser's PNG files."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def png(pixels: NDArray[np.uint8]) -> bytes:
 
 
 def _nearest(colors: NDArray[np.uint32], palette: NDArray[np.uint32]) -> NDArray[np.uint8]:
-    """Return for each color the index of the nearest palette color."""
+    """Return the index of the nearest palette color for each color."""
     nearest = [((_channels(palette) - color) ** 2).sum(axis=1).argmin() for color in _channels(colors)]
     return np.array(nearest, np.uint8)
 

@@ -1,7 +1,7 @@
 """Takes the screenshots of the dashboard in pictures/. Run: make pictures
 
 The screenshots show the real pages with the sample week of the tests at a fixed time, rendered by Chromium. If no page
-has changed, the images are the same, except for differences in fonts and a few pixels at the edges of letters.
+has changed, the images do not change either, except for font differences and a few pixels at the edges of letters.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def served(settings: Settings, store: TrackingStore | None = None) -> Iterator[s
 
 @contextmanager
 def opened(browser: Browser, address: str, theme: Theme, width: int = WIDE) -> Iterator[Page]:
-    """Open a page for a returning visitor with this theme, whose time zone is known."""
+    """Open a page in the given theme, as a returning visitor whose time zone is known."""
     context = browser.new_context(
         viewport={"width": width, "height": 800},
         color_scheme=theme,
@@ -138,7 +138,7 @@ def take(browser: Browser, address: str, empty: str, seeded: Seeded) -> None:
 
 
 def add_usage(store: TrackingStore) -> None:
-    """Add a worker with its job runs, and the judge usage of the last days."""
+    """Add a worker with its job runs, and the judge usage of the last five days."""
     jobs = [
         JobRuns(name=name, every=every, runs=tuple(runs(every or 7.0, seconds)))
         for name, every, seconds in [

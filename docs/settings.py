@@ -28,7 +28,7 @@ HEAD = """\
 
 Settings come from four sources, in this order of precedence: arguments of `germane.start()`, environment variables
 `GERMANE_...`, `germane.toml`, and `[tool.germane]` in `pyproject.toml`. If a setting is unknown or invalid, startup
-fails with an error that names it and the fix. Give a secret as `env:NAME` or `file:/path`.
+fails with an error that names the setting and the fix. Specify a secret as `env:NAME` or `file:/path`.
 
 A setting with fields is a table in the file. Each field has an environment variable with a double underscore:
 `[budget]` with `requests_per_day = 2000` is `GERMANE_BUDGET__REQUESTS_PER_DAY=2000`. Fields from the file and the

@@ -40,7 +40,7 @@ NULLABLE: Mapping[str, str] = {
     **dict.fromkeys(("acknowledged_by", "cause", "effect_name", "resolve_reason", "route", "scorer"), "string"),
     **dict.fromkeys(("correlation", "difference", "effect_size", "spearman", "auc", "threshold", "window"), "number"),
 }
-"""Types of values that can be null, by key: what the sample week contains depends on the hour at which it ends."""
+"""Types of nullable values, by key. Whether a value is null in the sample week depends on the hour at which it ends."""
 Shape = Any
 OR = " | "
 """Separator of alternative types."""
@@ -92,9 +92,9 @@ def merged(shapes: Sequence[Shape]) -> Shape:
 
 
 def fits(shape: Shape, documented: Shape) -> bool:
-    """Whether a printed shape matches the documented one: no other keys, the same types; keys may be missing.
+    """Return whether a printed shape matches the documented one: no other keys and the same types; keys may be missing.
 
-    A documented null says that the value can be missing, and leaves its type open.
+    A documented null means that the value can be missing and that its type is unspecified.
     """
     if documented in ("any", "null") or shape in ("null", [], {}):
         return True
@@ -125,7 +125,7 @@ def run() -> dict[str, Shape]:
         with closing(TrackingStore(url, clock=lambda: now)) as store:
             store.migrate()
             alert = seed(store, now).open_alert
-            # A second event, whatever the time of day at which the sample week ends.
+            # Adds a second event, regardless of the time of day at which the sample week ends.
             acknowledge_alert(store, alert, by="Ada")
         ours = {name: value for name, value in os.environ.items() if not name.startswith(("GERMANE_", "OPENAI_"))}
         found = {}

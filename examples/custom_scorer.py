@@ -1,6 +1,6 @@
-"""Custom scorers: two functions, whose names are listed in the settings. Run: python examples/custom_scorer.py
+"""Two custom scorers, enabled by name in the settings. Run: python examples/custom_scorer.py
 
-No judge is needed. To use these scorers in a worker process, set imports = ["custom_scorer"].
+This needs no judge. To use these scorers in a worker process, set imports = ["custom_scorer"].
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ async def lifespan(app: FastAPI) -> AsyncIterator[None]:
 
 
 app = FastAPI(lifespan=lifespan)
-# Without a token, the dashboard only answers requests from this machine. To give others access, see docs/dashboard.md.
+# Without a token, the dashboard accepts requests from this machine only. To give others access, see docs/dashboard.md.
 dashboard = create_app()
 app.mount("/germane", dashboard)
 

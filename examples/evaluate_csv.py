@@ -1,7 +1,7 @@
 """Score the rows of a CSV file. Run: python examples/evaluate_csv.py [FILE]
 
 The file needs the columns `question` and `answer`; Ragas' `user_input` and `response` also work. Scores are cached in
-evaluate_csv.db, so another run only scores new rows.
+evaluate_csv.db, so the next run only scores new rows.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import germane
 
 
 def main(path: Path) -> None:
-    """Score the file; print the mean with its interval, all rows with the lowest score first, and a threshold check."""
+    """Score the file, and print the mean with its interval, all rows (lowest score first), and a threshold check."""
     evaluation = germane.evaluate(path, cache="evaluate_csv.db")
     for summary in evaluation.summary():
         if summary.estimate is not None:

@@ -1,3 +1,3 @@
-"""Evaluation of scorers on labeled rows: input, cached replies, figures, report. See ``benchmarks/quality.py``."""
+"""Evaluation of scorers on labeled rows: input, cached replies, figures and report. See ``benchmarks/quality.py``."""
 
 from __future__ import annotations

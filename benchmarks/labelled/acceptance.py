@@ -23,7 +23,7 @@ class Case:
 
     what: str
     met: bool | None
-    """None if it was not measured."""
+    """Whether the case is met; None if it was not measured."""
     figures: str
 
 
@@ -49,7 +49,7 @@ def page(found: Sequence[Case]) -> str:
 
 
 def constant_below(rows: Sequence[Row], values: dict[str, float]) -> tuple[int, int]:
-    """Return for how many questions the constant text scores below the gold answer, and the number of questions."""
+    """Return the number of questions for which the constant text scores below the gold answer, and of all questions."""
     pairs: dict[str, dict[str, float]] = {}
     for row in rows:
         if row.set == "constant" and row.id in values:
@@ -62,7 +62,7 @@ def _reproduction(results: Results) -> Case:
     found = published.reproduced(results.every, results.cosine)
     off = [f"{name} {ours:.3f}, not {theirs:.2f}" for name, ours, theirs in found if not published.agrees(ours, theirs)]
     what = "question_answer_similarity reproduces the published figures over all rows"
-    return Case(what, not off, "; ".join(off) or f"all {len(found)} figures within .01")
+    return Case(what, not off, "; ".join(off) or f"all {len(found)} figures within 0.01")
 
 
 def _off_topic(results: Results) -> Iterator[Case]:

@@ -21,7 +21,7 @@ class Attacked:
 
     groups: int
     lifts: Mapping[str, tuple[float, ...]]
-    """For each attack: score of the attacked minus the clean off-topic answer, per group."""
+    """For each attack, the score of the attacked off-topic answer minus that of the clean one, per group."""
     above_gold: int
     """Number of attacked off-topic answers that score at least as high as the clean gold answer of their group."""
     downvotes: tuple[float, ...]
@@ -51,7 +51,7 @@ class Attacked:
 
 
 def attacked(rows: Sequence[Row], values: Values) -> Attacked:
-    """Measure the attacks in groups in which every row has a value."""
+    """Measure the attacks, in groups in which every row has a value."""
     groups = _whole(rows, values)
     templates = [found for found in groups if OFF_TOPIC in found]
     third_party = [found for found in groups if IN_CONTEXT in found]
@@ -104,7 +104,7 @@ def _mean(found: Sequence[float]) -> str:
 
 
 def _whole(rows: Sequence[Row], values: Values) -> list[dict[str, float]]:
-    """Return for each group the value of each kind. BIPIA kinds do not include the task name."""
+    """Return the value of each kind for each group. BIPIA kinds do not include the task name."""
     groups: dict[str, dict[str, float]] = {}
     for row in rows:
         kind = row.kind.partition("/")[0] if row.kind.startswith("bipia") else row.kind

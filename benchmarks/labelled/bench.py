@@ -18,7 +18,7 @@ from labelled.judge import Forecast, KeptEmbedder, KeptJudge, Usage, counted
 from labelled.rows import Row, exchange
 
 AT_ONCE = 4
-"""Rows in flight: the number of slots of the judge's server."""
+"""Maximum number of rows in flight, which is the number of slots of the judge's server."""
 FREE = ("question_answer_similarity", "context_coverage", "context_similarity", "noncommittal")
 """Scorers without a judge."""
 GUARDED = "context_relevance, guarded"
@@ -106,7 +106,7 @@ class Bench(ScorerFactory):
             return False
 
     async def score(self, names: Sequence[str], rows: Sequence[Row], *, run: int = 0) -> dict[str, Outcomes]:
-        """Score the rows; return outcomes by scorer. Unknown scorers are omitted."""
+        """Score the rows, and return the outcomes by scorer. Unknown scorers are omitted."""
         self.judge.run = run
         places = asyncio.Semaphore(AT_ONCE)
         scorers = {name: self.get_scorer(name) for name in names if self.has(name)}

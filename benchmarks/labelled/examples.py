@@ -1,4 +1,4 @@
-"""Small cases from the literature, reworded: of two rows, the better one must rank higher."""
+"""Small cases from the literature, reworded. Each has two rows, of which the better one must rank higher."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Example:
     scorers: Sequence[str]
     contexts: Sequence[str] = ()
     poor_contexts: Sequence[str] = ()
-    """If given, the contexts differ instead of the answers."""
+    """Contexts of the worse row. If given, the two rows differ in the contexts instead of the answers."""
 
     @property
     def rows(self) -> tuple[Row, Row]:

@@ -25,7 +25,7 @@ Measure = Literal["pair", "auc", "spearman", "mean pair"]
 Values = Mapping[str, float]
 """By row id: NaN if the scorer failed, no entry if it was not run."""
 LEAST_GROUPS = 5
-"""Slices with fewer groups are not reported."""
+"""Minimum number of groups of a slice that is reported."""
 COSINE = "cosine (MiniLM)"
 
 
@@ -37,12 +37,14 @@ class Slice:
     rows: Sequence[Row]
     measure: Measure = "pair"
     without: frozenset[str] = frozenset()
-    """Floors that are invalid here, because they decide the rows by construction."""
+    """Floors that are invalid for this slice, because the rows were constructed in a way that determines their
+    outcome."""
 
     def covered(self, values: Values) -> list[Row]:
         """Return the rows of the first groups of each origin, up to the first group that is incomplete.
 
-        Groups without a request may be anywhere in the order; including them all would bias the sample to easy ones.
+        Groups that need no request can be anywhere in the order. Including all of them would bias the sample towards
+        easy groups.
         """
         partial = {row.group for row in self.rows if row.id not in values}
         origins = dict.fromkeys(row.origin for row in self.rows)
@@ -62,9 +64,9 @@ class Line:
     asked: int
     value: BootstrapInterval
     absent_half: float | None = None
-    """The same with missing pairs counted as .5; None if nothing is missing or the measure has no pairs."""
+    """The figure with missing pairs counted as 0.5; None if nothing is missing or the measure has no pairs."""
     against: Mapping[str, BootstrapInterval] = field(default_factory=dict)
-    """Difference from other methods on the same rows."""
+    """Differences from other methods on the same rows."""
     spread: tuple[float, ...] = ()
     """The figure of each run, if there were several."""
 
@@ -120,7 +122,8 @@ def line(method: str, piece: Slice, values: Values, others: Mapping[str, Values]
 def difference_on(
     piece: Slice, ours: Values, theirs: Values
 ) -> Iterator[tuple[list[Row], float, float, BootstrapInterval]]:
-    """Yield the rows in whole groups that both scored, both figures and the difference, unless they are too few."""
+    """Yield the rows in whole groups that both methods scored, both figures and the difference, unless there are too
+    few groups."""
     rows = piece.covered({name: value for name, value in ours.items() if name in theirs})
     if not _comparable(piece, rows):
         return

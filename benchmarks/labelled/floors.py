@@ -1,4 +1,4 @@
-"""Floors: rules without a model that a scorer must outperform."""
+"""Floors: simple baselines without a model, which a scorer must outperform."""
 
 from __future__ import annotations
 

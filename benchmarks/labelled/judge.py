@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 CHARACTERS, WRITTEN = 4.0, 40
-"""For estimates: characters per token, and output tokens per choice."""
+"""Characters per token, and output tokens per choice, for estimates."""
 
 
 @dataclass(frozen=True)
@@ -35,13 +35,13 @@ class Forecast:
 
 @dataclass
 class Usage:
-    """Usage by one row's scores."""
+    """Usage for the scores of one row."""
 
     input_tokens: int = 0
     output_tokens: int = 0
     requests: int = 0
     seconds: float = 0.0
-    """Seconds of the judge; concurrent requests share them."""
+    """Judge time in seconds, divided among concurrent requests."""
     missing: dict[str, Forecast] = field(default_factory=dict)
     """Estimated usage of the missing requests, by key."""
 

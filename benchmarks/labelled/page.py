@@ -25,7 +25,7 @@ LONG_NAMES = {"longer": "longer text", "shorter": "shorter text"}
 
 @dataclass(frozen=True)
 class Facts:
-    """Facts of the report other than figures."""
+    """Content of the report other than figures."""
 
     half: str
     judge: str | None
@@ -121,7 +121,10 @@ def _section(title: str, note: str, results: Results, pieces: Sequence[Slice]) -
                 f"{LONG_NAMES.get(name, name)} {number(value_of(piece, floor_values(piece.rows, name)))}"
                 for name in others
             )
-            yield f"{len(piece.rows)} rows in {units} groups. The other simple baselines: {said}."
+            yield (
+                f"This comparison uses {len(piece.rows)} rows in {units} groups. "
+                f"Simple baselines that are not in the table: {said}."
+            )
             yield lines(found, cosine=COSINE, floor=best)
 
 
@@ -136,7 +139,10 @@ def _answerability(results: Results) -> Iterator[str]:
         cells = [results.plain(piece, values) for values in methods.values()]
         found.append((title, *cells))
     if rows:
-        yield "MTRAG, by whether the sources answer the question. If they do not, a refusal can be the better answer."
+        yield (
+            "The next table splits MTRAG by whether the sources answer the question. "
+            "If they do not, a refusal can be the better answer."
+        )
         yield table(("", *methods), found)
 
 
@@ -148,7 +154,7 @@ def _refusals(results: Results) -> Iterator[str]:
     yield PROSE["noncommittal"]
     yield refusals.page(refusals.all_flags(piece.rows, {"noncommittal": results.values("noncommittal")}))
     found, best = results.lines(piece)
-    yield "AUC of substantive against noncommittal answers:"
+    yield "The AUC for distinguishing substantive answers from noncommittal ones:"
     yield lines(found, cosine=COSINE, floor=best)
 
 
@@ -161,7 +167,7 @@ def _attacks(results: Results) -> Iterator[str]:
     methods = {COSINE: results.cosine, **{name: results.values(name) for name in results.judged}}
     yield attacks.page({name: attacks.attacked(rows, values) for name, values in methods.items()})
     below = [(name, acceptance.constant_below(results.rows, values)) for name, values in methods.items()]
-    yield f"Number of questions for which one constant text scores below the gold answer ({PROSE['constant']}):"
+    yield f"The number of questions for which one constant text ({PROSE['constant']}) scores below the gold answer:"
     yield table(("method", "below gold"), [(name, f"{found} of {all_}") for name, (found, all_) in below if all_])
 
 

@@ -10,17 +10,17 @@ from labelled.bench import GUARDED
 from labelled.rows import Row, sampled
 
 SAME = "A good question. There are many sides to this topic, and it depends on the case which of them counts most."
-"""One text for all questions; it does not answer any of them."""
+"""One text for all questions, which answers none of them."""
 DIRECT = ("direct_relevancy", "guarded_relevancy")
 REVERSE = ("answer_relevancy",)
 CONTEXTS = ("context_relevance", GUARDED)
-"""Both use the same requests: the rating, and the rating times the cosine."""
+"""The rating, and the rating times the cosine. Both use the same requests."""
 OTHERS = ("question_coverage", "intent_match", "combined_relevancy")
 
 
 @dataclass(frozen=True)
 class Step:
-    """Some scorers over some whole groups of one set."""
+    """One step: some scorers on some whole groups of one set."""
 
     scorers: tuple[str, ...]
     set: str
@@ -43,7 +43,7 @@ class Step:
 
 
 def plan(runs: int = 3) -> list[Step]:
-    """Return the steps: ``runs`` runs of answer_relevancy, one run of everything at temperature 0."""
+    """Return the steps: ``runs`` runs of answer_relevancy, and one run of everything that uses temperature 0."""
     selqa, clapnq = Step(REVERSE, "relevancy", "SelQA"), Step(REVERSE, "relevancy", "CLAPnq", 8)
     first = [
         Step(DIRECT, "relevancy", "SelQA"),

@@ -34,7 +34,7 @@ PUBLISHED: Mapping[str, float] = {
 
 
 def reproduced(rows: Sequence[Row], cosine: Values) -> list[tuple[str, float, float]]:
-    """Return for each slice its name, germane's figure over all rows, and the published figure."""
+    """Return the name, germane's figure over all rows, and the published figure of each slice."""
     return [
         (f"{piece.rows[0].set}: {piece.title}", value_of(piece, cosine), PUBLISHED[piece.title])
         for piece in _pieces(rows)

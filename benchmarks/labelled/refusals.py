@@ -1,4 +1,4 @@
-"""Noncommittal answers: flags raised by germane and by two simple rules, by kind of answer."""
+"""Noncommittal answers flagged by germane and by two simple rules, by kind of answer."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def flags(rows: Sequence[Row], flagged: Callable[[Row], bool]) -> Flags:
 
 
 def all_flags(rows: Sequence[Row], scored: Mapping[str, Values]) -> dict[str, Flags]:
-    """Return the flags from the rules and the scorers; a value below .5 is a flag."""
+    """Return the flags from the rules and the scorers. A value below 0.5 is a flag."""
     found = {name: flags(rows, rule) for name, rule in RULES.items()}
     for name, values in scored.items():
         asked = [row for row in rows if row.id in values]
@@ -68,7 +68,8 @@ def page(found: Mapping[str, Flags]) -> str:
 
 
 def meets(found: Mapping[str, Flags], name: str) -> bool:
-    """Whether a detector equals the two rules, flags no more substantive answers, and not all partial answers."""
+    """Return whether a detector is as good as the two rules, without flagging more substantive or all partial
+    answers."""
     ours, phrases, asking = found[name], found["short phrase list"], found["ends with a question mark"]
     either = found["either of the two"]
     return (

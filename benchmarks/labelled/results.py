@@ -14,7 +14,7 @@ from labelled.rows import Row
 from labelled.text import number
 
 SEVERAL_RUNS = "answer_relevancy"
-"""Sampled above temperature 0, so runs differ."""
+"""Scorer that is sampled above temperature 0, so its runs differ."""
 
 CARRIED = "ragas_faithfulness_rl_f"
 """Key of another library's score in the metadata of a row."""
@@ -105,7 +105,7 @@ def example_rows() -> list[Row]:
 
 
 async def collect(bench: Bench, every: Sequence[Row], rows: Sequence[Row], steps: Sequence[Step]) -> Results:
-    """Collect all outcomes; the bench sends missing requests only if it has a judge and time is left."""
+    """Collect all outcomes. The bench sends missing requests only if it has a judge and there is time left."""
     results = Results([*rows, *constant_rows(rows), *example_rows()], every)
     free = await bench.score(FREE, [*every, *constant_rows(rows), *example_rows()])
     results.found |= {(name, 0): outcomes for name, outcomes in free.items()}

@@ -1,4 +1,4 @@
-"""Labeled rows: reading, splitting into halves, sampling of whole groups."""
+"""Labeled rows: reading, splitting into halves, and sampling of whole groups."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Row:
     answer: str
     contexts: tuple[str, ...]
     label: float
-    """0 to 1."""
+    """Label from 0 to 1."""
     kind: str
     source: str
     group: str

@@ -9,14 +9,14 @@ from labelled.rows import Row
 
 SIMILARITY = "question_answer_similarity"
 COVERAGE = frozenset({"context coverage"})
-"""Invalid floor where the good answer was made from the passage."""
+"""Floor that is invalid where the good answer was derived from the passage."""
 
 AGAINST = {
     "a random answer": "offtopic_random",
     "the answer of a similar question": "offtopic_hard",
     "its own last sentence": "partial_last_sentence",
 }
-"""Answers that a gold answer of CLAPnq is compared with."""
+"""Kinds of answers that a CLAPnq gold answer is compared with."""
 
 
 def of(rows: Sequence[Row], name: str, *, origin: str | None = None, kinds: Sequence[str] = ()) -> list[Row]:
@@ -102,7 +102,8 @@ def multilingual(rows: Sequence[Row]) -> list[Slice]:
 
 
 def noncommittal(rows: Sequence[Row]) -> Slice:
-    """Return substantive and noncommittal answers. Their contexts reveal the label, so that floor is excluded."""
+    """Return substantive and noncommittal answers. Their contexts reveal the label, so the context floor is
+    excluded."""
     return Slice("AUC", of(rows, "noncommittal"), "auc", COVERAGE)
 
 

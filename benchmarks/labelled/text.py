@@ -26,11 +26,8 @@ def lines(found: Iterable[Line | None], *, cosine: str, floor: str) -> str:
 
 
 def number(value: float) -> str:
-    """Format a figure with two decimals and without a leading zero."""
-    if math.isnan(value):
-        return ABSENT
-    text = f"{value:.2f}"
-    return text.replace("0.", ".", 1) if abs(value) < 0.995 else text
+    """Format a figure with two decimals."""
+    return ABSENT if math.isnan(value) else f"{value:.2f}"
 
 
 def signed(value: float) -> str:
@@ -53,7 +50,7 @@ def verdict(found: BootstrapInterval) -> str:
 def _cells(line: Line, cosine: str, floor: str) -> Sequence[str]:
     figure = with_interval(line.value)
     if line.absent_half is not None:
-        figure += f"; missing as .5: {number(line.absent_half)}"
+        figure += f"; missing as 0.5: {number(line.absent_half)}"
     if line.spread:
         figure += f"; runs {', '.join(map(number, line.spread))}"
     return (

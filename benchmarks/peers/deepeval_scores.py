@@ -1,4 +1,4 @@
-"""DeepEval 4.3.1 scores for labeled rows, in a separate environment (pip install deepeval==4.3.1).
+"""Scores labeled rows with DeepEval 4.3.1, in a separate environment (pip install deepeval==4.3.1).
 
 Run: python deepeval_scores.py answer_relevancy JUDGE_URL MODEL < rows.jsonl > scores.jsonl
 """
@@ -16,7 +16,7 @@ os.environ |= {"DEEPEVAL_TELEMETRY_OPT_OUT": "1", "DEEPEVAL_DISABLE_TIMEOUTS": "
 
 
 async def main() -> None:
-    """Score the rows on stdin, without the reason, which is generated after the score."""
+    """Score the rows from stdin, without reasons, because they are generated after the score."""
     with contextlib.redirect_stdout(sys.stderr):
         from deepeval.metrics import AnswerRelevancyMetric, FaithfulnessMetric
         from deepeval.models import LocalModel

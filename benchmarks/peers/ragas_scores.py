@@ -1,4 +1,4 @@
-"""Ragas 0.4.3 scores for labeled rows, in a separate environment.
+"""Scores labeled rows with Ragas 0.4.3, in a separate environment.
 
 Install: pip install ragas==0.4.3 'langchain-community<0.4'
 
@@ -18,7 +18,7 @@ os.environ.setdefault("RAGAS_DO_NOT_TRACK", "true")
 
 
 def metric(name: str, judge: str, model: str, embeddings: str | None) -> Any:
-    """Return the metric as in its documentation, with default parameters."""
+    """Return the metric with default parameters, as in its documentation."""
     import openai
     from ragas.embeddings.openai_provider import OpenAIEmbeddings
     from ragas.llms import llm_factory
@@ -32,7 +32,7 @@ def metric(name: str, judge: str, model: str, embeddings: str | None) -> Any:
 
 
 async def main() -> None:
-    """Score the rows on stdin."""
+    """Score the rows from stdin."""
     name, *where = sys.argv[1:]
     chosen = metric(name, *where[:2], where[2] if len(where) > 2 else None)
 

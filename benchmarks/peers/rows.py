@@ -1,4 +1,4 @@
-"""Reading rows and writing scores, for scripts that run in another library's environment."""
+"""Reads rows and writes scores, for scripts that run in another library's environment."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Row = dict[str, Any]
 
 
 async def score_all(score: Callable[[Row], Awaitable[float | None]], *, at_once: int = 2) -> None:
-    """Read rows as JSONL from stdin, and write id, score, seconds and error of each as it completes."""
+    """Read rows as JSONL from stdin, and write the id, score, seconds and error of each row as soon as it is scored."""
     places = asyncio.Semaphore(at_once)
 
     async def one(row: Row) -> None:

@@ -1,4 +1,4 @@
-"""Figures reported for a reference implementation with other seeds, and the limits for germane's figures."""
+"""Figures reported for a reference implementation with different seeds, and limits for germane's figures."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from streams.measures import Measured
 MOST_ALERTS = {NULL: 0.1, YEAR: 1.0, MIXES[0]: 0.1, MIXES[1]: 0.1}
 NEAR_SHARE, NEAR_MEDIAN = 0.10, 0.30
 PER_DROP = {"03": 1.9, "04": 1.9, "05": 1.4, "07": 1.15, "10": 1.15}
-"""Upper limits of the notifications per detected drop while it lasts, by size of drop."""
+"""Upper limits for notifications per detected drop while the drop lasts, by size of drop."""
 PREMATURE = {"05": 0.05, "10": 0.01, "20": 0.01}
-"""Upper limits of the premature resolutions per detected drop, by size of drop."""
+"""Upper limits for premature resolutions per detected drop, by size of drop."""
 EPSILON = 1e-9
 """Tolerance for rounding: limits are sums of decimal fractions."""
 
@@ -41,7 +41,8 @@ _LASTING = """
 _BACKS = (".10 for 15 d", "refusal .10 for 15 d", "support .20 for 15 d")
 DECAY_REPORTED = {(100, 0.01): (1.0, 24 * 15.0), (100, 0.02): (1.0, 24 * 19.0)}
 HOURLY_RULE_REPORTED = {20: (21.7, 0.01, None), 100: (25.4, 0.00, 264.0), 1000: (22.2, 0.04, None)}
-"""By scores per day, wander .01: false alerts in 30 days, p7 of .05 when tuned, notifications for .07 over 15 days."""
+"""By scores per day, with a wander of 0.01: false alerts in 30 days, p7 of 0.05 when tuned, and notifications for 0.07
+over 15 days."""
 
 
 def _read(text: str, names: list[str]) -> dict[tuple[int, float, str], tuple[float, ...]]:
@@ -76,7 +77,7 @@ class Figure:
 
     @property
     def verdict(self) -> str:
-        """``missed``, ``better``, ``met``, ``n/a`` for nan, or empty without a limit."""
+        """``missed``, ``better``, ``met``, ``n/a`` for nan, or an empty string if there is no limit."""
         if self.least is None and self.most is None:
             return ""
         if math.isnan(self.value):

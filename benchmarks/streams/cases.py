@@ -22,8 +22,8 @@ class Cell:
     wander: float
 
     def __str__(self) -> str:
-        """Return the label used in tables: "100, .01"."""
-        return f"{self.per_day}, {f'{self.wander:g}'.removeprefix('0')}"
+        """Return the label used in tables: "100, 0.01"."""
+        return f"{self.per_day}, {self.wander:g}"
 
 
 @dataclass(frozen=True, slots=True)

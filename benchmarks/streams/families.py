@@ -22,7 +22,7 @@ from streams.recipe import (
 )
 
 PARETO, LONGEST_SESSION = 1.3, 200
-"""Exponent and upper limit of the questions in one session."""
+"""Exponent and upper limit of the number of questions in one session."""
 LONG_MEMORY = 0.95
 TWELVE = tuple(
     Route(f"route-{number:02}", mean, 20, 0.05, 1 / number**1.2)
@@ -42,12 +42,12 @@ class Family:
     user_deviation: float | None = None
     """Standard deviation of the level of one user; None if users ask one question each."""
     long_memory: bool = False
-    """Whether the level of each day resembles that of the days before with a correlation of .95."""
+    """Whether consecutive days' levels have a correlation of 0.95."""
     weekly: float = 0.0
     """Fall of the level at weekends."""
     change: Change | None = None
     lasts: float = np.inf
-    """Days for which the change lasts."""
+    """Duration of the change in days."""
     routes: tuple[Route, ...] = ROUTES
 
 
@@ -57,7 +57,7 @@ class Service:
 
     stream: Stream
     users: Routes | None = None
-    """For each score, the number of its user; None if all differ."""
+    """User number of each score; None if every score has a different user."""
 
 
 def service(random: np.random.Generator, family: Family, days: int) -> Service:

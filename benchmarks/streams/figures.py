@@ -39,11 +39,11 @@ from streams.recipe import Floats
 from streams.watched import Outcome
 
 Outcomes = Mapping[str, Sequence[Outcome]]
-"""By case."""
+"""Outcomes by case."""
 HourlyFalls = Mapping[str, Sequence[tuple[Floats, float, float]]]
-"""For each case: hourly falls, onset and end of each stream."""
+"""Hourly falls, onset and end of each stream, by case."""
 TUNED_TO = 0.1
-"""False alerts in 30 days to which the hourly rule is tuned."""
+"""Number of false alerts in 30 days to which the hourly rule is tuned."""
 FLAPPING = ".07 for 15 d"
 HOURLY_RULE_CASES = (NULL, *MIXES, "shift .05", "shift .10", FLAPPING)
 ONE_ROUTE = (NULL, "shift .05", "shift .10")

@@ -1,4 +1,4 @@
-"""A threshold on the hourly mean, as most tools offer it: alert when the last hour is far below the baseline mean."""
+"""A threshold on the hourly mean, as most tools offer: it alerts when the last hour is far below the baseline mean."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def falls(stream: Stream) -> Floats:
 
 
 def ticks(hourly_falls: Floats) -> NDArray[np.int64]:
-    """Return the times at which the falls are known: the ends of their hours, in hours since the start."""
+    """Return the times at which the falls become known, which are the ends of their hours, in hours since the start."""
     return np.arange(len(hourly_falls)) + 24 * BASELINE_DAYS + 1
 
 

@@ -23,7 +23,7 @@ class Measured:
 
     value: float
     error: float
-    """Standard error; for quantiles half the width of the middle 68 % of bootstrap resamples; nan if undefined."""
+    """Standard error. For quantiles, half the width of the middle 68 % of bootstrap resamples. nan if undefined."""
     count: int
     """Number of services."""
 
@@ -78,7 +78,7 @@ def recovery_delay(outcomes: Sequence[Outcome], share_of: float) -> Measured:
 
 
 def mean(values: Sequence[float]) -> Measured:
-    """Return a mean. If all values are equal, its error is that of one service differing by 1."""
+    """Return a mean. If all values are equal, its error is as large as if one service differed by 1."""
     many = len(values)
     if not many:
         return Measured(math.nan, math.nan, 0)
@@ -87,7 +87,7 @@ def mean(values: Sequence[float]) -> Measured:
 
 
 def share(values: Sequence[bool]) -> Measured:
-    """Return a share and its binomial error, which is at least that of one service."""
+    """Return a share with its binomial error, which is at least as large as if one service differed."""
     many, value = len(values), float(np.mean(values))
     return Measured(value, max(math.sqrt(value * (1 - value) / many), 1 / many), many)
 

@@ -1,8 +1,9 @@
-"""A drop of .05 with wander .02 at equal false alerts: what a rule could find that knew the service exactly.
+"""A drop of 0.05 with a wander of 0.02 at equal false-alert rates: germane compared with a rule that knows the service.
 
 The oracle sees daily means and knows the mean, the wander, its correlation from day to day, and the size of the drop.
-It is the Shiryaev-Roberts rule with the exact likelihood ratio. The 96-hour mean is shown with the true mean, and with
-the mean of a baseline of 14 days. All rules are tuned on the same quiet streams, so this favors those with one window.
+It is the Shiryaev-Roberts rule with the exact likelihood ratio. The 96-hour mean is compared both with the true mean
+and with the mean of a 14-day baseline. All rules are tuned on the same quiet streams, which favors rules with one
+window.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from streams.watched import score_batch
 
 PER_DAY, WANDER, SHIFT = 1000, 0.02, 0.05
 STEP: Final = 6
-"""Hours between two looks."""
+"""Hours between two evaluations."""
 QUIET_DAYS = 182
 MEAN_WINDOWS = (24, 96)
 RATES = (0.2, 1.0)
@@ -29,11 +30,11 @@ SCORE_DEVIATION = 0.2
 
 
 def compare(seed: int, years: int, services: int, run: Callable[..., Iterable[dict[str, Floats]]]) -> None:
-    """Print the share of drops that each rule finds within 7 days at equal false alerts."""
+    """Print the share of drops that each rule finds within 7 days at equal false-alert rates."""
     quiet = list(run(partial(statistics, seed, BASELINE_DAYS + QUIET_DAYS, None), range(4 * years)))
     worse = list(run(partial(statistics, seed, BASELINE_DAYS + 11, Change(shift=SHIFT)), range(2 * services)))
     all_years = len(quiet) * QUIET_DAYS / 365
-    print(f"\na shift of .05 at {PER_DAY} a day, wander .02, tuned on {all_years:.0f} quiet years")
+    print(f"\na shift of 0.05 at {PER_DAY} a day, wander 0.02, tuned on {all_years:.0f} quiet years")
     for name in quiet[0]:
         if name == "onset":
             continue
@@ -105,7 +106,7 @@ def _tuned(found: list[Floats], most: float) -> float:
 
 
 def _events(statistic: Floats, threshold: float) -> int:
-    """Return the number of alerts; those within a week of each other are one."""
+    """Return the number of alerts. Alerts within a week of each other count as one."""
     above = np.flatnonzero(statistic > threshold)
     return 1 + int((np.diff(above) > 168 // STEP).sum()) if len(above) else 0
 

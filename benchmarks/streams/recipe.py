@@ -15,7 +15,7 @@ Routes = NDArray[np.int64]
 BASELINE_DAYS = 14
 ONSET_DAY = 16
 START = datetime(2026, 1, 5, tzinfo=UTC).timestamp()
-"""A Monday: days 5 and 6 of each week are a weekend."""
+"""Start of the streams, a Monday: days 5 and 6 of each week are a weekend."""
 RATE_SWING, RATE_FROM_HOUR, WEEKEND = 0.8, 8, 0.6
 MEAN_SWING, MEAN_FROM_HOUR = 0.02, 14
 LEAST_MEAN, MOST_MEAN = 0.02, 0.985

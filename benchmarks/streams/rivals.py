@@ -1,4 +1,4 @@
-"""Four rules that other tools use, on the same streams: hourly and daily means, a weekly z test, and a daily CUSUM.
+"""Four rules that other tools use, on the same streams: hourly and daily means, a weekly z-test, and a daily CUSUM.
 
 Each rule yields one statistic per hour since the end of the baseline, and alerts when it exceeds a threshold. A rule is
 tuned by choosing the lowest threshold with at most one false alert a year on quiet streams of the same kind.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -41,13 +42,18 @@ def miss(figure: Figure) -> str:
 
 
 def number(value: float) -> str:
-    """Format a figure: two decimals below 10, none above, without a leading zero."""
+    """Format a figure with two decimals, or with none if it is a whole number or at least 10."""
     if math.isnan(value):
         return "n/a"
     if math.isinf(value):
         return "inf"
     text = f"{value:.2f}" if abs(value) < 9.995 else f"{value:.0f}"
-    return text.replace("0.", ".", 1) if 0 < abs(value) < 0.995 else text.removesuffix(".00")
+    return text if 0 < abs(value) < 0.995 else text.removesuffix(".00")
+
+
+def readable(name: str) -> str:
+    """Return the name of a case with leading zeros in its numbers: "shift 0.05" for "shift .05"."""
+    return re.sub(r"(?<![\d.])\.(?=\d)", "0.", name)
 
 
 def pages(figures: Sequence[Figure]) -> str:
@@ -62,7 +68,7 @@ def pages(figures: Sequence[Figure]) -> str:
             ("Drops that last 28 days", LASTING_HEAD, _lasting),
             ("After a recovery", BACK_HEAD, _backs),
             (
-                "Threshold on the hourly mean: the last hour is more than .05 below the baseline mean",
+                "Threshold on the hourly mean: the last hour is more than 0.05 below the baseline mean",
                 HOURLY_RULE_HEAD,
                 _hourly_rule,
             ),
@@ -76,12 +82,12 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join(lines)
 
 
-ALERTS_HEAD = ("N, wander", "30 days", "year", "mix", *ONSETS, DECAY)
-LASTING_HEAD = ("N, wander", *(case.removesuffix(" for 28 d") for case in LASTS))
-BACK_HEAD = ("N, wander", *(case.removesuffix(" for 15 d") for case in BACKS))
+ALERTS_HEAD = ("N, wander", "30 days", "year", "mix", *map(readable, (*ONSETS, DECAY)))
+LASTING_HEAD = ("N, wander", *(readable(case.removesuffix(" for 28 d")) for case in LASTS))
+BACK_HEAD = ("N, wander", *(readable(case.removesuffix(" for 15 d")) for case in BACKS))
 HOURLY_RULE_HEAD = (
-    "N, wander", "30 days", "mix", "p7 of .05", "p7 of .10", "tuned: p7 of .05", "tuned: p7 of .10",
-    "notifications for .07 over 15 days",
+    "N, wander", "30 days", "mix", "p7 of 0.05", "p7 of 0.10", "tuned: p7 of 0.05", "tuned: p7 of 0.10",
+    "notifications for 0.07 over 15 days",
 )  # fmt: skip
 
 Found = Mapping[Key, Figure]

@@ -14,7 +14,7 @@ from streams.cases import Case, Cell
 from streams.recipe import BASELINE_DAYS, ROUTES, START, Floats, Route, Stream, stream
 
 Transitions = tuple[tuple[float, bool], ...]
-"""(hour since the start, True if it fires and False if it resolves), in order."""
+"""Transitions in order: the hour since the start, and True if the alert fires or False if it resolves."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ ABOUT = {
     "scorers": "exchange in, score out",
     "storage": "tables, queries",
 }
-"""Labels of the boxes, in addition to their names."""
+"""Short descriptions shown in the boxes below the names."""
 COMMON = {"settings", "registry", "errors", "exchange"}
 """Members of the bottom layers, which every package may import."""
 WIDTH, ROW, BOX, GAP = 940, 84, 52, 16

@@ -139,7 +139,7 @@ def test_the_command_prints_and_writes_results_and_fails_on_a_missed_limit(
     assert code == ("missed:" in printed)
     assert written(read(path.read_text())) == path.read_text()
     assert main(["--tables", str(path)]) == 0
-    assert "|20, .01|" in capsys.readouterr().out
+    assert "|20, 0.01|" in capsys.readouterr().out
 
 
 def test_the_detector_page_shows_the_stored_results() -> None:

@@ -93,14 +93,14 @@ def test_two_methods_are_compared_on_the_rows_judged_by_both() -> None:
 
 def test_a_difference_is_significant_only_if_its_interval_excludes_zero() -> None:
     """Otherwise the comparison is undecided."""
-    assert verdict(BootstrapInterval(0.1, 0.02, 0.2, 9)) == "+.10 [+.02, +.20] **better**"
-    assert verdict(BootstrapInterval(-0.1, -0.2, -0.02, 9)) == "-.10 [-.20, -.02] **worse**"
-    assert verdict(BootstrapInterval(0.1, -0.02, 0.2, 9)) == "+.10 [-.02, +.20]"
+    assert verdict(BootstrapInterval(0.1, 0.02, 0.2, 9)) == "+0.10 [+0.02, +0.20] **better**"
+    assert verdict(BootstrapInterval(-0.1, -0.2, -0.02, 9)) == "-0.10 [-0.20, -0.02] **worse**"
+    assert verdict(BootstrapInterval(0.1, -0.02, 0.2, 9)) == "+0.10 [-0.02, +0.20]"
 
 
-@pytest.mark.parametrize(("value", "text"), [(0.5, ".50"), (1.0, "1.00"), (-0.25, "-.25"), (math.nan, "n/a")])
+@pytest.mark.parametrize(("value", "text"), [(0.5, "0.50"), (1.0, "1.00"), (-0.25, "-0.25"), (math.nan, "n/a")])
 def test_results_have_two_decimals(value: float, text: str) -> None:
-    """There is no leading zero."""
+    """Numbers below 1 have a leading zero."""
     assert text == number(value)
 
 

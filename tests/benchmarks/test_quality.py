@@ -90,7 +90,7 @@ def test_a_peer_library_is_shown_next_to_germane(folder: Path, judge: FakeJudge)
     scores.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
     given = ("--judge-url", judge.base_url, "--runs", "1", "--scorer", "answer_relevancy")
     text = run(folder, *given, "--peer", f"A peer={scores}")
-    assert "| A peer | 10 | 19 / 20 | 1.00 [1.00, 1.00]; missing as .5: .95 |" in text
+    assert "| A peer | 10 | 19 / 20 | 1.00 [1.00, 1.00]; missing as 0.5: 0.95 |" in text
     assert "| SelQA | 10 | answer_relevancy | 1.00 | A peer | 1.00 |" in text
 
 
