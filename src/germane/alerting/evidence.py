@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from germane.alert import Alert, Cause, Interval, ScoreLevel, ScoreShift
 from germane.alerting.drop.scope import attribute_scope, matches_scope
+from germane.alerting.intervals import is_higher
 from germane.exchange import Exchange
 from germane.settings import SCORE_RULES
 from germane.storage import DetectorScoreQuery, RouteMean, TrackingStore
@@ -43,7 +44,7 @@ MAX_MARKERS: Final = 3
 GOOD_EXCHANGE: Final = "good_exchange"
 """Key in an alert's details: id of the exchange with the highest score on the day before the onset."""
 REFUSALS: Final = "refusals"
-"""Key in an alert's details: shares of noncommittal answers before and after the onset."""
+"""Key in an alert's details: shares of noncommittal answers before and after the onset, if they rose significantly."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,12 +115,7 @@ class EvidenceCollector:
         attribute_shifts = [
             shift for name in self._breakdowns for shift in self._attribute_shifts(name, alert, since, scope)
         ]
-        refusals: tuple[float, float] | None = None
-        if own and all(each.noncommittal_share is not None for pair in own for each in (pair.before, pair.since)):
-            refusals = (
-                _weighted_mean(own, lambda pair: pair.before.noncommittal_share or 0.0),
-                _weighted_mean(own, lambda pair: pair.since.noncommittal_share or 0.0),
-            )
+        refusals = _rise_of_refusals(own)
         lowest = self._store.answers.worst(
             scorer=alert.scorer,
             since=since,
@@ -132,12 +128,13 @@ class EvidenceCollector:
         exchange_ids = [scored.exchange.id for scored in lowest if scope.matches(scored.exchange)]
         return replace(
             alert,
-            baseline=alert.baseline or _level_before(alert, own),
+            # What a new route scored before the estimated onset is no level to compare with.
+            baseline=alert.baseline or (None if alert.details.get("new_route") else _level_before(alert, own)),
             exchange_ids=tuple(exchange_ids[:MAX_EXCHANGES]),
             shifts=(*route_shifts[:MAX_SHIFTS], *attribute_shifts[:MAX_SHIFTS], *scorer_shifts[:MAX_SHIFTS]),
             cause=_likely_cause(alert, own, scorer_shifts, refusals),
             details={
-                **alert.details,
+                **{name: value for name, value in alert.details.items() if name != REFUSALS},
                 **({REFUSALS: list(refusals)} if refusals else {}),
                 **({MARKERS: markers} if (markers := self._markers_around(alert, since)) else {}),
                 **({GOOD_EXCHANGE: good} if (good := self._good_exchange(alert, since, scope)) else {}),
@@ -295,6 +292,16 @@ def _weighted_mean(pairs: Sequence[MeanPair], value: Callable[[MeanPair], float]
     return sum(pair.since.n * value(pair) for pair in pairs) / sum(pair.since.n for pair in pairs)
 
 
+def _rise_of_refusals(pairs: Sequence[MeanPair]) -> tuple[float, float] | None:
+    """Return the shares of noncommittal answers before and since; None without a significant rise."""
+    if not pairs or any(each.noncommittal_share is None for pair in pairs for each in (pair.before, pair.since)):
+        return None
+    before = _weighted_mean(pairs, lambda pair: pair.before.noncommittal_share or 0.0)
+    since = _weighted_mean(pairs, lambda pair: pair.since.noncommittal_share or 0.0)
+    before_n, since_n = sum(pair.before.n for pair in pairs), sum(pair.since.n for pair in pairs)
+    return (before, since) if is_higher(since, since_n, before, before_n) else None
+
+
 def _level_before(alert: Alert, pairs: Sequence[MeanPair]) -> ScoreLevel | None:
     """Return the earlier level of the value that the rule evaluates."""
     if not pairs:
@@ -314,18 +321,20 @@ def _likely_cause(
 ) -> Cause | None:
     """Return the likely cause: less relevant contexts, more refusals, or drifting answers.
 
-    Refusals are the cause if they explain at least half of the drop. Each refusal lowers the sum of scores by
-    the mean score of the answers that are not refusals.
+    Refusals are the cause if they rose significantly and explain at least half of the drop. Each refusal lowers the sum
+    of scores by the mean score of the answers that are not refusals.
     """
     if any(shift.name == CONTEXT_SCORER and _fall(shift) >= MIN_CONTEXT_DROP for shift in scorer_shifts):
         return "retrieval_worse"
-    if alert.cause is not None or not pairs or refusals is None:
+    if alert.cause is not None or not pairs:
         return alert.cause
     if alert.type == "noncommittal_rate":
         return "refusals_rising"
-    before, since = refusals
     fall = _weighted_mean(pairs, lambda pair: pair.before.mean - pair.since.mean)
-    if fall < MIN_SHIFT:
+    if fall < MIN_SHIFT or any(pair.since.noncommittal_share is None for pair in pairs):
         return None
+    if refusals is None:
+        return "answers_drifting"
+    before, since = refusals
     by_refusals = (since - before) * _weighted_mean(pairs, lambda pair: pair.before.mean) / max(1e-9, 1 - before)
     return "refusals_rising" if by_refusals >= fall / 2 else "answers_drifting"

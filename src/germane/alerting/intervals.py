@@ -1,4 +1,4 @@
-"""One-sided 95 % confidence limits for means, and Wilson intervals for shares."""
+"""One-sided 95 % confidence limits for means, and Wilson intervals for shares and their difference."""
 
 from __future__ import annotations
 
@@ -46,3 +46,13 @@ def wilson_interval(share: float, n: float, z: float = TWO_SIDED_Z) -> Interval:
     center = (share + z * z / (2 * n)) / (1 + z * z / n)
     half_width = z * math.sqrt(max(0.0, share * (1 - share)) / n + z * z / (4 * n * n)) / (1 + z * z / n)
     return max(0.0, center - half_width), min(1.0, center + half_width)
+
+
+def is_higher(share: float, n: float, other: float, other_n: float) -> bool:
+    """Return whether a proportion is higher than another one, rather than by chance: the 95 % interval excludes 0.
+
+    Source: R. Newcombe, Interval estimation for the difference between independent proportions, Statistics in Medicine
+    17, 1998, method 10.
+    """
+    lower, upper = wilson_interval(share, n)[0], wilson_interval(other, other_n)[1]
+    return share - other > math.hypot(share - lower, upper - other)

@@ -156,7 +156,9 @@ def evaluate_scorer_error(
             state = "bad"
         elif share <= rule.threshold / 2:
             state = "good"
-    most_common = reasons.most_common(1)
+    details: dict[str, object] = {"tried": attempts, "failed": failed}
+    if failed:  # otherwise, the alert keeps the last reason
+        details["reason"] = reasons.most_common(1)[0][0]
     return RuleResult(
         rule=rule.name,
         type=rule.type,
@@ -168,7 +170,7 @@ def evaluate_scorer_error(
         value=share,
         threshold=rule.threshold,
         window=rule.window,
-        details={"tried": attempts, "failed": failed, "reason": most_common[0][0] if most_common else None},
+        details=details,
     )
 
 
