@@ -137,8 +137,8 @@ def test_low_mean_sends_one_notification_when_firing_and_one_when_resolved(
     assert fired.current is not None
     assert fired.current.n == 4
     assert fired.exchange_ids == (low[1], low[3], low[0], low[2])
-    assert fired.message.startswith("answer_relevancy for route ask in shop is below 0.6: mean 0.275 (95 % CI ")
-    assert fired.message.endswith(", n = 4) over the last hour.")
+    assert fired.message.startswith("answer_relevancy for route ask in shop is below 0.6: 0.28 (mean of 4 answers, ")
+    assert fired.message.endswith(") over the last hour.")
 
     clock.advance(minutes=5)
     assert person.look() == []
@@ -573,7 +573,8 @@ class TestScorerError:
         over = person.alert()
         assert over.state == "resolved"
         assert over.message == (
-            "Resolved (recovered): answer_relevancy failed for 0 of 30 answers from service shop over the last hour."
+            "Resolved (recovered): answer_relevancy scores answers from service shop again: 30 of 30 answers over the "
+            "last hour, after failures since about Thu 2026-01-01 12:00 UTC."
         )
 
     def test_pending_retries_count_as_failures(

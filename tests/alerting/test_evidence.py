@@ -187,14 +187,18 @@ def test_drop_message_states_size_time_route_and_certainty(store: TrackingStore,
     alert = an_alert(baseline=ScoreLevel(mean=0.82, n=1400), current=current)
     alert = EvidenceCollector(store).add_to(alert)
     assert alert_message(alert) == (
-        "answer_relevancy for service shop has dropped from 0.820 (n = 1400) to 0.710 (95 % CI 0.680 to 0.740, "
-        "n = 212) since about Tue 2026-03-03 12:00 UTC; the drop is largest on route support."
+        "answer_relevancy for service shop has dropped from 0.82 to 0.71 (mean of 212 answers, 95 % confidence 0.68 to "
+        "0.74) since about Tue 2026-03-03 12:00 UTC; the drop is largest on route support."
     )
     over = replace(alert, state="resolved", resolve_reason="judge_changed")
-    assert alert_message(over).startswith("Resolved (the judge changed; a new baseline is being learned): ")
+    assert alert_message(over) == (
+        "Resolved (the judge changed; a new baseline is being learned): answer_relevancy for service shop had dropped "
+        "from 0.82 to 0.71 (mean of 212 answers, 95 % confidence 0.68 to 0.74) since about Tue 2026-03-03 12:00 UTC, "
+        "and had not recovered when the judge changed."
+    )
     back = replace(over, resolve_reason="recovered", current=replace(current, mean=0.81, interval=None))
     assert alert_message(back) == (
-        "Resolved (recovered): answer_relevancy for service shop is back at 0.810 (n = 212), before the drop 0.820."
+        "Resolved (recovered): answer_relevancy for service shop is back at 0.81 (mean of 212 answers), baseline 0.82."
     )
 
 

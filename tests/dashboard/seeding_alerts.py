@@ -122,7 +122,13 @@ def add_resolved_alert(store: TrackingStore, service: str, now: datetime) -> str
         details={"tried": 29, "failed": 18, "reason": "judge_unreachable"},
     )
     resolved = replace(
-        first, state="resolved", resolved_at=ended, evaluated_at=ended, resolve_reason="recovered", value=0.0
+        first,
+        state="resolved",
+        resolved_at=ended,
+        evaluated_at=ended,
+        resolve_reason="recovered",
+        value=0.0,
+        details={**first.details, "tried": 31, "failed": 0},
     )
     notified = [replace(one, message=alert_message(one)) for one in (first, resolved)]
     assert store.alerts.commit(AlertTransaction(changes=[_change(notified[0], None, "fired", began)]))

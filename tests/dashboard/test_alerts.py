@@ -28,7 +28,7 @@ def test_open_and_resolved_alerts_are_listed_with_notifications(page: TestClient
     assert re.search(r"oncall <span[^>]*>undelivered</span>", opened)
     assert re.search(r"slack <span[^>]*>sent</span>", opened)
     assert f"/alerts/{week.seeded.resolved_alert}" in over
-    assert "faithfulness failed for 18 of 29 answers" in over
+    assert "faithfulness scores answers from service handbook again: 31 of 31 answers" in over
 
 
 def test_scorers_with_a_provisional_baseline_are_listed_first(page: TestClient) -> None:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from germane import sanitize
 from germane.alert import IMPROVEMENT, Alert, ResolveReason, ScoreLevel
 from germane.alerting.evidence import MARKERS
+from germane.alerting.formatting import format_level, format_percent, format_score
+from germane.alerting.intervals import is_higher
 
 MomentFormat = Callable[[datetime], str]
 RESOLVE_REASONS: Final[Mapping[ResolveReason, str]] = {
@@ -34,8 +37,6 @@ FAILURES: Final[Mapping[str, str]] = {
 }
 MAX_NAME_LENGTH: Final = 100
 """Names in messages are truncated to this many characters."""
-MIN_REFUSAL_INCREASE: Final = 0.02
-"""A smaller increase of the refusal rate is not mentioned."""
 
 
 def utc_moment(moment: datetime) -> str:
@@ -61,36 +62,81 @@ def alert_message(alert: Alert, moment: MomentFormat = utc_moment) -> str:
 
 def _drop(alert: Alert, moment: MomentFormat) -> str:
     subject = f"{_scorer(alert)} for {_place(alert)}"
-    if alert.resolve_reason == "recovered" and alert.current is not None:
-        baseline = "" if alert.baseline is None else f", before the drop {_score(alert.baseline.mean)}"
-        return f"{subject} is back at {_level(alert.current, _score)}{baseline}"
     since = "" if alert.onset is None else f" since about {moment(alert.onset)}"
-    if alert.details.get("new_route"):
-        others = alert.details.get("other_routes") or (0.0, 1.0)
-        now = "" if alert.current is None else f": {_level(alert.current, _score)}"
-        text = f"{subject} has been low{since}{now}"
-        return f"{text}; the route is new, and the others are at {_score(others[0])} to {_score(others[1])}"
-    refusals = None if _has_fallen(alert) else _refusal_change(alert)
-    if refusals is not None:
-        text = f"noncommittal answers from {_place(alert)} have risen {refusals}{since}"
-    else:
-        before = "" if alert.baseline is None else f" from {_score(alert.baseline.mean)} (n = {alert.baseline.n})"
-        now = "" if alert.current is None else f" to {_level(alert.current, _score)}"
-        text = f"{subject} has dropped{before}{now}{since}"
+    if is_new_route(alert):
+        return _new_route(alert, subject, since)
+    if alert.resolve_reason == "recovered":
+        return f"{subject} is {_back(alert)}" if alert.current is not None else f"{subject} has recovered"
+    if alert.is_open and (refusals := rise_of_refusals(alert)) is not None:
+        text = f"noncommittal answers from {_place(alert)} have risen from {refusals}{since}"
+        return "; ".join([text, *_explanations(alert, moment)])
+    if is_back(alert):
+        if alert.is_open:
+            return f"{subject} is {_back(alert)}, and is still being watched"
+        return f"{subject} was {_back(alert)}{_when_the_judge_changed(alert)}"
+    text = f"{subject} {'has' if alert.is_open else 'had'} dropped{_from_to(alert)}{since}"
+    if alert.resolve_reason == "judge_changed":
+        return f"{text}, and had not recovered{_when_the_judge_changed(alert)}"
     return "; ".join([text, *_explanations(alert, moment)])
 
 
-def _has_fallen(alert: Alert) -> bool:
-    return alert.current is not None and alert.baseline is not None and alert.current.mean < alert.baseline.mean
+def _new_route(alert: Alert, subject: str, since: str) -> str:
+    # Once the alert has recovered, the level is known only if the route has a baseline by now.
+    if alert.resolve_reason == "recovered":
+        return f"{subject} is no longer low" if alert.baseline is None else f"{subject} is {_back(alert)}"
+    low, high = alert.details.get("other_routes") or (0.0, 1.0)
+    now = "" if alert.current is None else f": {format_level(alert, alert.current)}"
+    text = f"{subject} {'has' if alert.is_open else 'had'} been low{since}{now}"
+    others = f"at {format_score(low)}" if low == high else f"at {format_score(low)} to {format_score(high)}"
+    return f"{text}; the route is new, and the others are {others}"
 
 
-def _refusal_change(alert: Alert) -> str | None:
-    """Return ``from 2 % to 15 %`` if the strongest evidence of a drop is in the noncommittal answers."""
+def _from_to(alert: Alert) -> str:
+    """Return `` from 0.74 to 0.48 (mean of 25 answers)``."""
+    current, baseline = alert.current, alert.baseline
+    before = "" if baseline is None else f" from {format_score(baseline.mean, current.mean if current else None)}"
+    now = "" if current is None else f" to {format_level(alert, current, baseline.mean if baseline else None)}"
+    return before + now
+
+
+def _back(alert: Alert) -> str:
+    """Return ``back at 0.81 (mean of 212 answers), baseline 0.82``."""
+    if alert.current is None:
+        return "back"
+    if alert.baseline is None:
+        return f"back at {format_level(alert, alert.current)}"
+    baseline = alert.baseline.mean
+    level = format_level(alert, alert.current, baseline)
+    return f"back at {level}, baseline {format_score(baseline, alert.current.mean)}"
+
+
+def _when_the_judge_changed(alert: Alert) -> str:
+    return " when the judge changed" if alert.resolve_reason == "judge_changed" else ""
+
+
+def is_new_route(alert: Alert) -> bool:
+    """Return whether an alert is about a route that is too new to have dropped."""
+    return bool(alert.details.get("new_route"))
+
+
+def is_back(alert: Alert) -> bool:
+    """Return whether the level of a drop is as good as its baseline again, or nearly so."""
+    return alert.state == "recovering" or not _may_have_fallen(alert)
+
+
+def _may_have_fallen(alert: Alert) -> bool:
+    return alert.current is None or alert.baseline is None or alert.current.mean < alert.baseline.mean
+
+
+def rise_of_refusals(alert: Alert) -> str | None:
+    """Return ``2 % to 15 %`` if a drop is a significant rise of noncommittal answers that the mean does not show."""
     contributors = alert.details.get("contributors") or ()
-    if not contributors or contributors[0]["half"] != "zero":
+    if not contributors or contributors[0]["half"] != "zero" or _may_have_fallen(alert):
         return None
-    before, since = (contributors[0][name]["mean"] for name in ("before", "since"))
-    return f"from {_percent(before)} to {_percent(since)}"
+    before, since = (ScoreLevel.from_dict(contributors[0][name]) for name in ("before", "since"))
+    if not is_higher(since.mean, since.n, before.mean, before.n):
+        return None
+    return f"{format_percent(before.mean)} to {format_percent(since.mean)}"
 
 
 def _explanations(alert: Alert, moment: MomentFormat) -> list[str]:
@@ -105,7 +151,7 @@ def _explanations(alert: Alert, moment: MomentFormat) -> list[str]:
     others = [shift.name for shift in alert.shifts if shift.dimension == "scorer" and shift.name != alert.scorer]
     if others:
         parts.append(f"{' and '.join(sanitize.line(name, MAX_NAME_LENGTH) for name in others)} fell too")
-    if alert.cause == "refusals_rising" and _has_fallen(alert):
+    if alert.cause == "refusals_rising" and rise_of_refusals(alert) is None:
         parts.append("mostly because of more refusals")
     changes = list(describe_changes(alert, moment))
     return [*parts, f"changes around that time: {', '.join(changes)}"] if changes else parts
@@ -122,24 +168,27 @@ def describe_changes(alert: Alert, moment: MomentFormat) -> Iterator[str]:
 
 
 def _improvement(alert: Alert, moment: MomentFormat) -> str:
-    before = "" if alert.baseline is None else f" from {_score(alert.baseline.mean)} (n = {alert.baseline.n})"
-    now = "" if alert.current is None else f" to {_level(alert.current, _score)}"
+    subject = f"{_scorer(alert)} for {_place(alert)}"
+    current, baseline = alert.current, alert.baseline
+    if current is not None and baseline is not None and current.mean <= baseline.mean:
+        return f"{subject} is {_back(alert)}: the improvement has not lasted"
     since = "" if alert.onset is None else f" since about {moment(alert.onset)}"
-    text = f"{_scorer(alert)} for {_place(alert)} has improved{before}{now}{since}"
+    text = f"{subject} has improved{_from_to(alert)}{since}"
     if not alert.is_open:
         return text
     if alert.details.get("accepts"):
         return f"{text}; the new level becomes the baseline"
-    command = f"germane baseline accept {alert.id[:8]}"
-    return f"{text}; a fall back to the old level is a drop only if you accept the new level: {command}"
+    return (
+        f"{text}; until you accept the new level as the baseline, a fall back to the old one does not count as a drop"
+    )
 
 
 def _mean_threshold(alert: Alert, moment: MomentFormat) -> str:
     is_below = alert.value is not None and alert.threshold is not None and alert.value < alert.threshold
     state = "below" if is_below else "no longer below"
-    mean = "" if alert.current is None else f": mean {_level(alert.current, _score)}{_window(alert)}"
-    text = f"{_scorer(alert)} for {_place(alert)} is {state} {alert.threshold:g}{mean}"
-    return "; ".join([text, *_before(alert, _score), *_explanations(alert, moment)])
+    level = "" if alert.current is None else f": {format_level(alert, alert.current, alert.threshold)}{_window(alert)}"
+    text = f"{_scorer(alert)} for {_place(alert)} is {state} {alert.threshold:g}{level}"
+    return "; ".join([text, *_before(alert), *_explanations(alert, moment)])
 
 
 def _rate(alert: Alert, moment: MomentFormat) -> str:
@@ -149,9 +198,9 @@ def _rate(alert: Alert, moment: MomentFormat) -> str:
         subject = f"the share of noncommittal answers from {_place(alert)} (by {_scorer(alert)})"
     is_above = alert.value is not None and alert.threshold is not None and alert.value > alert.threshold
     state = "above" if is_above else "no longer above"
-    share = "" if alert.current is None else f": {_level(alert.current, _percent)}{_window(alert)}"
-    text = f"{subject} is {state} {_percent(alert.threshold or 0)}{share}"
-    return "; ".join([text, *_before(alert, _percent), *_explanations(alert, moment)])
+    share = "" if alert.current is None else f": {format_level(alert, alert.current)}{_window(alert)}"
+    text = f"{subject} is {state} {format_percent(alert.threshold or 0)}{share}"
+    return "; ".join([text, *_before(alert), *_explanations(alert, moment)])
 
 
 def _no_data(alert: Alert, moment: MomentFormat) -> str:
@@ -172,10 +221,14 @@ def _no_data(alert: Alert, moment: MomentFormat) -> str:
     return f"{text}; the next score usually follows within {duration}"
 
 
-def _scorer_error(alert: Alert, _: MomentFormat) -> str:
+def _scorer_error(alert: Alert, moment: MomentFormat) -> str:
     attempts, failed = alert.details.get("tried", 0), alert.details.get("failed", 0)
+    since = f"since about {moment(alert.starts_at)}"
+    if alert.resolve_reason == "recovered":
+        share = f"{attempts - failed} of {sanitize.count_noun(attempts, 'answer')}{_window(alert)}"
+        return f"{_scorer(alert)} scores answers from {_place(alert)} again: {share}, after failures {since}"
     of_answers = f"{failed} of {sanitize.count_noun(attempts, 'answer')}"
-    text = f"{_scorer(alert)} failed for {of_answers} from {_place(alert)}{_window(alert)}"
+    text = f"{_scorer(alert)} has failed for {of_answers} from {_place(alert)}{_window(alert)}, {since}"
     reason = alert.details.get("reason")
     if reason:
         text += f", mostly because {FAILURES.get(reason, reason)} ({reason})"
@@ -213,16 +266,10 @@ def _place(alert: Alert) -> str:
     return f"route {sanitize.line(alert.route, MAX_NAME_LENGTH)} in {service}"
 
 
-def _level(level: ScoreLevel, form: Callable[[float], str]) -> str:
-    """Return ``0.710 (95 % CI 0.680 to 0.740, n = 212)``."""
-    interval = "" if level.interval is None else f"95 % CI {form(level.interval[0])} to {form(level.interval[1])}, "
-    return f"{form(level.mean)} ({interval}n = {level.n})"
-
-
-def _before(alert: Alert, form: Callable[[float], str]) -> list[str]:
+def _before(alert: Alert) -> list[str]:
     if alert.baseline is None or not alert.is_open:
         return []
-    return [f"before {form(alert.baseline.mean)} (n = {alert.baseline.n})"]
+    return [f"before that, it was {format_level(alert, replace(alert.baseline, interval=None))}"]
 
 
 def _window(alert: Alert) -> str:
@@ -236,11 +283,3 @@ def _window(alert: Alert) -> str:
         if length > unit and not length % unit:
             return f" over the last {sanitize.count_noun(length // unit, name)}"
     return f" over the last {sanitize.count_noun(round(alert.window), 'second')}"
-
-
-def _score(value: float) -> str:
-    return f"{value:.3f}"
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.3g} %"

@@ -42,7 +42,7 @@ def test_firing_alert_expires_after_four_intervals(receiver: Receiver) -> None:
     assert datetime.fromisoformat(alert["startsAt"]) == NOON
     assert datetime.fromisoformat(alert["endsAt"]) == NOON + timedelta(minutes=10, seconds=4 * 90)
     assert alert["generatorURL"] == "https://germane.example.com/a1"
-    assert alert["annotations"]["now"] == "0.610 (95 % CI 0.570 to 0.650, n = 120)"
+    assert alert["annotations"]["now"] == "0.61 (mean of 120 answers, 95 % confidence 0.57 to 0.65)"
     assert alert["annotations"]["worst_exchanges"] == "x1, x2"
 
 

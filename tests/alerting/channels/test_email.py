@@ -151,7 +151,7 @@ def test_email_contains_text_and_html(serve: Callable[..., Email], box: Box) -> 
     assert mail["Date"] == "Sun, 01 Mar 2026 12:00:00 +0000"
     for body in (text_of(mail), text_of(mail, "html")):
         assert "has dropped from 0.820 to 0.610." in body
-        assert "0.610 (95 % CI 0.570 to 0.650, n = 120)" in body
+        assert "0.61 (mean of 120 answers, 95 % confidence 0.57 to 0.65)" in body
         assert "https://germane.example.com/alerts/a1" in body
         assert "x1, x2" in body
 

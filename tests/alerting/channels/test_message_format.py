@@ -60,11 +60,12 @@ def test_ages_are_in_a_unit_that_a_person_would_choose(age: int, expected: str) 
 
 
 def test_rules_add_a_runbook_an_owner_and_labels() -> None:
-    """As facts for people, and as annotation and labels for Alertmanager and PagerDuty."""
+    """As facts and links for people, and as annotation and labels for Alertmanager and PagerDuty."""
     message = a_message(**_fields(configured()))
     (alert,) = message.alerts
 
-    expected = {"Runbook": RUNBOOK, "Owner": "Search team", "Team": "search"}
+    expected = {"Owner": "Search team", "Team": "search"}
+    assert message.links_for(alert) == {"Runbook": RUNBOOK}
     assert {name: facts(configured())[name] for name in expected} == expected
     sent = alertmanager_alert(message, alert, "warning", NOON, timedelta())
     check([sent], ALERTMANAGER)

@@ -37,7 +37,7 @@ def test_alert_triggers_an_incident(receiver: Receiver, pagerduty: PagerDuty) ->
     assert payload["summary"].startswith("drop in shop, docs (0.82 to 0.61): answer_relevancy for route docs")
     assert (payload["severity"], payload["source"], payload["class"]) == ("critical", "shop", "drop")
     assert (payload["component"], payload["group"]) == ("answer_relevancy", "docs")
-    assert payload["custom_details"]["Now"] == "0.610 (95 % CI 0.570 to 0.650, n = 120)"
+    assert payload["custom_details"]["Now"] == "0.61 (mean of 120 answers, 95 % confidence 0.57 to 0.65)"
     assert payload["custom_details"]["Worst exchanges"] == "x1, x2"
     assert event["links"][0]["href"] == "https://germane.example.com/a1"
 

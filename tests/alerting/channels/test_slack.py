@@ -37,9 +37,14 @@ def test_payload_respects_slack_limits(receiver: Receiver, secret: Any) -> None:
     assert post.path == "/services/T0/B0/x"
     assert body["blocks"][0]["text"]["text"] == "Firing: drop in shop, docs (0.82 to 0.61)"
     everything = json.dumps(body)
-    for expected in ("has dropped from 0.820", "0.610 (95 % CI 0.570 to 0.650, n = 120)", "more refusals", "x1, x2"):
+    for expected in (
+        "has dropped from 0.820",
+        "0.61 (mean of 120 answers, 95 % confidence 0.57 to 0.65)",
+        "more refusals",
+        "x1, x2",
+    ):
         assert expected in everything
-    assert "<https://germane.example.com/alerts/a1|Open>" in texts(body, "mrkdwn")[1]
+    assert "<https://germane.example.com/alerts/a1|Open alert>" in texts(body, "mrkdwn")
 
 
 def test_hostile_text_cannot_mention_or_link() -> None:
@@ -77,7 +82,9 @@ def test_remaining_alerts_are_counted() -> None:
     body = slack_payload(a_message(*alerts, quotes=quotes))
 
     check(body, SLACK)
-    assert body["blocks"][0]["text"]["text"] == "Firing: 60 alerts in shop"
+    assert body["blocks"][0]["text"]["text"] == (
+        "Firing: 60 drops in shop: r0 (0.82 to 0.61), r1 (0.82 to 0.61), r2 (0.82 to 0.61) and 57 more"
+    )
     shown = sum("Warning: drop" in one for one in texts(body, "mrkdwn"))
     assert f"and {60 - shown} more alerts" in json.dumps(body)
     assert len(json.dumps(body["blocks"], ensure_ascii=False)) <= 13_000
@@ -93,11 +100,11 @@ def test_long_names_are_truncated() -> None:
 def test_truncation_keeps_characters_and_link_intact() -> None:
     """A link that is too long is omitted."""
     alert = an_alert(labels={"service": "&" * 200, "route": "docs"}, rule="&<>" * 60, message="<&>" * 300)
-    section = texts(slack_payload(a_message(alert, alert_url_template="https://germane.example.com/{id}")), "mrkdwn")[1]
+    body = slack_payload(a_message(alert, alert_url_template="https://germane.example.com/{id}"))
 
-    assert section.endswith("\n<https://germane.example.com/a1|Open>")
-    assert re.search("&(?!amp;|lt;|gt;)", section) is None
-    assert "|Open>" not in str(
+    assert "<https://germane.example.com/a1|Open alert>" in texts(body, "mrkdwn")
+    assert re.search("&(?!amp;|lt;|gt;)", "".join(texts(body, "mrkdwn")[:2])) is None
+    assert "|Open alert>" not in str(
         slack_payload(a_message(alert, alert_url_template="https://germane.example.com/{rule}{service}{rule}"))
     )
 
@@ -133,15 +140,15 @@ def test_headline_names_the_notification_type() -> None:
 
 
 def test_headline_counts_resolved_alerts_separately() -> None:
-    """Only firing alerts are counted as firing."""
-    fires, ended = an_alert(), over(an_alert(key="other"))
+    """Only firing alerts are counted as firing. The routes are named, with the size of each drop."""
+    fires, ended = an_alert(), over(an_alert(key="other", labels={"service": "shop", "route": "faq"}))
     groups = [(fires, ended), (fires, fires), (ended, ended)]
     headlines = [slack_payload(a_message(*group))["blocks"][0]["text"]["text"] for group in groups]
 
     assert headlines == [
-        "Firing: 1 alert in shop, 1 resolved",
-        "Firing: 2 alerts in shop",
-        "Resolved: 2 alerts in shop",
+        "Firing: drop in shop, docs (0.82 to 0.61); 1 resolved",
+        "Firing: 2 drops in shop: docs (0.82 to 0.61), docs (0.82 to 0.61)",
+        "Resolved: 2 drops in shop: faq, faq",
     ]
 
 

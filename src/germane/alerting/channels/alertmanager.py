@@ -15,12 +15,12 @@ from germane.alerting.channels.channel import (
     ChannelMessage,
     DeliveryError,
     MessageFormat,
-    alert_title,
     config_error_of,
     quote_line,
     worst_exchange_ids,
 )
 from germane.alerting.channels.http import JsonPoster, build_poster, redact_url
+from germane.alerting.titles import alert_title
 from germane.settings import AlertmanagerSettings, resolve_secret
 
 MIN_RESEND_INTERVAL: Final = 60.0
@@ -120,10 +120,13 @@ def alertmanager_alert(
     starts_at = alert.fired_at or alert.starts_at
     ends_at = now + expiry if alert.resolved_at is None else alert.resolved_at
     quotes = [f"{quote_line(quote.question)} -> {quote_line(quote.answer)}" for quote in message.quotes_for(alert)]
+    links = {_label_name(label.lower()): link for label, link in message.links_for(alert).items()}
     optional = {
         "worst_exchanges": worst_exchange_ids(alert),
         "worst_answers": "\n".join(quotes),
-        "runbook_url": message.runbook_for(alert),  # Alertmanager's own templates link this annotation
+        "bad_example": links.get("bad_example"),
+        "good_example": links.get("good_example"),
+        "runbook_url": links.get("runbook"),  # Alertmanager's own templates link this annotation
     }
     return {
         "labels": {

@@ -10,11 +10,22 @@ from typing import Final, Protocol, runtime_checkable
 from urllib.parse import quote
 
 from germane import sanitize
-from germane.alert import IMPROVEMENT, Alert, Notification, ScoreLevel
+from germane.alert import IMPROVEMENT, Alert, Notification
+from germane.alerting.drop.baselines import LEARNING_PERIOD
 from germane.alerting.evidence import GOOD_EXCHANGE, REFUSALS
-from germane.alerting.messages import MIN_REFUSAL_INCREASE, RESOLVE_REASONS, alert_message, describe_changes
+from germane.alerting.formatting import format_level, format_percent, format_score
+from germane.alerting.messages import (
+    RESOLVE_REASONS,
+    alert_message,
+    describe_changes,
+    is_new_route,
+    rise_of_refusals,
+)
+from germane.alerting.titles import alert_title
 from germane.errors import GermaneError, SettingsError
-from germane.settings import Rule
+from germane.registry import BUILTIN_SCORER_NAMES
+from germane.score import COSINE_SCORERS
+from germane.settings import MEAN_RULES, SHARE_RULES, Rule
 
 MAX_EXCHANGES: Final = 5
 """Maximum number of exchanges whose ids are shown."""
@@ -24,21 +35,17 @@ MAX_FILLED_LENGTH: Final = 1000
 """Maximum number of characters of a message from a template."""
 MAX_QUOTE_LENGTH: Final = 500
 """Maximum number of characters shown of a question or an answer."""
-_TYPES: Final[Mapping[str, str]] = {
-    "firing": "Firing",
-    "escalated": "Escalated to critical",
-    "repeated": "Still firing",
-    "resolved": "Resolved",
-}
+MAX_LINK_LENGTH: Final = 1000
+"""Longer links are omitted: a truncated link leads nowhere."""
 _CAUSES: Final[Mapping[str, str]] = {
     "answers_drifting": "answers drift away from the questions",
     "refusals_rising": "more refusals",
     "retrieval_worse": "retrieval returns less relevant contexts",
-    "judge_broken": "the judge fails",
+    "judge_broken": "the judge, the model that scores answers, fails",
     "no_data": "answers are not scored",
     "budget": "the budget is exhausted",
 }
-_SHARES: Final = {"low_score_rate", "noncommittal_rate", "scorer_error"}
+_SHARES: Final = {*SHARE_RULES, "scorer_error"}
 """Types of rules whose threshold is a share."""
 
 
@@ -95,6 +102,24 @@ class ChannelMessage:
             return None
         return _fill(template, {"id": quote(exchange_id, safe="")})
 
+    def bad_example_for(self, alert: Alert) -> str | None:
+        """Return the id of the exchange with the lowest score, or None."""
+        return alert.exchange_ids[0] if alert.exchange_ids else None
+
+    def good_example_for(self, alert: Alert) -> str | None:
+        """Return the id of an exchange with a high score from before the onset, or None."""
+        return alert.details.get(GOOD_EXCHANGE)
+
+    def links_for(self, alert: Alert) -> dict[str, str]:
+        """Return the URLs that germane has built or read from the settings, by label."""
+        links = {
+            "Open alert": self.url_for(alert),
+            "Bad example": self.exchange_url_for(self.bad_example_for(alert)),
+            "Good example": self.exchange_url_for(self.good_example_for(alert)),
+            "Runbook": self.runbook_for(alert),
+        }
+        return {label: url for label, url in links.items() if url is not None and len(url) <= MAX_LINK_LENGTH}
+
     def runbook_for(self, alert: Alert) -> str | None:
         """Return the URL of the runbook of the alert's rule, or None."""
         rule = self.format.rules.get(alert.rule)
@@ -121,8 +146,8 @@ class ChannelMessage:
             "title": alert_title(alert),
             "status": status_label(alert),
             "severity": alert.severity,
-            "current": "" if alert.current is None else f"{alert.current.mean:.2f}",
-            "baseline": "" if alert.baseline is None else f"{alert.baseline.mean:.2f}",
+            "current": "" if alert.current is None else format_score(alert.current.mean),
+            "baseline": "" if alert.baseline is None else format_score(alert.baseline.mean),
             "since": self.moment(alert.onset or alert.starts_at),
             "url": self.url_for(alert) or "",
             "runbook": self.runbook_for(alert) or "",
@@ -131,29 +156,26 @@ class ChannelMessage:
         return sanitize.line(_fill(self.format.template, values), MAX_FILLED_LENGTH)
 
     def facts_for(self, alert: Alert) -> list[tuple[str, str]]:
-        """Return labels and values that describe an alert, each on one line."""
+        """Return labels and values that describe an alert, each on one line. :meth:`links_for` returns its links."""
         shifts = [
-            f"{shift.dimension} {shift.name}: {shift.before.mean:.3f} to {shift.since.mean:.3f}"
+            f"{shift.dimension} {shift.name}: {format_score(shift.before.mean, shift.since.mean)} to "
+            f"{format_score(shift.since.mean, shift.before.mean)}"
             for shift in [shift for shift in alert.shifts if shift.name != alert.scorer][:3]
         ]
         # Measured when the alert fired: after it has resolved, they would contradict the current level.
-        while_open = {
-            "Likely cause": _CAUSES.get(alert.cause or ""),
-            "Next step": _next_step(alert),
-            "Refusals": _refusals(alert),
-            "Largest drops": "; ".join(shifts) or None,
-        }
+        while_open = {"Likely cause": _likely_cause(alert), "Largest drops": "; ".join(shifts) or None}
+        open_facts = while_open if alert.is_open else {}
+        began = began_at(alert)
         facts = {
-            **(while_open if alert.is_open else {}),
-            "Now": _level(alert.current),
-            "Before": _level(alert.baseline),
+            "Likely cause": open_facts.get("Likely cause"),
+            "Next step": _next_step(alert),
+            **_levels(alert),
+            "Scale": _scale(alert),
+            "Largest drops": open_facts.get("Largest drops"),
             "Threshold": _threshold(alert),
-            "Started about": None if alert.onset is None else self.moment(alert.onset),
+            "Started about": None if began is None else self.moment(began),
             "Changed": ", ".join(describe_changes(alert, self.moment)) or None,
             "Resolved because": alert.resolve_reason and RESOLVE_REASONS[alert.resolve_reason],
-            "Bad example": self.exchange_url_for(alert.exchange_ids[0]) if alert.exchange_ids else None,
-            "Good example": self.exchange_url_for(alert.details.get(GOOD_EXCHANGE)),
-            "Runbook": self.runbook_for(alert),
             **{name.capitalize(): value for name, value in self.labels_for(alert).items()},
             "Alert": alert.id,
         }
@@ -170,34 +192,6 @@ class ChannelMessage:
     def quotes_for(self, alert: Alert) -> list[ExchangeQuote]:
         """Return quotes from an alert's worst exchanges, worst first."""
         return [self.quotes[id_] for id_ in alert.exchange_ids if id_ in self.quotes]
-
-
-def headline(notification: Notification) -> str:
-    """Return a subject line: the type of the notification, the rule and the service or route."""
-    prefix, first = _TYPES[notification.type], notification.alerts[0]
-    if len(notification.alerts) == 1 and first.type == IMPROVEMENT:
-        return f"I{alert_title(first)[1:]}"
-    if len(notification.alerts) == 1:
-        return sanitize.line(f"{prefix}: {alert_title(first)}", 150)
-    same_state = sum(alert.is_open == first.is_open for alert in notification.alerts)
-    resolved = len(notification.alerts) - same_state
-    more = f", {resolved} resolved" if resolved else ""
-    return sanitize.line(f"{prefix}: {sanitize.count_noun(same_state, 'alert')} in {first.service}{more}", 150)
-
-
-def alert_title(alert: Alert) -> str:
-    """Return rule, service, route and size, such as ``drop in shop, docs (0.82 to 0.71)``."""
-    title = f"{alert.rule} in {', '.join(filter(None, (alert.service, alert.route)))}"
-    if alert.type == IMPROVEMENT:
-        title = title.replace(alert.rule, IMPROVEMENT, 1)
-    if alert.is_open and alert.type in {"drop", IMPROVEMENT} and alert.current is not None:
-        before = "" if alert.baseline is None else f"{alert.baseline.mean:.2f} to "
-        title += f" ({before}{alert.current.mean:.2f})"
-    elif alert.is_open and alert.type == "scorer_error" and "failed" in alert.details:
-        title += f" ({alert.details['failed']} of {alert.details['tried']} failed)"
-    elif alert.is_open and alert.details.get("waiting"):
-        title += f" ({sanitize.count_noun(alert.details['waiting'], 'answer')} unscored)"
-    return sanitize.line(title, 140)
 
 
 def status_label(alert: Alert) -> str:
@@ -232,35 +226,67 @@ def _fill(template: str, values: Mapping[str, str]) -> str:
     return re.sub(r"{([a-z_]+)}", lambda match: values.get(match[1], match[0]), template)
 
 
+def began_at(alert: Alert) -> datetime | None:
+    """Return the estimated start of the problem; None for a mean or a share of a window, which has none."""
+    if alert.onset is None and alert.type in {"scorer_error", "budget_exhausted"}:
+        return alert.starts_at
+    return alert.onset
+
+
+def _likely_cause(alert: Alert) -> str | None:
+    cause, shares = _CAUSES.get(alert.cause or ""), alert.details.get(REFUSALS)
+    if alert.cause != "refusals_rising" or not shares or rise_of_refusals(alert) is not None:
+        return cause
+    return f"{cause}: {format_percent(shares[1])} of the answers, {format_percent(shares[0])} before"
+
+
 def _next_step(alert: Alert) -> str | None:
     """Return what a person who knows nothing about the alert can do first."""
+    short_id = alert.id[:8]
+    if alert.resolve_reason == "judge_changed":
+        return (
+            "check whether recent answers are still worse, because the new baseline is learned from them; drops can be "
+            f"compared again once it is learned, after {LEARNING_PERIOD.days} days (germane baseline show says when)"
+        )
+    if not alert.is_open:
+        return None
     if alert.type in {"scorer_error", "no_data"}:
         return "see why scoring fails: germane doctor"
     if alert.type == "budget_exhausted":
         return "raise the budget setting, or wait until the budget is available again"
-    if alert.type == IMPROVEMENT:
+    if alert.type == IMPROVEMENT and alert.details.get("accepts"):
         return None
-    return f"see the worst answers and what changed: germane alerts show {alert.id[:8]}"
+    if alert.type == IMPROVEMENT:
+        return f"accept it: germane baseline accept {short_id}; or decline it: germane alerts resolve {short_id}"
+    return f"see the worst answers and what changed: germane alerts show {short_id}"
+
+
+def _levels(alert: Alert) -> dict[str, str]:
+    """Return the levels that the message compares."""
+    current, baseline = alert.current, alert.baseline
+    levels: dict[str, str] = {}
+    is_current = alert.is_open or alert.resolve_reason == "recovered"
+    is_unknown = is_new_route(alert) and alert.resolve_reason == "recovered" and baseline is None
+    if current is not None and not is_unknown:
+        other = baseline.mean if baseline and alert.threshold is None else alert.threshold
+        levels["Now" if is_current else "At the end"] = format_level(alert, current, other)
+    if baseline is not None:
+        label = "Baseline" if alert.type in {"drop", IMPROVEMENT} else "Before"
+        levels[label] = format_level(alert, baseline, None if current is None else current.mean)
+    return levels
+
+
+def _scale(alert: Alert) -> str | None:
+    """Return the range of a built-in scorer's scores, for an alert about their mean."""
+    if alert.type not in {*MEAN_RULES, IMPROVEMENT} or alert.scorer not in BUILTIN_SCORER_NAMES:
+        return None
+    return f"{alert.scorer}: {'at most 1' if alert.scorer in COSINE_SCORERS else '0 to 1'}, higher is better"
 
 
 def _threshold(alert: Alert) -> str | None:
     if alert.threshold is None or alert.type == "no_data":
         return None
-    return f"{100 * alert.threshold:.3g} %" if alert.type in _SHARES else f"{alert.threshold:.3g}"
-
-
-def _refusals(alert: Alert) -> str | None:
-    shares = alert.details.get(REFUSALS)
-    if not shares or shares[1] - shares[0] < MIN_REFUSAL_INCREASE:
-        return None
-    return f"{100 * shares[0]:.3g} % before, {100 * shares[1]:.3g} % now"
-
-
-def _level(level: ScoreLevel | None) -> str | None:
-    if level is None:
-        return None
-    interval = "" if level.interval is None else f"95 % CI {level.interval[0]:.3f} to {level.interval[1]:.3f}, "
-    return f"{level.mean:.3f} ({interval}n = {level.n})"
+    return format_percent(alert.threshold) if alert.type in _SHARES else f"{alert.threshold:g}"
 
 
 class DeliveryError(GermaneError):

@@ -5,19 +5,19 @@ from __future__ import annotations
 import json
 import re
 from typing import Any, Final
+from urllib.parse import quote
 
 from germane import sanitize
 from germane.alert import Alert
 from germane.alerting.channels.channel import (
     ChannelMessage,
-    alert_title,
     config_error_of,
-    headline,
     quote_line,
     status_label,
     worst_exchange_ids,
 )
 from germane.alerting.channels.http import JsonPoster, build_poster, redact_reference
+from germane.alerting.titles import alert_title, headline
 from germane.settings import DiscordSettings, resolve_url
 
 MAX_EMBEDS: Final = 10
@@ -26,6 +26,8 @@ MAX_SIZE: Final = 5500
 MAX_FIELDS: Final = 20
 """Discord accepts 25 per embed."""
 _COLORS: Final = {"Critical": 0xC62828, "Warning": 0xEF6C00, "Info": 0x1565C0, "Resolved": 0x2E7D32}
+_AFTER_LINK: Final = re.compile(r"[<>\s\\]")
+"""Characters at which a link could end."""
 _MARKDOWN: Final = re.compile(r"([\\`*_~|<>\[\]()#:@-])")
 
 
@@ -73,17 +75,25 @@ def escape_markdown(text: str) -> str:
     return _MARKDOWN.sub(r"\\\1", text)
 
 
+def escape_link(url: str) -> str:
+    """Return one of germane's own URLs as a link, in which Discord interprets no Markdown and which ends at its end."""
+    return f"<{_AFTER_LINK.sub(lambda match: quote(match[0]), url)}>"
+
+
 def _embed(message: ChannelMessage, alert: Alert) -> dict[str, Any]:
-    facts = message.facts_for(alert)
-    facts += [
+    facts = [
         pair
-        for quote in message.quotes_for(alert)
-        for pair in (("Question", quote_line(quote.question)), ("Answer", quote_line(quote.answer)))
+        for shown in message.quotes_for(alert)
+        for pair in (("Question", quote_line(shown.question)), ("Answer", quote_line(shown.answer)))
     ]
     if alert.exchange_ids:
         facts.append(("Worst exchanges", worst_exchange_ids(alert)))
-    url, status = message.url_for(alert), status_label(alert)
-    fields = [{"name": _cut(name, 256), "value": _cut(value, 1024)} for name, value in facts[:MAX_FIELDS]]
+    links = message.links_for(alert)
+    url, status = links.pop("Open alert", None), status_label(alert)
+    fields = [{"name": _cut(name, 256), "value": _cut(value, 1024)} for name, value in message.facts_for(alert)]
+    fields += [{"name": label, "value": escape_link(link)} for label, link in links.items()]
+    fields += [{"name": _cut(name, 256), "value": _cut(value, 1024)} for name, value in facts]
+    fields = fields[:MAX_FIELDS]
     embed = {
         "title": _cut(f"{status}: {alert_title(alert)}", 256),
         "description": _cut(message.text_for(alert), 2000),

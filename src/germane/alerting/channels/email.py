@@ -18,13 +18,12 @@ from germane.alert import Alert
 from germane.alerting.channels.channel import (
     ChannelMessage,
     DeliveryError,
-    alert_title,
     config_error_of,
-    headline,
     quote_line,
     status_label,
     worst_exchange_ids,
 )
+from germane.alerting.titles import alert_title, headline
 from germane.daemon_pool import DaemonThreadPool
 from germane.settings import EmailSettings, resolve_secret
 
@@ -136,14 +135,19 @@ def build_email(message: ChannelMessage, sender: str, recipients: tuple[str, ...
     email["Date"] = format_datetime(notification.created_at)
     email["Message-ID"] = f"<{notification.idempotency_key}.germane@{sender.rpartition('@')[2]}>"
     email["Auto-Submitted"] = "auto-generated"
-    email.set_content("\n\n".join("\n".join(_lines(message, alert)) for alert in message.alerts) + "\n")
+    texts = [
+        "\n".join([*_lines(message, alert), *(f"{label}: {url}" for label, url in message.links_for(alert).items())])
+        for alert in message.alerts
+    ]
+    email.set_content("\n\n".join(texts) + "\n")
     html = ""
     for alert in message.alerts:
         title, text, *rest = map(escape, _lines(message, alert))
-        url = escape(message.url_for(alert) or "")
-        items = "".join(f"<li>{line}</li>" for line in rest if line != url)
-        link = f'<p><a href="{url}">{url}</a></p>' if url else ""
-        html += f"<h3>{title}</h3><p>{text}</p><ul>{items}</ul>{link}\n"
+        items = "".join(f"<li>{line}</li>" for line in rest)
+        for label, link in message.links_for(alert).items():
+            url = escape(link)
+            items += f'<li>{label}: <a href="{url}">{url}</a></li>'
+        html += f"<h3>{title}</h3><p>{text}</p><ul>{items}</ul>\n"
     email.add_alternative(html, subtype="html")
     return email
 
@@ -163,6 +167,3 @@ def _lines(message: ChannelMessage, alert: Alert) -> Iterator[str]:
         yield f"Answer: {quote_line(quote.answer)}"
     if alert.exchange_ids:
         yield f"Worst exchanges: {worst_exchange_ids(alert)}"
-    url = message.url_for(alert)
-    if url is not None:
-        yield url

@@ -10,12 +10,12 @@ from germane.alert import Alert
 from germane.alerting.channels.channel import (
     ChannelMessage,
     DeliveryError,
-    alert_title,
     config_error_of,
     quote_line,
     worst_exchange_ids,
 )
 from germane.alerting.channels.http import JsonPoster, build_poster, redact_url
+from germane.alerting.titles import alert_title
 from germane.settings import PagerDutySettings, resolve_secret
 
 MAX_SUMMARY_LENGTH: Final = 1024
@@ -65,8 +65,7 @@ def pagerduty_event(message: ChannelMessage, alert: Alert, routing_key: str) -> 
     if alert.state == "resolved":
         return {**identity, "event_action": "resolve"}
     url = message.url_for(alert)
-    targets = {"Open alert": url, "Runbook": message.runbook_for(alert)}
-    links = [{"href": target, "text": text} for text, target in targets.items() if target is not None]
+    links = [{"href": target, "text": text} for text, target in message.links_for(alert).items()]
     optional = {"component": alert.scorer, "group": alert.route, "class": alert.rule}
     quotes = [
         {"id": quote.exchange_id, "question": quote_line(quote.question), "answer": quote_line(quote.answer)}

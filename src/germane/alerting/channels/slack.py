@@ -9,14 +9,13 @@ from typing import Any, Final
 from germane import sanitize
 from germane.alerting.channels.channel import (
     ChannelMessage,
-    alert_title,
     config_error_of,
-    headline,
     quote_line,
     status_label,
     worst_exchange_ids,
 )
 from germane.alerting.channels.http import JsonPoster, build_poster, redact_reference
+from germane.alerting.titles import alert_title, headline
 from germane.settings import SlackSettings, resolve_url
 
 MAX_BLOCKS: Final = 48
@@ -27,8 +26,8 @@ MAX_SIZE: Final = 11_000
 """Maximum number of characters in all blocks. Slack rejects messages above about 13,000 characters, even if each block
 is within its limit.
 """
-MAX_LINK_LENGTH: Final = 1000
-"""Longer links are omitted, because their section would be too long."""
+MAX_LINKS_LENGTH: Final = 2900
+"""Maximum number of characters of an alert's links. Slack accepts 3,000 per section."""
 
 Block = dict[str, Any]
 
@@ -64,13 +63,15 @@ def slack_payload(message: ChannelMessage) -> dict[str, Any]:
     title = headline(message.notification)
     blocks: list[Block] = [{"type": "header", "text": _plain_text(title)}]
     for index, alert in enumerate(message.alerts):
-        url = message.url_for(alert)
-        link = "" if url is None else f"\n<{escape_mrkdwn(url).replace('|', '%7C')}|Open>"
-        link = link if len(link) <= MAX_LINK_LENGTH else ""
         name, text = _escape_and_cut(alert_title(alert), 700), _escape_and_cut(message.text_for(alert), 1200)
         more: list[Block] = [
-            {"type": "section", "text": _mrkdwn(f"*{status_label(alert)}: {name}*\n{text}{link}")},
+            {"type": "section", "text": _mrkdwn(f"*{status_label(alert)}: {name}*\n{text}")},
         ]
+        links = [escape_link(link, label) for label, link in message.links_for(alert).items()]
+        while sum(map(len, links)) > MAX_LINKS_LENGTH:
+            links.pop()
+        if links:
+            more.append({"type": "section", "text": _mrkdwn(" · ".join(links))})
         fields = [_mrkdwn(f"*{label}*\n{_escape_and_cut(value, 1900)}") for label, value in message.facts_for(alert)]
         more += [
             {"type": "section", "fields": fields[start : start + MAX_FIELDS]}
@@ -94,6 +95,11 @@ def slack_payload(message: ChannelMessage) -> dict[str, Any]:
 def escape_mrkdwn(text: str) -> str:
     """Return text that cannot mention a user or a channel, or contain a link."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def escape_link(url: str, label: str) -> str:
+    """Return a link to one of germane's own URLs. Its label is germane's too."""
+    return f"<{escape_mrkdwn(url).replace('|', '%7C').replace(' ', '%20')}|{label}>"
 
 
 def _escape_and_cut(text: str, width: int) -> str:

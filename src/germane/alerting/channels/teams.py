@@ -8,14 +8,13 @@ from typing import Any, Final
 from germane import sanitize
 from germane.alerting.channels.channel import (
     ChannelMessage,
-    alert_title,
     config_error_of,
-    headline,
     quote_line,
     status_label,
     worst_exchange_ids,
 )
 from germane.alerting.channels.http import JsonPoster, build_poster, redact_reference
+from germane.alerting.titles import alert_title, headline
 from germane.settings import TeamsSettings, resolve_url
 
 MAX_SIZE: Final = 24_000
@@ -65,8 +64,8 @@ def teams_payload(message: ChannelMessage) -> dict[str, Any]:
             items += [_text(f"Question: {quote_line(quote.question)}"), _text(f"Answer: {quote_line(quote.answer)}")]
         if alert.exchange_ids:
             items.append(_text(f"Worst exchanges: {worst_exchange_ids(alert)}", isSubtle=True))
-        links = {"Open alert": message.url_for(alert), "Runbook": message.runbook_for(alert)}
-        actions = [{"type": "Action.OpenUrl", "title": title, "url": url} for title, url in links.items() if url]
+        links = message.links_for(alert)
+        actions = [{"type": "Action.OpenUrl", "title": title, "url": url} for title, url in links.items()]
         container = {"type": "Container", "style": _STYLES[status_label(alert)], "separator": True, "items": items}
         added: list[Element] = [container, *([{"type": "ActionSet", "actions": actions}] if actions else [])]
         if index and len(json.dumps(body + added)) > MAX_SIZE:

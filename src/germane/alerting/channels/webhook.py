@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from germane.alerting.channels.channel import ChannelMessage, config_error_of
 from germane.alerting.channels.http import JsonPoster, build_poster, redact_reference
+from germane.alerting.titles import alert_title
 from germane.settings import WebhookSettings, resolve_secret, resolve_url
 
 PAYLOAD_VERSION: Final = 1
@@ -66,7 +67,14 @@ def webhook_payload(message: ChannelMessage) -> dict[str, Any]:
         "alerts": [
             {
                 **alert.as_dict(),
+                "title": alert_title(alert),
+                "text": message.text_for(alert),
                 "url": message.url_for(alert),
+                "runbook_url": message.runbook_for(alert),
+                "owner": message.labels_for(alert).get("owner"),
+                "rule_labels": {name: value for name, value in message.labels_for(alert).items() if name != "owner"},
+                "bad_example": _example(message, message.bad_example_for(alert)),
+                "good_example": _example(message, message.good_example_for(alert)),
                 "exchanges": [
                     {"id": quote.exchange_id, "question": quote.question, "answer": quote.answer}
                     for quote in message.quotes_for(alert)
@@ -75,3 +83,7 @@ def webhook_payload(message: ChannelMessage) -> dict[str, Any]:
             for alert in notification.alerts
         ],
     }
+
+
+def _example(message: ChannelMessage, exchange_id: str | None) -> dict[str, str | None] | None:
+    return None if exchange_id is None else {"id": exchange_id, "url": message.exchange_url_for(exchange_id)}

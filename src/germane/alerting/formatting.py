@@ -1,0 +1,53 @@
+"""Numbers in messages: scores, shares, and levels with their sample size and confidence."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from germane import sanitize
+from germane.alert import Alert, ScoreLevel
+from germane.settings import SHARE_RULES
+
+MAX_DIGITS: Final = 4
+"""Maximum number of decimal places of a score."""
+
+
+def format_score(value: float, other: float | None = None) -> str:
+    """Return a score with two decimal places, or with more to differ from another score in the same sentence."""
+    for digits in range(2, MAX_DIGITS):
+        text = f"{value:.{digits}f}"
+        if other is None or value == other or text != f"{other:.{digits}f}":
+            return text
+    return f"{value:.{MAX_DIGITS}f}"
+
+
+def format_percent(share: float) -> str:
+    """Return a share such as ``12.5 %``."""
+    return f"{100 * share:.3g} %"
+
+
+def format_level(alert: Alert, level: ScoreLevel, other: float | None = None) -> str:
+    """Return a level of the value that an alert is about, with its sample size and confidence.
+
+    Args:
+        alert: The alert.
+        level: The level.
+        other: Another value in the same sentence.
+    """
+    is_share = alert.type in SHARE_RULES
+    value = format_percent(level.mean) if is_share else format_score(level.mean, other)
+    size = f"{'' if is_share else 'mean '}of {sanitize.count_noun(level.n, 'answer')}"
+    if level.interval is None:
+        return f"{value} ({size})"
+    low, high = (format_percent(end) if is_share else f"{end:.2f}" for end in level.interval)
+    return f"{value} ({size}, 95 % confidence {low} to {high})"
+
+
+def format_change(alert: Alert) -> str | None:
+    """Return the mean in the baseline and the current one, such as ``0.74 to 0.48``; None if the current is unknown."""
+    if alert.current is None:
+        return None
+    if alert.baseline is None:
+        return format_score(alert.current.mean)
+    before, now = alert.baseline.mean, alert.current.mean
+    return f"{format_score(before, now)} to {format_score(now, before)}"
