@@ -14,9 +14,10 @@ import random
 import shutil
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from email.message import EmailMessage
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -224,26 +225,28 @@ def run_scenarios(channels: dict[str, dict[str, Any]], folder: Path) -> Iterator
         yield title, service
 
 
-def pages() -> tuple[str, str]:
+def pages(scenarios: Iterable[tuple[str, Service]], receiver: Receiver) -> tuple[str, str]:
     """Return both pages in Markdown."""
     messages, payloads = [HEAD], [PAYLOADS_HEAD]
-    with tempfile.TemporaryDirectory() as folder, receiving() as receiver:
-        for title, service in run_scenarios(channel_settings(receiver.url), Path(folder)):
-            notifications = list(service.notifications())
-            messages.append(f"## {title}\n")
-            messages += [f"```text\n{email(service, each)}```\n" for each in notifications]
-            payloads.append(f"## {title}\n")
-            for name, payload in sent_payloads(service, notifications[0], receiver):
-                payloads.append(f"**{name}**\n\n```json\n{json.dumps(payload, indent=2, ensure_ascii=False)}\n```\n")
-            service.store.close()
+    for title, service in scenarios:
+        notifications = list(service.notifications())
+        messages.append(f"## {title}\n")
+        messages += [f"```text\n{email(service, each)}```\n" for each in notifications]
+        payloads.append(f"## {title}\n")
+        for name, payload in sent_payloads(service, notifications[0], receiver):
+            payloads.append(f"**{name}**\n\n```json\n{json.dumps(payload, indent=2, ensure_ascii=False)}\n```\n")
     return "\n".join(messages), "\n".join(payloads)
 
 
 def email(service: Service, notification: Notification) -> str:
-    """Return the subject and the text of the email for a notification."""
-    mail = build_email(as_message(service, notification, "mail"), MAIL["sender"], MAIL["to"])
+    """Return the subject and the text of a notification by email."""
+    return shown_email(build_email(as_message(service, notification, "mail"), MAIL["sender"], MAIL["to"]))
+
+
+def shown_email(mail: EmailMessage) -> str:
+    """Return the subject and the text of an email as the page shows them."""
     text = next(part for part in mail.walk() if part.get_content_type() == "text/plain")
-    return f"Subject: {mail['Subject']}\n\n{text.get_content().replace(chr(13), '')}"
+    return f"Subject: {mail['Subject'].strip()}\n\n{text.get_content().replace(chr(13), '')}"
 
 
 def sent_payloads(service: Service, notification: Notification, receiver: Receiver) -> Iterator[tuple[str, Any]]:
@@ -299,5 +302,7 @@ def receiving() -> Iterator[Receiver]:
 
 
 if __name__ == "__main__":
-    PAGE.write_text((texts := pages())[0], encoding="utf-8")
-    PAYLOADS.write_text(texts[1], encoding="utf-8")
+    with tempfile.TemporaryDirectory() as folder, receiving() as receiver:
+        scenarios = run_scenarios(channel_settings(receiver.url), Path(folder))
+        for page, text in zip((PAGE, PAYLOADS), pages(scenarios, receiver), strict=True):
+            page.write_text(text, encoding="utf-8")
