@@ -352,7 +352,7 @@ def test_a_rejected_annotation_does_not_block_the_others(
         0,
     )
     assert bad.id in warnings(caplog)[0]
-    assert " rejects the content of 1 label" in warnings(caplog)[0]
+    assert " rejected the content of 1 label" in warnings(caplog)[0]
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
