@@ -1,4 +1,4 @@
-"""The base class of the tables, and column types that differ between SQLite and PostgreSQL."""
+"""The base class for tables, and column types that differ between SQLite and PostgreSQL."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from sqlmodel import SQLModel
 
 
 class UtcDateTime(TypeDecorator[datetime]):
-    """A time in UTC, with a time zone on both databases."""
+    """A timezone-aware time in UTC, on both databases."""
 
     impl = DateTime(timezone=True)
     cache_ok = True
 
     def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:  # noqa: ARG002
-        """Convert to UTC. Raises ValueError for a time without a time zone."""
+        """Convert a time to UTC. Raises ValueError if it has no time zone."""
         if value is not None and value.tzinfo is None:
             raise ValueError(f"{value} has no time zone")
         return None if value is None else value.astimezone(UTC)
@@ -34,4 +34,4 @@ Key = BigInteger().with_variant(Integer(), "sqlite")
 
 
 class Base(SQLModel, registry=registry()):
-    """Base class with its own registry, separate from the SQLModel tables of the application."""
+    """Base class with its own registry, which keeps the tables separate from the application's SQLModel tables."""
