@@ -1,4 +1,4 @@
-"""Levels before and since a drop: for the service as a whole, and for the contributors to it."""
+"""Score levels before and since a drop, for the whole service and for each contributor to the drop."""
 
 from __future__ import annotations
 
@@ -18,13 +18,14 @@ from germane.baseline import POOLED_ROUTE, Baseline
 from germane.storage import DetectorScore, WeightedSums, estimate_mean, t_quantile
 
 TRAILING_WINDOW: Final = timedelta(days=1)
-"""Window of the current level of a drop."""
+"""Length of the window for the current level during a drop."""
 MIN_TRAILING_SCORES: Final = 20
-"""The mean of fewer scores shows no recovery, and makes a drop critical only if its whole interval does."""
+"""Minimum number of scores for a mean that can show recovery. With fewer scores, a drop is critical only if the whole
+interval is below the limit."""
 MIN_ROUTE_SCORES: Final = 5
-"""A drop does not sit on routes with fewer scores."""
+"""Minimum number of scores for a route to count as affected by a drop."""
 ROUTES_SHARE: Final = 0.8
-"""Share of a drop that the routes on which it sits account for."""
+"""Minimum share of a drop for which the affected routes together must account."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,14 +33,14 @@ class ContributorChange:
     """A contributor's level before and since a drop."""
 
     route: str | None
-    """None for the service as a whole."""
+    """Name of the route; None for the service as a whole."""
     half: str
-    """``committed``: the mean of committed answers. ``zero``: the share of noncommittal answers."""
+    """``committed``: levels are means of nonzero scores. ``zero``: levels are shares of noncommittal answers."""
     before: ScoreLevel
     since: ScoreLevel
 
     def as_dict(self) -> dict[str, Any]:
-        """Return JSON data."""
+        """Return the change as JSON-compatible data."""
         levels = {
             name: {"mean": level.mean, "n": level.n, "interval": level.interval and list(level.interval)}
             for name, level in (("before", self.before), ("since", self.since))
@@ -48,12 +49,12 @@ class ContributorChange:
 
 
 def baseline_level(baseline: Baseline) -> ScoreLevel:
-    """Return the mean of a baseline with its interval."""
+    """Return a baseline's mean and its interval."""
     return _t_level(baseline.mean, baseline.deviation, baseline.n)
 
 
 def score_level(arrivals: Sequence[DetectorScore]) -> ScoreLevel | None:
-    """Return the mean of scores, clipped to [0, 1], with its interval; None without scores."""
+    """Return the mean of scores, clipped to [0, 1], and its interval, or None without scores."""
     if not arrivals:
         return None
     y = np.clip([arrival.value for arrival in arrivals], 0.0, 1.0) * [not arrival.is_zero for arrival in arrivals]
@@ -67,7 +68,7 @@ def score_level(arrivals: Sequence[DetectorScore]) -> ScoreLevel | None:
 def contributor_change(
     contributor: Contributor, baseline: Baseline, arrivals: Sequence[DetectorScore]
 ) -> ContributorChange | None:
-    """Return a contributor's level before and since a drop; None if it has no scores since."""
+    """Return a contributor's levels before and since a drop, or None if it has no scores since the drop."""
     route = contributor.route
     scores = [arrival for arrival in arrivals if route is None or _stream_of(baseline, arrival.route) == route]
     routes = list(baseline.routes.values()) if route is None else [baseline.routes[route]]
@@ -81,7 +82,7 @@ def contributor_change(
         since = score_level([score for score in scores if not score.is_zero and score.value > 0])
         n = sum(part.committed for part in routes)
         mean = sum(part.committed * part.committed_mean for part in routes) / n if n else 0.0
-        # The interval covers sampling error within routes only.
+        # The interval covers only sampling error within routes.
         variance = sum(part.committed * part.committed_deviation**2 for part in routes) / n if n else 0.0
         before = _t_level(mean, sqrt(variance), n)
     if since is None:
@@ -92,10 +93,10 @@ def contributor_change(
 def compared_levels(
     baseline: Baseline, arrivals: Sequence[DetectorScore], route: str | None = None
 ) -> tuple[ScoreLevel, ScoreLevel] | None:
-    """Return the levels in the baseline and now, for one route or for the whole service; None without scores.
+    """Return the level in the baseline and the current level, for one route or for the whole service.
 
-    The service's levels cover the same routes with the same weights, their shares in the baseline, so a changed mix of
-    routes changes neither of them.
+    For the service, both levels cover the same routes and are weighted by the routes' shares in the baseline, so a
+    change in the route mix affects neither level. Return None if there are no scores on these routes.
     """
     by_stream: dict[str, list[DetectorScore]] = {}
     for arrival in arrivals:
@@ -115,16 +116,17 @@ def compared_levels(
 
 
 def is_below(level: ScoreLevel, limit: float) -> bool:
-    """Return whether a mean is below a limit: a mean of few scores only if its whole interval is."""
+    """Return whether a mean is below a limit. If there are few scores, the whole interval must be below the limit."""
     is_certain = level.n >= MIN_TRAILING_SCORES or (level.interval is not None and level.interval[1] < limit)
     return level.mean < limit and is_certain
 
 
 def affected_routes(baseline: Baseline, arrivals: Sequence[DetectorScore], min_drop: float) -> tuple[str, ...]:
-    """Return the routes on which a drop sits, or nothing if it affects the whole service.
+    """Return the routes that a drop affects, or an empty tuple if it affects the whole service.
 
-    Each of them has fallen by more than twice the standard error of the difference and more than half of ``min_drop``.
-    Together they account for at least 80 % of the drop, and the other routes have fallen by less than half as much.
+    Each affected route has fallen by more than twice the standard error of the difference and by more than half of
+    ``min_drop``. Together, the affected routes account for at least 80 % of the drop, and the other routes have fallen
+    by less than half as much.
     """
     counts = Counter(_stream_of(baseline, arrival.route) for arrival in arrivals)
     compared = {name: compared_levels(baseline, arrivals, name) for name in counts}
@@ -153,13 +155,13 @@ def _stream_of(baseline: Baseline, route: str) -> str:
 
 
 def _t_level(mean: float, deviation: float, n: int) -> ScoreLevel:
-    """Return a mean with its t interval, clipped to [0, 1]."""
+    """Return the level for a mean, with a t interval clipped to [0, 1]."""
     half = t_quantile(n - 1) * deviation / sqrt(n) if n > 1 else None
     return ScoreLevel(mean=mean, n=n, interval=None if half is None else (max(0.0, mean - half), min(1.0, mean + half)))
 
 
 def _with_interval(level: ScoreLevel, deviation: float) -> ScoreLevel:
-    """Return a level of a few scores with an interval from the baseline's standard deviation."""
+    """Add an interval to a level that has none, based on the baseline's standard deviation."""
     if level.interval is not None:
         return level
     half = t_quantile(level.n) * deviation / sqrt(level.n)
@@ -167,7 +169,7 @@ def _with_interval(level: ScoreLevel, deviation: float) -> ScoreLevel:
 
 
 def _combined(weights: Sequence[float], levels: Sequence[ScoreLevel]) -> ScoreLevel:
-    """Return the weighted mean of independent means. Source of the interval: as in the evidence for an alert."""
+    """Return the weighted mean of independent levels. Intervals are combined as in :mod:`germane.alerting.evidence`."""
     mean = sum(weight * level.mean for weight, level in zip(weights, levels, strict=True))
     parts = [(weight, level.mean, level.interval) for weight, level in zip(weights, levels, strict=True)]
     interval: tuple[float, float] | None = None
