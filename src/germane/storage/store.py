@@ -94,7 +94,7 @@ class TrackingStore:
 
     @property
     def name(self) -> str:
-        """The database URL without its password, for display."""
+        """The database URL without the password, for display."""
         return self._database.name
 
     @property
@@ -112,7 +112,7 @@ class TrackingStore:
         migrate.migrate(self._database)
 
     def check(self) -> None:
-        """Raise unless the database is reachable and its tables match this version of germane."""
+        """Check that the database is reachable and that its tables match this version of germane."""
         migrate.check(self._database)
 
     def revision(self) -> str | None:
@@ -219,11 +219,11 @@ class Store:
 
     @property
     def name(self) -> str:
-        """The database URL without its password, for display."""
+        """The database URL without the password, for display."""
         return self._database.name
 
     def check(self) -> None:
-        """Raise unless the database is reachable and its tables match this version of germane."""
+        """Check that the database is reachable and that its tables match this version of germane."""
         migrate.check(self._database)
 
     def close(self) -> None:

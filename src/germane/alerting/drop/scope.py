@@ -49,7 +49,7 @@ def restrict_to_routes(baseline: Baseline, matches_route: Callable[[str], bool])
 
 
 def is_new_route(baseline: Baseline, route: str) -> bool:
-    """Return whether a route is not watched yet and may join the baseline."""
+    """Return whether a route is not watched yet, so that it may join the baseline."""
     watched = route in baseline.routes or (POOLED_ROUTE in baseline.routes and route in baseline.pooled)
     return not watched and route != POOLED_ROUTE
 

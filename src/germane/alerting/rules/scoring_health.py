@@ -50,10 +50,10 @@ class NoDataEvaluation:
         return min(MAX_INTERVAL, self._rule.at_least / EVALUATIONS_PER_GAP)
 
     def reset(self) -> None:
-        """Do nothing: every evaluation covers everything."""
+        """Do nothing, because every evaluation returns all results."""
 
     def evaluate(self, now: datetime) -> Iterator[RuleResult]:
-        """Return the results for every service and scorer."""
+        """Return one result per service and scorer."""
         rule, alerts, as_of = self._rule, self._context.store.alerts, self._context.as_of()
         longest = max((gap for _, gap in self._gaps.values() if gap is not None), default=None)
         since = now - max(MIN_LOOKBACK, 2 * max_wait(rule, longest))
@@ -116,10 +116,10 @@ class ScorerErrorEvaluation:
         return min(MAX_INTERVAL, self._rule.window / EVALUATIONS_PER_WINDOW)
 
     def reset(self) -> None:
-        """Do nothing: every evaluation covers everything."""
+        """Do nothing, because every evaluation returns all results."""
 
     def evaluate(self, now: datetime) -> Iterator[RuleResult]:
-        """Return the results for every service and scorer."""
+        """Return one result per service and scorer."""
         rule, store, as_of = self._rule, self._context.store, self._context.as_of()
         scored: Counter[tuple[str, str]] = Counter()
         failures: dict[tuple[str, str], Counter[str]] = {}
@@ -190,7 +190,7 @@ class BudgetExhaustedEvaluation:
         return MAX_INTERVAL
 
     def reset(self) -> None:
-        """Do nothing: every evaluation covers everything."""
+        """Do nothing, because every evaluation returns all results."""
 
     def evaluate(self, now: datetime) -> Iterator[RuleResult]:
         """Return the result for the budget."""

@@ -22,7 +22,7 @@ from germane.storage.workers import lock_lease
 _OPEN = text("state <> 'resolved'")
 """Spelled exactly as in the partial index. With a bound parameter, the databases would not use the index."""
 _BODY = ("current", "baseline", "shifts", "exchange_ids", "details")
-"""Fields of an alert that are stored as JSON."""
+"""Alert fields that are stored as JSON."""
 _VERSION_COLUMNS = ("state", "evaluated_at", "notified_at", "acknowledged_at")
 """Columns that serve as a version check. An alert is updated only if they have not changed since it was read."""
 _COLUMNS = (

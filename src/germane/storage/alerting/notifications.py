@@ -62,7 +62,7 @@ class NotificationRecord:
     http_status: int | None
     error: str | None
     settled_at: datetime | None
-    """Time at which the notification was sent or given up, in UTC; None while it is waiting."""
+    """Time at which the notification was sent or became undelivered, in UTC; None while it is waiting."""
 
 
 def insert_notifications(connection: Connection, notifications: Iterable[Notification], now: datetime) -> None:

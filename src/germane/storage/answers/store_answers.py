@@ -97,7 +97,7 @@ class AnswerReader(StoreComponent):
         """Return the lowest scores with their exchanges, lowest first; equal scores are sorted newest first.
 
         Args:
-            scorer: Only scores of this scorer.
+            scorer: Only scores from this scorer.
             since: Start of the window.
             until: End of the window.
             route: Only answers on this route.

@@ -140,7 +140,7 @@ class LabelStore(LabelReader):
         Args:
             since: Start of the window.
             until: End of the window.
-            scorer: Only scores of this scorer.
+            scorer: Only scores from this scorer.
             route: Only answers on this route.
             service: Only answers from this service.
             fingerprint: Only scores with this fingerprint.

@@ -28,7 +28,7 @@ class PruneResult:
     expired: int = 0
     """Pending tasks that were skipped because their exchange's text was erased."""
     feedback: int = 0
-    """Labels of deleted exchanges, and labels by a deleted user."""
+    """Labels of deleted exchanges, and labels that a deleted user gave."""
     comments: int = 0
     """Comments that were erased from old labels."""
     counts: int = 0
@@ -97,4 +97,4 @@ class PruneBatch:
 def after_cursor(cursor: RowCursor) -> Any:
     """Return the SQL condition that selects the exchanges after a position."""
     later = or_(exchange.c.started_at > cursor.at, and_(exchange.c.started_at == cursor.at, exchange.c.id > cursor.id))
-    return and_(exchange.c.started_at >= cursor.at, later)  # the first half can use the index
+    return and_(exchange.c.started_at >= cursor.at, later)  # the first condition can use the index

@@ -48,9 +48,9 @@ def count_expired(
 
 
 def expire_orphaned_tasks(connection: Connection, process: str, after: timedelta, limit: int, now: datetime) -> int:
-    """Expire up to ``limit`` tasks of scorers that no process has run within the time ``after``. Return their number.
+    """Expire up to ``limit`` tasks of scorers that no process has run for at least ``after``. Return their number.
 
-    Nothing expires until some process has been running for that time: after a shutdown of all processes, the processes
+    Nothing expires until some process has been running for that long: after a shutdown of all processes, the processes
     with the missing scorers may not have started yet.
     """
     seen = load_workers(connection, since=now - after)
@@ -76,7 +76,7 @@ def expire_orphaned_tasks(connection: Connection, process: str, after: timedelta
 
 
 def list_orphaned_scorers(connection: Connection, after: timedelta, now: datetime) -> list[ScorerKey]:
-    """Return the (scorer, fingerprint) pairs with open tasks that no process has run within the time ``after``."""
+    """Return the (scorer, fingerprint) pairs with open tasks that no process has run for at least ``after``."""
     run = {pair for worker in load_workers(connection, since=now - after) for pair in worker.scorers.items()}
     return sorted(set(list_scorers_with_tasks(connection)) - run)
 

@@ -152,15 +152,15 @@ class TaskQueue(StoreComponent):
             return health.list_retries(connection)
 
     def list_orphaned_scorers(self, *, after: timedelta = ORPHANED_AFTER) -> list[ScorerKey]:
-        """Return the (scorer, fingerprint) pairs with open tasks that no process has run within the time ``after``."""
+        """Return the (scorer, fingerprint) pairs with open tasks that no process has run for at least ``after``."""
         with self._database.read() as connection:
             return expired.list_orphaned_scorers(connection, after, self._context.now(connection))
 
     def expire_orphaned_tasks(self, *, after: timedelta = ORPHANED_AFTER, limit: int = EXPIRE_BATCH) -> int:
         """Skip up to ``limit`` tasks of orphaned scorers with the reason ``expired``. Return their number.
 
-        A scorer is orphaned if no process has run it within the time ``after``. Candidates expire too once they have
-        waited that long. Nothing expires until some process has been running for that time: after a shutdown of all
+        A scorer is orphaned if no process has run it for at least ``after``. Candidates also expire once they have
+        waited that long. Nothing expires until some process has been running for that long: after a shutdown of all
         processes, the process with the scorer may not have started yet.
         """
         with self._database.write() as connection:

@@ -259,7 +259,7 @@ def _delete_oldest(connection: Connection, table: Table, moment: Any, before: da
 
 
 def delete_counts(connection: Connection, before: datetime) -> PruneResult:
-    """Delete the oldest tally minutes for which no exchanges remain.
+    """Delete the oldest minutes in the tally for which no exchanges remain.
 
     Only whole minutes are deleted, because a process that finishes another process's tasks has negative counts.
     """

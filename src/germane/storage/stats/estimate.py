@@ -110,7 +110,7 @@ def estimate_mean(sums: WeightedSums, scorer: str | None = None) -> Estimate:
 
 
 def mean_interval(sums: WeightedSums, mean: float, gain: float = 1.0) -> Interval:
-    """Return the 95 % confidence interval of a mean of at least two scores, clipped to [-1, 1].
+    """Return the 95 % confidence interval for a mean of at least two scores, clipped to [-1, 1].
 
     Scores are a mixture of refusals, which score exactly 0, and other answers. Refusals are rare and have a large
     effect, so the coverage of a plain t interval is only 80 %. Instead, the share and the mean of nonzero scores get

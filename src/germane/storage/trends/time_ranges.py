@@ -1,4 +1,4 @@
-"""Splitting of a window into whole weeks, days and hours, and a remainder, so that few rows have to be read."""
+"""Time ranges: splits a window into whole weeks, days and hours plus a remainder, so that few rows have to be read."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Final
 HOUR: Final = 3_600
 DAY: Final = 86_400
 WEEK: Final = 604_800
-"""Length in seconds."""
+"""Length of a week in seconds."""
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 """A Thursday, so weekly rollups start on Thursdays. Buckets of whole weeks start on Mondays and use daily rollups."""
 BEGINNING: Final = EPOCH - timedelta(weeks=100_000)
