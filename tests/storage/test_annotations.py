@@ -246,7 +246,7 @@ def test_a_recorded_score_without_an_exchange_is_dropped(
     until(lambda: writer.lost == 3)  # counted after it was logged
 
     assert warnings(caplog) == [
-        "lost 3 recorded scores because their exchange never arrived: 'gone\\n0', 'gone\\n1', 'gone\\n2'"
+        "lost 3 recorded scores because the exchange never arrived: 'gone\\n0', 'gone\\n1', 'gone\\n2'"
     ]
     assert writer.stop(LONG)
     assert store.trends.coverage() == []
@@ -266,7 +266,7 @@ def test_stop_retries_waiting_scores_once(
     assert writer.stop(LONG)
 
     assert (store.answers.counts().scores, writer.lost) == (1, 1)
-    assert warnings(caplog) == ["lost 1 recorded score because the process stopped before their exchange arrived: 'gone'"]
+    assert warnings(caplog) == ["lost 1 recorded score because the process stopped before the exchange arrived: 'gone'"]
 
 
 class BlockedExchanges(ExchangeStore):

@@ -324,7 +324,7 @@ class ExchangeWriter:
             except StorageError:
                 missing = scores
             self._score_buffer = self._new_buffer()
-            self._lose_scores(missing, "the process stopped before their exchange arrived")
+            self._lose_scores(missing, "the process stopped before the exchange arrived")
 
     def _has_work(self) -> bool:
         is_retry_due = self._deadline is None and self._score_buffer.seconds_until_retry(time.monotonic()) == 0
@@ -408,9 +408,9 @@ class ExchangeWriter:
             missing = self._store.exchanges.record_scores(due)
         except ContentRefused:
             self._score_buffer.record_attempt(due, [], now)
-            self._lose_scores(due, f"{self._store.name} rejected them")
+            self._lose_scores(due, f"{self._store.name} rejected the content")
         else:
-            self._lose_scores(self._score_buffer.record_attempt(due, missing, now), "their exchange never arrived")
+            self._lose_scores(self._score_buffer.record_attempt(due, missing, now), "the exchange never arrived")
 
     def _lose_scores(self, scores: list[RecordedScore], reason: str) -> None:
         if scores:
