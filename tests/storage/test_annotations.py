@@ -246,7 +246,7 @@ def test_a_recorded_score_without_an_exchange_is_dropped(
     until(lambda: writer.lost == 3)  # counted after it was logged
 
     assert warnings(caplog) == [
-        "lost 3 recorded scores, their exchange never arrived: 'gone\\n0', 'gone\\n1', 'gone\\n2'"
+        "lost 3 recorded scores because the exchange never arrived: 'gone\\n0', 'gone\\n1', 'gone\\n2'"
     ]
     assert writer.stop(LONG)
     assert store.trends.coverage() == []
@@ -266,7 +266,7 @@ def test_stop_retries_waiting_scores_once(
     assert writer.stop(LONG)
 
     assert (store.answers.counts().scores, writer.lost) == (1, 1)
-    assert warnings(caplog) == ["lost 1 recorded score, the process stopped before their exchange arrived: 'gone'"]
+    assert warnings(caplog) == ["lost 1 recorded score because the process stopped before the exchange arrived: 'gone'"]
 
 
 class BlockedExchanges(ExchangeStore):
@@ -352,7 +352,7 @@ def test_a_rejected_annotation_does_not_block_the_others(
         0,
     )
     assert bad.id in warnings(caplog)[0]
-    assert " rejects the content of 1 label" in warnings(caplog)[0]
+    assert " rejected the content of 1 label" in warnings(caplog)[0]
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")

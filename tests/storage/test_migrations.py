@@ -106,7 +106,7 @@ def test_newer_tables_are_not_migrated(empty: TrackingStore) -> None:
     _set_version(empty, "9999")
 
     for work in (empty.check, empty.migrate):
-        with pytest.raises(DatabaseNotMigrated, match=r"newer than this version of germane \(9999.*upgrade germane"):
+        with pytest.raises(DatabaseNotMigrated, match=r"revision 9999\) are newer than.*upgrade germane"):
             work()
 
 

@@ -23,6 +23,7 @@ Make = Callable[..., Exchange]
 Sampled = Callable[..., list[Exchange]]
 LEASE = timedelta(seconds=60)
 TWO_SCORERS = {"relevancy": "f1", "faithfulness": "f2"}
+CRASH_ERROR = "scoring was attempted 5 times, but the process exited each time before finishing"
 
 
 def completed(task: ScoringTask, value: float = 0.5, **given: Any) -> tuple[ScoringTask, Score]:
@@ -422,7 +423,7 @@ def test_exchange_that_crashes_its_scorer_fails_after_five_claims(
     real.close()
     assert [claim.exchange for claim in found] == [harmless]
     assert store.answers.counts().failed_reasons == {UnscoredReason.SCORER_ERROR: 1}
-    assert load_task_errors(store) == ["scoring was started 5 times and the process ended each time"]
+    assert load_task_errors(store) == [CRASH_ERROR]
     [coverage] = store.trends.coverage()
     assert (coverage.seen, coverage.pending, coverage.failed) == (2, 1, {"scorer_error": 1})
 
@@ -448,9 +449,7 @@ def test_crash_limit_error_includes_the_last_retry_reason(
 
     assert store.queue.claim_tasks("b", TWO_SCORERS, limit=1, lease=LEASE) == []
 
-    assert load_task_errors(store) == [
-        "scoring was started 5 times and the process ended each time; before that: judge_timeout: no reply"
-    ]
+    assert load_task_errors(store) == [f"{CRASH_ERROR}; earlier error: judge_timeout: no reply"]
 
 
 def test_sibling_tasks_of_a_failed_task_are_still_claimed(

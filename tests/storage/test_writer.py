@@ -302,7 +302,7 @@ def test_a_rejected_row_is_counted_once_despite_lost_connections(
 
     assert (store.answers.counts().captured, writer.dropped, writer.depth) == (150, 150, 0)
     assert (
-        len([message for message in messages(caplog, logging.WARNING) if "rejects the content of 150" in message]) == 1
+        len([message for message in messages(caplog, logging.WARNING) if "rejected the content of 150" in message]) == 1
     )
     assert writer.stop(LONG)
     store.close()

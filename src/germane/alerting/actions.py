@@ -1,6 +1,6 @@
 """Actions that people take on alerts: acknowledge, silence, resolve, and accept a level as the new baseline.
 
-The command line and the dashboard use the same functions. Notifications are sent as for any other change.
+The command line and the dashboard use the same functions. These changes trigger notifications like any other change.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from germane.settings import Settings
 from germane.storage import AlertTransaction, BaselineVersion, TrackingStore
 
 MAX_RESOLVED_SEARCHED: Final = 500
-"""Maximum number of resolved alerts that are searched for an id prefix."""
+"""Maximum number of resolved alerts to search for an id prefix."""
 MAX_NOTIFICATIONS_SEARCHED: Final = 1000
-"""Maximum number of notifications searched to find the channels that were notified of an alert."""
+"""Maximum number of notifications to search for the channels that were notified of an alert."""
 _GLOB_CHARACTERS: Final = re.compile(r"([*?[])")
 
 
 def find_alert(store: TrackingStore, alert_id: str) -> Alert:
-    """Return the alert whose id is ``alert_id``, or the only one whose id starts with it.
+    """Return the alert whose id is ``alert_id``, or the only alert whose id starts with it.
 
     Raises:
         UsageError: No alert or more than one alert matches.
@@ -52,16 +52,18 @@ def acknowledge_alert(store: TrackingStore, alert_id: str, by: str | None) -> Al
     """Acknowledge an alert and stop reminders until it resolves.
 
     Raises:
-        UsageError: No such alert, or it is resolved.
+        UsageError: The alert does not exist or is resolved.
     """
     return _change_alert(store, alert_id, {}, lambda machine, alert: machine.acknowledge(alert, by))
 
 
 def resolve_alert(store: TrackingStore, settings: Settings, alert_id: str, by: str | None) -> Alert:
-    """Resolve an alert and notify the channels that were notified of it. It fires again if its rule still matches.
+    """Resolve an alert and notify the channels that were notified of it.
+
+    If the alert's rule still matches, a new alert fires.
 
     Raises:
-        UsageError: No such alert, or it is resolved.
+        UsageError: The alert does not exist or is already resolved.
     """
     alert = find_alert(store, alert_id)
     records = store.notifications.search(since=alert.fired_at or alert.starts_at, limit=MAX_NOTIFICATIONS_SEARCHED)
@@ -77,13 +79,13 @@ def resolve_alert(store: TrackingStore, settings: Settings, alert_id: str, by: s
 def accept_alert_baseline(store: TrackingStore, alert_id: str, by: str | None = None) -> Alert:
     """Accept the level after a drop or an improvement as the new baseline. The next evaluation resolves the alert.
 
-    For a new route whose answers are bad, only this route joins the baseline.
+    If the alert is about a new route with bad answers, only this route is added to the baseline.
 
     Returns:
-        The alert, before it resolves.
+        The alert, which is still open.
 
     Raises:
-        UsageError: No such alert, it has no baseline, or it is resolved.
+        UsageError: The alert does not exist, has no baseline, or is resolved.
     """
     alert = find_alert(store, alert_id)
     if alert.type not in {"drop", IMPROVEMENT}:
@@ -100,9 +102,9 @@ def accept_alert_baseline(store: TrackingStore, alert_id: str, by: str | None = 
 
 
 def active_baseline_for(store: TrackingStore, alert: Alert) -> BaselineVersion | None:
-    """Return the active baseline against which a drop was detected, or None.
+    """Return the active baseline against which an alert's drop was detected, or None if there is none.
 
-    Rules with attributes have separate baselines, which are accepted separately.
+    Rules with attributes have their own baselines, which are accepted separately.
     """
     names = (alert.rule, alert.service, alert.scorer)
     states = store.detectors.list_states()
@@ -120,15 +122,15 @@ def silence_alerts(
     by: str | None = None,
     comment: str | None = None,
 ) -> Silence:
-    """Stop notifications about matching alerts. Alerts still fire and resolve.
+    """Silence matching alerts: they still fire and resolve, but do not cause notifications.
 
     Args:
-        store: Store to write the silence to.
-        matchers: Patterns such as ``docs-*`` by label name or ``rule``. An empty mapping matches all alerts.
+        store: The store to which the silence is written.
+        matchers: Patterns such as ``docs-*``, by label name or ``rule``. An empty mapping matches all alerts.
         until: End of the silence, or its length.
-        since: Start of the silence; by default now.
-        by: Name of the person.
-        comment: Reason.
+        since: Start of the silence. Defaults to now.
+        by: Name of the person who creates the silence.
+        comment: Reason for the silence.
 
     Raises:
         UsageError: The silence would end before it starts.
@@ -146,7 +148,7 @@ def silence_alerts(
 
 
 def matchers_for(alert: Alert) -> dict[str, str]:
-    """Return matchers for exactly this alert: its rule and all its labels, with glob characters escaped."""
+    """Return matchers that match only this alert: its rule and all its labels, with glob characters escaped."""
     return {name: _GLOB_CHARACTERS.sub(r"[\1]", text) for name, text in {"rule": alert.rule, **alert.labels}.items()}
 
 
@@ -154,7 +156,7 @@ def end_silence(store: TrackingStore, silence_id: str) -> Silence:
     """End a silence now, given its id or a unique prefix of the id.
 
     Raises:
-        UsageError: No current or future silence matches, or more than one does.
+        UsageError: No current or future silence matches, or more than one matches.
     """
     silences = store.alerts.list_silences()
     matches = [silence for silence in silences if silence_id and silence.id.startswith(silence_id)]
@@ -173,7 +175,7 @@ def _change_alert(
     channels: Mapping[str, ChannelFilter],
     change_of: Callable[[AlertStateMachine, Alert], AlertChange],
 ) -> Alert:
-    """Change an open alert; retry if another process changes it at the same time."""
+    """Change an open alert. Retry if another process changes it at the same time."""
     now = store.now()
     while True:
         alert = find_alert(store, alert_id)

@@ -1,4 +1,4 @@
-"""Backtests: the alerts and notifications that rules would have produced over the stored history."""
+"""Backtests, which compute the alerts and notifications that rules would have produced over the stored history."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from germane.storage import MAX_SCORING_DELAY, TrackingStore
 
 HOUR: Final = timedelta(hours=1)
 STEPS_PER_WINDOW: Final = 12
-"""Minimum number of evaluations per window: rules over short windows are evaluated more often than hourly."""
+"""Minimum number of evaluations per window. Rules with short windows are evaluated more often than hourly."""
 STEPS_PER_WAIT: Final = 3
-"""``no_data`` rules are evaluated this many times within ``at_least``."""
+"""Minimum number of evaluations of a ``no_data`` rule within ``at_least``."""
 _SCORE_TIME_NOTE: Final = "scores count from the time of their answers, even if they were computed later"
 _NOTES: Final = {
     "no_data": (),
@@ -33,20 +33,20 @@ _NOTES: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlertEpisode:
-    """One alert that fired."""
+    """An alert that fired in a backtest."""
 
     fired: Alert
-    """The alert when it fired."""
+    """The alert as it was when it fired."""
     last: Alert
-    """The alert when it resolved, or at the end of the backtest."""
+    """The alert as it was when it resolved, or at the end of the backtest."""
     events: tuple[AlertEvent, ...]
-    """Oldest first."""
+    """The alert's events, oldest first."""
     until: datetime
-    """Time when the alert resolved, or the end of the backtest; UTC."""
+    """Time at which the alert resolved, or the end of the backtest; UTC."""
 
     @property
     def seconds(self) -> float:
-        """Seconds from firing to ``until``."""
+        """Duration in seconds, from firing to ``until``."""
         return (self.until - (self.fired.fired_at or self.until)).total_seconds()
 
 
@@ -56,15 +56,15 @@ class RuleBacktest:
 
     rule: AnyRule
     step: timedelta
-    """Time between two evaluations: the precision of all times."""
+    """Time between two evaluations, which is the precision of all times."""
     episodes: tuple[AlertEpisode, ...]
-    """Oldest first."""
+    """The alerts that fired, oldest first."""
     unfired: int
-    """Number of pending alerts that ended before they fired."""
+    """Number of alerts that were pending but never fired."""
     notifications: Counter[str]
-    """Notifications per channel by type: firing, escalated, repeated, resolved."""
+    """Number of notifications per channel, by type: ``firing``, ``escalated``, ``repeated`` or ``resolved``."""
     notes: tuple[str, ...]
-    """Baselines in use, and limitations of the backtest."""
+    """Notes on the baselines that were used and on limitations of the backtest."""
 
     @property
     def resolved(self) -> int:
@@ -82,7 +82,7 @@ class SkippedRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BacktestReport:
-    """The results for all rules, each run separately."""
+    """The results for all rules, each of which was run separately."""
 
     since: datetime
     """UTC."""
@@ -117,18 +117,18 @@ def run_backtest(
     until: datetime,
     step: timedelta | None = None,
 ) -> BacktestReport:
-    """Run rules over the stored history, each separately, without writing anything.
+    """Run each rule separately over the stored history, without writing anything.
 
-    The live evaluator runs over the database as it was at each step. Actions that people took are not replayed: no
-    silences, acknowledgements or manual resolutions.
+    At each step, the same evaluator as in production runs over the database as it was at that time. Silences,
+    acknowledgements and manual resolutions are not replayed.
 
     Args:
-        store: Store that holds the history.
-        settings: Budget and poll interval.
-        rules: Rules to run; they need not be configured.
-        since: Start, UTC.
-        until: End, UTC; not in the future.
-        step: Time between two evaluations; see :func:`default_step`.
+        store: The store that contains the history.
+        settings: Settings with the budget and the poll interval.
+        rules: The rules to run. They do not have to be configured.
+        since: Start of the backtest, in UTC.
+        until: End of the backtest, in UTC. Must not be in the future.
+        step: Time between two evaluations. Defaults to :func:`default_step`.
 
     Raises:
         ValueError: ``since`` is not before ``until``, or ``step`` is not positive.
@@ -151,7 +151,7 @@ def run_backtest(
 
 
 def default_step(rule: AnyRule) -> timedelta:
-    """Return the time between two evaluations: an hour, less for short windows."""
+    """Return the default time between two evaluations: one hour, or less for rules with short windows."""
     if isinstance(rule, NoData):
         return min(HOUR, timedelta(seconds=rule.at_least / STEPS_PER_WAIT))
     window = getattr(rule, "window", None)

@@ -1,6 +1,7 @@
-"""In-memory scores, alerts and baselines as of each evaluation time in a backtest.
+"""In-memory scores, alerts and baselines for backtests, as of each evaluation time.
 
-These classes replace the parts of the store that an evaluation writes to."""
+These classes replace the parts of the store to which an evaluation writes.
+"""
 
 from __future__ import annotations
 
@@ -26,26 +27,26 @@ from germane.storage import (
 
 DAY: Final = timedelta(days=1)
 MIN_DAYS: Final = 1 / 24
-"""Minimum length of the period from which rates per day are estimated."""
+"""Minimum length in days of the period from which daily rates are estimated."""
 OVERSAMPLING: Final = 2.0
-"""Number of loaded scores relative to the number that a detector samples: traffic varies between days."""
+"""Factor by which more scores are loaded than a detector samples, because traffic varies between days."""
 Stream = tuple[str, str, str]
 """Service, scorer and fingerprint."""
 SET_BY_PEOPLE: Final = ("accepted", "imported")
-"""Reasons recorded for baseline versions that people set."""
+"""Reasons of baseline versions that were set by a person."""
 
 
 class HistoricalInputs:
-    """Past scores in order of arrival, loaded one day at a time, and the states of detectors.
+    """Past scores in order of arrival, loaded one day at a time, and detector states.
 
     Args:
-        store: Store that holds the scores.
+        store: The store that contains the scores.
         streams: Streams to load.
-        since: Earlier scores are skipped.
-        until: Later scores are skipped.
-        clock: Current time of the backtest.
-        attributes: Whether to load the attributes of exchanges.
-        baseline_rate: Sampling rate of a stream's existing baselines, or 0.
+        since: Scores that arrived earlier are skipped.
+        until: Scores that arrived later are skipped.
+        clock: Returns the backtest's current time.
+        attributes: Whether to load the exchanges' attributes.
+        baseline_rate: Returns the sampling rate of a stream's stored baselines, or 0 if there are none.
     """
 
     def __init__(
@@ -74,7 +75,7 @@ class HistoricalInputs:
             self._rates[stream] = max(baseline_rate(stream), rate)
 
     def list_new_scores(self, limit: int, *, attributes: bool = False) -> list[DetectorScore]:  # noqa: ARG002 - fixed at construction
-        """Return up to ``limit`` scores that have arrived but have not been processed."""
+        """Return up to ``limit`` scores that have arrived but have not been processed yet."""
         now = self._clock()
         while self._loaded_until <= now and self._loaded_until < self._until:
             since, until = self._loaded_until, min(self._loaded_until + DAY, self._until)
@@ -95,7 +96,7 @@ class HistoricalInputs:
         return list(self._states.values())
 
     def apply(self, step: AlertTransaction) -> None:
-        """Store detector states and remove processed scores."""
+        """Store the detector states from an evaluation, and remove processed scores."""
         for state in step.detector_states:
             if isinstance(state, DetectorState):
                 names = (state.rule, state.service, state.scorer)
@@ -115,9 +116,9 @@ class HistoricalAlerts:
     def __init__(self, inputs: HistoricalInputs) -> None:
         self._inputs = inputs
         self.alerts: dict[str, Alert] = {}
-        """Alerts in their latest state, by id, in order of their start."""
+        """Alerts in their latest state, by id, in order of their start times."""
         self.fired: dict[str, Alert] = {}
-        """Alerts as they were when they fired, by id."""
+        """Alerts by id, as they were when they fired."""
         self.events: list[AlertEvent] = []
         self.notifications: list[Notification] = []
 
@@ -126,11 +127,11 @@ class HistoricalAlerts:
         return [alert for alert in self.alerts.values() if alert.is_open]
 
     def list_silences(self) -> list[Silence]:
-        """Return no silences: a backtest does not replay user actions."""
+        """Return an empty list, because a backtest does not replay user actions."""
         return []
 
     def commit(self, step: AlertTransaction) -> bool:
-        """Apply an evaluation."""
+        """Apply the result of an evaluation. Always returns True."""
         self._inputs.apply(step)
         self.alerts |= {change.alert.id: change.alert for change in step.changes}
         for change in step.changes:
@@ -143,14 +144,15 @@ class HistoricalAlerts:
 
 
 class BaselineHistory:
-    """Starts with the baselines that were active at ``since`` and replays later changes made by people.
+    """Baselines as of each evaluation time.
 
-    Baselines for fingerprints without one, and for routes that join, are learned during the backtest.
+    Starts with the baselines that were active at ``since``, and replays later changes made by people. Baselines for new
+    fingerprints and routes are learned during the backtest.
 
     Args:
         versions: All stored versions, including superseded ones.
         since: Start of the backtest.
-        clock: Current time of the backtest.
+        clock: Returns the backtest's current time.
     """
 
     def __init__(self, versions: Sequence[BaselineVersion], since: datetime, clock: Callable[[], datetime]) -> None:
@@ -158,13 +160,13 @@ class BaselineHistory:
         self._versions: dict[int, BaselineVersion] = {}
         self._upcoming: list[tuple[datetime, BaselineVersion]] = []
         self.learned_ids: set[int] = set()
-        """Ids of the versions that the backtest started to learn."""
-        # The versions as they were at `since`, newest last, and later changes to the same keys.
+        """Ids of the versions that the backtest has learned or is learning."""
+        # Restore the versions as they were at `since`, newest last, and collect later changes.
         for version in versions:
             active_from = max(version.until, version.created_at)
             is_complete = version.baseline is not None
             if version.is_provisional and active_from > since:
-                continue  # the backtest learns its own
+                continue  # the backtest learns its own provisional baselines
             if version.created_at <= since:
                 if is_complete and active_from <= since:
                     self._put(replace(version, status="active"))
@@ -180,17 +182,17 @@ class BaselineHistory:
         self._upcoming.sort(key=lambda upcoming: upcoming[0])
 
     def list_versions(self, *, known: Sequence[BaselineVersion] = ()) -> list[BaselineVersion]:  # noqa: ARG002 - all in memory
-        """Return active and learning baselines."""
+        """Return the active and learning versions."""
         while self._upcoming and self._upcoming[0][0] <= self._clock():
             self._put(self._upcoming.pop(0)[1])
         return [version for version in self.list_all() if version.status != "superseded"]
 
     def list_all(self) -> list[BaselineVersion]:
-        """Return all versions up to now, grouped by key, oldest first."""
+        """Return all versions up to now, sorted by key and version number."""
         return sorted(self._versions.values(), key=lambda version: (version.key, version.number))
 
     def max_sampling_rate(self, names: tuple[str, str, str]) -> float:
-        """Return the highest sampling rate of a stream's stored baselines; 0 if there is none."""
+        """Return the highest sampling rate of a stream's stored baselines, or 0 if there are none."""
         versions = [*self._versions.values(), *(version for _, version in self._upcoming)]
         rates = [
             version.baseline.sampling_rate for version in versions if version.baseline and version.key[:3] == names
@@ -228,7 +230,7 @@ class BaselineHistory:
         return started
 
     def extend_learning(self, version_id: int, until: datetime, *, holder: tuple[str, str] | None = None) -> bool:  # noqa: ARG002
-        """Postpone the end of learning to ``until``."""
+        """Extend learning until a given time."""
         self._versions[version_id] = replace(self._versions[version_id], until=until)
         return True
 
@@ -245,7 +247,7 @@ class BaselineHistory:
         *,
         holder: tuple[str, str] | None = None,  # noqa: ARG002 - one process
     ) -> BaselineVersion | None:
-        """Activate a provisional baseline; learning goes on as the next version."""
+        """Activate a provisional baseline, and continue learning as the next version."""
         window = replace(learning, since=found.since, until=found.until, reason="provisional")
         self._put(_completed(window, found, release))
         return self.begin_learning(learning.key, learning.reason, since=learning.since, until=learning.until)
@@ -256,7 +258,7 @@ class BaselineHistory:
         return True
 
     def _put(self, newest: BaselineVersion) -> None:
-        """Add a version that supersedes all others with its key."""
+        """Store a version that supersedes all others with the same key."""
         for version in list(self._versions.values()):
             if version.key == newest.key and version.id != newest.id:
                 self._versions[version.id] = replace(version, status="superseded")

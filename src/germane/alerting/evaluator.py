@@ -1,4 +1,4 @@
-"""Evaluation of all rules: results, alert states and notifications, written in one transaction."""
+"""Evaluation of all rules. Results, alert states and notifications are written in one transaction."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from germane.settings import DAY, Drop, Settings
 from germane.storage import AlertTransaction, TrackingStore
 
 ENRICHED_EVENTS: Final = ("fired", "escalated")
-"""Events for which evidence is collected."""
+"""Event types for which evidence is collected."""
 
 
 class AlertLog(Protocol):
-    """Open alerts and silences, and the transaction that writes an evaluation; implemented by stores and backtests."""
+    """Reads open alerts and silences, and writes evaluations. Implemented by stores and backtests."""
 
     def list_open(self) -> list[Alert]:
         """Return the open alerts, oldest first."""
@@ -34,24 +34,24 @@ class AlertLog(Protocol):
         """Return current and future silences."""
 
     def commit(self, step: AlertTransaction) -> bool:
-        """Write an evaluation; return False and write nothing if another process or a person changed an alert first."""
+        """Write an evaluation. Return False without writing if another process or a person changed an alert first."""
 
 
 class AlertEvaluator:
     """Evaluates all rules. Only the process that holds the leader lease evaluates.
 
     Args:
-        store: Store that holds the scores and alerts.
-        settings: Rules, budget, poll interval and breakdowns.
+        store: The store that contains the scores and alerts.
+        settings: Settings with the rules, budget, poll interval and breakdowns.
         holder: Name of the leader lease and its owner; None in a backtest.
-        scorers: Names of the scorers of this process.
-        channels: Filters by channel name: the alerts that each channel is notified of.
-        clock: Current time, UTC.
+        scorers: Names of the scorers that run in this process.
+        channels: Filters by channel name, which select the alerts that each channel is notified of.
+        clock: Returns the current time in UTC.
         new_id: Creates ids.
-        alerts: Alerts and silences; by default the store's.
-        inputs: New scores and detector states; by default the store's.
-        versions: Baselines; by default the store's.
-        as_of: Returns the time as of which to read data, in a backtest.
+        alerts: Alerts and silences. Defaults to the store's.
+        inputs: New scores and detector states. Defaults to the store's.
+        versions: Baselines. Defaults to the store's.
+        as_of: In a backtest, returns the time as of which to read data.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class AlertEvaluator:
     def evaluate(self) -> bool:
         """Evaluate all rules until no new scores remain. Return whether there are notifications to send.
 
-        Blocks on database access.
+        Blocks while accessing the database.
         """
         notified = False
         while True:
@@ -106,7 +106,10 @@ class AlertEvaluator:
                 return notified
 
     def reset(self) -> None:
-        """Evaluate all rules next time, because the last results were not written or another process evaluated."""
+        """Evaluate all rules next time.
+
+        Call this if the last results were not written or if another process has evaluated the rules since.
+        """
         self._drops.reset()
         self._schedule.reset()
 
@@ -137,7 +140,7 @@ class AlertEvaluator:
     def _notify(
         self, changes: Sequence[AlertChange], alerts: Sequence[Alert], machine: AlertStateMachine, now: datetime
     ) -> tuple[list[AlertChange], list[Notification]]:
-        """Return the changes including repeated notifications, and the notifications."""
+        """Return the changes, including those for repeated notifications, and the notifications."""
         before = {alert.id: alert for alert in alerts}
         after = before | {change.alert.id: change.alert for change in changes}
         if not after:
@@ -156,7 +159,7 @@ class AlertEvaluator:
         return notifier.notify([*others, *repeated.values()], open_alerts)
 
     def _has_rule(self, alert: Alert) -> bool:
-        """Return whether an active rule still evaluates an alert."""
+        """Return whether an active rule still evaluates the alert."""
         return any(
             rule.name == alert.rule
             and alert.type in {rule.type, *([IMPROVEMENT] if rule.type == "drop" else [])}

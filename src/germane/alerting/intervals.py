@@ -30,7 +30,7 @@ def share_lower_limit(estimate: Estimate, share: float) -> float:
 
 
 def effective_sample_size(estimate: Estimate) -> float:
-    """Return the number of equally weighted scores that would give an interval as wide as the estimate's."""
+    """Return the number of equally weighted scores that would result in an interval as wide as the estimate's."""
     if estimate.interval is None or not estimate.deviation:
         return float(estimate.n)
     half_width = (estimate.interval[1] - estimate.interval[0]) / 2
@@ -39,7 +39,7 @@ def effective_sample_size(estimate: Estimate) -> float:
 
 
 def wilson_interval(share: float, n: float, z: float = TWO_SIDED_Z) -> Interval:
-    """Return the Wilson score interval for a proportion of ``n`` trials.
+    """Return the Wilson score interval for a proportion observed in ``n`` trials.
 
     Source: E. Wilson, Probable inference, the law of succession, and statistical inference, JASA 22, 1927.
     """

@@ -1,8 +1,8 @@
-"""Notifications: which channels to notify of which changes.
+"""Notifications: decides which channels are notified of which changes.
 
 Notifications do not affect whether an alert fires. Silences, acknowledgements and service-wide drops suppress
-notifications but do not change the state. If an alert is still firing when its suppression ends, the notification is
-sent then. A service-wide drop suppresses the alerts for its routes only in channels that are notified of the drop.
+notifications, but do not change an alert's state. If an alert is still firing when the suppression ends, the
+notification is sent then. A service-wide drop suppresses the alerts for its routes only in channels that are notified of the drop.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ class QuietPeriod(Protocol):
     """A silence or a maintenance window."""
 
     def covers(self, alert: Alert, at: datetime) -> bool:
-        """Return whether nobody is notified of an alert at a given time."""
+        """Return whether notifications about an alert are suppressed at a given time."""
 
 
 @dataclass(frozen=True, slots=True)
 class PendingNotification:
-    """An alert that people are notified of, with the type of the notification."""
+    """An alert to include in a notification, with the notification type."""
 
     type: NotificationType
     alert: Alert
@@ -44,11 +44,11 @@ class Notifier:
     """Decides which channels are notified after one evaluation.
 
     Args:
-        channels: Filters by channel name: the alerts that each channel is notified of. For a resolved alert, the filter
-            receives the highest severity that the alert had.
+        channels: Filters by channel name, which select the alerts that each channel is notified of. For a resolved
+            alert, the filter receives the highest severity that people were notified of.
         silences: Current and future silences, and maintenance windows.
-        now: Current time, UTC.
-        new_id: Creates ids of notifications.
+        now: Current time in UTC.
+        new_id: Creates notification ids.
     """
 
     def __init__(
@@ -62,11 +62,11 @@ class Notifier:
     def notify(
         self, changes: Sequence[AlertChange], alerts: Iterable[Alert]
     ) -> tuple[list[AlertChange], list[Notification]]:
-        """Return the changes with the time of their notification, and the notifications.
+        """Return the changes, with notification times set, and the notifications.
 
         Args:
-            changes: Changes of this evaluation, including repeats: see :meth:`due_for_repeat`.
-            alerts: All alerts that are open afterwards.
+            changes: Changes from this evaluation, including repeats, see :meth:`due_for_repeat`.
+            alerts: All alerts that are open after the changes.
         """
         open_alerts = list(alerts)
         pending = [item for change in changes if (item := self._pending(change, open_alerts)) is not None]
@@ -80,7 +80,7 @@ class Notifier:
         by_service: dict[str, list[PendingNotification]] = {}
         for item in pending:
             by_service.setdefault(item.alert.service, []).append(item)
-        # One notification per channel about the alerts for one service.
+        # Send one notification per channel and service.
         notifications = []
         for group in by_service.values():
             group.sort(key=lambda item: (_TYPE_ORDER.index(item.type), -SEVERITIES.index(item.alert.severity)))
@@ -103,11 +103,11 @@ class Notifier:
         return written, notifications
 
     def due_for_repeat(self, alerts: Iterable[Alert], repeat_interval: Callable[[Alert], float]) -> list[Alert]:
-        """Return the alerts that are due for a reminder, or for a notification that was suppressed.
+        """Return the alerts that are due for a reminder, or for a notification that was suppressed earlier.
 
         Args:
             alerts: All open alerts.
-            repeat_interval: Seconds between two reminders, by alert.
+            repeat_interval: Returns the seconds between two reminders about an alert.
         """
         open_alerts, due = list(alerts), []
         for alert in open_alerts:
@@ -146,8 +146,8 @@ class Notifier:
         if event is None or not change.notify:
             return None
         if alert.type == IMPROVEMENT and (event.type == "resolved" or alert.notified_at is not None):
-            return None  # an improvement is proposed once
-        if event.type == "resolved":  # sent to everyone who was notified of the alert, even if it is silenced now
+            return None  # an improvement is proposed only once
+        if event.type == "resolved":  # even if the alert is silenced now, everyone who was notified of it is notified
             if alert.notified_at is None:
                 return None
             at_peak = replace(alert, severity=peak_severity(alert))
@@ -175,7 +175,7 @@ def was_notified(alert: Alert, channel: str) -> bool:
 
 
 def is_inhibited(alert: Alert, alerts: Iterable[Alert]) -> bool:
-    """Return whether an open alert for the same service and scorer already covers an alert.
+    """Return whether another open alert for the same service and scorer already covers an alert.
 
     A service-wide drop covers alerts for its routes that are not more severe, except for new routes, which have no
     baseline and so no part in the drop. A failing scorer covers missing scores.

@@ -18,12 +18,12 @@ ALERT_FIELDS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleResult:
-    """The state of a rule for one set of labels. ``unclear`` leaves the alert as it is."""
+    """The state of a rule for one set of labels. The state ``unclear`` does not change the alert."""
 
     rule: str
     """Name of the rule."""
     type: str
-    """Type of the rule."""
+    """Type of the rule, and of its alert."""
     labels: Mapping[str, str]
     state: RuleState
     severity: Severity = "warning"
@@ -32,7 +32,7 @@ class RuleResult:
     keep_firing_for: float = 0.0
     """Seconds for which the state must be good before the alert resolves."""
     reason: ResolveReason = "recovered"
-    """Why a good state resolves the alert. Reasons other than ``recovered`` resolve it immediately."""
+    """The reason that a good state resolves the alert. Reasons other than ``recovered`` resolve it immediately."""
     cause: Cause | None = None
     fingerprint: str | None = None
     value: float | None = None

@@ -1,7 +1,7 @@
-"""Sensitivity of the drop rule: the drops that a baseline's detector would detect, and how soon.
+"""Sensitivity of drop rules: which drops a baseline's detector would detect, and how soon.
 
-The detector runs on simulated scores drawn from the baseline: a Beta distribution with the mean and standard
-deviation of each route's nonzero scores, zeros at the route's zero rate, and a daily level shift shared by all routes.
+The detector runs on scores that are simulated from the baseline: nonzero scores from a Beta distribution with each
+route's mean and standard deviation, zeros at the route's zero rate, and a daily level shift that all routes share.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from germane.storage import TrackingStore
 
 DROPS: Final = (0.02, 0.03, 0.04, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3)
 RUNS: Final = 60
-"""With 60 runs, a probability of .8 has a standard error of .05."""
+"""Number of simulation runs. With 60 runs, a probability of 0.8 has a standard error of 0.05."""
 SEED: Final = 20_260_914
 DAY: Final = 86_400.0
 AUTOCORRELATION: Final = 0.5
-"""Correlation of the wander of consecutive days, as in the simulations that the detector was tuned with."""
+"""Correlation between the wander of consecutive days, as in the simulations with which the detector was tuned."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DropSensitivity:
-    """Probabilities of detecting drops in the mean of all scores."""
+    """Probabilities of detecting drops in the mean of all scores within a number of days."""
 
     rule: str
     service: str
@@ -40,17 +40,20 @@ class DropSensitivity:
     scores_per_day: float
     """Scores per day that the detector processes."""
     days: tuple[float, ...]
+    """Maximum times to detection, in days."""
     drops: tuple[float, ...]
-    """Smallest first."""
+    """Simulated drops, smallest first."""
     probabilities: tuple[tuple[float, ...], ...]
-    """Probabilities of detection, by drop and number of days."""
+    """Probability of detection for each drop and each number of days."""
     tolerance: float
-    """Drop in the mean of nonzero scores that does not count as evidence."""
+    """Largest drop in the mean of nonzero scores that does not count as evidence."""
     zero_tolerance: float
-    """Increase in the rate of zeros that does not count as evidence."""
+    """Largest increase in the rate of zeros that does not count as evidence."""
 
     def smallest_drop(self, days: float, probability: float = 0.8) -> float | None:
-        """Return the smallest drop that, like all larger ones, is detected in time with this probability, or None.
+        """Return the smallest drop that is detected within ``days`` with at least the given probability.
+
+        All larger drops must also be detected with at least this probability. Return None if there is no such drop.
 
         Raises:
             ValueError: ``days`` was not simulated.
@@ -76,14 +79,14 @@ def list_sensitivities(
     Takes a few seconds per baseline.
 
     Args:
-        store: Store that holds the baselines.
+        store: The store that contains the baselines.
         rules: The drop rules.
-        days: Times to detection.
-        scores_per_day: Scores per day that the detector processes; by default as in the baseline.
-        runs: Simulation runs.
+        days: Maximum times to detection, in days.
+        scores_per_day: Scores per day that the detector processes. Defaults to the baseline's.
+        runs: Number of simulation runs.
     """
     used = {state.baseline_id for state in store.detectors.list_states()}
-    # Of several fingerprints, the one that a detector uses takes precedence, then the newest baseline.
+    # If there are several fingerprints, the one that a detector uses takes precedence, then the newest baseline.
     versions = sorted(store.baselines.list_versions(), key=lambda version: (version.id in used, version.created_at))
     sensitivities = []
     for rule in rules:
@@ -112,12 +115,12 @@ def simulate_drops(
     runs: int = RUNS,
     seed: int = SEED,
 ) -> DropSensitivity:
-    """Simulate drops on all routes and return the probabilities that the detector fires in time.
+    """Simulate drops on all routes, and return the probabilities that the detector fires in time.
 
-    Arguments as for :func:`list_sensitivities`; ``drops`` are sorted, smallest first.
+    The arguments are the same as for :func:`list_sensitivities`. ``drops`` must be sorted, smallest first.
     """
     if scores_per_day is not None:
-        # As if the baseline had been learned from this number of scores per day.
+        # Scale the baseline as if it had been learned from this number of scores per day.
         scores_per_day = min(scores_per_day, MAX_SCORES_PER_DAY)
         factor = scores_per_day / baseline.scores_per_day
         baseline = replace(
@@ -154,10 +157,10 @@ def simulate_drops(
 def _detection_delays(
     baseline: Baseline, rule: Drop, drops: Sequence[float], days: float, random: np.random.Generator
 ) -> list[float]:
-    """Return the days until the detector fires, for each drop, after one normal day; infinite if it does not fire."""
+    """Return, for each drop, the days from the end of one normal day until the detector fires, or infinity."""
     grid = BetGrid(baseline, rule.min_drop)
     names, rates = np.array(grid.routes, dtype=object), grid.column("scores_per_day")
-    # Without any variance, or with all scores at 0 or 1, no Beta distribution has exactly these moments.
+    # If there is no variance, or if all scores are 0 or 1, no Beta distribution has exactly these moments.
     variance = np.clip(grid.deviation**2, 1e-6, None)
     concentration = np.clip(grid.mean * (1 - grid.mean) / variance - 1, 0.1, 1e6)
 
@@ -167,7 +170,7 @@ def _detection_delays(
         times = (day + np.sort(random.random(len(routes)))) * DAY
         zero_rates = np.clip(grid.rate + wander[1] * grid.rate_wander, 0.0, 1.0)
         zeros = random.random(len(routes)) < zero_rates[routes]
-        # Zeros cannot fall, so the nonzero scores fall by more than the mean of all scores.
+        # Zeros cannot fall, so nonzero scores must fall by more than the mean of all scores.
         means = grid.mean - drop / np.maximum(1 - grid.rate, 0.05) + wander[0] * grid.wander
         means, spread = np.clip(means, 1e-3, 1 - 1e-3)[routes], concentration[routes]
         values = np.where(zeros, 0.0, random.beta(means * spread, (1 - means) * spread))

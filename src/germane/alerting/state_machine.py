@@ -1,12 +1,12 @@
-"""Alert states: pure functions over open alerts and rule results.
+"""Alert states, computed from open alerts and rule results without side effects.
 
 ::
 
     pending ──▶ firing ◀──▶ recovering ──▶ resolved
 
-If a person resolves an alert whose rule still matches, a new alert fires at the next evaluation; use a silence to stop
-notifications. Code that keeps its own state per alert, such as a detector, starts over if it fires without an open
-alert.
+If a person resolves an alert whose rule still matches, a new alert fires at the next evaluation. Use a silence to stop
+notifications. Code that keeps its own state per alert, such as a detector, starts over if it is firing and there is no
+open alert.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ IdFactory = Callable[[], str]
 REFRESH_INTERVAL: Final = timedelta(minutes=1)
 """Maximum age of an open alert's ``evaluated_at`` while its rule is evaluated."""
 PEAK_SEVERITY: Final = "peak"
-"""Key in an alert's details: the highest severity that people were notified of. They are notified of each increase
+"""Key in an alert's details for the highest severity that people were notified of. They are notified of each increase
 once.
 """
 RECOVERING_SINCE: Final = "recovering_since"
-"""Key in an alert's details: the time when it started to recover."""
+"""Key in an alert's details for the time at which the alert started to recover."""
 _STATE_ORDER: Final = ("bad", "unclear", "good")
 
 
@@ -44,8 +44,8 @@ class AlertStateMachine:
     """Turns the results from one evaluation into changes to alerts.
 
     Args:
-        now: Current time, UTC.
-        new_id: Creates ids of alerts and events.
+        now: Current time in UTC.
+        new_id: Creates ids for alerts and events.
     """
 
     def __init__(self, now: datetime, new_id: IdFactory) -> None:
@@ -55,12 +55,12 @@ class AlertStateMachine:
     def apply(
         self, alerts: Iterable[Alert], results: Iterable[RuleResult], *, has_rule: Callable[[Alert], bool]
     ) -> list[AlertChange]:
-        """Return all changes. Alerts that do not change are omitted.
+        """Return the changes that follow from the results of an evaluation. Alerts that do not change are omitted.
 
         Args:
             alerts: All open alerts.
-            results: Results in any order; the worst one of each key counts. Alerts without a result do not change.
-            has_rule: Whether an active rule evaluates an alert. Alerts without a rule resolve.
+            results: Results in any order. The worst result for each key counts. Alerts without a result do not change.
+            has_rule: Returns whether an active rule evaluates an alert. Alerts without a rule resolve.
         """
         by_key: dict[str, RuleResult] = {}
         for result in sorted(results, key=lambda result: _STATE_ORDER.index(result.state)):
@@ -149,7 +149,7 @@ class AlertStateMachine:
         return self._change(before, after, "resolved", detail, notify=before.fired_at is not None)
 
     def _updated(self, alert: Alert, result: RuleResult) -> Alert:
-        """Return an alert with current values. Onset and cause keep the values that people were notified of."""
+        """Return the alert with current values. Onset and cause keep the values that people were notified of."""
         values = {name: getattr(result, name) for name in ALERT_FIELDS if getattr(result, name) is not None}
         values |= {name: getattr(alert, name) for name in ("onset", "cause") if getattr(alert, name) is not None}
         return replace(
@@ -161,7 +161,7 @@ class AlertStateMachine:
         )
 
     def _refresh(self, before: Alert, after: Alert) -> AlertChange | None:
-        """Return a change to values only, or None if nothing changed within the refresh interval."""
+        """Return a change without an event, or None if nothing has changed and the alert is not due for a refresh."""
         is_same = replace(after, evaluated_at=before.evaluated_at) == before
         if is_same and self._now - before.evaluated_at < REFRESH_INTERVAL:
             return None
@@ -198,13 +198,13 @@ class AlertStateMachine:
 
 
 def peak_severity(alert: Alert) -> Severity:
-    """Return the highest severity that people were notified of, or the current one if there was no notification."""
+    """Return the highest severity that people were notified of, or the current severity without a notification."""
     severity: Severity = alert.details.get(PEAK_SEVERITY, alert.severity)
     return severity
 
 
 def is_worse_than_notified(alert: Alert) -> bool:
-    """Return whether the severity is higher than the one that people were notified of."""
+    """Return whether the severity is higher than the highest severity that people were notified of."""
     return _rank(alert.severity) > _rank(peak_severity(alert))
 
 

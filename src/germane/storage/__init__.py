@@ -1,4 +1,4 @@
-"""Exchanges, scores and counts in SQLite or PostgreSQL. The only package that uses SQL."""
+"""Storage of exchanges, scores and counts in SQLite or PostgreSQL. Only this package uses SQL."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tracking database: the public read-only view, and full access for germane's own packages."""
+"""The tracking database: public read-only access, and full access for germane's own packages."""
 
 from __future__ import annotations
 
@@ -38,18 +38,19 @@ logger = logging.getLogger("germane.storage")
 class TrackingStore:
     """Exchanges, scoring tasks, scores, counts and alerts in one database. Thread-safe.
 
-    Each group of methods is a component. Times have a time zone. A window is ``since <= started_at < until``. All
-    methods raise:
+    Each group of methods is a component. All times are timezone-aware. Windows are ``since <= started_at < until``. All
+    methods may raise:
 
-        DatabaseUnreachable: No connection, or the database does not work.
+        DatabaseUnreachable: The connection failed, or the database does not work.
         DatabaseNotMigrated: The tables are missing, or older or newer than the code.
-        StorageError: The database rejects a row.
+        StorageError: The database rejected a row.
 
     Args:
         url: SQLAlchemy URL of an SQLite or PostgreSQL database.
-        clock: The clock. With the default, leases and limits use the clock of the database server.
-        erase_after_scoring: Erase the text of an exchange when its last task is closed.
-        on_commit: Called with event counts after each transaction that stored exchanges or ended tasks; must not raise.
+        clock: Returns the current time. With the default, leases and limits use the database server's clock.
+        erase_after_scoring: Whether to erase an exchange's text when its last task is closed.
+        on_commit: Called with event counts after each transaction that stored exchanges or closed tasks; must not
+            raise.
 
     Raises:
         SettingsError: The URL is invalid or names an unsupported database.
@@ -93,17 +94,17 @@ class TrackingStore:
 
     @property
     def name(self) -> str:
-        """The database URL without its password, for display."""
+        """The database URL without the password, for display."""
         return self._database.name
 
     @property
     def is_absent(self) -> bool:
-        """Whether this is an SQLite file that does not exist yet."""
+        """Whether the database is an SQLite file that does not exist yet."""
         return self._database.is_absent
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """The SQLite file, its write-ahead log and the log's index, if they exist; empty for other databases."""
+        """Existing files: the SQLite file, its write-ahead log and the log's index. Empty for other databases."""
         return self._database.files
 
     def migrate(self) -> None:
@@ -111,15 +112,15 @@ class TrackingStore:
         migrate.migrate(self._database)
 
     def check(self) -> None:
-        """Raise unless the database is reachable and its tables match this version of germane."""
+        """Check that the database is reachable and that its tables match this version of germane."""
         migrate.check(self._database)
 
     def revision(self) -> str | None:
-        """Return the revision of the tables, such as ``0006``; None without tables."""
+        """Return the revision of the tables, such as ``0006``, or None if there are no tables."""
         return migrate.revision(self._database)
 
     def now(self) -> datetime:
-        """Return the time of the clock that all processes on this database share."""
+        """Return the current time from the clock that all processes on this database share."""
         return self.context.read_clock()
 
     def close(self) -> None:
@@ -128,9 +129,9 @@ class TrackingStore:
 
 
 class CalibrationCache(Mapping[tuple[str, str], Calibration]):
-    """Calibrations by embedder and scorer, loaded on first use; empty while the database cannot be read.
+    """Calibrations by (embedder, scorer), loaded on first use. Empty while the database cannot be read.
 
-    :meth:`reload` follows what was measured since.
+    Call :meth:`reload` to load newer calibrations.
     """
 
     def __init__(self, store: TrackingStore) -> None:
@@ -148,10 +149,10 @@ class CalibrationCache(Mapping[tuple[str, str], Calibration]):
         return len(self._load())
 
     def reload(self) -> None:
-        """Load the calibrations again. Blocks.
+        """Reload the calibrations from the database. Blocks.
 
         Raises:
-            StorageError: the database cannot be read; the calibrations stay as they are.
+            StorageError: The database cannot be read. The cached calibrations are kept.
         """
         stored = self._store.labels.list_calibrations()
         self._calibrations = {(entry.embedder, entry.scorer): entry for entry in stored}
@@ -177,8 +178,9 @@ class Store:
             for scored in store.answers.worst(limit=3):
                 print(scored.score.value, scored.exchange.question)
 
-    Methods raise :class:`~germane.errors.DatabaseUnreachable` if the database does not work and
-    :class:`~germane.errors.DatabaseNotMigrated` if its tables are missing, older or newer than this version of germane.
+    Methods raise :class:`~germane.errors.DatabaseUnreachable` if the database does not work, and
+    :class:`~germane.errors.DatabaseNotMigrated` if its tables are missing, or older or newer than this version of
+    germane expects.
 
     Args:
         url: SQLAlchemy URL of an SQLite or PostgreSQL database.
@@ -190,11 +192,11 @@ class Store:
     answers: AnswerReader
     """Exchanges and their scores."""
     trends: TrendReader
-    """Means and coverage over time and by group, comparisons, and markers."""
+    """Means and coverage over time and by group, comparisons and markers."""
     alerts: AlertReader
     """Open and past alerts."""
     labels: LabelReader
-    """People's labels, and calibrations."""
+    """Human labels and calibrations."""
 
     def __init__(self, url: str = "sqlite:///germane.db") -> None:
         self._database = Database(url)
@@ -217,11 +219,11 @@ class Store:
 
     @property
     def name(self) -> str:
-        """The database URL without its password, for display."""
+        """The database URL without the password, for display."""
         return self._database.name
 
     def check(self) -> None:
-        """Raise unless the database is reachable and its tables match this version of germane."""
+        """Check that the database is reachable and that its tables match this version of germane."""
         migrate.check(self._database)
 
     def close(self) -> None:

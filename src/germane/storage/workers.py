@@ -1,4 +1,4 @@
-"""Processes on one database: workers, job runs and leases.
+"""Worker heartbeats, job runs and leases of the processes that share a database.
 
 A lease is a row that is updated with compare-and-set, so at most one process holds it.
 """
@@ -23,11 +23,11 @@ from germane.storage.db.tables import job, scoring_task, worker
 from germane.storage.db.tables import lease as lease_table
 
 ORPHANED_AFTER: Final = timedelta(hours=1)
-"""A scorer is orphaned if no process has run it for this long."""
+"""Time after which a scorer that no process runs is considered orphaned."""
 HEARTBEAT_TIMEOUT: Final = timedelta(seconds=60)
-"""A process whose last heartbeat is older than this is considered dead."""
+"""Time without a heartbeat after which a process is considered dead."""
 MAX_CLOCK_STEP: Final = timedelta(seconds=60)
-"""A lease whose renewal is further in the future than this is free, because the clock has been set back since then."""
+"""A lease that was renewed further in the future than this is free, because the clock must have been set back."""
 MAX_JOB_RUNS: Final = 50
 """Maximum number of stored runs per job."""
 _MAX_RESET_TASKS: Final = 1000
@@ -36,7 +36,7 @@ _MILLISECONDS: Final = 1000
 
 
 def new_worker_id() -> str:
-    """Return an id for this process as a worker."""
+    """Return a new, unique worker id for this process."""
     return f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
 
 
@@ -45,15 +45,15 @@ class JobRun:
     """One run of a job."""
 
     started_at: datetime
-    """UTC, by the clock of the process."""
+    """Start time in UTC, from the process's clock."""
     seconds: float
-    """Duration."""
+    """Duration in seconds."""
     problem: str | None = None
     """The error, without user data; None on success."""
 
     @classmethod
     def from_list(cls, values: Sequence[Any]) -> JobRun:
-        """Create a run from the list in which it is stored."""
+        """Create a run from its stored form, a list."""
         return cls(
             started_at=datetime.fromtimestamp(values[0] / _MILLISECONDS, UTC),
             seconds=values[1] / _MILLISECONDS,
@@ -61,7 +61,7 @@ class JobRun:
         )
 
     def as_list(self) -> list[Any]:
-        """Return start and duration in milliseconds, and the error if there is one, for storage."""
+        """Return the stored form: a list of start and duration in milliseconds, and the error, if any."""
         times = [round(self.started_at.timestamp() * _MILLISECONDS), round(self.seconds * _MILLISECONDS)]
         return times if self.problem is None else [*times, clean_text(self.problem)]
 
@@ -72,44 +72,44 @@ class JobRuns:
 
     name: str
     every: float | None = None
-    """Seconds between runs; None if it runs on demand."""
+    """Seconds between runs; None if the job runs on demand."""
     runs: Sequence[JobRun] = ()
-    """At most the last 50, oldest first."""
+    """The last runs, at most 50, oldest first."""
     process: str = ""
     """Id of the worker."""
 
     @property
     def last(self) -> JobRun | None:
-        """The latest run."""
+        """The latest run; None if there is none."""
         return self.runs[-1] if self.runs else None
 
     @property
     def next_at(self) -> datetime | None:
-        """Start of the next run, in UTC; None if unknown."""
+        """Start time of the next run, in UTC; None if unknown."""
         last = self.last
         return None if last is None or self.every is None else last.started_at + timedelta(seconds=self.every)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerHeartbeat:
-    """Self-reported state of a worker process."""
+    """The state that a worker process reports with each heartbeat."""
 
     id: str
-    """Id of the process, which owns its task leases."""
+    """Id of the worker, which is also the owner of its task leases."""
     host: str
     pid: int
     service: str
     version: str
-    """Version of germane."""
+    """The germane version that the worker runs."""
     scorers: Mapping[str, str] = field(default_factory=dict)
     """Fingerprints by scorer name."""
     concurrency: int = 0
     in_flight: int = 0
-    """Scoring tasks in progress."""
+    """Number of scoring tasks in progress."""
     problem: str | None = None
-    """Why a scorer has paused requests to its judge; None if none has."""
+    """The reason that a scorer has paused requests to its judge; None if no scorer has."""
     jobs: Sequence[JobRuns] = ()
-    """Jobs that ran since the previous heartbeat."""
+    """Jobs that have run since the previous heartbeat."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,11 +119,11 @@ class Worker(WorkerHeartbeat):
     started_at: datetime
     """Time of the first heartbeat, in UTC."""
     seen_at: datetime
-    """Time of the latest heartbeat, in UTC; on PostgreSQL by the server's clock."""
+    """Time of the latest heartbeat, in UTC; on PostgreSQL, from the server's clock."""
 
 
 def load_workers(connection: Connection, since: datetime | None = None) -> list[Worker]:
-    """Return the workers with a heartbeat since a given time, latest heartbeat first."""
+    """Return the workers that have sent a heartbeat since a given time, latest heartbeat first."""
     query = select(worker).order_by(worker.c.seen_at.desc(), worker.c.id)
     if since is not None:
         query = query.where(worker.c.seen_at >= since)
@@ -131,7 +131,7 @@ def load_workers(connection: Connection, since: datetime | None = None) -> list[
 
 
 class WorkerStore(StoreComponent):
-    """Heartbeats of worker processes, and leases that only one process at a time can hold."""
+    """Heartbeats from worker processes, and leases that only one process at a time can hold."""
 
     def heartbeat(
         self,
@@ -141,14 +141,14 @@ class WorkerStore(StoreComponent):
         lease: timedelta,
         longest_wait: timedelta = ORPHANED_AFTER,
     ) -> int:
-        """Register a worker process and renew the leases of its tasks; return the number of renewed leases.
+        """Register a worker process and renew the leases of its tasks. Return the number of renewed leases.
 
         Args:
-            presence: The process. Its id is the owner of the leases.
+            presence: The worker's state. Its id is the owner of the leases.
             held: Ids of the tasks in progress. Tasks that another owner has claimed in the meantime are not changed.
             lease: New duration of the leases.
-            longest_wait: Maximum delay of a retry. If a task of this worker's scorers is postponed for longer, the
-                clock has been set back since then, and the task becomes due.
+            longest_wait: Maximum delay before a retry. A task of this worker's scorers that is postponed for longer
+                becomes due, because the clock must have been set back.
         """
         with self._database.write() as connection:
             now = self._context.now(connection)
@@ -159,7 +159,8 @@ class WorkerStore(StoreComponent):
                 if owned:
                     connection.execute(_RENEW.where(scoring_task.c.id.in_(owned)), {"lease_end": now + lease})
                 renewed += len(owned)
-            # Tasks dated before the clock was set back: pending tasks become due, running tasks get a new lease.
+            # Reset the tasks that were scheduled before the clock was set back: pending tasks become due, and running
+            # tasks get a new lease.
             latest = now + max(longest_wait, lease)
             for scorer, fingerprint in presence.scorers.items():
                 values = {"scorer": scorer, "fingerprint": fingerprint, "latest": latest}
@@ -196,7 +197,7 @@ class WorkerStore(StoreComponent):
             return renewed
 
     def deregister_worker(self, owner: str) -> None:
-        """Delete a process that is shutting down, and its jobs."""
+        """Delete the worker and job rows of a process that is shutting down."""
         with self._database.write() as connection:
             connection.execute(delete(job).where(job.c.process == owner))
             connection.execute(delete(worker).where(worker.c.id == owner))
@@ -204,17 +205,17 @@ class WorkerStore(StoreComponent):
     def list_workers(self, *, within: timedelta | None = None) -> list[Worker]:
         """Return the worker processes, latest heartbeat first.
 
-        A process that was killed is listed for another day.
+        A process that was killed is still listed for a day.
 
         Args:
-            within: Only processes with a heartbeat within this time.
+            within: Only processes that sent a heartbeat within this time.
         """
         with self._database.read() as connection:
             since = None if within is None else self._context.now(connection) - within
             return load_workers(connection, since)
 
     def list_job_runs(self, process: str | None = None) -> list[JobRuns]:
-        """Return the last 50 runs of each periodic job, by process and name.
+        """Return the last 50 runs of each job, sorted by process and name.
 
         Args:
             process: Only jobs of the process with this id.
@@ -230,7 +231,7 @@ class WorkerStore(StoreComponent):
         ]
 
     def acquire_lease(self, name: str, owner: str, *, ttl: timedelta) -> bool:
-        """Acquire or renew the lease ``name``; return False while another owner holds it."""
+        """Acquire or renew the lease ``name``. Return False if another owner holds it."""
         with self._database.write() as connection:
             now = self._context.now(connection)
             values = {"name": name, "owner": owner, "expires_at": now + ttl, "renewed_at": now}
@@ -247,12 +248,12 @@ class WorkerStore(StoreComponent):
 
 
 def load_cursor(connection: Connection, name: str) -> str | None:
-    """Return the progress of a job; None before its first step."""
+    """Return the saved progress of a job, or None before its first step."""
     return connection.execute(select(lease_table.c.cursor).where(lease_table.c.name == name)).scalar_one_or_none()
 
 
 def lock_lease(connection: Connection, name: str, owner: str) -> bool:
-    """Return whether an owner holds a lease, and lock the lease until the transaction ends."""
+    """Lock a lease until the transaction ends, and return whether the owner holds it."""
     query = select(lease_table.c.owner).where(lease_table.c.name == name).with_for_update()
     return connection.execute(query).scalar_one_or_none() == owner
 
@@ -261,7 +262,7 @@ def save_cursor(connection: Connection, name: str, owner: str, cursor: str) -> b
     """Save the progress of a job, and lock its lease until the transaction ends.
 
     Returns:
-        False if another owner holds the lease. Nothing is saved then.
+        False if another owner holds the lease. In that case, nothing is saved.
     """
     statement = (
         update(lease_table).where(lease_table.c.name == name, lease_table.c.owner == owner).values(cursor=cursor)
@@ -289,7 +290,7 @@ _RUNNING: Final = (
     select(scoring_task.c.id, scoring_task.c.lease_owner)
     .where(scoring_task.c.state == "running")
     .order_by(scoring_task.c.id)
-    # A locked task is being finished by this process, or claimed by another one.
+    # Skip locked tasks: this process is finishing them, or another process is claiming them.
     .with_for_update(skip_locked=True)
 )
 _RENEW: Final = update(scoring_task).values(lease_until=bindparam("lease_end"), not_before=bindparam("lease_end"))

@@ -1,18 +1,20 @@
-"""The detector's bet grid: null levels and stakes, fixed before a score is seen.
+"""The detector's bet grid: null levels and stakes, which are fixed before any score is seen.
 
-Each half of a stream (mean of nonzero scores, rate of zeros) has eight bets. A bet tests one null, a level that is
-still as good as the baseline, with a stake suited to one size of drop. With tol = .4 min_drop, z = 1.5 for the first
-four bets and 3.5 for the others, wander s, and D the scores (nonzero, all) per day of the stream in the baseline::
+Each half of a stream (the mean of nonzero scores, and the rate of zeros) has eight bets. A bet tests one null, which is
+a level that is still as good as the baseline, with a stake that suits one size of drop. With tol = 0.4 min_drop,
+z = 1.5 for the first four bets and 3.5 for the others, wander s, and D the stream's scores per day in the baseline
+(nonzero scores or all scores)::
 
-    d_i   = a (.4 / a)^(i / 7), a = .6 min_drop          e_i  = b (.5 / b)^(i / 7), b = .8 min_drop
-    m_i   = mu - max(tol, z_i s) - sd / sqrt(n)          p_i  = min(.9, p + max(tol, z_i s) + sqrt(p (1 - p) / n))
-    lam_i = min(d_i / (sd^2 + u_i + d_i^2), .9 / (1 - m_i))
-    nu_i  = min(e_i / (p_i (1 - p_i) + .01 + w_i), .9 / p_i)
+    d_i   = a (0.4 / a)^(i / 7), a = 0.6 min_drop        e_i  = b (0.5 / b)^(i / 7), b = 0.8 min_drop
+    m_i   = mu - max(tol, z_i s) - sd / sqrt(n)          p_i  = min(0.9, p + max(tol, z_i s) + sqrt(p (1 - p) / n))
+    lam_i = min(d_i / (sd^2 + u_i + d_i^2), 0.9 / (1 - m_i))
+    nu_i  = min(e_i / (p_i (1 - p_i) + 0.01 + w_i), 0.9 / p_i)
 
-Large drops show up within hours, so their bets use the full stake but only beyond 3.5 times the wander. Small drops
-take days of scores, and scores from one day share that day's wander, which is like that of the next day. The variance
-terms u = 2 D s^2 and w = 2 D s^2 account for both and make the first four bets smaller. Simulated with z = 1 to 3 and
-1/4 to 3 times D s^2 (benchmarks/alerts.py, wander .02): these find more drops of .05 within the same false alerts.
+Large drops show up within hours, so their bets use the full stake, but only beyond 3.5 times the wander. Detecting
+small drops takes days of scores. Scores from one day share that day's wander, which resembles the wander of the next
+day. The variance terms u = 2 D s^2 and w = 2 D s^2 account for both effects and make the first four bets smaller. In
+simulations with z from 1 to 3 and with 1/4 to 3 times D s^2 (benchmarks/alerts.py, wander 0.02), these values detected
+the most drops of 0.05 at the same rate of false alerts.
 """
 
 from __future__ import annotations
@@ -30,16 +32,16 @@ TOLERANCE: Final = 0.4
 MAX_ZERO_RATE: Final = 0.9
 """Upper limit of a null for the rate of zeros."""
 MIN_FACTOR: Final = 0.1
-"""Lower limit of the factor by which one score multiplies a bet."""
+"""Lower limit of the factor by which one score multiplies a bet's capital."""
 _STEPS: Final = np.arange(BETS_PER_HALF) / (BETS_PER_HALF - 1)
 _IS_SMALL_DROP: Final = np.arange(BETS_PER_HALF) < BETS_PER_HALF // 2
 _WANDER_MULTIPLES: Final = np.where(_IS_SMALL_DROP, 1.5, 3.5)
 _CORRELATED_DAYS: Final = 2.0
-"""Factor on the variance that one day's scores share, because days resemble the days before them."""
+"""Factor for the variance that one day's scores share, because consecutive days resemble each other."""
 
 
 class BetGrid:
-    """Null levels and stakes for all streams in one baseline.
+    """The null levels and stakes for all streams in one baseline.
 
     Raises:
         ValueError: ``min_drop`` is not within (0, 1).
@@ -71,28 +73,28 @@ class BetGrid:
         margin = np.maximum(self.tolerance, np.outer(self.rate_wander, _WANDER_MULTIPLES))
         standard_error = np.sqrt(self.rate * (1 - self.rate) / self.column("n"))
         self.rates: FloatArray = np.minimum(MAX_ZERO_RATE, self.rate[:, None] + margin + standard_error[:, None])
-        """Nulls of the zero half, by route and bet."""
+        """Nulls for the rate of zeros, by route and bet."""
 
-        # If the cap pulls the null to within the tolerance of the baseline or below, every score would look bad.
+        # If the upper limit moved the null to within the tolerance or below the baseline, normal scores would look bad.
         self.watched: BoolArray = np.stack([self.column("committed") >= 2, self.rate + self.tolerance <= MAX_ZERO_RATE])
         """Whether there is a null to test, by half and route."""
 
         variance = self.deviation[:, None] ** 2 + self._shared_variance("committed_per_day", self.wander)
         self.committed_bets = bet_size(_geometric_grid(0.6 * self.min_drop, 0.4), variance, 1 - self.means)
-        """Stakes of the nonzero half, by kind of stream (whole service, one route), route and bet."""
+        """Stakes for the mean of nonzero scores, by kind of stream (whole service or one route), route and bet."""
 
         variance = self.rates * (1 - self.rates) + 0.01 + self._shared_variance("scores_per_day", self.rate_wander)
         bets = np.minimum(_geometric_grid(0.8 * self.min_drop, 0.5) / variance, (1 - MIN_FACTOR) / self.rates)
         self.zero_bets: FloatArray = np.asarray(bets)
         self.zero_logs: FloatArray = np.stack([np.log1p(-bets * self.rates), np.log1p(bets * (1 - self.rates))], axis=2)
-        """Log factors of the zero half by kind of stream, route, whether the score is zero, and bet."""
+        """Log factors for the rate of zeros, by kind of stream, route, whether the score is zero, and bet."""
 
     def column(self, field: str) -> FloatArray:
-        """Return one field of every route's baseline."""
+        """Return the values of one field of all route baselines, as an array in route order."""
         return np.array([getattr(route, field) for route in self.route_baselines], dtype=np.float64)
 
     def index_scores(self, batch: ScoreBatch) -> IndexedScores:
-        """Return the scores whose routes are in the baseline."""
+        """Return the scores in a batch whose routes are in the baseline. NaN values are omitted."""
         routes = np.array([self._route_index.get(route, -1) for route in batch.routes], dtype=np.int64)
         values = batch.clipped_values()
         positions = np.flatnonzero((routes >= 0) & ~np.isnan(values))
@@ -102,37 +104,37 @@ class BetGrid:
         )
 
     def updates_half(self, scores: IndexedScores, half: int) -> BoolArray:
-        """Return a mask of the scores that update a half: nonzero or all scores, on routes with a null for it."""
+        """Return a mask of the scores that update a half: nonzero or all scores, on routes with a null to test."""
         watched: BoolArray = self.watched[half, scores.routes]
         return watched & ~scores.zeros if half == 0 else watched
 
     def _shared_variance(self, per_day: str, wander: FloatArray) -> FloatArray:
-        """Return the variance shared by the scores from one day, by kind of stream, route and bet."""
+        """Return the variance that the scores from one day share, by kind of stream, route and bet."""
         whole_service = np.full(len(self.routes), getattr(self.baseline, per_day))
         scores_per_day = np.stack([whole_service, self.column(per_day)])
         return np.where(_IS_SMALL_DROP, _CORRELATED_DAYS * (scores_per_day * wander**2)[:, :, None], 0.0)
 
 
 def bet_size(shift: FloatArray, variance: FloatArray, worst: FloatArray) -> FloatArray:
-    """Return the stake for a shift of scores, limited so that the worst score leaves at least a tenth of the capital.
+    """Return the stake for a shift in scores, limited so that the worst score leaves at least a tenth of the capital.
 
-    Maximizes the first two terms of the expected logarithm. Source: J. Kelly, A new interpretation of information
-    rate, Bell System Technical Journal 35, 1956.
+    The stake maximizes the first two terms of the expected log capital. Source: J. Kelly, A new interpretation of
+    information rate, Bell System Technical Journal 35, 1956.
 
     Args:
         shift: Size of the shift that the bet is for.
         variance: Variance of the scores.
-        worst: Distance of the worst score from the null; 0 or less if no score lies beyond the null.
+        worst: Distance between the null and the worst score; 0 or less if no score is beyond the null.
     """
     bets = shift / (variance + shift**2)
     return np.where(worst > 0, np.minimum(bets, (1 - MIN_FACTOR) / np.where(worst > 0, worst, 1.0)), bets)
 
 
 def tolerance(baseline: Baseline, *, min_drop: float = 0.05) -> tuple[float, float]:
-    """Return the drop in the nonzero mean and the increase in the zero rate that do not yet count as evidence.
+    """Return the drop in the nonzero mean and the increase in the zero rate that do not count as evidence yet.
 
-    The value is max(.4 min_drop, 1.5 s) with the wander s of each route, averaged by scores per day. Sampling error is
-    tolerated in addition.
+    The value for a route with wander s is max(0.4 min_drop, 1.5 s). Values are averaged over routes, weighted by scores
+    per day. Sampling error is tolerated in addition.
     """
     routes = list(baseline.routes.values())
     weights = [route.scores_per_day for route in routes] or [1.0]

@@ -1,8 +1,8 @@
-"""The drop detector: fires when scores drop and resolves when they recover, at a stated false-alert rate.
+"""The drop detector, which fires when scores drop and resolves when they recover, at a given false-alert rate.
 
-The evidence of all streams is averaged, so any number of routes shares one false-alert budget. With N scores a day the
-detector fires above A = 365 N / (false alerts per year). While it is firing, it only looks for recovery, and it starts
-over once it has resolved.
+The evidence from all streams is averaged, so any number of routes shares one false-alert budget. With N scores per day,
+the detector fires if the evidence exceeds A = 365 N / (false alerts per year). While it is firing, it collects only
+evidence of recovery. After it has resolved, it starts over.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ from germane.alerting.detector.score_batch import ScoreBatch
 from germane.baseline import Baseline
 
 BLOCK: Final = 2048
-"""Maximum number of scores that are processed in one vectorized step."""
+"""Maximum number of scores in one vectorized step."""
 DAYS_PER_YEAR: Final = 365
 CONTRIBUTOR_RANGE: Final = math.log(10)
-"""A stream's half contributes to a drop if its log evidence is within this distance of the strongest."""
+"""Maximum distance between the log evidence of a contributor to a drop and the strongest log evidence."""
 
 
 class Detector:
     """Watches one service, scorer and fingerprint against one baseline.
 
     Args:
-        baseline: Normal behavior. Scores from other routes are skipped.
-        min_drop: Smallest drop that matters, within (0, 1).
-        false_alerts_per_year: Above 0.
-        state: A result of :meth:`state` to continue from. Streams that have joined the baseline since
-            then start without evidence. If a stream has left it, or if its values or ``min_drop`` differ, everything
-            starts over: see :attr:`restarted`.
+        baseline: The baseline. Scores from routes that it does not contain are skipped.
+        min_drop: Smallest drop that matters, in (0, 1).
+        false_alerts_per_year: Accepted number of false alerts per year; must be above 0.
+        state: A result of :meth:`state` to continue from. Streams that have joined the baseline since then start
+            without evidence. If a stream has left the baseline, or if its values or ``min_drop`` have changed, the
+            detector starts over, see :attr:`restarted`.
 
     Raises:
         ValueError: A parameter is out of range.
@@ -72,21 +72,21 @@ class Detector:
 
     @property
     def contributors(self) -> tuple[Contributor, ...]:
-        """Streams and halves that hold the evidence of the current drop, strongest first."""
+        """Streams and halves that contribute most of the evidence for the current drop, strongest first."""
         return self._recovery.contributors if self._recovery else ()
 
     @property
     def log_evidence(self) -> float:
-        """Logarithm of the averaged evidence; -inf before the first score, constant while the detector is firing."""
+        """Logarithm of the average evidence; -inf before the first score, and constant while the detector is firing."""
         return self._drop_evidence.log_evidence()
 
     @property
     def threshold(self) -> float:
-        """Logarithm of the evidence at which the detector fires. It never falls until the detector resolves."""
+        """Logarithm of the evidence above which the detector fires. It never decreases until the detector resolves."""
         return self._threshold
 
     def process(self, batch: ScoreBatch) -> list[Transition]:
-        """Process any number of scores in order of arrival; return the transitions in order."""
+        """Process scores in order of arrival, and return the transitions in order."""
         scores, transitions, done = self._grid.index_scores(batch), list[Transition](), 0
         while done < len(scores):
             block = scores.part(done, done + BLOCK)
@@ -101,7 +101,7 @@ class Detector:
         return transitions
 
     def state(self) -> dict[str, Any]:
-        """Return the state as JSON data, about 1 kB per stream."""
+        """Return the state as JSON-compatible data, about 1 kB per stream."""
         drop, recovery = self._drop_evidence, self._recovery
         return {
             "threshold": _from_log(self._threshold),
@@ -144,23 +144,23 @@ class Detector:
         return transition
 
     def _digest(self, stream: int) -> str:
-        """Return a digest of the values that a stream's nulls and bets are derived from.
+        """Return a digest of the values from which a stream's nulls and bets are derived.
 
-        The values of the whole service follow from the routes, so only its names and ``min_drop`` enter the digest.
-        The whole service therefore keeps its evidence when a route joins.
+        For the whole service, the digest covers only the names and ``min_drop``, because its values follow from the
+        routes. Therefore, the whole service keeps its evidence when a route joins.
         """
         if stream not in self._digests:
             baseline = self._baseline
             names = [baseline.service, baseline.scorer, baseline.fingerprint, self._grid.min_drop]
             numbers = asdict(self._grid.route_baselines[stream - 1]) if stream else {}
-            # A database may return an integer for a whole float.
+            # A database may return a float without a fractional part as an integer.
             numbers = {name: float(value) for name, value in numbers.items()}
             data = json.dumps([names, numbers], sort_keys=True)
             self._digests[stream] = hashlib.sha256(data.encode()).hexdigest()[:16]
         return self._digests[stream]
 
     def _restore(self, state: Mapping[str, Any]) -> bool:
-        """Continue from a state; return False and change nothing if it does not match."""
+        """Continue from a state. If it does not match, change nothing and return False."""
         index: dict[str | None, int] = {None: 0} | {name: at + 1 for at, name in enumerate(self._grid.routes)}
         streams = state["streams"]
         if any(item["route"] not in index or item["numbers"] != self._digest(index[item["route"]]) for item in streams):

@@ -1,26 +1,28 @@
-"""Evidence for a drop, and evidence that it is over.
+"""Evidence for a drop, and evidence for the recovery from it.
 
-For a drop: the Shiryaev-Roberts recursion of every bet, in logarithms. Each bet multiplies its capital on every score
-of its stream. While scores are as good as the bet's null, the expected factor is at most 1. The recursion
-R <- (1 + R) factor is the sum, over all moments at which a drop may have begun, of the capital that a bet placed
-then with 1 would have now. R minus the number of scores is therefore a supermartingale, and the expected number of
-scores until a fixed average of such R exceeds A is at least A.
+Evidence for a drop is the Shiryaev-Roberts recursion of each bet, in logarithms. For each score in its stream, a bet
+multiplies its capital by a factor. While scores are as good as the bet's null, the expected factor is at most 1. The
+recursion R <- (1 + R) factor computes a sum over all times at which a drop may have begun: the current capital of a bet
+of 1 that was placed at that time. Therefore, R minus the number of scores is a supermartingale, and the expected number
+of scores until a fixed average of such R exceeds A is at least A.
 
 Sources: A. Shiryaev, On optimum methods in quickest detection problems, Theory of Probability and its Applications 8,
 1963; S. Roberts, A comparison of some control chart procedures, Technometrics 8, 1966; J. Shin, A. Ramdas, A. Rinaldo,
 E-detectors: a nonparametric framework for sequential change detection, New England Journal of Statistics in Data
 Science 2, 2023.
 
-For recovery: bets, on every contributor, that scores are back to normal. The reference lies halfway between the
-baseline and the narrowest null, at distance h from both, so a level that keeps the detector firing cannot resolve it.
-Each half places three bets, with q in (h / 2, h, 2 h) and with u and w the variance shared by the scores of one day::
+Evidence for recovery comes from bets, for each contributor, that scores are back to normal. The reference is halfway
+between the baseline and the narrowest null, at distance h from both, so a level that keeps the detector firing cannot
+resolve it. Each contributor has three bets, with q in (h / 2, h, 2 h), and with u and w the variance that the scores
+from one day share::
 
-    committed:  Q <- (1 + Q) (1 + g (x - r)),  r = mu - h,  g = min(q / (sd^2 + u + q^2), .9 / r)
-    zero:       Q <- (1 + Q) (1 + g (r - y)),  r = p + h,   g = min(q / (r (1 - r) + w + q^2), .9 / (1 - r))
+    committed:  Q <- (1 + Q) (1 + g (x - r)),  r = mu - h,  g = min(q / (sd^2 + u + q^2), 0.9 / r)
+    zero:       Q <- (1 + Q) (1 + g (r - y)),  r = p + h,   g = min(q / (r (1 - r) + w + q^2), 0.9 / (1 - r))
 
-The drop is over when the mean of the three exceeds A = max(20, 10 x scores per day of the contributor's stream) for all
-contributors simultaneously. Q is capped at 10 A, so that a long good period does not outweigh a later bad one. No
-logarithms are needed: factors are at least .1, so Q stays between .1 and the cap."""
+The drop is over when, for all contributors at the same time, the mean of the three values of Q exceeds
+A = max(20, 10 x scores per day of the contributor's stream). Q is capped at 10 A, so that a long good period does not
+outweigh a later bad one. Logarithms are not needed: factors are at least 0.1, so Q stays between 0.1 and the cap.
+"""
 
 from __future__ import annotations
 
@@ -36,60 +38,60 @@ from germane.alerting.detector.score_batch import BoolArray, FloatArray, Indexed
 
 Half = Literal["committed", "zero"]
 HALVES: Final[tuple[Half, ...]] = ("committed", "zero")
-"""A stream's two monitored statistics: the mean of nonzero scores and the rate of zeros."""
+"""The two statistics that are monitored in each stream: the mean of nonzero scores and the rate of zeros."""
 STEPWISE_SCORES_PER_STREAM: Final = 5
-"""Blocks of up to this many scores per stream, and up to 60 in total, are processed faster one score at a time."""
+"""Maximum number of scores per stream for which processing one score at a time is faster, up to 60 scores in total."""
 _SIZES: Final = np.array([0.5, 1.0, 2.0])
-"""Sizes of each contributor's bets, in units of h."""
+"""Sizes of the shifts that each contributor's bets assume, in units of h."""
 _CAP: Final = 10.0
 """Cap on Q, as a multiple of the threshold."""
 
 
 @dataclass(frozen=True, slots=True)
 class Contributor:
-    """One half of one stream that holds most of the evidence for a drop."""
+    """A half of a stream that contributes much of the evidence for a drop."""
 
     route: str | None
-    """None for the service as a whole."""
+    """Name of the route; None for the service as a whole."""
     half: Half
-    """``committed``: nonzero scores drift lower. ``zero``: refusals rise."""
+    """``committed``: nonzero scores are decreasing. ``zero``: refusals are increasing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transition:
-    """A change in state: a detector fires or resolves."""
+    """A change in a detector's state: it fires or resolves."""
 
     index: int
-    """Position in the processed batch of the score that caused the transition."""
+    """Position, in the processed batch, of the score that caused the transition."""
     at: float
-    """Arrival of that score, as a Unix timestamp in seconds."""
+    """Arrival time of that score, as a Unix timestamp in seconds."""
     state: Literal["firing", "resolved"]
     onset: float
     """Estimated start of the drop, as a Unix timestamp in seconds."""
     contributors: tuple[Contributor, ...]
-    """Strongest first."""
+    """Contributors to the drop, strongest first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """One half of one stream over a block of scores."""
+    """The evidence in one half of one stream over a block of scores."""
 
     stream: int
     half: int
     counts: IntArray
-    """Number of this path's scores up to and including each score in the block."""
+    """For each score in the block, the number of this path's scores up to and including it."""
     times: FloatArray
     """Arrival times of this path's scores."""
     sums: FloatArray
-    """Cumulative log factors by bet, before the first score and after each."""
+    """Cumulative log factors by bet, before the first score and after each score."""
     logs: FloatArray
-    """Log R by bet, before the first score and after each."""
+    """Log R by bet, before the first score and after each score."""
 
 
 class ShiryaevRoberts:
-    """Log R of every bet, with a CUSUM per bet that estimates when its rise began.
+    """Log R of each bet, with a CUSUM statistic per bet that estimates when its rise began.
 
-    Stream 0 is the whole service; the others are its routes in the order of the baseline.
+    Stream 0 is the whole service. The other streams are its routes, in the order of the baseline.
     """
 
     def __init__(self, grid: BetGrid) -> None:
@@ -104,18 +106,18 @@ class ShiryaevRoberts:
         self.rises = np.zeros(shape)
         """CUSUM statistic c <- max(c, 0) + log factor."""
         self.starts = np.zeros(shape)
-        """Time when c last left 0, as a Unix timestamp in seconds."""
+        """Time at which c last left 0, as a Unix timestamp in seconds."""
 
     def log_evidence(self) -> float:
-        """Return the logarithm of the average over streams and bets."""
+        """Return the logarithm of the average R over streams, halves and bets."""
         return float(np.logaddexp.reduce(self.logs, axis=None)) - math.log(self.logs.size)
 
     def log_strength(self) -> FloatArray:
-        """Return the logarithm of the sum over bets, by stream and half."""
+        """Return the logarithm of the sum of R over bets, by stream and half."""
         return np.asarray(np.logaddexp.reduce(self.logs, axis=2))
 
     def onset(self) -> float:
-        """Return the start of the largest rise, as a Unix timestamp in seconds."""
+        """Return the start time of the largest rise, as a Unix timestamp in seconds."""
         return float(self.starts.flat[int(np.argmax(self.rises))])
 
     def advance(self, scores: IndexedScores, threshold: float) -> tuple[int, bool]:
@@ -147,7 +149,7 @@ class ShiryaevRoberts:
             if not count:
                 continue
             self.logs[at] = path.logs[:, count]
-            # max(c, 0) + log factor, repeated, is the distance of the sum from its lowest earlier point.
+            # Repeating c <- max(c, 0) + log factor yields the distance between the sum and its earlier minimum.
             lows = path.sums[:, :count].copy()
             lows[:, 0] = -np.maximum(self.rises[at], 0.0)
             last = count - 1 - np.argmin(lows[:, ::-1], axis=1)
@@ -163,7 +165,7 @@ class ShiryaevRoberts:
         factors[:, 0] = np.log1p(grid.committed_bets[:, route] * (grid.means[route] - scores.values[position]))
         factors[:, 1] = grid.zero_logs[:, route, zero]
         committed, any_score = grid.watched[:, route].tolist()
-        # Selects the whole service and the route, and the halves that this score updates.
+        # Select the whole service and the route, and the halves that this score updates.
         at = slice(0, route + 2, route + 1), slice(0 if committed and not zero else 1, 2 if any_score else 1)
         logs, rises, starts, factors = self.logs[at], self.rises[at], self.starts[at], factors[:, at[1]]
         np.logaddexp(0.0, logs, out=logs)
@@ -185,7 +187,7 @@ class ShiryaevRoberts:
         sums = np.zeros((BETS_PER_HALF, len(positions) + 1))
         np.cumsum(factors.T, axis=1, out=sums[:, 1:])
 
-        # Z <- logaddexp(0, Z) + f, all steps vectorized: with C the cumulative sums of f,
+        # This computes all steps of Z <- logaddexp(0, Z) + f at once. With C the cumulative sums of f,
         # Z_t = C_t + log(exp(Z_0) + exp(-C_0) + ... + exp(-C_(t-1))).
         terms = np.empty_like(sums)
         terms[:, 0] = self.logs[stream, half]
@@ -195,7 +197,7 @@ class ShiryaevRoberts:
 
 
 class RecoveryEvidence:
-    """Recovery evidence of all contributors to one drop."""
+    """Recovery evidence for all contributors to one drop."""
 
     def __init__(
         self, grid: BetGrid, contributors: Sequence[Contributor], evidence: Sequence[Sequence[float]] | None = None
@@ -207,7 +209,7 @@ class RecoveryEvidence:
 
     @property
     def evidence(self) -> list[list[float]]:
-        """The three values of Q of every contributor."""
+        """The three values of Q for each contributor."""
         return [list(part.evidence) for part in self._parts]
 
     def advance(self, scores: IndexedScores) -> tuple[int, bool]:
@@ -250,7 +252,7 @@ class ContributorRecovery:
         self._bets = bet_size(np.outer(h, _SIZES), variance[:, None], worst[:, None])
 
     def advance(self, scores: IndexedScores) -> BoolArray:
-        """Process all scores; return whether this contributor's evidence exceeds its threshold after each."""
+        """Process all scores. Return, for each score, whether the evidence exceeds the threshold after it."""
         selected = self._grid.updates_half(scores, self._half)
         if self._route is not None:
             selected &= scores.routes == self._route
@@ -261,7 +263,7 @@ class ContributorRecovery:
         else:
             better = self._references[routes] - scores.zeros[positions]
         factors = 1 + self._bets[routes] * better[:, None]
-        # Q before the first score and after each. The cap rules out cumulative sums, so this loops.
+        # Compute Q before the first score and after each score. The cap rules out cumulative sums, so this is a loop.
         cap = _CAP * self._threshold
         first, second, third = self.evidence
         steps = [(first, second, third)]

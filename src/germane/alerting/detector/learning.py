@@ -1,8 +1,8 @@
-"""Baselines estimated from scores.
+"""Estimation of baselines from scores.
 
-Wander is the standard deviation of the level from one block of hours to the next, beyond sampling error. It is
-estimated as the between-group standard deviation of a one-way random effects model, from the weighted sum of squares of
-the group means: the method of moments, with weights by group size and the within-group variance pooled over the groups.
+Wander is the standard deviation of the level between blocks of several hours, beyond sampling error. It is estimated as
+the between-group standard deviation in a one-way random-effects model, using the method of moments: it follows from the
+weighted sum of squares of the group means, with weights by group size and the within-group variance pooled over groups.
 
 Sources: W. Cochran, The combination of estimates from different experiments, Biometrics 10, 1954; R. DerSimonian,
 N. Laird, Meta-analysis in clinical trials, Controlled Clinical Trials 7, 1986.
@@ -21,10 +21,10 @@ from germane.alerting.detector.score_batch import FloatArray, IntArray, ScoreBat
 from germane.baseline import POOLED_ROUTE, Baseline, RouteBaseline
 
 MIN_SCORES_PER_ROUTE: Final = 30
-"""Routes with fewer scores are pooled."""
+"""Minimum number of scores per route. Routes with fewer scores are pooled."""
 DAY: Final = 86_400.0
 BLOCK: Final = 6 * 3600.0
-"""Length in seconds of the blocks between which wander is measured; the first block starts with the window."""
+"""Length in seconds of the blocks between which wander is measured. The first block starts with the window."""
 MIN_SCORES_PER_BLOCK: Final = 3
 MIN_BLOCKS: Final = 6
 
@@ -42,15 +42,15 @@ def learn_baseline(
     """Learn a baseline from all sampled scores in a window.
 
     Routes with fewer than 30 scores are pooled. If the pool also has fewer than 30 scores, its routes are not watched.
-    A route with the pool's own name belongs to the pool.
+    A route that has the same name as the pool belongs to the pool.
 
     Args:
         batch: Scores that arrived within the window, sampled at ``sampling_rate``.
         service: Name of the service.
         scorer: Name of the scorer.
         fingerprint: Fingerprint of the scorer.
-        since: Start of the window as a Unix timestamp in seconds.
-        until: End of the window.
+        since: Start of the window, as a Unix timestamp in seconds.
+        until: End of the window, as a Unix timestamp in seconds.
         sampling_rate: Probability with which each score was sampled.
 
     Raises:
@@ -103,9 +103,9 @@ def learn_baseline(
 
 
 def wander(values: FloatArray, blocks: IntArray) -> float:
-    """Return the standard deviation of the level between blocks, beyond sampling error, or 0.
+    """Return the standard deviation of the level between blocks, beyond sampling error.
 
-    Blocks with fewer than 3 values are ignored; with fewer than 6 blocks the result is 0.
+    Blocks with fewer than 3 values are ignored. If fewer than 6 blocks remain, the result is 0.
 
     Args:
         values: Scores in any order.

@@ -1,8 +1,8 @@
-"""Limits on the stream that a detector processes: no more scores than in the baseline, and few from one user at a time.
+"""Limits on the stream that a detector processes: the baseline's rate of scores, and a few scores per user and hour.
 
-The evidence of a detector counts scores, and one day's scores share that day's level. Both assume the traffic of the
-baseline. If the traffic grows, scores are thinned to the baseline's rate. If one user asks two hundred questions in a
-row, their scores are not independent, so that only a few of them count.
+A detector's evidence grows with the number of scores, and one day's scores share that day's level. Both effects are
+calibrated for the baseline's traffic. If traffic grows, scores are downsampled to the baseline's rate. If one user asks
+two hundred questions in a row, the scores are not independent, so only a few of them count.
 """
 
 from __future__ import annotations
@@ -18,16 +18,17 @@ from germane.alerting.detector.score_batch import BoolArray, FloatArray
 from germane.baseline import POOLED_ROUTE, Baseline
 
 MAX_SCORES_PER_USER: Final = 3
-"""Number of scores per user and hour that are processed. benchmarks/alerts.py simulates other values."""
+"""Maximum number of scores per user and hour that are processed. benchmarks/alerts.py simulates other values."""
 MAX_GROWTH: Final = 1.3
-"""Factor over the baseline's scores per day above which a route is thinned: weekdays have more than the average."""
+"""Maximum traffic on a route, relative to the baseline's daily average, before its scores are downsampled. This factor
+is above 1 because weekdays have more traffic than the average day."""
 HOUR: Final = 3600.0
 DAY: Final = 86_400.0
 _USER_HASH: Final = blake2b(digest_size=4, key=b"germane.detector.user")
 
 
 class UserLimit:
-    """Selects at most three scores per user and clock hour. Scores of unknown users are all selected.
+    """Selects at most three scores per user and clock hour. All scores from unknown users are selected.
 
     Args:
         state: A result of :meth:`state` to continue from.
@@ -38,11 +39,11 @@ class UserLimit:
         self._counts: dict[str, int] = dict(state["counts"]) if state else {}
 
     def admits(self, user: str | None, at: float) -> bool:
-        """Return whether to process a score, and count it.
+        """Count a score, and return whether to process it.
 
         Args:
-            user: The user or session, or None if neither is known.
-            at: Arrival of the score, as a Unix timestamp in seconds.
+            user: The user or session; None if neither is known.
+            at: Arrival time of the score, as a Unix timestamp in seconds.
         """
         if user is None:
             return True
@@ -55,17 +56,17 @@ class UserLimit:
         return count < MAX_SCORES_PER_USER
 
     def state(self) -> dict[str, Any]:
-        """Return the state as JSON data. It contains hashes of users of the current hour."""
+        """Return the state as JSON-compatible data. It contains hashes of the current hour's users."""
         return {"hour": self._hour, "counts": self._counts}
 
 
 class StreamLimiter:
     """Selects the scores that a detector processes.
 
-    The traffic of each route is the number of its scores, with weights that decay exponentially over a day.
+    A route's traffic is the number of its scores, with weights that decay exponentially over a day.
 
     Args:
-        baseline: The baseline of the detector.
+        baseline: The detector's baseline.
         state: A result of :meth:`state` to continue from.
     """
 
@@ -74,7 +75,7 @@ class StreamLimiter:
         self._limits = {name: MAX_GROWTH * route.scores_per_day for name, route in baseline.routes.items()}
         self._pooled = baseline.pooled
         self._traffic = {name: [route.scores_per_day, 0.0] for name, route in baseline.routes.items()}
-        """Scores per day, and the time of the last one, by route."""
+        """Scores per day and the time of the last score, by route."""
         if state:
             self._traffic |= {name: pair for name, pair in state["traffic"].items() if name in self._limits}
 
@@ -86,7 +87,7 @@ class StreamLimiter:
         Args:
             routes: Route of each score, in order of arrival.
             users: User or session of each score; None if neither is known.
-            draws: A random number in [0, 1) for each score, independent of its value.
+            draws: A random number in [0, 1) for each score, independent of the score's value.
             times: Arrival times as Unix timestamps in seconds.
         """
         selected = np.zeros(len(routes), dtype=np.bool_)
@@ -105,7 +106,7 @@ class StreamLimiter:
         return selected
 
     def state(self) -> dict[str, Any]:
-        """Return the state as JSON data."""
+        """Return the state as JSON-compatible data."""
         return {"users": self._users.state(), "traffic": self._traffic}
 
 

@@ -1,4 +1,4 @@
-"""Scores as arrays, and the sample of them that a detector processes."""
+"""Batches of scores as arrays, and the sampling of scores for a detector."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ BoolArray = NDArray[np.bool_]
 IntArray = NDArray[np.int64]
 
 MAX_SCORES_PER_DAY: Final = 1000
-"""The detector samples busier services down to about this number of scores per day."""
+"""Approximate maximum number of scores per day that a detector processes. Busier services are downsampled."""
 _SAMPLE_HASH: Final = blake2b(digest_size=8, key=b"germane.detector")
 
 
@@ -29,9 +29,9 @@ class ScoreBatch:
 
     routes: Sequence[str]
     values: FloatArray
-    """Raw values. They are clipped to [0, 1]; NaN is skipped."""
+    """Raw values. They are clipped to [0, 1] for processing, and NaN is skipped."""
     zeros: BoolArray
-    """Whether each answer is noncommittal. A value of 0 or less counts as zero too."""
+    """Whether each answer is noncommittal. A value of 0 or less also counts as zero."""
     times: FloatArray
     """Arrival times as Unix timestamps in seconds."""
 
@@ -54,14 +54,14 @@ class ScoreBatch:
 
 @dataclass(frozen=True, slots=True)
 class IndexedScores:
-    """The scores in a batch whose routes are in the baseline, with routes as numbers."""
+    """The scores in a batch whose routes are in the baseline, with routes as indexes."""
 
     positions: IntArray
     """Position of each score in its batch."""
     routes: IntArray
-    """Index of the route in the baseline."""
+    """Index of each score's route in the baseline."""
     values: FloatArray
-    """Clipped to [0, 1]."""
+    """Values clipped to [0, 1]."""
     zeros: BoolArray
     times: FloatArray
 
@@ -69,7 +69,7 @@ class IndexedScores:
         return len(self.positions)
 
     def part(self, start: int, stop: int) -> IndexedScores:
-        """Return the scores from ``start`` up to ``stop``."""
+        """Return the scores from position ``start`` up to, but not including, ``stop``."""
         part = slice(start, stop)
         return IndexedScores(
             self.positions[part], self.routes[part], self.values[part], self.zeros[part], self.times[part]
@@ -77,19 +77,22 @@ class IndexedScores:
 
 
 def sampling_rate(scores_per_day: float) -> float:
-    """Return the probability, in (0, 1], that the detector processes one of a service's scores."""
+    """Return the probability, in (0, 1], with which a detector processes each score of a service."""
     return MAX_SCORES_PER_DAY / max(MAX_SCORES_PER_DAY, scores_per_day)
 
 
 def sampling_draw(exchange_id: str) -> float:
-    """Return an exchange's number in [0, 1), from a keyed hash that is independent of every other sampling decision."""
+    """Return an exchange's pseudorandom number in [0, 1).
+
+    It is a keyed hash of the exchange's id and independent of all other sampling decisions.
+    """
     keyed = _SAMPLE_HASH.copy()
     keyed.update(exchange_id.encode())
     return (int.from_bytes(keyed.digest()) >> 11) / 2**53
 
 
 def is_sampled(exchange_id: str, rate: float) -> bool:
-    """Return whether the detector processes an exchange's scores.
+    """Return whether a detector with this sampling rate processes an exchange's scores.
 
     An exchange that is sampled at one rate is sampled at every higher rate.
     """

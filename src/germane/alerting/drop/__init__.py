@@ -1,4 +1,4 @@
-"""The drop rule: which fingerprint it follows, its baseline, and the state of its detector."""
+"""The drop rule: the fingerprint that it follows, its baseline, and its detector's state."""
 
 from __future__ import annotations
 

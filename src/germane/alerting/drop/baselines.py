@@ -1,7 +1,7 @@
 """Baselines that are learned from live scores or set by people.
 
-A baseline is learned for a new fingerprint, and for routes that join later. People accept a level, or import a baseline
-from history or from a file.
+A baseline is learned for each new fingerprint, and for routes that join later. People can accept a level as the new
+baseline, or import a baseline from stored scores or from a file.
 """
 
 from __future__ import annotations
@@ -33,33 +33,35 @@ from germane.errors import UsageError
 from germane.storage import BaselineKey, BaselineReason, BaselineVersion, DetectorState, TrackingStore
 
 LEARNING_PERIOD: Final = timedelta(days=14)
-"""Two of each weekday, so that a weekly pattern does not look like a drop. A route with two scores a day then has
-28 scores. With a longer period, a new service would go unwatched while its first problems occur."""
+"""Default length of the learning period. It covers each weekday twice, so that a weekly pattern does not look like a
+drop, and a route with two scores per day has 28 scores. With a longer period, a new service would not be watched while
+its first problems occur."""
 PROVISIONAL_SPAN: Final = DAY
-"""Time from which a provisional baseline is learned: all hours of a day."""
+"""Minimum length of the period from which a provisional baseline is learned, so that it covers all hours of a day."""
 MIN_PROVISIONAL_SCORES: Final = 200
-"""Number of scores that a provisional baseline needs."""
+"""Minimum number of scores that a provisional baseline requires."""
 PROVISIONAL_WANDER: Final = 0.03
-"""Least wander of a provisional baseline, because one day does not show day-to-day differences. Drops below about four
-times this value are not found until learning is complete. benchmarks/early.py simulates the false alerts."""
+"""Minimum wander in a provisional baseline, because a single day does not show day-to-day differences. Drops smaller
+than about four times this value are not detected until learning is complete. benchmarks/early.py simulates the false
+alerts."""
 _PROVISIONAL_CHECKS: Final = timedelta(minutes=10)
-"""Time between two counts of a learning stream's scores."""
+"""Minimum time between two counts of a learning stream's scores."""
 MIN_SCORES_TO_JOIN: Final = 30
-"""Number of scores that a new route needs to join a baseline."""
+"""Minimum number of scores with which a new route can join a baseline."""
 MIN_BASELINE_SPAN: Final = timedelta(days=3)
-"""Scores from a shorter period do not show day-to-day differences."""
+"""Minimum length of the period behind a baseline. Shorter periods do not show day-to-day differences."""
 ASSUMED_WANDER: Final = 0.01
-"""Day-to-day wander of a steady service, used for scores without timestamps."""
+"""Day-to-day wander of a steady service, which is assumed for scores without timestamps."""
 
 
 class BaselineVersions(Protocol):
-    """Baseline versions; implemented by stores and backtests.
+    """Reads and writes baseline versions. Implemented by stores and backtests.
 
-    With a ``holder``, methods write nothing if another process holds the leader lease.
+    Methods that take a ``holder`` write nothing if another process holds the leader lease.
     """
 
     def list_versions(self, *, known: Sequence[BaselineVersion] = ()) -> list[BaselineVersion]:
-        """Return active and learning baselines; unchanged versions may be taken from ``known``."""
+        """Return the active and learning versions. Unchanged versions may be taken from ``known``."""
 
     def begin_learning(
         self,
@@ -70,10 +72,10 @@ class BaselineVersions(Protocol):
         until: datetime,
         holder: tuple[str, str] | None = None,
     ) -> BaselineVersion | None:
-        """Start learning a baseline without replacing the active version; return None if one is being learned."""
+        """Start learning a baseline. The active version stays active. Return None if one is already being learned."""
 
     def extend_learning(self, version_id: int, until: datetime, *, holder: tuple[str, str] | None = None) -> bool:
-        """Postpone the end of learning to ``until``. Return False if learning has already ended."""
+        """Extend learning until a given time. Return False if learning has already ended."""
 
     def cancel_learning(self, version_id: int, *, holder: tuple[str, str] | None = None) -> bool:
         """Cancel learning because no scores are arriving. Return False if learning has already ended."""
@@ -86,20 +88,20 @@ class BaselineVersions(Protocol):
         *,
         holder: tuple[str, str] | None = None,
     ) -> BaselineVersion | None:
-        """Activate a provisional baseline; learning goes on as the returned version."""
+        """Activate a provisional baseline, and continue learning as the returned version."""
 
     def activate_baseline(self, version_id: int, found: Baseline, release: tuple[str | None, str | None]) -> bool:
-        """Finish learning and replace the active version; return False if learning has already ended."""
+        """Finish learning and replace the active version. Return False if learning has already ended."""
 
 
 class BaselineLearner:
-    """Starts, extends and completes baselines.
+    """Starts, extends and completes the learning of baselines.
 
     Args:
-        store: Store that holds the scores.
-        versions: The baselines; by default the store's.
-        holder: Name of the leader lease and its owner, required to start or extend a baseline; None in a backtest.
-        learning_period: Length of a baseline's learning period.
+        store: The store that contains the scores.
+        versions: The baselines. Defaults to the store's.
+        holder: Name of the leader lease and its owner, required to start or extend learning; None in a backtest.
+        learning_period: Length of the learning period.
     """
 
     def __init__(
@@ -116,22 +118,22 @@ class BaselineLearner:
         self._learning_period = learning_period
         self._known: list[BaselineVersion] = []
         self._counted: dict[int, datetime] = {}
-        """Time of the last count of a learning version's scores, by version id."""
+        """Time at which a learning version's scores were last counted, by version id."""
 
     def load_versions(self) -> list[BaselineVersion]:
-        """Return active and learning baselines."""
+        """Return the active and learning versions."""
         self._known = self._versions.list_versions(known=self._known)
         return self._known
 
     def complete_due(self, now: datetime, states: Sequence[DetectorState] = ()) -> list[BaselineVersion]:
-        """Complete all baselines whose learning period is over, and start provisional ones.
+        """Complete all baselines whose learning period is over, and activate provisional baselines.
 
         Args:
-            now: Current time, UTC.
+            now: Current time in UTC.
             states: The states of all detectors.
 
         Returns:
-            Active and learning baselines.
+            The active and learning versions.
         """
         versions = self.load_versions()
         active = {version.key: version for version in versions if version.status == "active"}
@@ -156,7 +158,11 @@ class BaselineLearner:
         return self.load_versions() if has_changed else versions
 
     def _complete(self, version: BaselineVersion, now: datetime, *, is_firing: bool) -> None:
-        """Finish or extend learning. A drop that fires against a provisional baseline would become the normal level."""
+        """Finish or extend learning.
+
+        Learning is extended if there are too few scores. It is also extended while a drop fires against the provisional
+        baseline, because otherwise the dropped level would become the baseline.
+        """
         baseline = learn_from_store(self._store, version.key, version.since, version.until)
         if baseline.routes and not is_firing:
             self._activate(version, baseline)
@@ -164,7 +170,7 @@ class BaselineLearner:
             self._extend(version, now)
 
     def _start_provisional(self, version: BaselineVersion, now: datetime) -> bool:
-        """Learn a provisional baseline if there are enough scores; return whether there are."""
+        """Learn and activate a provisional baseline if there are enough scores. Return whether there are enough."""
         is_early = now - version.since < PROVISIONAL_SPAN
         if is_early or now - self._counted.get(version.id, version.since) < _PROVISIONAL_CHECKS:
             return False
@@ -181,15 +187,18 @@ class BaselineLearner:
         return False
 
     def start(self, key: BaselineKey, reason: BaselineReason, since: datetime) -> None:
-        """Start learning a baseline."""
+        """Start learning a baseline from the scores since a given time."""
         until = since + self._learning_period
         self._versions.begin_learning(key, reason, since=since, until=until, holder=self._holder)
 
     def _extend(self, version: BaselineVersion, now: datetime) -> None:
-        """Extend learning by a day, or cancel it if no score arrived for a whole period. The next score restarts it."""
+        """Extend learning by at least a day. If no score arrived for a whole learning period, cancel learning instead.
+
+        The next score then restarts learning.
+        """
         recent = score_query(version.key, version.until - self._learning_period, version.until)
         if self._store.detectors.count_past_scores(recent):
-            # At least a day, and beyond the days on which no process was running.
+            # Extend by at least a day, and by all days on which no process was running.
             until = version.until + max(1, (now - version.until) // DAY) * DAY
             self._versions.extend_learning(version.id, until, holder=self._holder)
         else:
@@ -198,14 +207,15 @@ class BaselineLearner:
     def _add_new_routes(
         self, version: BaselineVersion, active: Baseline, now: datetime, *, excluded: Collection[str]
     ) -> None:
-        """Add routes that have enough scores to the active baseline. Other routes' values do not change."""
+        """Add new routes with enough scores to the active baseline. The values of existing routes do not change."""
         arrivals = load_sampled_scores(self._store, version.key, version.since, version.until, active.sampling_rate)
         arrivals = [arrival for arrival in arrivals if is_new_route(active, arrival.route)]
         first_seen: dict[str, datetime] = {}
         for arrival in arrivals:
             first_seen.setdefault(arrival.route, arrival.arrived_at)
         counts = Counter(arrival.route for arrival in arrivals)
-        # A grace period of a day: routes launched together join together although their first scores differ in time.
+        # A grace period of one day lets routes that were launched together join together, although their first scores
+        # arrived at different times.
         latest = version.until - self._learning_period + DAY
         ready = {
             route
@@ -224,13 +234,13 @@ class BaselineLearner:
 
     def _activate(self, version: BaselineVersion, baseline: Baseline) -> None:
         release = self._store.detectors.most_common_release(score_query(version.key, version.since, version.until))
-        # Does not require the leader lease: reading two busy weeks may take longer than the lease lasts. If two
-        # processes complete the same baseline, the first one wins.
+        # This does not require the leader lease, because reading two busy weeks may take longer than the lease lasts.
+        # If two processes complete the same baseline, the first one wins.
         self._versions.activate_baseline(version.id, baseline, release)
 
 
 def widen(baseline: Baseline) -> Baseline:
-    """Return a provisional baseline with at least the wander of services whose level changes from day to day."""
+    """Return a baseline with every wander raised to at least ``PROVISIONAL_WANDER``."""
     routes = {
         name: replace(
             route,
@@ -251,10 +261,11 @@ class BaselineExample:
     zero: bool
     """Whether the answer is noncommittal."""
     at: datetime | None = None
+    """Time of the answer; None if unknown."""
 
 
 def firing_onset(store: TrackingStore, version: BaselineVersion) -> datetime | None:
-    """Return the estimated start of the earliest drop or improvement against a baseline, or None."""
+    """Return the estimated start of the earliest current drop or improvement against a baseline, or None."""
     states = [
         progress.state.get(name)
         for progress in store.detectors.list_states()
@@ -268,10 +279,10 @@ def firing_onset(store: TrackingStore, version: BaselineVersion) -> datetime | N
 def accept_baseline(
     store: TrackingStore, version: BaselineVersion, since: datetime, now: datetime, *, by: str | None = None
 ) -> BaselineVersion | None:
-    """Accept the scores since a time as the new baseline and end the firing drop.
+    """Accept the scores since a given time as the new baseline, which ends a firing drop.
 
-    With less than three days of scores, or too few of them, a new baseline is learned from that time on. Until
-    learning is complete, only large drops are detected, after one day and 200 scores.
+    If the scores span less than three days, or if there are too few, a new baseline is learned from that time on. Until
+    learning is complete, only large drops are detected, starting after one day and 200 scores.
 
     Returns:
         The new version, or None if another process changed the baseline first.
@@ -295,7 +306,7 @@ def accept_new_route(
     *,
     by: str | None = None,
 ) -> BaselineVersion | None:
-    """Add a route to a baseline at its current level, although its answers are bad.
+    """Add a new route to a baseline at its current level, even though its answers are bad.
 
     Returns:
         The new version, or None if another process changed the baseline first.
@@ -321,7 +332,7 @@ def accept_new_route(
 def import_baseline_from_history(
     store: TrackingStore, key: BaselineKey, since: datetime, now: datetime
 ) -> BaselineVersion | None:
-    """Set a baseline from stored scores instead of learning it from new ones.
+    """Create a baseline from stored scores instead of learning it from new scores.
 
     Raises:
         UsageError: There are too few scores, or they span less than three days.
@@ -345,14 +356,14 @@ def import_baseline_from_history(
 def import_baseline_from_examples(
     store: TrackingStore, key: BaselineKey, examples: Sequence[BaselineExample], *, per_day: float | None, now: datetime
 ) -> BaselineVersion | None:
-    """Set a baseline from scores that were computed outside germane.
+    """Create a baseline from scores that were computed outside germane.
 
     Args:
-        store: Store to write the baseline to.
+        store: The store to which the baseline is written.
         key: The baseline's key.
         examples: The scores.
-        per_day: Scores per day of the service; required if the examples have no timestamps.
-        now: Current time, UTC.
+        per_day: The service's scores per day; required if the examples have no timestamps.
+        now: Current time in UTC.
 
     Raises:
         UsageError: There are too few examples, or their rate is unknown.
@@ -402,7 +413,7 @@ def learn_from_examples(
         )
         for name, route in baseline.routes.items()
     }
-    # All examples count for the baseline, but the detector will only process a sample.
+    # All examples count for the baseline, but the detector will process only a sample.
     return replace(
         baseline,
         scores_per_day=rate * baseline.scores_per_day,

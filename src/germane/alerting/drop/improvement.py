@@ -1,7 +1,7 @@
-"""Lasting improvements, so that a later fall back to the old level is not missed.
+"""Detection of lasting improvements, so that a later return to the old level can be detected as a drop.
 
-An improvement is a drop of the mirrored scores 1 - x, so the detector of drops finds it. Noncommittal answers count as
-0, because fewer of them are an improvement too.
+An improvement is a drop in the mirrored scores 1 - x, so the drop detector can detect it. Noncommittal answers count as
+a score of 0, because fewer of them are also an improvement.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from germane.baseline import Baseline, RouteBaseline
 
 
 def mirrored_baseline(baseline: Baseline) -> Baseline:
-    """Return the baseline of the mirrored scores."""
+    """Return the baseline that the mirrored scores would have."""
     routes = {name: _mirrored(route) for name, route in baseline.routes.items()}
     return replace(baseline, mean=1 - baseline.mean, committed_per_day=baseline.scores_per_day, routes=routes)
 
 
 def mirrored_scores(batch: ScoreBatch) -> ScoreBatch:
-    """Return the mirrored scores."""
+    """Return the scores with each value x replaced by 1 - x."""
     scores = without_zeros(batch)
     return without_zeros(ScoreBatch(scores.routes, 1 - scores.values, scores.zeros, scores.times))
 
 
 def _mirrored(route: RouteBaseline) -> RouteBaseline:
-    # The mean of all scores is (1 - rate of zeros) (mean of the others); its wander follows from those of both.
+    # The mean of all scores is (1 - zero rate) * (mean of nonzero scores), so its wander follows from those of both.
     wander = hypot((1 - route.zero_rate) * route.committed_wander, route.committed_mean * route.zero_wander)
     return replace(
         route,

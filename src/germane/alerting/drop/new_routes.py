@@ -1,8 +1,9 @@
-"""Routes that are not in the baseline yet: whether their answers are bad from the start.
+"""Detection of bad answers on new routes, which are not in the baseline yet.
 
-While a new route is learned, it has no normal level to fall from. Its scores are compared with a level that is low for
-the scorer and for the service: the edge of the lowest band, or the lowest mean of the other routes if that is lower.
-Cosine scores have no fixed bands, so theirs is a distance below the other routes.
+While a new route is being learned, it has no normal level from which it could drop. Instead, its scores are compared
+with a level that is low for both the scorer and the service: the upper edge of the lowest band, or the lowest mean of
+the other routes if that is lower. Cosine scores have no fixed bands, so for them, the level is a fixed distance below
+the other routes.
 """
 
 from __future__ import annotations
@@ -18,29 +19,29 @@ from germane.score import COSINE_SCORERS, LOW_SCORE
 from germane.storage import DetectorState
 
 COSINE_DISTANCE: Final = 0.15
-"""Distance below the lowest mean of the other routes from which a new route's cosine scores are low."""
+"""Distance below the lowest mean of the other routes at which a new route's cosine scores count as low."""
 ASSUMED_DEVIATION: Final = 0.3
-"""Standard deviation of a new route's scores: about the largest that occurs in practice."""
+"""Assumed standard deviation of a new route's scores, which is about the largest that occurs in practice."""
 ASSUMED_WANDER: Final = 0.03
-"""Day-to-day wander of a new route, as in a provisional baseline."""
+"""Assumed day-to-day wander of a new route, as in a provisional baseline."""
 _MANY: Final = 1_000_000
-"""Number of scores that a level counts as, because it is chosen and not estimated."""
+"""Nominal number of scores behind a level that was chosen rather than estimated."""
 _MIN_VALUE: Final = 1e-9
 
 
 def low_level(baseline: Baseline) -> float:
-    """Return the mean score below which a new route is bad, in [0, 1]."""
+    """Return the mean score, in [0, 1], below which a new route counts as bad."""
     lowest = min(route.mean for route in baseline.routes.values())
     return max(0.0, lowest - COSINE_DISTANCE) if baseline.scorer in COSINE_SCORERS else min(LOW_SCORE, lowest)
 
 
 def bad_new_routes(progress: DetectorState) -> set[str]:
-    """Return the routes that are not in the baseline yet and whose answers are bad."""
+    """Return the new routes with bad answers, according to a stored detector state."""
     return {route for route, detector in progress.state.get("new_routes", {}).items() if detector["firing"]}
 
 
 def new_route_baseline(baseline: Baseline, route: str) -> Baseline:
-    """Return a baseline with which a detector fires if the mean of a new route is lower than :func:`low_level`."""
+    """Return a baseline against which a detector fires if a new route's mean is lower than :func:`low_level`."""
     return replace(baseline, routes={route: _level_as_route(low_level(baseline), baseline)}, pooled=frozenset())
 
 
@@ -61,6 +62,6 @@ def _level_as_route(level: float, baseline: Baseline) -> RouteBaseline:
 
 
 def without_zeros(batch: ScoreBatch) -> ScoreBatch:
-    """Return scores in which noncommittal answers count as values near 0, so that one mean covers all answers."""
+    """Return the scores with noncommittal answers as values near 0, so that one mean covers all answers."""
     values = np.where(batch.zero_flags(), _MIN_VALUE, np.maximum(batch.clipped_values(), _MIN_VALUE))
     return ScoreBatch(batch.routes, values, np.zeros(len(batch), dtype=np.bool_), batch.times)

@@ -1,4 +1,4 @@
-"""The scores that a baseline and its rule cover, as a detector would have seen them."""
+"""The scores that a baseline and its rule cover, as a detector would process them."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ DAY: Final = timedelta(days=1)
 
 
 def attribute_scope(attributes: Mapping[str, str]) -> str:
-    """Return attribute patterns in the form that baseline keys use: JSON with sorted names, or an empty string."""
+    """Convert attribute patterns to the form that baseline keys use: JSON with sorted names, or an empty string."""
     return json.dumps(dict(sorted(attributes.items()))) if attributes else ""
 
 
 def matches_scope(scope: str, attributes: Mapping[str, Any]) -> bool:
-    """Return whether an exchange's attributes match all patterns. Booleans are written as in TOML and JSON."""
+    """Return whether an exchange's attributes match all patterns in a scope. Booleans are written as in JSON."""
     patterns: dict[str, str] = json.loads(scope) if scope else {}
     texts = {
         name: str(value).lower() if isinstance(value, bool) else str(value)
@@ -36,7 +36,7 @@ def matches_scope(scope: str, attributes: Mapping[str, Any]) -> bool:
 
 
 def restrict_to_routes(baseline: Baseline, matches_route: Callable[[str], bool]) -> Baseline:
-    """Return a baseline restricted to matching routes. The pool is kept if one of its routes matches."""
+    """Return a baseline with only the matching routes. The pool is kept if any of its routes matches."""
     pooled = frozenset(filter(matches_route, baseline.pooled))
     routes = {
         name: route
@@ -49,13 +49,13 @@ def restrict_to_routes(baseline: Baseline, matches_route: Callable[[str], bool])
 
 
 def is_new_route(baseline: Baseline, route: str) -> bool:
-    """Return whether a route is not watched yet and may join the baseline."""
+    """Return whether a route is not watched yet, so that it may join the baseline."""
     watched = route in baseline.routes or (POOLED_ROUTE in baseline.routes and route in baseline.pooled)
     return not watched and route != POOLED_ROUTE
 
 
 def add_routes(baseline: Baseline, newcomers: Baseline) -> Baseline:
-    """Return a baseline with the routes of another one added. Its own routes keep their values."""
+    """Add the routes of another baseline that are missing in a baseline. Existing routes keep their values."""
     new = {
         name: route for name, route in newcomers.routes.items() if name != POOLED_ROUTE and name not in baseline.routes
     }
@@ -63,7 +63,7 @@ def add_routes(baseline: Baseline, newcomers: Baseline) -> Baseline:
 
 
 def _with_routes(baseline: Baseline, routes: Mapping[str, RouteBaseline]) -> Baseline:
-    """Return a baseline with these routes and totals that match them."""
+    """Return a baseline with the given routes, and with totals that match them."""
     route_baselines = list(routes.values())
     n = sum(route.n for route in route_baselines)
     mean = sum(route.n * route.mean for route in route_baselines) / n if n else 0.0
@@ -80,7 +80,7 @@ def _with_routes(baseline: Baseline, routes: Mapping[str, RouteBaseline]) -> Bas
 
 
 def to_batch(arrivals: Sequence[DetectorScore]) -> ScoreBatch:
-    """Convert scores to the batch that a detector processes."""
+    """Convert scores to a batch that a detector can process."""
     return ScoreBatch(
         [arrival.route for arrival in arrivals],
         np.array([arrival.value for arrival in arrivals], dtype=np.float64),
@@ -99,9 +99,9 @@ def score_query(key: BaselineKey, since: datetime, until: datetime) -> DetectorS
 def load_sampled_scores(
     store: TrackingStore, key: BaselineKey, since: datetime, until: datetime, rate: float
 ) -> list[DetectorScore]:
-    """Return the scores in a window that a detector with this sampling rate processes, in order of arrival.
+    """Return the scores in a window that a detector with this sampling rate would process, in order of arrival.
 
-    As in the detector, only a few scores per user and hour count.
+    As in the detector, only a few scores per user and hour are included.
     """
     query = score_query(key, since, until)
     arrivals = store.detectors.list_past_scores(
@@ -118,7 +118,7 @@ def load_sampled_scores(
 def first_arrival(store: TrackingStore, key: BaselineKey, since: datetime, until: datetime) -> datetime:
     """Return the arrival time of the first score in a window, or ``since`` if there is none.
 
-    Scores per day are counted from this time.
+    Daily rates are computed from this time.
     """
     if key.scope:
         return next((arrival.arrived_at for arrival in load_sampled_scores(store, key, since, until, 1.0)), since)
@@ -127,7 +127,7 @@ def first_arrival(store: TrackingStore, key: BaselineKey, since: datetime, until
 
 
 def learn_from_store(store: TrackingStore, key: BaselineKey, since: datetime, until: datetime) -> Baseline:
-    """Learn a baseline from the stored scores in a window. It has no routes if there are too few scores."""
+    """Learn a baseline from the stored scores in a window. With too few scores, the baseline has no routes."""
     if key.scope:
         count = len(load_sampled_scores(store, key, since, until, 1.0))
     else:

@@ -1,4 +1,4 @@
-"""Levels before and since a drop: for the service as a whole, and for the contributors to it."""
+"""Score levels before and since a drop, for the whole service and for each contributor to the drop."""
 
 from __future__ import annotations
 
@@ -17,17 +17,18 @@ from germane.baseline import POOLED_ROUTE, Baseline
 from germane.storage import DetectorScore, WeightedSums, estimate_mean, t_quantile
 
 TRAILING_WINDOW: Final = timedelta(days=1)
-"""Window of the current level of a drop."""
+"""Length of the window for the current level during a drop."""
 MIN_TRAILING_SCORES: Final = 20
-"""If fewer scores arrived in the window, the current level is that of the last 20 since the onset. The mean of fewer
-scores shows no recovery, and makes a drop critical only if its whole interval does."""
+"""Minimum number of scores for a mean that can show recovery. If the window has fewer, the current level is the mean of
+the last 20 scores since the onset. With fewer scores, a drop is critical only if the whole interval is below the limit.
+"""
 MIN_ROUTE_SCORES: Final = 5
-"""A drop does not sit on routes with fewer scores."""
+"""Minimum number of scores for a route to count as affected by a drop."""
 CLEAR_FALL: Final = 2.0
-"""Standard errors by which a route has fallen if a drop sits on it."""
+"""Minimum fall of an affected route, in standard errors."""
 CLEAR_CONTRAST: Final = 3.0
-"""Standard errors by which routes stand out from the others. It is larger because the routes that fell most are chosen
-after looking at all of them."""
+"""Minimum difference between the affected routes and the others, in standard errors. It is larger than ``CLEAR_FALL``
+because the routes that fell most are selected after looking at all of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,14 +36,14 @@ class ContributorChange:
     """A contributor's level before and since a drop."""
 
     route: str | None
-    """None for the service as a whole."""
+    """Name of the route; None for the service as a whole."""
     half: str
-    """``committed``: the mean of committed answers. ``zero``: the share of noncommittal answers."""
+    """``committed``: levels are means of nonzero scores. ``zero``: levels are shares of noncommittal answers."""
     before: ScoreLevel
     since: ScoreLevel
 
     def as_dict(self) -> dict[str, Any]:
-        """Return JSON data."""
+        """Return the change as JSON-compatible data."""
         levels = {
             name: {"mean": level.mean, "n": level.n, "interval": level.interval and list(level.interval)}
             for name, level in (("before", self.before), ("since", self.since))
@@ -51,12 +52,12 @@ class ContributorChange:
 
 
 def baseline_level(baseline: Baseline) -> ScoreLevel:
-    """Return the mean of a baseline with its interval."""
+    """Return a baseline's mean and its interval."""
     return _t_level(baseline.mean, baseline.deviation, baseline.n)
 
 
 def score_level(arrivals: Sequence[DetectorScore]) -> ScoreLevel | None:
-    """Return the mean of scores, clipped to [0, 1], with its interval; None without scores."""
+    """Return the mean of scores, clipped to [0, 1], and its interval, or None without scores."""
     if not arrivals:
         return None
     y = np.clip([arrival.value for arrival in arrivals], 0.0, 1.0) * [not arrival.is_zero for arrival in arrivals]
@@ -70,7 +71,7 @@ def score_level(arrivals: Sequence[DetectorScore]) -> ScoreLevel | None:
 def contributor_change(
     contributor: Contributor, baseline: Baseline, arrivals: Sequence[DetectorScore]
 ) -> ContributorChange | None:
-    """Return a contributor's level before and since a drop; None if it has no scores since."""
+    """Return a contributor's levels before and since a drop, or None if it has no scores since the drop."""
     route = contributor.route
     scores = [arrival for arrival in arrivals if route is None or _stream_of(baseline, arrival.route) == route]
     routes = list(baseline.routes.values()) if route is None else [baseline.routes[route]]
@@ -84,7 +85,7 @@ def contributor_change(
         since = score_level([score for score in scores if not score.is_zero and score.value > 0])
         n = sum(part.committed for part in routes)
         mean = sum(part.committed * part.committed_mean for part in routes) / n if n else 0.0
-        # The interval covers sampling error within routes only.
+        # The interval covers only sampling error within routes.
         variance = sum(part.committed * part.committed_deviation**2 for part in routes) / n if n else 0.0
         before = _t_level(mean, sqrt(variance), n)
     if since is None:
@@ -124,10 +125,10 @@ def compared_levels(
     *,
     routes: Collection[str] | None = None,
 ) -> tuple[ScoreLevel, ScoreLevel] | None:
-    """Return the levels in the baseline and now, for one route or for the whole service; None without scores.
+    """Return the level in the baseline and the current level, for one route or for the whole service.
 
-    The service's levels cover the same routes with the same weights, their shares in the baseline, so a changed mix of
-    routes changes neither of them.
+    For the service, both levels cover the same routes and are weighted by the routes' shares in the baseline, so a
+    change in the route mix affects neither level. Return None if there are no scores on these routes.
 
     Args:
         baseline: The baseline.
@@ -159,7 +160,10 @@ def covered_routes(baseline: Baseline, arrivals: Sequence[DetectorScore]) -> tup
 
 
 def is_below(level: ScoreLevel, limit: float) -> bool:
-    """Return whether a mean is below a limit by a standard error; a mean of few scores, if its whole interval is."""
+    """Return whether a mean is at least one standard error below a limit.
+
+    If there are few scores, the whole interval must be below the limit.
+    """
     if level.interval is None:
         return False
     upper = level.interval[1]
@@ -173,11 +177,11 @@ def fallen_routes(baseline: Baseline, arrivals: Sequence[DetectorScore], min_dro
 
 
 def affected_routes(baseline: Baseline, arrivals: Sequence[DetectorScore], min_drop: float) -> tuple[str, ...]:
-    """Return the routes on which a drop sits, or nothing if it affects the whole service.
+    """Return the routes that a drop affects, or an empty tuple if it affects the whole service.
 
-    Each of them has fallen by more than two standard errors and half of ``min_drop``, and at least half as much as the
-    route that has fallen most. On average, they have fallen more than twice as much as the other routes, by more than
-    three standard errors of the difference: otherwise chance explains that they stand out.
+    Each affected route has fallen by more than two standard errors and more than half of ``min_drop``, and at least
+    half as much as the route with the largest fall. On average, the affected routes have fallen more than twice as much
+    as the others, and the difference exceeds three standard errors, so chance does not explain it.
     """
     falls = _falls(baseline, arrivals)
     falling = {name: fall for name, fall in falls.items() if fall.exceeds(CLEAR_FALL, min_drop / 2)}
@@ -236,13 +240,13 @@ def _stream_of(baseline: Baseline, route: str) -> str:
 
 
 def _t_level(mean: float, deviation: float, n: int) -> ScoreLevel:
-    """Return a mean with its t interval, clipped to [0, 1]."""
+    """Return the level for a mean, with a t interval clipped to [0, 1]."""
     half = t_quantile(n - 1) * deviation / sqrt(n) if n > 1 else None
     return ScoreLevel(mean=mean, n=n, interval=None if half is None else (max(0.0, mean - half), min(1.0, mean + half)))
 
 
 def _with_interval(level: ScoreLevel, deviation: float) -> ScoreLevel:
-    """Return a level of a few scores with an interval from the baseline's standard deviation."""
+    """Add an interval to a level that has none, based on the baseline's standard deviation."""
     if level.interval is not None:
         return level
     half = t_quantile(level.n) * deviation / sqrt(level.n)
@@ -250,7 +254,7 @@ def _with_interval(level: ScoreLevel, deviation: float) -> ScoreLevel:
 
 
 def _combined(weights: Sequence[float], levels: Sequence[ScoreLevel]) -> ScoreLevel:
-    """Return the weighted mean of independent means. Source of the interval: as in the evidence for an alert."""
+    """Return the weighted mean of independent levels. Intervals are combined as in :mod:`germane.alerting.evidence`."""
     mean = sum(weight * level.mean for weight, level in zip(weights, levels, strict=True))
     parts = [(weight, level.mean, level.interval) for weight, level in zip(weights, levels, strict=True)]
     interval: tuple[float, float] | None = None

@@ -1,4 +1,4 @@
-"""The detector for one rule, service and scorer, between two evaluations."""
+"""A session that runs the detectors for one rule, service and scorer during one evaluation."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from germane.settings import Drop
 from germane.storage import BaselineKey, BaselineVersion, DetectorScore, DetectorState
 
 SCORES_TO_SWITCH: Final = 20
-"""Consecutive scores with another fingerprint after which the session switches to it. A judge that is only used
+"""Number of consecutive scores with another fingerprint after which a session switches to it. A judge that is used only
 occasionally never becomes active."""
 
 
 class ActiveFingerprint:
-    """The fingerprint that a session follows, decided by a running majority vote.
+    """The fingerprint that a session follows, determined by a running majority vote.
 
-    Each score with the active fingerprint adds a vote, up to 20; each score with another one removes a vote.
+    Each score with the active fingerprint adds a vote, up to 20. Each score with another fingerprint removes a vote.
     """
 
     def __init__(self, fingerprint: str, votes: int = SCORES_TO_SWITCH) -> None:
@@ -36,18 +36,18 @@ class ActiveFingerprint:
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> ActiveFingerprint:
-        """Restore the vote from a result of :meth:`state`."""
+        """Restore the fingerprint and its votes from a result of :meth:`state`."""
         return cls(state["fingerprint"], state["votes"])
 
     def state(self) -> dict[str, Any]:
-        """Return the state as JSON data."""
+        """Return the state as JSON-compatible data."""
         return {"fingerprint": self.fingerprint, "votes": self._votes}
 
     def count_votes(self, arrivals: Sequence[DetectorScore]) -> int:
         """Count votes up to and including the score that makes another fingerprint active.
 
         Returns:
-            The number of counted scores: all of them if the active fingerprint does not change.
+            The number of scores that were counted, which is all of them if the active fingerprint does not change.
         """
         if all(arrival.fingerprint == self.fingerprint for arrival in arrivals):
             self._votes = min(SCORES_TO_SWITCH, self._votes + len(arrivals))
@@ -64,15 +64,16 @@ class ActiveFingerprint:
 
 
 class FiringDrop(NamedTuple):
-    """A drop or an improvement, as of the time when the detector fired."""
+    """A drop or an improvement, as it was when the detector fired."""
 
     onset: datetime
+    """Estimated start; UTC."""
     contributors: tuple[Contributor, ...]
-    """Strongest first."""
+    """Contributors to the drop, strongest first."""
 
 
 def rule_parameters_hash(rule: Drop) -> str:
-    """Return a hash of the rule settings that the detector depends on."""
+    """Return a hash of the rule settings on which the detector depends."""
     parameters = {
         "routes": rule.routes,
         "attributes": rule.attributes,
@@ -83,16 +84,16 @@ def rule_parameters_hash(rule: Drop) -> str:
 
 
 class DetectorSession:
-    """Follows the active fingerprint for one service and scorer, and runs a detector against its baseline.
+    """Follows the active fingerprint for one service and scorer, and runs the detectors against its baseline.
 
     Args:
         rule: The drop rule.
         names: Service and scorer.
-        versions: All active and learning baselines.
-        progress: The stored state; None at the first score.
-        fingerprint: Fingerprint of the first score.
-        dismissed: Whether a person has resolved the firing drop, so that the detector starts over.
-        dismissed_routes: New routes whose firing alerts a person has resolved.
+        versions: All active and learning baseline versions.
+        progress: The stored state; None before the first score.
+        fingerprint: Fingerprint of the first score, which is used if there is no stored state.
+        dismissed: Whether a person has resolved the alert about the firing drop. If so, the detector starts over.
+        dismissed_routes: New routes for which a person has resolved the firing alert.
     """
 
     def __init__(
@@ -109,18 +110,17 @@ class DetectorSession:
         self.rule = rule
         self.service, self.scorer = names
         self.ended: ResolveReason | None = None
-        """Why a firing drop ended without recovery."""
+        """The reason that a firing drop ended without recovery; None if it did not."""
         self.fired: FiringDrop | None = None
-        """The drop that the detector found in the processed scores; None if it did not fire."""
+        """The drop that the detector has detected in the processed scores; None if it has not fired."""
         self.affected: tuple[str | None, ...] = ()
-        """What people are notified of while the drop fires: the routes on which it sits, and None if it affects the
-        whole service."""
+        """The scopes of the alerts for the firing drop: the affected routes, and None if it affects the whole service."""
         self.compared: tuple[str, ...] = ()
-        """The routes that the levels of the firing drop cover. They stay the same when a route joins the baseline."""
+        """The routes that the levels of the firing drop cover. A route that joins the baseline later is not added."""
         self.processed = 0
-        """Number of scores that the detector has processed."""
+        """Number of sampled scores that the session has processed."""
         self.is_improvement_proposed = False
-        """Whether people were notified of the improvement that lasts until now."""
+        """Whether the current improvement has already been proposed."""
         self._before = progress
         self._versions: dict[BaselineKey, BaselineVersion] = {}
         for version in versions:  # an active version takes precedence over one that is being learned
@@ -131,29 +131,29 @@ class DetectorSession:
         else:
             self._active = ActiveFingerprint(fingerprint)
         self.seen_at = progress.seen_at if progress else None
-        """Arrival of the last score; UTC. The levels of a drop are as of this time, because scores may be waiting."""
+        """Arrival time of the last score; UTC. Levels are computed as of this time, as more scores may be queued."""
         self._detector: Detector | None = None
         self._limiter: StreamLimiter | None = None
         self._improvement: Detector | None = None
         self._new_routes: dict[str, Detector] = {}
-        """Detectors for the routes that are not in the baseline yet."""
+        """Detectors for routes that are not in the baseline yet, by route."""
         self._start_detectors(progress, dismissed=dismissed)
         for route in dismissed_routes:
             self._new_routes.pop(route, None)
 
     @property
     def key(self) -> BaselineKey:
-        """Key of the baseline in use."""
+        """The key of the baseline in use."""
         return BaselineKey(self.service, self.scorer, self._active.fingerprint, attribute_scope(self.rule.attributes))
 
     @property
     def version(self) -> BaselineVersion | None:
-        """The baseline version in use, or the one that is being learned."""
+        """The baseline version in use or, if there is none, the version that is being learned."""
         return self._versions.get(self.key)
 
     @property
     def baseline(self) -> Baseline | None:
-        """The active baseline, restricted to the rule's routes; None while it is being learned."""
+        """The baseline in use, restricted to the rule's routes; None if there is none or if no route matches."""
         version = self.version
         if version is None or version.baseline is None:
             return None
@@ -162,32 +162,32 @@ class DetectorSession:
 
     @property
     def is_watching(self) -> bool:
-        """Whether there is a baseline to compare with."""
+        """Whether there is a baseline with which scores are compared."""
         return self._detector is not None
 
     @property
     def firing(self) -> FiringDrop | None:
-        """The drop that is firing now."""
+        """The drop that is currently firing, if any."""
         return None if self._detector is None else _firing_of(self._detector)
 
     @property
     def improvement(self) -> FiringDrop | None:
-        """The improvement that lasts until now; its contributors are those of the mirrored scores."""
+        """The current improvement, if any. Its contributors refer to the mirrored scores."""
         return None if self._improvement is None else _firing_of(self._improvement)
 
     @property
     def bad_new_routes(self) -> dict[str, FiringDrop]:
-        """The new routes whose answers are bad, with the time since when."""
+        """New routes with bad answers, each with its onset and contributors."""
         found = {route: _firing_of(detector) for route, detector in self._new_routes.items()}
         return {route: firing for route, firing in found.items() if firing is not None}
 
     @property
     def findings(self) -> tuple[bool, frozenset[str], bool]:
-        """Whether a drop fires, the new routes whose answers are bad, and whether there is an improvement."""
+        """Whether a drop is firing, the new routes with bad answers, and whether there is an improvement."""
         return self.firing is not None, frozenset(self.bad_new_routes), self.improvement is not None
 
     def process(self, arrivals: Sequence[DetectorScore]) -> None:
-        """Process the service and scorer's scores in order of arrival."""
+        """Process the scores for this service and scorer, in order of arrival."""
         scope = attribute_scope(self.rule.attributes)
         while arrivals:
             before = self._active.fingerprint
@@ -215,7 +215,7 @@ class DetectorSession:
             arrivals = arrivals[count - 1 :]
 
     def progress(self) -> DetectorState | None:
-        """Return the state to store; None if it has not changed."""
+        """Return the state to store, or None if it has not changed."""
         before, version, detector = self._before, self.version, self._detector
         has_evidence = detector is not None and detector.log_evidence != float("-inf")
         progress = DetectorState(
@@ -241,7 +241,7 @@ class DetectorSession:
         return None if progress == before else progress
 
     def _process_sampled(self, baseline: Baseline, scores: Sequence[DetectorScore]) -> None:
-        """Process the scores that follow the baseline and match the rule."""
+        """Process scores that arrived after the baseline's window, match the rule, and were sampled."""
         if self._detector is None or self._limiter is None or self._improvement is None:
             return
         limited = self._limiter.select(
@@ -266,11 +266,11 @@ class DetectorSession:
         return Detector(baseline, min_drop=rule.min_drop, false_alerts_per_year=rule.false_alerts_per_year, state=state)
 
     def _start_detectors(self, progress: DetectorState | None, *, dismissed: bool = False) -> None:
-        """Start the detectors. They continue from the stored state unless baseline or rule settings have changed.
+        """Start the detectors. They continue from the stored state unless the baseline or the rule has changed.
 
         Args:
-            progress: The stored state.
-            dismissed: Whether a person has resolved the firing drop, so that its detector starts over.
+            progress: The stored state, if any.
+            dismissed: Whether a person has resolved the alert about the firing drop. If so, the detector starts over.
         """
         state: Mapping[str, Any] = progress.state if progress else {}
         was_firing = not dismissed and bool((state.get("detector") or {}).get("firing"))

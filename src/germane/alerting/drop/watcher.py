@@ -1,4 +1,4 @@
-"""The drop rule over a database: each evaluation processes the new scores and returns the results."""
+"""Evaluation of drop rules. Each evaluation processes the new scores in the database and returns the results."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ from germane.settings import Drop
 from germane.storage import BaselineKey, BaselineReason, BaselineVersion, DetectorScore, DetectorState, TrackingStore
 
 BATCH: Final = 2000
-"""Maximum number of scores that one evaluation processes, in one transaction."""
+"""Maximum number of scores that one evaluation processes in a single transaction."""
 REFRESH_INTERVAL: Final = timedelta(minutes=10)
-"""Time between updates to a firing alert's values while scores arrive."""
+"""Minimum time between updates to a firing alert's values while scores arrive."""
 _CLOCK_MARGIN: Final = timedelta(seconds=1)
 _UNTIL_EVIDENCE: Final = 400 * 86_400.0
-"""Seconds for which an alert keeps recovering if its detector does not resolve it first."""
+"""Maximum time in seconds that an alert stays in the recovering state until its detector resolves it."""
 Names = tuple[str, str]
 """Service and scorer."""
 AlertsByKey = Mapping[str, Alert]
@@ -50,30 +50,31 @@ AlertsByKey = Mapping[str, Alert]
 
 
 class DetectorInputs(Protocol):
-    """New scores and the stored states of detectors; implemented by stores and backtests."""
+    """Reads new scores and stored detector states. Implemented by stores and backtests."""
 
     def list_new_scores(self, limit: int, *, attributes: bool = False) -> list[DetectorScore]:
-        """Return up to ``limit`` scores that no detector has processed, in order of arrival."""
+        """Return up to ``limit`` scores that the detectors have not processed yet, in order of arrival."""
 
     def list_states(self, known: Sequence[DetectorState] = ()) -> list[DetectorState]:
-        """Return the states of all detectors; unchanged states may be taken from ``known``."""
+        """Return the states of all detectors. Unchanged states may be taken from ``known``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DropEvaluation:
-    """The results of one evaluation, which take effect once states and processed scores are written together."""
+    """The result of one evaluation. The caller writes everything in one transaction."""
 
     results: Sequence[RuleResult] = ()
     detector_states: Sequence[DetectorState] = ()
-    """Changed detector states."""
+    """Detector states that have changed."""
     processed_score_ids: Sequence[int] = ()
+    """Queue ids of the processed scores."""
     more: bool = False
     """Whether more scores are waiting."""
 
 
 @dataclass(frozen=True, slots=True)
 class _ShownResults:
-    """Bad results of a session, until they are refreshed."""
+    """A session's bad results, cached until they are refreshed."""
 
     results: Sequence[RuleResult]
     findings: tuple[bool, frozenset[str], bool]
@@ -81,17 +82,17 @@ class _ShownResults:
 
 
 class DropWatcher:
-    """Evaluates drop rules. All state is in the database; memory only caches what can be read again.
+    """Evaluates drop rules. All state is stored in the database; memory contains only caches.
 
     Args:
-        store: Store that holds the scores.
+        store: The store that contains the scores.
         rules: The drop rules.
         holder: Name of the leader lease and its owner; None in a backtest.
-        clock: Current time, UTC.
+        clock: Returns the current time in UTC.
         learning_period: Length of a baseline's learning period.
         batch: Maximum number of scores per evaluation.
-        inputs: New scores and detector states; by default the store's.
-        versions: Baselines; by default the store's.
+        inputs: New scores and detector states. Defaults to the store's.
+        versions: Baselines. Defaults to the store's.
     """
 
     def __init__(
@@ -118,14 +119,18 @@ class DropWatcher:
         """The last bad results, by rule, service and scorer."""
 
     def reset(self) -> None:
-        """Recompute all results next time, because the last ones were not written or another process evaluated."""
+        """Recompute all results next time.
+
+        Call this if the last results were not written or if another process has evaluated the rules since.
+        """
         self._shown.clear()
 
     def evaluate(self, open_alerts: AlertsByKey | None = None) -> DropEvaluation:
-        """Process new scores; return the results.
+        """Process new scores, and return the results.
 
         Args:
-            open_alerts: Open alerts by key. A detector that fires without one was resolved by a person and starts over.
+            open_alerts: Open alerts by key. If a detector is firing and there is no open alert, a person has resolved
+                the alert, and the detector starts over.
         """
         now = self._clock()
         self._states = self._inputs.list_states(self._states)
@@ -158,7 +163,7 @@ class DropWatcher:
     def _accept_improvements(
         self, versions: Sequence[BaselineVersion], open_alerts: AlertsByKey, now: datetime
     ) -> bool:
-        """Accept improvements that people were notified of, if the rule says so; return whether there were any."""
+        """Accept open improvements if their rule has ``accept_improvements``. Return whether any were accepted."""
         rules = {rule.name for rule in self._rules if rule.accept_improvements}
         improved = [alert for alert in open_alerts.values() if alert.type == IMPROVEMENT and alert.rule in rules]
         active = {version.id: version for version in versions if version.status == "active"}
@@ -172,10 +177,10 @@ class DropWatcher:
         return accepted
 
     def _start_learning(self, arrivals: Sequence[DetectorScore], versions: Sequence[BaselineVersion]) -> bool:
-        """Start learning new fingerprints and routes; return whether there were any."""
+        """Start learning baselines for new fingerprints and routes. Return whether there are any."""
         active = {version.key: version for version in versions if version.status == "active"}
         learning = {version.key for version in versions if version.status == "learning"}
-        # Without the fingerprint, to recognize streams that have a baseline from another judge.
+        # These keys omit the fingerprint, to recognize streams that have a baseline from another judge.
         known_streams = {(version.key.service, version.key.scorer, version.key.scope) for version in versions}
         started = False
         for rule in self._rules:
@@ -200,7 +205,7 @@ class DropWatcher:
     def _run_sessions(
         self, arrivals: Sequence[DetectorScore], versions: Sequence[BaselineVersion], open_alerts: AlertsByKey | None
     ) -> list[DetectorSession]:
-        """Run the detector of every rule, service and scorer that has new scores or whose result may have changed."""
+        """Run a session for each rule, service and scorer that has new scores or whose result may have changed."""
         states = {(state.rule, state.service, state.scorer): state for state in self._states}
         by_session = _by_session(open_alerts or {})
         active = {version.id for version in versions if version.status == "active"}
@@ -244,12 +249,12 @@ class DropWatcher:
     def _results(
         self, session: DetectorSession, now: datetime, open_alerts: Mapping[str, Alert]
     ) -> Iterator[RuleResult]:
-        """Yield the results of a session: of its drop, its new routes, and its improvement.
+        """Yield a session's results about its drop, its new routes and its improvement.
 
         Args:
             session: The session, after it has processed its scores.
-            now: Current time, UTC.
-            open_alerts: Its open alerts by key.
+            now: Current time in UTC.
+            open_alerts: The session's open alerts by key.
         """
         labels = {"service": session.service, "scorer": session.scorer}
         good = RuleResult(
@@ -292,7 +297,7 @@ class DropWatcher:
         self, session: DetectorSession, firing: FiringDrop | None, good: RuleResult, now: datetime
     ) -> Iterator[RuleResult]:
         baseline = session.baseline
-        assert baseline is not None  # noqa: S101 - a detector only fires against a baseline
+        assert baseline is not None  # noqa: S101 - a detector fires only against a baseline
         if firing is not None:
             scores = self._scores_since(session, firing.onset, now)
             self._update_affected(session, scores)
@@ -332,15 +337,15 @@ class DropWatcher:
         good: RuleResult,
         now: datetime,
     ) -> RuleResult:
-        """Return the result of a drop on one route or of the whole service.
+        """Return the result for a drop on one route or in the whole service.
 
         Args:
             session: The session.
             firing: The drop.
-            route: The route, or None.
+            route: The route; None for the whole service.
             scores: Scores since the onset.
-            good: A result without the values of the drop.
-            now: Current time, UTC.
+            good: The result to which the values of the drop are added.
+            now: Current time in UTC.
         """
         rule, baseline = session.rule, session.baseline
         assert baseline is not None  # noqa: S101 - as above
@@ -375,7 +380,7 @@ class DropWatcher:
     def _new_route_result(
         self, session: DetectorSession, route: str, firing: FiringDrop, good: RuleResult, now: datetime
     ) -> RuleResult:
-        """Return the result for a route whose answers are bad although it is too new to have dropped."""
+        """Return the result for a route with bad answers that is too new to have a baseline."""
         baseline = session.baseline
         assert baseline is not None  # noqa: S101 - as above
         since = max(firing.onset, now - TRAILING_WINDOW)
@@ -400,7 +405,7 @@ class DropWatcher:
         )
 
     def _with_levels(self, result: RuleResult, session: DetectorSession, now: datetime) -> RuleResult:
-        """Return a result with the level of the last day next to the baseline."""
+        """Add the level of the last day and the level in the baseline to a result."""
         scores = self._scores_since(session, now - TRAILING_WINDOW, now)
         route, covered = result.labels.get("route"), session.compared or None
         compared = session.baseline and compared_levels(
@@ -420,7 +425,10 @@ class DropWatcher:
         }
 
     def _changed_release(self, session: DetectorSession, onset: datetime, now: datetime) -> dict[str, Any]:
-        """Return what changed in the application since the baseline was learned, as [before, now] by name."""
+        """Return the application's model and prompt version if they have changed since the baseline was learned.
+
+        The result maps each changed name to ``[before, now]``.
+        """
         version = session.version
         if version is None:
             return {}
@@ -440,11 +448,11 @@ class DropWatcher:
 
 
 def _as_notified(result: RuleResult, alert: Alert | None, rule: Drop, now: datetime) -> RuleResult:
-    """Return a bad result as a change of its open alert, without flapping with every mean near a limit.
+    """Adjust a bad result to its open alert, so that the alert does not flap when a mean is near a limit.
 
-    A critical alert stays critical until it resolves. A drop recovers once the mean of the last day is within half of
-    ``min_drop`` of the baseline, and then until it is worse than ``min_drop``; no reminders are sent meanwhile. It
-    resolves when the evidence shows a lasting recovery.
+    A critical alert stays critical until it resolves. An alert starts recovering when the mean of the last day is
+    within half of ``min_drop`` of the baseline, and keeps recovering until the difference exceeds ``min_drop``. No
+    reminders are sent while it is recovering. It resolves when the evidence shows a lasting recovery.
     """
     if alert is None or result.type != rule.type:
         return result
@@ -460,7 +468,7 @@ def _as_notified(result: RuleResult, alert: Alert | None, rule: Drop, now: datet
 
 
 def _is_declined(result: RuleResult, session: DetectorSession, open_alerts: Mapping[str, Alert]) -> bool:
-    """Return whether a person has resolved the proposal of an improvement that lasts."""
+    """Return whether a person has resolved the alert that proposed the current improvement."""
     return result.type == IMPROVEMENT and session.is_improvement_proposed and result.key not in open_alerts
 
 
@@ -476,7 +484,7 @@ def is_drop(alert: Alert) -> bool:
 
 
 def _by_session(alerts: AlertsByKey) -> dict[tuple[str, str, str], dict[str, Alert]]:
-    """Return the alerts of drop rules by rule, service and scorer, and by key."""
+    """Group the alerts of drop rules by (rule, service, scorer). Each group maps keys to alerts."""
     found: dict[tuple[str, str, str], dict[str, Alert]] = {}
     for key, alert in alerts.items():
         if alert.type in {"drop", IMPROVEMENT} and alert.scorer is not None:

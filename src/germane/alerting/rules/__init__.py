@@ -1,7 +1,7 @@
-"""Rules other than ``drop``, and the schedule on which they are evaluated.
+"""All alert rules except ``drop``, and the schedule on which they are evaluated.
 
-To add a rule type, add its settings to :mod:`germane.settings.rules`, its evaluation to a module here, an entry to
-:data:`EVALUATIONS` and a message to :mod:`germane.alerting.messages`.
+To add a rule type, add its settings to :mod:`germane.settings.rules`, its evaluation to a module in this package, an
+entry to :data:`EVALUATIONS`, and a message to :mod:`germane.alerting.messages`.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ EVALUATIONS: Final[Mapping[str, Callable[[Any, EvaluationContext], RuleEvaluatio
     "scorer_error": ScorerErrorEvaluation,
     "budget_exhausted": BudgetExhaustedEvaluation,
 }
-"""Evaluations by rule type. The ``drop`` rule is evaluated in a separate package."""
+"""Evaluation factories by rule type. The ``drop`` rule is evaluated in a separate package."""
 
 
 class RuleSchedule:
-    """Evaluates each rule at its interval.
+    """Evaluates each rule at its own interval.
 
     Args:
-        rules: All active rules; drop rules are ignored.
-        context: Store and settings that rules read.
+        rules: All active rules. Drop rules are ignored.
+        context: The store and the settings that rules read.
         min_interval: Minimum number of seconds between two evaluations of a rule.
     """
 
@@ -51,7 +51,7 @@ class RuleSchedule:
         self._evaluations = [EVALUATIONS[rule.type](rule, context) for rule in rules if rule.type != "drop"]
         self._min_interval = min_interval
         self._evaluated_at: dict[int, datetime] = {}
-        """Times of the last evaluations, by index of the evaluation."""
+        """Time of the last evaluation, by index in ``_evaluations``."""
 
     def evaluate(self, now: datetime) -> list[RuleResult]:
         """Return the results for the rules that are due. Reads the database."""
@@ -59,14 +59,17 @@ class RuleSchedule:
         for index, evaluation in enumerate(self._evaluations):
             last = self._evaluated_at.get(index)
             interval = timedelta(seconds=max(self._min_interval, evaluation.interval))
-            if last is None or not timedelta() <= now - last < interval:  # also if the clock was set back
+            if last is None or not timedelta() <= now - last < interval:  # True if the clock was set back
                 due.append(index)
         results = [result for index in due for result in self._evaluations[index].evaluate(now)]
         self._evaluated_at |= dict.fromkeys(due, now)
         return results
 
     def reset(self) -> None:
-        """Evaluate all rules next time, because the last results were not written or another process evaluated."""
+        """Evaluate all rules next time.
+
+        Call this if the last results were not written or if another process has evaluated the rules since.
+        """
         self._evaluated_at.clear()
         for evaluation in self._evaluations:
             evaluation.reset()

@@ -1,4 +1,4 @@
-"""The interface and the context shared by the evaluations of all rule types."""
+"""The interface and the context that the evaluations of all rule types share."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from germane.settings import Budget
 from germane.storage import TrackingStore
 
 MAX_INTERVAL: Final = 10.0
-"""Longest time in seconds between two evaluations of a rule."""
+"""Maximum time in seconds between two evaluations of a rule."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvaluationContext:
-    """Store and settings that rules read."""
+    """The store and the settings that rules read."""
 
     store: TrackingStore
     budget: Budget | None
     scorers: Collection[str]
-    """Names of the scorers of this process, for window rules without a scorer."""
+    """Names of the scorers that run in this process, for window rules without a scorer."""
     as_of: Callable[[], datetime | None] = lambda: None
-    """Returns the time as of which to read data in a backtest; otherwise None."""
+    """In a backtest, returns the time as of which to read data; otherwise, returns None."""
 
 
 class RuleEvaluation(Protocol):
@@ -32,10 +32,10 @@ class RuleEvaluation(Protocol):
 
     @property
     def interval(self) -> float:
-        """Seconds between two evaluations; at most ten."""
+        """Seconds between two evaluations; at most 10."""
 
     def evaluate(self, now: datetime) -> Iterable[RuleResult]:
         """Return the results that may have changed since the last evaluation. Reads the database."""
 
     def reset(self) -> None:
-        """Evaluate everything again next time, because the last results were not written."""
+        """Evaluate everything again next time. Called if the last results were not written."""

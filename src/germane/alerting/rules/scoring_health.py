@@ -1,8 +1,9 @@
 """Rules that watch scoring itself: missing scores, failing scorers and an exhausted budget.
 
-``no_data``: answers arrive but are not scored. Without traffic, there is no alert. ``scorer_error``: a scorer fails,
-which is a problem with the judge, not with the answers. ``budget_exhausted``: the daily budget is exhausted long
-before the day ends."""
+- ``no_data``: answers arrive but are not scored. Without traffic, there is no alert.
+- ``scorer_error``: a scorer fails, which is a problem with the judge, not with the answers.
+- ``budget_exhausted``: the daily budget is exhausted long before the day ends.
+"""
 
 from __future__ import annotations
 
@@ -18,20 +19,20 @@ from germane.settings import Budget, BudgetExhausted, NoData, ScorerError
 from germane.storage import BudgetDay, ScoringFlow, describe_usage, exhausted_until
 
 DEFAULT_GAP: Final = timedelta(hours=1)
-"""Assumed typical gap between scores until it can be estimated."""
+"""Typical gap between scores that is assumed until it can be estimated."""
 GAP_FACTOR: Final = 2
-"""Scores are missing after this many typical gaps."""
+"""Number of typical gaps after which scores are considered missing."""
 EVALUATIONS_PER_GAP: Final = 60
-"""Minimum number of evaluations per gap: rules for short gaps are evaluated more often than every ten seconds."""
+"""Minimum number of evaluations per gap. Rules for short gaps are evaluated more often than every 10 seconds."""
 GAP_HISTORY: Final = timedelta(days=14)
-"""Period from which typical gaps are estimated."""
+"""Length of the period from which typical gaps are estimated."""
 GAP_REFRESH_INTERVAL: Final = timedelta(hours=1)
 MIN_LOOKBACK: Final = timedelta(hours=2)
 """Minimum length of the period that is searched for unscored answers."""
 EVALUATIONS_PER_WINDOW: Final = 360
-"""Minimum number of evaluations per window: short windows are evaluated more often than every ten seconds."""
+"""Minimum number of evaluations per window. Short windows are evaluated more often than every 10 seconds."""
 END_OF_DAY_MARGIN: Final = timedelta(hours=2)
-"""A budget that is exhausted this close to midnight is well used and causes no alert."""
+"""Time before midnight UTC in which an exhausted budget does not cause an alert, because it has been well used."""
 
 
 class NoDataEvaluation:
@@ -41,7 +42,7 @@ class NoDataEvaluation:
         self._rule = rule
         self._context = context
         self._gaps: dict[tuple[str, str], tuple[datetime, timedelta | None]] = {}
-        """Typical gaps with the time of their estimate, by service and scorer."""
+        """Time of the estimate and the typical gap, by (service, scorer)."""
 
     @property
     def interval(self) -> float:
@@ -49,10 +50,10 @@ class NoDataEvaluation:
         return min(MAX_INTERVAL, self._rule.at_least / EVALUATIONS_PER_GAP)
 
     def reset(self) -> None:
-        """Do nothing: every evaluation covers everything."""
+        """Do nothing, because every evaluation returns all results."""
 
     def evaluate(self, now: datetime) -> Iterator[RuleResult]:
-        """Return the results for every service and scorer."""
+        """Return one result per service and scorer."""
         rule, alerts, as_of = self._rule, self._context.store.alerts, self._context.as_of()
         longest = max((gap for _, gap in self._gaps.values() if gap is not None), default=None)
         since = now - max(MIN_LOOKBACK, 2 * max_wait(rule, longest))
@@ -67,12 +68,16 @@ class NoDataEvaluation:
 
 
 def max_wait(rule: NoData, gap: timedelta | None) -> timedelta:
-    """Return the maximum time that an answer may wait for the next score: twice the typical gap, or ``at_least``."""
+    """Return the maximum time that an answer may wait for a score: twice the typical gap, but at least ``at_least``."""
     return max(timedelta(seconds=rule.at_least), GAP_FACTOR * (DEFAULT_GAP if gap is None else gap))
 
 
 def evaluate_no_data(rule: NoData, flow: ScoringFlow, now: datetime, gap: timedelta | None) -> RuleResult:
-    """Return whether a scorer has stopped scoring a service's selected answers."""
+    """Evaluate whether a scorer has stopped scoring a service's selected answers.
+
+    The result is bad if an answer has been waiting longer than :func:`max_wait`, good if other answers in the window
+    have been scored, and otherwise unclear.
+    """
     limit = max_wait(rule, gap)
     since = flow.waiting_since
     if since is not None and flow.last_score_at is not None:  # with a backlog, answers wait while others are scored
@@ -111,10 +116,10 @@ class ScorerErrorEvaluation:
         return min(MAX_INTERVAL, self._rule.window / EVALUATIONS_PER_WINDOW)
 
     def reset(self) -> None:
-        """Do nothing: every evaluation covers everything."""
+        """Do nothing, because every evaluation returns all results."""
 
     def evaluate(self, now: datetime) -> Iterator[RuleResult]:
-        """Return the results for every service and scorer."""
+        """Return one result per service and scorer."""
         rule, store, as_of = self._rule, self._context.store, self._context.as_of()
         scored: Counter[tuple[str, str]] = Counter()
         failures: dict[tuple[str, str], Counter[str]] = {}
@@ -123,7 +128,7 @@ class ScorerErrorEvaluation:
                 names = (coverage.service, coverage.scorer)
                 scored[names] += coverage.scored
                 failures.setdefault(names, Counter()).update(coverage.failed)
-        # Attempts that failed in the past and succeeded later are not stored.
+        # Failed attempts that later succeeded are not stored, so a backtest cannot count them.
         for failing in store.alerts.list_failing() if as_of is None else ():
             names = (failing.service, failing.scorer)
             if rule.matches_route(failing.route) and names in failures:
@@ -135,17 +140,17 @@ class ScorerErrorEvaluation:
 def evaluate_scorer_error(
     rule: ScorerError, service: str, scorer: str, scored: int, reasons: Counter[str]
 ) -> RuleResult:
-    """Return whether too large a share of attempts failed.
+    """Evaluate whether too large a share of attempts failed.
 
-    Bad above the threshold, good at or below half of it; otherwise, or with fewer attempts than ``min_samples``,
-    unclear.
+    The result is bad if the share is above the threshold, and good if it is at most half the threshold. Otherwise, or
+    with fewer than ``min_samples`` attempts, it is unclear.
 
     Args:
         rule: The rule.
         service: Name of the service.
         scorer: Name of the scorer.
         scored: Number of scores.
-        reasons: Failures by reason, including those that will be retried.
+        reasons: Number of failures by reason, including those that will be retried.
     """
     failed = reasons.total()
     attempts = scored + failed
@@ -187,16 +192,16 @@ class BudgetExhaustedEvaluation:
         return MAX_INTERVAL
 
     def reset(self) -> None:
-        """Do nothing: every evaluation covers everything."""
+        """Do nothing, because every evaluation returns all results."""
 
     def evaluate(self, now: datetime) -> Iterator[RuleResult]:
-        """Return whether the budget is exhausted."""
+        """Return the result for the budget."""
         store, as_of = self._context.store, self._context.as_of()
         if as_of is None:
             spent = store.quota.load_usage()
         else:
-            # Only the total for a past day is stored. The budget counts as spent from the first answer skipped for this
-            # reason.
+            # Only the daily total is stored. In a backtest, the budget counts as spent from the first answer that was
+            # skipped because of it.
             day = as_of.astimezone(UTC).date()
             coverage = store.trends.coverage(since=datetime.combine(day, time(), UTC), until=as_of)
             is_spent = any(UnscoredReason.BUDGET.value in route.skipped for route in coverage)
@@ -207,9 +212,9 @@ class BudgetExhaustedEvaluation:
 def evaluate_budget_exhausted(
     rule: BudgetExhausted, budget: Budget | None, spent: BudgetDay, now: datetime
 ) -> RuleResult:
-    """Return whether this UTC day's budget is exhausted while much of the day is left.
+    """Evaluate whether this UTC day's budget is exhausted although much of the day remains.
 
-    An exhausted hourly share is normal operation.
+    An exhausted hourly limit is normal and not an alert.
     """
     until = None if budget is None else exhausted_until(budget, spent, now)
     tomorrow = datetime.combine(now.astimezone(UTC).date() + timedelta(days=1), time(), UTC)

@@ -1,7 +1,9 @@
-"""Rules over a window: the mean or a share of every route that has new scores.
+"""Window rules, which watch the mean or a share of each route's recent scores.
 
-``mean_threshold``: the mean of a route is below a threshold, and not just by chance. ``low_score_rate``: the share of
-low scores is above a threshold. ``noncommittal_rate``: the share of noncommittal answers is above a threshold."""
+- ``mean_threshold``: a route's mean score is below a threshold, and not just by chance.
+- ``low_score_rate``: the share of low scores is above a threshold.
+- ``noncommittal_rate``: the share of noncommittal answers is above a threshold.
+"""
 
 from __future__ import annotations
 
@@ -18,25 +20,26 @@ from germane.settings import LowScoreRate, MeanThreshold, NoncommittalRate, Wind
 from germane.storage import RouteMean
 
 EVALUATIONS_PER_WINDOW: Final = 360
-"""Minimum number of evaluations per window: short windows are evaluated more often than every ten seconds."""
+"""Minimum number of evaluations per window. Short windows are evaluated more often than every 10 seconds."""
 MAX_WINDOW_FACTOR: Final = 32
-"""A window with too few scores is extended up to this factor."""
+"""Maximum factor by which a window with too few scores is extended."""
 FRESH_FRACTION: Final = 1 / 100
-"""A window is not read again if the gap between its newest score and its end is at most this fraction of its length."""
+"""Maximum gap between a window's newest score and its end, as a fraction of its length. With a larger gap, the window
+that ends at the newest score is read."""
 _TICK: Final = timedelta(microseconds=1)
 WindowRuleT = TypeVar("WindowRuleT", bound=WindowRule)
 
 
 class WindowRuleEvaluation(Generic[WindowRuleT]):
-    """Evaluates a window rule for every route with new scores.
+    """Evaluates a window rule for each route with new scores.
 
-    Only the newest fingerprint of a route counts. The window ends at the route's newest score, so the result does
-    not change while no scores arrive.
+    Only a route's newest fingerprint counts. The window ends at the route's newest score, so the result does not change
+    while no scores arrive.
 
     Args:
         rule: The rule.
-        context: Store and settings that rules read.
-        evaluate_mean: Returns the result for a mean; None if the rule does not apply to its scorer.
+        context: The store and the settings that rules read.
+        evaluate_mean: Returns the result for a mean, or None if the rule does not apply to the mean's scorer.
     """
 
     def __init__(
@@ -50,7 +53,7 @@ class WindowRuleEvaluation(Generic[WindowRuleT]):
         self._evaluate_mean = evaluate_mean
         self._scorers = [rule.scorer] if rule.scorer else sorted(context.scorers)
         self._evaluated: dict[tuple[str, str, str], datetime] = {}
-        """Newest evaluated score by scorer, service and route."""
+        """Time of the newest evaluated score, by scorer, service and route."""
 
     @property
     def interval(self) -> float:
@@ -76,7 +79,10 @@ class WindowRuleEvaluation(Generic[WindowRuleT]):
                 self._evaluated[stream] = mean.latest
 
     def _extend(self, scorer: str, mean: RouteMean, now: datetime, window: timedelta) -> tuple[RouteMean, timedelta]:
-        """Return the mean of the window that ends at the newest score and contains enough scores, and its length."""
+        """Return the mean over the window that ends at the newest score, and the length of that window.
+
+        The window is extended until it contains enough scores or reaches its maximum length.
+        """
 
         def read(length: timedelta) -> RouteMean:
             end = mean.latest + _TICK
@@ -109,10 +115,11 @@ class WindowRuleEvaluation(Generic[WindowRuleT]):
 
 
 def evaluate_share(rule: LowScoreRate | NoncommittalRate, mean: RouteMean, share: float) -> RuleResult:
-    """Return whether a share of the scores for one service, route and fingerprint is too large.
+    """Evaluate whether a share of the scores for one service, route and fingerprint is too large.
 
-    Bad if the share and its one-sided lower 95 % limit are above the threshold; good at or below the threshold minus
-    ``recovery_margin``; otherwise, or with fewer scores than ``min_samples``, unclear.
+    The result is bad if the share and its one-sided lower 95 % limit are above the threshold, and good if the share is
+    at most the threshold minus ``recovery_margin``. Otherwise, or with fewer than ``min_samples`` scores, it is
+    unclear.
     """
     state: RuleState = "unclear"
     if mean.n >= rule.min_samples:
@@ -131,7 +138,7 @@ def window_result(
     level: ScoreLevel,
     threshold: float,
 ) -> RuleResult:
-    """Return a window rule's result for one service, route and fingerprint."""
+    """Build a window rule's result for one service, route and fingerprint."""
     return RuleResult(
         rule=rule.name,
         type=rule.type,
@@ -149,10 +156,10 @@ def window_result(
 
 
 def evaluate_mean_threshold(rule: MeanThreshold, mean: RouteMean) -> RuleResult:
-    """Return whether the scores for one service, route and fingerprint are too low.
+    """Evaluate whether the scores for one service, route and fingerprint are too low.
 
-    Bad if the mean and its one-sided upper 95 % limit are below the threshold; good at or above the threshold plus
-    ``recovery_margin``; otherwise, or with fewer scores than ``min_samples``, unclear.
+    The result is bad if the mean and its one-sided upper 95 % limit are below the threshold, and good if the mean is at
+    least the threshold plus ``recovery_margin``. Otherwise, or with fewer than ``min_samples`` scores, it is unclear.
     """
     state: RuleState = "unclear"
     if mean.n >= rule.min_samples and mean.interval is not None:
@@ -165,10 +172,10 @@ def evaluate_mean_threshold(rule: MeanThreshold, mean: RouteMean) -> RuleResult:
 
 
 def evaluate_low_score_rate(rule: LowScoreRate, mean: RouteMean) -> RuleResult:
-    """Return whether too many scores are in the lowest band."""
+    """Evaluate whether too many scores are in the lowest band."""
     return evaluate_share(rule, mean, mean.low_share)
 
 
 def evaluate_noncommittal_rate(rule: NoncommittalRate, mean: RouteMean) -> RuleResult | None:
-    """Return whether too many answers are noncommittal; None if the scorer does not detect them."""
+    """Evaluate whether too many answers are noncommittal. Return None if the scorer does not detect such answers."""
     return None if mean.noncommittal_share is None else evaluate_share(rule, mean, mean.noncommittal_share)

@@ -20,11 +20,11 @@ from germane.storage.db.sanitize import clean_json, clean_text
 from germane.storage.workers import lock_lease
 
 _OPEN = text("state <> 'resolved'")
-"""Literally as in the partial index: with a bound parameter, the databases would not use the index."""
+"""Spelled exactly as in the partial index. With a bound parameter, the databases would not use the index."""
 _BODY = ("current", "baseline", "shifts", "exchange_ids", "details")
-"""Fields of an alert that are stored as JSON."""
+"""Alert fields that are stored as JSON."""
 _VERSION_COLUMNS = ("state", "evaluated_at", "notified_at", "acknowledged_at")
-"""Columns that change with every write. An alert is only updated if they have not changed since it was read."""
+"""Columns that serve as a version check. An alert is updated only if they have not changed since it was read."""
 _COLUMNS = (
     "id", "key", "rule", "type", "labels", "state", "severity", "cause", "message", "fingerprint", "value", "threshold",
     "window", "onset", "starts_at", "fired_at", "resolved_at", "evaluated_at", "notified_at",
@@ -37,32 +37,32 @@ class ConditionalWrite(Protocol):
     """A value to write in the same transaction, unless another process has changed it since it was read."""
 
     def write(self, connection: Connection, now: datetime) -> bool:
-        """Write the value; return False if another process has changed it, in which case roll back the transaction."""
+        """Write the value. Return False if another process has changed it; the caller then rolls back."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlertTransaction:
-    """The result of an evaluation of alert rules, written completely or not at all."""
+    """The result of one evaluation of the alert rules. It is written completely or not at all."""
 
     holder: tuple[str, str] | None = None
-    """The lease and its required owner; None for changes by people."""
+    """The lease name and its required owner; None for changes made by people."""
     detector_states: Sequence[ConditionalWrite] = ()
-    """New states of the detectors."""
+    """New detector states."""
     processed_score_ids: Sequence[int] = ()
-    """Ids of the scores that the detectors have processed. These scores are removed from the queue."""
+    """Queue ids of the scores that the detectors have processed. The transaction deletes them from the queue."""
     changes: Sequence[AlertChange] = ()
     notifications: Sequence[Notification] = ()
 
 
 class _ConcurrentUpdate(Exception):
-    """Raised to roll back the transaction when another process has changed data that the evaluation was based on."""
+    """Raised to roll back the transaction when another process has changed the data that was evaluated."""
 
 
 class AlertReader(StoreComponent):
     """Reads alerts: ``germane.Store(url).alerts``."""
 
     def list_open(self) -> list[Alert]:
-        """Return open alerts, oldest first."""
+        """Return the open alerts, oldest first."""
         with self._database.read() as connection:
             rows = connection.execute(select(tables.alert).where(_OPEN)).mappings().all()
         # Sorted here: with ORDER BY, SQLite would scan all alerts by start time instead of the few open ones.
@@ -84,11 +84,11 @@ class AlertReader(StoreComponent):
         Args:
             since: Only alerts that started at this time or later.
             state: Only alerts in this state.
-            rule: Only alerts of the rule with this name.
+            rule: Only alerts raised by the rule with this name.
             severity: Only alerts with this severity.
-            service: Only alerts of this service.
+            service: Only alerts for this service.
             after: Start time and id of the last alert of the previous page.
-            limit: Maximum number of alerts.
+            limit: Maximum number of alerts to return.
         """
         columns = tables.alert.c
         query = select(tables.alert).order_by(columns.starts_at.desc(), columns.id).limit(limit)
@@ -105,17 +105,17 @@ class AlertReader(StoreComponent):
 
 
 class AlertStore(AlertReader):
-    """Extends :class:`AlertReader` with changes, events, silences, and the data that alert rules evaluate.
+    """Extends :class:`AlertReader` with writes, events, silences, and the data that alert rules evaluate.
 
-    One process at a time evaluates rules: the holder of the evaluator's lease.
+    Only one process at a time evaluates rules: the holder of the evaluator's lease.
     """
 
     def commit(self, step: AlertTransaction) -> bool:
         """Write detector states, alerts, events and notifications in one transaction.
 
         Returns:
-            False if another process holds the lease or has changed data that the evaluation was based on. Nothing is
-            written then; read the data again and reevaluate.
+            False if another process holds the lease or has changed the data that was evaluated. In that case, nothing
+            is written; read the data again and reevaluate.
         """
         try:
             with self._database.write() as connection:
@@ -125,7 +125,7 @@ class AlertStore(AlertReader):
         return True
 
     def get(self, alert_id: str) -> Alert | None:
-        """Return one alert; None if the id is unknown."""
+        """Return the alert with this id, or None if there is none."""
         query = select(tables.alert).where(tables.alert.c.id == alert_id)
         with self._database.read() as connection:
             row = connection.execute(query).mappings().first()
@@ -139,7 +139,7 @@ class AlertStore(AlertReader):
             return [AlertEvent(**row) for row in connection.execute(query).mappings()]
 
     def list_silences(self) -> list[Silence]:
-        """Return current and future silences, sorted by end."""
+        """Return current and future silences, sorted by end time."""
         columns = tables.silence.c
         query = select(tables.silence).order_by(columns.ends_at, columns.id)
         with self._database.read() as connection:
@@ -147,7 +147,7 @@ class AlertStore(AlertReader):
             return [Silence(**row) for row in rows]
 
     def add_silence(self, silence: Silence) -> None:
-        """Suppress notifications of matching alerts from ``starts_at`` to ``ends_at``."""
+        """Store a silence, which suppresses notifications about matching alerts from ``starts_at`` to ``ends_at``."""
         values = {
             "id": silence.id,
             "matchers": clean_json(silence.matchers),
@@ -160,7 +160,7 @@ class AlertStore(AlertReader):
             connection.execute(insert(tables.silence), values)
 
     def end_silence(self, silence_id: str) -> bool:
-        """End a silence now; return False if no current or future silence has this id."""
+        """End a silence now. Return False if no current or future silence has this id."""
         columns = tables.silence.c
         with self._database.write() as connection:
             now = self._context.now(connection)
@@ -170,12 +170,12 @@ class AlertStore(AlertReader):
     def list_flows(
         self, *, since: datetime, until: datetime | None = None, includes_route: Callable[[str], bool] = lambda _: True
     ) -> list[ScoringFlow]:
-        """Return the scoring progress on answers since a given time, by service and scorer.
+        """Return the scoring progress for answers since a given time, one entry per service and scorer.
 
         Args:
             since: Start of the window.
-            until: The time for which progress is reported; by default now.
-            includes_route: Returns whether to include the route with a given name.
+            until: Report the progress as of this time. Defaults to now.
+            includes_route: Called with a route name; returns whether to include the route.
         """
         with self._database.read() as connection:
             return scoring_flow.load_flows(connection, since, includes_route, until)
@@ -183,12 +183,12 @@ class AlertStore(AlertReader):
     def typical_score_delay(
         self, service: str, scorer: str, *, since: datetime, until: datetime | None = None
     ) -> timedelta | None:
-        """Return the typical maximum time between consecutive scores; None without enough scores."""
+        """Return the typical maximum time between consecutive scores, or None if there are too few scores."""
         with self._database.read() as connection:
             return scoring_flow.typical_score_delay(connection, service, scorer, since, until)
 
     def list_failing(self) -> list[FailingTasks]:
-        """Return the failed tasks that wait for a retry, grouped by service, route, scorer and reason."""
+        """Return the number of failed tasks that are waiting for a retry, by service, route, scorer and reason."""
         with self._database.read() as connection:
             return scoring_flow.list_failing(connection)
 
@@ -215,7 +215,7 @@ def _write_transaction(connection: Connection, step: AlertTransaction, now: date
 
 
 def _write_alert(connection: Connection, change: AlertChange) -> bool:
-    """Insert a new alert, or update an alert that has not changed since it was read; return False otherwise."""
+    """Insert or update an alert. Return False if another process has opened or changed it since it was read."""
     alert, before = change.alert, change.before
     values = {name: getattr(alert, name) for name in _COLUMNS}
     values |= {name: clean_text(value) for name, value in values.items() if isinstance(value, str)}

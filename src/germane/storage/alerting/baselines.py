@@ -1,4 +1,4 @@
-"""Baseline versions."""
+"""Stored versions of baselines."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from germane.storage.db.tables import baseline, detector
 from germane.storage.workers import lock_lease
 
 LeaseHolder = tuple[str, str]
-"""A lease and its required owner."""
+"""A lease name and its required owner."""
 Release = tuple[str | None, str | None]
-"""Model and prompt version of the application."""
+"""The application's model and prompt version."""
 Status = Literal["learning", "active", "superseded"]
 BaselineReason = Literal["first", "judge_changed", "route_joined", "accepted", "imported", "provisional"]
-"""Why a version was created. A provisional version is in use until learning is complete."""
+"""The reason for creating a version. A provisional version is in use until learning is complete."""
 
 
 class BaselineKey(NamedTuple):
-    """The stream of scores that a baseline describes."""
+    """Identifies the stream of scores that a baseline describes."""
 
     service: str
     scorer: str
@@ -43,17 +43,17 @@ class BaselineVersion:
     id: int
     key: BaselineKey
     number: int
-    """Starts at 1."""
+    """Version number, starting at 1 for each key."""
     status: Status
     reason: BaselineReason
     since: datetime
     """Start of the learning window; UTC."""
     until: datetime
-    """End of the learning window; in the future while learning."""
+    """End of the learning window; in the future while the baseline is being learned."""
     baseline: Baseline | None
-    """None while learning."""
+    """None while the baseline is being learned."""
     model: str | None
-    """Most common model of the application in the learning window."""
+    """The application's most common model in the learning window."""
     prompt_version: str | None
     created_at: datetime
     accepted_by: str | None = None
@@ -68,19 +68,19 @@ class BaselineVersion:
 
 
 class BaselineStore(StoreComponent):
-    """Baseline versions.
+    """Reads and writes baseline versions.
 
-    With a ``holder``, methods write nothing if another process holds the lease.
+    Methods that take a ``holder`` write nothing if another process holds that lease.
     """
 
     def list_versions(
         self, *, superseded: bool = False, known: Sequence[BaselineVersion] = ()
     ) -> list[BaselineVersion]:
-        """Return active and learning baselines, sorted by key and version number.
+        """Return the active and learning versions, sorted by key and version number.
 
         Args:
             superseded: Also return superseded versions.
-            known: Result of an earlier call. Unchanged versions are not fetched again.
+            known: The result of an earlier call. Unchanged versions are not fetched again.
         """
         before = {(version.id, version.status, version.until): version for version in known}
         states = select(baseline.c.id, baseline.c.status, baseline.c.until).where(_IS_CURRENT)
@@ -94,7 +94,7 @@ class BaselineStore(StoreComponent):
         return _with_provisional(sorted(versions, key=lambda version: (version.key, version.number)))
 
     def list_learning(self) -> list[BaselineVersion]:
-        """Return the baselines that are being learned for current judges, with provisional baselines in use.
+        """Return the versions that are being learned for current judges, each with its provisional baseline, if any.
 
         Learning ends at the version's ``until``.
         """
@@ -119,7 +119,11 @@ class BaselineStore(StoreComponent):
         until: datetime,
         holder: LeaseHolder | None = None,
     ) -> BaselineVersion | None:
-        """Start learning a baseline; return None if learning has already begun. The active baseline stays active."""
+        """Start learning a baseline. The active version, if any, stays active.
+
+        Returns:
+            The version that is being learned, or None if learning has already started.
+        """
         with self._database.write() as connection:
             if holder is not None and not lock_lease(connection, *holder):
                 return None
@@ -128,13 +132,13 @@ class BaselineStore(StoreComponent):
             return _insert_version(connection, key, _learning(reason, since, until, self._context.now(connection)))
 
     def extend_learning(self, version_id: int, until: datetime, *, holder: LeaseHolder | None = None) -> bool:
-        """Extend learning; return False if learning has already ended."""
+        """Extend learning until a given time. Return False if learning has already ended."""
         with self._database.write() as connection:
             is_leading = holder is None or lock_lease(connection, *holder)
             return is_leading and _update_learning(connection, version_id, until=until)
 
     def cancel_learning(self, version_id: int, *, holder: LeaseHolder | None = None) -> bool:
-        """Cancel learning because no scores are arriving; return False if learning has already ended."""
+        """Cancel learning because no scores are arriving. Return False if learning has already ended."""
         with self._database.write() as connection:
             is_leading = holder is None or lock_lease(connection, *holder)
             return is_leading and _update_learning(connection, version_id, status="superseded")
@@ -142,7 +146,7 @@ class BaselineStore(StoreComponent):
     def activate_provisional(
         self, learning: BaselineVersion, found: Baseline, release: Release, *, holder: LeaseHolder | None = None
     ) -> BaselineVersion | None:
-        """Activate a provisional baseline; learning goes on as the next version.
+        """Activate a provisional baseline, and continue learning as the next version.
 
         Returns:
             The version that is being learned, or None if learning has already ended.
@@ -160,7 +164,7 @@ class BaselineStore(StoreComponent):
             )
 
     def activate_baseline(self, version_id: int, found: Baseline, release: Release) -> bool:
-        """Finish learning and replace the active version; return False if learning has already ended."""
+        """Finish learning and replace the active version. Return False if learning has already ended."""
         with self._database.write() as connection:
             key = _load_versions(connection, baseline.c.id == version_id)[0].key
             if not _update_learning(connection, version_id, **_numbers(found, release), status="active"):
@@ -171,7 +175,7 @@ class BaselineStore(StoreComponent):
     def replace_baseline(
         self, key: BaselineKey, reason: BaselineReason, found: Baseline, release: Release, *, by: str | None = None
     ) -> BaselineVersion | None:
-        """Activate a known baseline as the newest version; return None if another process wrote first."""
+        """Store and activate a baseline as the newest version. Return None if another process wrote first."""
         with self._database.write() as connection:
             window = {"since": found.since, "until": found.until, "created_at": self._context.now(connection)}
             values = {**_numbers(found, release), **window, "status": "active", "reason": reason}
@@ -184,7 +188,7 @@ class BaselineStore(StoreComponent):
     def restart_learning(
         self, key: BaselineKey, reason: BaselineReason, *, since: datetime, until: datetime, by: str | None = None
     ) -> BaselineVersion | None:
-        """Discard the active version and learn a new version; return None if another process wrote first."""
+        """Supersede the active version and start learning a new one. Return None if another process wrote first."""
         with self._database.write() as connection:
             values = _learning(reason, since, until, self._context.now(connection))
             values["accepted_by"] = clean_text(by) if by else None
@@ -198,7 +202,7 @@ _IS_CURRENT: Final = baseline.c.status.in_(("learning", "active"))
 
 
 def _is_of(key: BaselineKey) -> ColumnElement[bool]:
-    """Return the condition that selects the versions with a given key."""
+    """Return the SQL condition that selects the versions with this key."""
     return (
         (baseline.c.service == key.service)
         & (baseline.c.scorer == key.scorer)
@@ -208,13 +212,13 @@ def _is_of(key: BaselineKey) -> ColumnElement[bool]:
 
 
 def _load_versions(connection: Connection, *conditions: ColumnElement[bool]) -> list[BaselineVersion]:
-    """Return versions sorted by key and version number."""
+    """Return the matching versions, sorted by key and version number."""
     columns = (baseline.c.service, baseline.c.scorer, baseline.c.fingerprint, baseline.c.scope, baseline.c.version)
     return [_version_of(row) for row in connection.execute(select(baseline).where(*conditions).order_by(*columns))]
 
 
 def _with_provisional(versions: Sequence[BaselineVersion]) -> list[BaselineVersion]:
-    """Return current versions, those that are being learned with the provisional baseline of their key."""
+    """Return the versions, with ``provisional`` set on each version that is being learned."""
     provisional = {version.key: version.baseline for version in versions if version.is_provisional}
     return [
         replace(version, provisional=provisional.get(version.key)) if version.status == "learning" else version
@@ -262,13 +266,13 @@ def _learning(reason: BaselineReason, since: datetime, until: datetime, now: dat
 
 
 def _update_learning(connection: Connection, version_id: int, **values: Any) -> bool:
-    """Update a version that is being learned; return False if learning has already ended."""
+    """Update a version that is being learned. Return False if learning has already ended."""
     statement = update(baseline).where(baseline.c.id == version_id, baseline.c.status == "learning")
     return connection.execute(statement.values(values)).rowcount == 1
 
 
 def _insert_version(connection: Connection, key: BaselineKey, values: Mapping[str, Any]) -> BaselineVersion | None:
-    """Insert a version with the next number; return None if another process wrote first."""
+    """Insert a version with the next number. Return None if another process wrote first."""
     query = select(func.coalesce(func.max(baseline.c.version), 0)).where(_is_of(key))
     number = int(connection.execute(query).scalar_one()) + 1
     make = sqlite.insert if connection.dialect.name == "sqlite" else postgresql.insert

@@ -1,7 +1,8 @@
-"""Scores for the detectors, and the detectors' states.
+"""Scores for the drop detectors, and the detector states.
 
-New scores are queued rather than read with a cursor over ids, because PostgreSQL commits ids out of order. Processed
-scores are deleted in the transaction that writes the detector states.
+New scores go through a queue table instead of being read with a cursor over ids, because PostgreSQL transactions can
+commit in a different order than their ids. Processed scores are deleted in the transaction that writes the detector
+states.
 """
 
 from __future__ import annotations
@@ -21,19 +22,19 @@ from germane.storage.db.sanitize import clean_text
 from germane.storage.db.tables import detector, detector_input, exchange, score
 
 UNBIASED_REASONS: Final = ("sampled", "uniform", "route_floor")
-"""Sampling reasons that are independent of how good an answer looked. Other reasons would bias the detectors."""
+"""Sampling reasons that do not depend on how good an answer looked. Other reasons would bias the detectors."""
 MAX_SCORING_DELAY: Final = timedelta(days=2)
-"""Maximum time from answer to score for past scores, which are searched by the time of the answer."""
+"""Maximum time from answer to score for past scores, which are looked up by answer time."""
 FETCH_SIZE: Final = 5000
 """Number of rows per fetch."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DetectorScore:
-    """One score as detectors process it."""
+    """One score in the form that detectors process."""
 
     id: int
-    """Id of the queue entry; for past scores, id of the score."""
+    """Id of the queue entry, or of the score itself for past scores."""
     service: str
     route: str
     scorer: str
@@ -45,14 +46,14 @@ class DetectorScore:
     arrived_at: datetime
     """UTC."""
     user: str | None = None
-    """The user who asked, or the session if the user is unknown."""
+    """Id of the user who asked, or of the session if the user is unknown."""
     attributes: Mapping[str, Any] = field(default_factory=dict)
-    """Attributes of the exchange, if requested."""
+    """The exchange's attributes, if requested."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DetectorScoreQuery:
-    """Scores for one service, scorer and fingerprint with ``since <= arrived_at < until``."""
+    """Selects the scores for one service, scorer and fingerprint with ``since <= arrived_at < until``."""
 
     service: str
     scorer: str
@@ -76,16 +77,16 @@ class DetectorState:
     baseline_id: int
     """Id of the baseline version in use."""
     state: Mapping[str, Any]
-    """JSON. Floats are stored exactly."""
+    """The state as JSON. Floats are stored without loss of precision."""
     log_evidence: float | None = None
     """None before the first score."""
     seen_at: datetime | None = None
     """Arrival time of the last processed score; UTC."""
     row_version: int = 0
-    """Number of writes at the time of reading; 0 for a new state."""
+    """Number of writes when the state was read; 0 for a new state."""
 
     def write(self, connection: Connection, now: datetime) -> bool:  # noqa: ARG002 - interface of ConditionalWrite
-        """Write the state; return False if another process has changed it since it was read."""
+        """Write the state. Return False if another process has changed it since it was read."""
         values = {field.name: getattr(self, field.name) for field in fields(self)} | {
             "row_version": self.row_version + 1
         }
@@ -104,10 +105,10 @@ _STATE_KEY: Final = (detector.c.rule, detector.c.service, detector.c.scorer)
 
 
 class DetectorStore(StoreComponent):
-    """Reads scores for the detectors, and the detectors' states."""
+    """Reads scores for the detectors, and the detector states."""
 
     def list_new_scores(self, limit: int, *, attributes: bool = False) -> list[DetectorScore]:
-        """Return up to ``limit`` scores that no detector has processed, in order of arrival."""
+        """Return up to ``limit`` scores that the detectors have not processed yet, in order of arrival."""
         query = select(detector_input.c.id, *(detector_input.c[name] for name in _COLUMNS), _USER)
         query = query.outerjoin_from(detector_input, exchange, exchange.c.id == detector_input.c.exchange_id)
         if attributes:
@@ -130,8 +131,8 @@ class DetectorStore(StoreComponent):
 
         Args:
             sought: The stream and the window.
-            chosen: Returns whether to include the exchange with a given id.
-            attributes: Whether to return the attributes of the exchanges.
+            chosen: Called with an exchange id; returns whether to include its score.
+            attributes: Whether to include the exchanges' attributes.
         """
         columns = [
             score.c.id,
@@ -165,19 +166,19 @@ class DetectorStore(StoreComponent):
         return sorted(scores, key=lambda score: (score.arrived_at, score.id))
 
     def count_past_scores(self, sought: DetectorScoreQuery) -> int:
-        """Return the number of scores that :meth:`list_past_scores` returns."""
+        """Return the number of scores that :meth:`list_past_scores` would return."""
         with self._database.read() as connection:
             return int(connection.execute(_select_past(sought, func.count())).scalar_one())
 
     def first_score_times(self, sought: DetectorScoreQuery) -> tuple[datetime, datetime] | None:
-        """Return the earliest answer time and the earliest arrival time of past scores; None if there are no scores."""
+        """Return the earliest answer time and the earliest arrival time of past scores, or None without scores."""
         query = _select_past(sought, func.min(score.c.started_at), func.min(score.c.scored_at))
         with self._database.read() as connection:
             answered, arrived = connection.execute(query).one()
         return None if arrived is None else (answered, arrived)
 
     def most_common_release(self, sought: DetectorScoreQuery) -> tuple[str | None, str | None]:
-        """Return the most common combination of the application's model and prompt version in the window."""
+        """Return the application's most common (model, prompt version) pair in the window."""
         columns = (exchange.c.model, exchange.c.prompt_version)
         query = _select_past(sought, *columns).group_by(*columns).order_by(func.count().desc(), *columns).limit(1)
         with self._database.read() as connection:
@@ -185,10 +186,10 @@ class DetectorStore(StoreComponent):
         return (None, None) if row is None else (row.model, row.prompt_version)
 
     def list_states(self, known: Sequence[DetectorState] = ()) -> list[DetectorState]:
-        """Return the states of all detectors. The states are written by ``alerts.commit``.
+        """Return the states of all detectors, which :meth:`AlertStore.commit` writes.
 
         Args:
-            known: Result of an earlier call. Unchanged states are not fetched again.
+            known: The result of an earlier call. Unchanged states are not fetched again.
         """
         before = {(state.rule, state.service, state.scorer, state.row_version): state for state in known}
         versions = select(*_STATE_KEY, detector.c.row_version).order_by(*_STATE_KEY)
@@ -204,7 +205,14 @@ class DetectorStore(StoreComponent):
 def insert_scores(
     connection: Connection, results: Iterable[tuple[RowMapping, Score]], now: datetime, stamp: TimestampEncoder
 ) -> None:
-    """Queue new scores, each with the row of its task, unless their sampling would bias the detectors."""
+    """Queue new scores for the detectors, except those whose sampling would bias the detectors.
+
+    Args:
+        connection: A transaction that writes.
+        results: Each score with the row of its task.
+        now: The arrival time of scores without ``scored_at``.
+        stamp: Encodes a time for the driver.
+    """
     rows = [
         (
             row["service"],
@@ -227,7 +235,7 @@ def _select_past(sought: DetectorScoreQuery, *columns: Any) -> Select[Any]:
         select(*columns)
         .select_from(score.join(exchange, exchange.c.id == score.c.exchange_id))
         .where(
-            # The index is by time of the answer, which is always before the time of the score.
+            # The index is on the answer time, which always precedes the time of the score.
             score.c.started_at >= sought.since - MAX_SCORING_DELAY,
             score.c.started_at < sought.until + timedelta(minutes=5),
             score.c.scorer == sought.scorer,

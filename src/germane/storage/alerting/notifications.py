@@ -15,9 +15,9 @@ from germane.storage.db.sanitize import clean_json, clean_text
 from germane.storage.db.tables import notification
 
 MAX_DELAY: Final = timedelta(hours=2)
-"""Maximum delay. If a notification is due later than this, the clock has been set back since it was queued."""
+"""Maximum delay before an attempt. A notification that is due later than this indicates that the clock was set back."""
 MAX_ROWS_SCANNED: Final = 200
-"""Maximum number of a channel's rows that are read to find a due notification."""
+"""Maximum number of rows to read per channel when searching for a due notification."""
 RETRY_TIMEOUT: Final = timedelta(days=1)
 """Time after which delivery is no longer retried."""
 UNDELIVERED_MAX_AGE: Final = timedelta(days=7)
@@ -33,24 +33,24 @@ class DeliveryOutcome:
     error: str | None = None
     """The error without secrets; None on success."""
     retry_after: timedelta | None = None
-    """Delay of the next attempt; None for no retry."""
+    """Delay before the next attempt; None if delivery must not be retried."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChannelQueue:
-    """One channel's waiting and undelivered notifications."""
+    """A summary of one channel's waiting and undelivered notifications."""
 
     channel: str
     waiting: int = 0
     waiting_since: datetime | None = None
     """Creation time of the oldest waiting notification; UTC."""
     retry_error: str | None = None
-    """Error of the oldest waiting notification that has failed before."""
+    """Error of the oldest waiting notification that has already failed at least once."""
     undelivered: int = 0
-    """Number of failed notifications that are no longer retried."""
+    """Number of notifications that failed and are no longer retried."""
     last_undelivered_at: datetime | None = None
     last_undelivered_error: str | None = None
-    """Error of the last undelivered notification."""
+    """Error of the most recent undelivered notification."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +62,7 @@ class NotificationRecord:
     http_status: int | None
     error: str | None
     settled_at: datetime | None
-    """UTC."""
+    """Time at which the notification was sent or became undelivered, in UTC; None while it is waiting."""
 
 
 def insert_notifications(connection: Connection, notifications: Iterable[Notification], now: datetime) -> None:
@@ -86,10 +86,13 @@ def insert_notifications(connection: Connection, notifications: Iterable[Notific
 
 
 class NotificationStore(StoreComponent):
-    """The notification outbox. Any number of processes can deliver notifications. Times are from the shared clock."""
+    """The notification outbox.
+
+    Any number of processes can deliver notifications. All times come from the clock that the processes share.
+    """
 
     def due_channels(self, channels: Collection[str]) -> set[str]:
-        """Return the channels that may have a due notification. Read-only."""
+        """Return those of the given channels that may have a due notification. Read-only."""
         due_at = notification.c.next_attempt_at
         query = select(notification.c.channel).distinct().where(notification.c.channel.in_(sorted(channels)))
         with self._database.read() as connection:
@@ -100,7 +103,7 @@ class NotificationStore(StoreComponent):
     def claim(
         self, channel: str, owner: str, *, lease: timedelta, retry_timeout: timedelta = RETRY_TIMEOUT
     ) -> Notification | None:
-        """Claim the oldest due notification of a channel; None if there is none or another process claimed it first.
+        """Claim the oldest due notification of a channel.
 
         A notification is not due while an earlier notification about the same alert is waiting, so that an alert is
         reported as firing before it is reported as resolved. A notification that has been due for longer than
@@ -108,9 +111,12 @@ class NotificationStore(StoreComponent):
 
         Args:
             channel: Name of the channel.
-            owner: The claiming process.
+            owner: Id of the claiming process.
             lease: Duration of the claim unless :meth:`renew_lease` renews it.
             retry_timeout: Maximum time between becoming due and the first attempt.
+
+        Returns:
+            The claimed notification, or None if none is due or another process claimed it first.
         """
         columns = notification.c
         query = select(notification).where(columns.channel == channel, _WAITS)
@@ -142,7 +148,7 @@ class NotificationStore(StoreComponent):
         return None
 
     def renew_lease(self, notification_id: str, owner: str, *, lease: timedelta) -> bool:
-        """Renew a claim; return False if another process has claimed the notification."""
+        """Renew a claim. Return False if another process has claimed the notification since."""
         held = update(notification).where(*_is_held_by(notification_id, owner))
         with self._database.write() as connection:
             renewed = held.values(next_attempt_at=self._context.now(connection) + lease)
@@ -154,14 +160,14 @@ class NotificationStore(StoreComponent):
         """Record a delivery attempt.
 
         Args:
-            notification_id: A notification that this owner has claimed.
-            owner: The claiming process.
+            notification_id: Id of a notification that this owner has claimed.
+            owner: Id of the claiming process.
             outcome: Result of the attempt.
             retry_timeout: Notifications older than this are not retried.
 
         Returns:
-            The new status: ``sent``, ``waiting`` for a retry, or ``undelivered``. None if another process
-            has claimed the notification; nothing is recorded then.
+            The new status: ``sent``, ``waiting`` for a retry, or ``undelivered``. If another process has claimed the
+            notification since, nothing is recorded and the result is None.
         """
         query = select(notification.c.created_at).where(*_is_held_by(notification_id, owner)).with_for_update()
         with self._database.write() as connection:
@@ -183,17 +189,17 @@ class NotificationStore(StoreComponent):
             return status
 
     def release(self, owner: str) -> int:
-        """Requeue all notifications that this owner has claimed; return their number."""
+        """Release all notifications that this owner has claimed, and return their number."""
         held = update(notification).where(_WAITS, notification.c.lease_owner == owner)
         with self._database.write() as connection:
             released = held.values(next_attempt_at=self._context.now(connection), lease_owner=None)
             return connection.execute(released).rowcount
 
     def list_channel_queues(self, *, max_age: timedelta = UNDELIVERED_MAX_AGE) -> list[ChannelQueue]:
-        """Return each channel's waiting and recently undelivered notifications; omit channels without any.
+        """Return a summary of each channel that has waiting or recently undelivered notifications.
 
         Args:
-            max_age: Only count undelivered notifications that were created within this time.
+            max_age: Count only undelivered notifications that are not older than this.
         """
         columns = notification.c
         queues: dict[str, ChannelQueue] = {}
@@ -230,10 +236,10 @@ class NotificationStore(StoreComponent):
 
         Args:
             status: Only notifications with this status: ``waiting``, ``sent`` or ``undelivered``.
-            channel: Only notifications of this channel.
+            channel: Only notifications to this channel.
             since: Start of the window.
             until: End of the window.
-            limit: Maximum number of notifications.
+            limit: Maximum number of notifications to return.
         """
         columns = notification.c
         query = select(notification).order_by(columns.created_at.desc(), columns.id).limit(limit)
@@ -262,13 +268,13 @@ class NotificationStore(StoreComponent):
     ) -> int:
         """Queue undelivered notifications again, in their original order.
 
-        A notification stays undelivered if a later notification about the same alerts was sent to its channel.
-        Otherwise a resolved alert would be reported as firing again.
+        A notification stays undelivered if a later notification about the same alerts has been sent to its channel.
+        Otherwise, a resolved alert would be reported as firing again.
 
         Args:
-            channel: Only notifications of this channel.
+            channel: Only notifications to this channel.
             ids: Ids of notifications to resend, regardless of their age.
-            max_age: Without ids, resend notifications created within this time.
+            max_age: Without ``ids``, resend the notifications that are not older than this.
 
         Returns:
             The number of queued notifications.
@@ -296,7 +302,7 @@ class NotificationStore(StoreComponent):
                 created_at = row["created_at"]
                 if all(last_sent.get((row["channel"], key), created_at) > created_at for key in _alert_keys(row)):
                     continue
-                # Distinct creation times keep the original order.
+                # Distinct creation times preserve the original order.
                 due_at = now + timedelta(microseconds=resent)
                 values = {
                     "status": "waiting",
@@ -311,7 +317,7 @@ class NotificationStore(StoreComponent):
 
 
 def _alert_keys(row: RowMapping) -> set[str]:
-    """Return the keys of a notification's alerts."""
+    """Return the alert keys in a notification's payload."""
     return {str(alert["key"]) for alert in row["payload"]["alerts"]}
 
 

@@ -1,4 +1,4 @@
-"""Progress of scoring: unscored answers, typical delays, and failing tasks."""
+"""Scoring progress: unscored answers, typical delays, and failing tasks."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from germane.score import UnscoredReason
 from germane.storage.db.tables import exchange, score, scoring_task, tally
 
 SLOT_SECONDS: Final = 300
-"""Scores within the same slot count as one score, because they arrive in bursts."""
+"""Length of a time slot. Scores in the same slot count as one, because scores arrive in bursts."""
 MAX_SCORES_READ: Final = 5_000
-"""Newest scores from which the typical delay is computed."""
+"""Maximum number of scores, newest first, from which the typical delay is computed."""
 MIN_GAPS: Final = 20
-"""Minimum number of gaps for a typical delay."""
+"""Minimum number of gaps required to compute a typical delay."""
 PERCENTILE: Final = 0.99
 _EXPECTED_SKIPS: Final = {
     UnscoredReason.NOT_SAMPLED,
@@ -28,28 +28,28 @@ _EXPECTED_SKIPS: Final = {
     UnscoredReason.EXCHANGE_LIMIT,
     UnscoredReason.BUDGET,
 }
-"""Skip reasons of answers that were not meant to be scored. Another rule covers the budget."""
+"""Skip reasons for answers that were not meant to be scored. A separate rule covers the budget."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoringFlow:
-    """One scorer's progress on one service's answers."""
+    """One scorer's progress through one service's answers."""
 
     service: str
     scorer: str
     last_scored_minute: datetime | None = None
-    """Minute of the newest scored answer; None without one in the window."""
+    """Minute of the newest scored answer; None if no answer in the window is scored."""
     last_score_at: datetime | None = None
-    """Time at which the newest answer was scored. With a backlog this is long after the answer."""
+    """Time at which the newest scored answer was scored. With a backlog, this can be long after the answer."""
     waiting_since: datetime | None = None
     """Minute of the oldest answer after ``last_scored_minute`` that is still to be scored."""
     waiting: int = 0
-    """Number of answers since then that are waiting or failed."""
+    """Number of answers after ``last_scored_minute`` that are waiting or have failed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailingTasks:
-    """Tasks that failed for the same reason and are waiting for a retry."""
+    """A group of tasks that failed for the same reason and are waiting for a retry."""
 
     service: str
     route: str
@@ -61,17 +61,17 @@ class FailingTasks:
 def load_flows(
     connection: Connection, since: datetime, takes: Callable[[str], bool], until: datetime | None = None
 ) -> list[ScoringFlow]:
-    """Return the scoring progress on answers since a given time, by service and scorer.
+    """Return the scoring progress for answers since a given time, one entry per service and scorer.
 
     Args:
         connection: A transaction.
         since: Start of the window.
-        takes: Returns whether to include the route with a given name.
-        until: The time for which progress is reported. Answers scored later count as unscored.
+        takes: Called with a route name; returns whether to include the route.
+        until: Report the progress as of this time. Answers that were scored later count as unscored.
     """
     names = (tally.c.minute, tally.c.service, tally.c.route, tally.c.scorer, tally.c.outcome, tally.c.reason)
     query = select(*names, func.sum(tally.c.count).label("n")).where(tally.c.minute >= since).group_by(*names)
-    # By minute, for each service and scorer.
+    # Counts per minute, by service and scorer.
     scored: defaultdict[tuple[str, str], Counter[datetime]] = defaultdict(Counter)
     wanted: defaultdict[tuple[str, str], Counter[datetime]] = defaultdict(Counter)
     for row in connection.execute(query if until is None else query.where(tally.c.minute < until)):
@@ -116,10 +116,10 @@ def load_flows(
 def typical_score_delay(
     connection: Connection, service: str, scorer: str, since: datetime, until: datetime | None = None
 ) -> timedelta | None:
-    """Return the typical maximum time between consecutive scores; None without enough scores.
+    """Return the typical maximum time between consecutive scores, or None if there are too few scores.
 
-    This is the sum of two 99th percentiles: of the gaps between five-minute slots with scored answers, and of the time
-    from answer to score. With ``until``, return the value at that time.
+    This is the sum of two 99th percentiles: that of the gaps between five-minute slots with scored answers, and that
+    of the delay from answer to score. With ``until``, return the value as of that time.
     """
     query = select(score.c.started_at, score.c.scored_at).where(
         score.c.service == service, score.c.scorer == scorer, score.c.started_at >= since
@@ -140,7 +140,7 @@ def _percentile(values: Iterable[float]) -> float:
 
 
 def list_failing(connection: Connection) -> list[FailingTasks]:
-    """Return the failed tasks that wait for a retry, grouped by service, route, scorer and reason."""
+    """Return the number of failed tasks that are waiting for a retry, by service, route, scorer and reason."""
     columns = (exchange.c.service, exchange.c.route, scoring_task.c.scorer, scoring_task.c.reason)
     query = select(*columns, func.count().label("n")).join(exchange, exchange.c.id == scoring_task.c.exchange_id)
     query = query.where(scoring_task.c.state == "pending", scoring_task.c.reason.is_not(None)).group_by(*columns)

@@ -1,3 +1,3 @@
-"""Queries for answers and their scores."""
+"""Answer searches, and queries for scores and labels."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Exchanges with their scores, tasks and labels, by id."""
+"""Loads exchanges, scores, tasks and labels by exchange id."""
 
 from __future__ import annotations
 
@@ -28,16 +28,17 @@ class AnswerDetail:
     feedback: Sequence[Feedback]
     """Oldest first."""
     sampling_reason: str | None
-    """Why the exchange was selected or not; None before the sampling decision."""
+    """The reason for the sampling decision; None before the decision."""
     sampling_probability: float | None
     """Probability of being scored, in (0, 1]; None without random sampling."""
     proxy: float | None
-    """Proxy score: a free local score."""
+    """Proxy score, computed locally without an LLM; None if there is none."""
     erased_at: datetime | None
+    """Time at which the text was erased; None if it is still stored."""
 
 
 def load_detail(connection: Connection, exchange_id: str) -> AnswerDetail | None:
-    """Return one exchange's details; None if the id is unknown."""
+    """Return one exchange with its scores, tasks and labels, or None if the id is unknown."""
     row = connection.execute(select(exchange).where(exchange.c.id == exchange_id)).mappings().first()
     if row is None:
         return None
@@ -53,7 +54,7 @@ def load_detail(connection: Connection, exchange_id: str) -> AnswerDetail | None
 
 
 def load_exchanges(connection: Connection, ids: Sequence[str]) -> dict[str, Exchange]:
-    """Return exchanges by id."""
+    """Return a dict of ids to exchanges. Unknown ids are omitted."""
     exchanges: dict[str, Exchange] = {}
     for batch in batched(ids):
         for row in connection.execute(select(exchange).where(exchange.c.id.in_(batch))).mappings():
@@ -62,7 +63,7 @@ def load_exchanges(connection: Connection, ids: Sequence[str]) -> dict[str, Exch
 
 
 def load_scores(connection: Connection, exchange_ids: Sequence[str]) -> dict[str, list[Score]]:
-    """Return scores by exchange id."""
+    """Return a dict of exchange ids to lists of scores. Exchanges without a score are omitted."""
     scores: dict[str, list[Score]] = {}
     for batch in batched(exchange_ids):
         for row in connection.execute(select(score).where(score.c.exchange_id.in_(batch))).mappings():
@@ -71,7 +72,7 @@ def load_scores(connection: Connection, exchange_ids: Sequence[str]) -> dict[str
 
 
 def load_tasks(connection: Connection, exchange_ids: Sequence[str]) -> dict[str, list[TaskStatus]]:
-    """Return tasks by exchange id, oldest first."""
+    """Return a dict of exchange ids to lists of task states, oldest first."""
     names = ("exchange_id", "scorer", "fingerprint", "state", "reason", "error", "retries", "not_before", "scored_as")
     tasks: dict[str, list[TaskStatus]] = {}
     for batch in batched(exchange_ids):
@@ -92,7 +93,7 @@ def load_tasks(connection: Connection, exchange_ids: Sequence[str]) -> dict[str,
 
 
 def load_labels(connection: Connection, exchange_ids: Sequence[str]) -> dict[str, list[Feedback]]:
-    """Return labels by exchange id, oldest first."""
+    """Return a dict of exchange ids to lists of labels, oldest first."""
     labels: dict[str, list[Feedback]] = {}
     for batch in batched(exchange_ids):
         query = select(*(feedback.c[name] for name in COLUMNS)).where(feedback.c.exchange_id.in_(batch))

@@ -17,22 +17,22 @@ STATES: Final[tuple[AnswerState, ...]] = get_args(AnswerState)
 """``any`` selects all exchanges, with or without a score."""
 AnswerSort = Literal["lowest", "highest", "newest", "highest_cost", "slowest"]
 SORTS: Final[tuple[AnswerSort, ...]] = get_args(AnswerSort)
-"""Sort by score, answer time, scoring cost, or handler duration."""
+"""Sort by score, answer time, scoring cost or handler duration."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerFilter(ScoreCriteria):
-    """Conditions on answers; None or an empty value selects all. The window is ``since <= started_at < until``."""
+    """Conditions on answers. None or an empty value matches all. The window is ``since <= started_at < until``."""
 
     model: str | None = None
     prompt_version: str | None = None
     text: str = ""
-    """Substring of question or answer, case-insensitive."""
+    """Substring of the question or the answer, case-insensitive."""
     labeled: bool | None = None
-    """Whether the answer has labels from people."""
+    """Whether the answer has human labels; None matches both."""
     state: AnswerState = "scored"
     reason: str | None = None
-    """Reason for the missing score, for the states ``failed`` and ``skipped``."""
+    """Reason that the score is missing, for the states ``failed`` and ``skipped``."""
 
     @property
     def score_filter(self) -> ScoreFilter:
@@ -46,13 +46,13 @@ class AnswerFilter(ScoreCriteria):
 
     @property
     def selects_by_result(self) -> bool:
-        """Whether the filter depends on results, so that the mean of the matches does not represent all answers."""
+        """Whether the filter depends on results. The mean of the matches then does not represent all answers."""
         is_selective = self.low or self.label or self.text or self.labeled is not None or self.state != "scored"
         return bool(is_selective) or self.at_least is not None or self.below is not None
 
 
 _MAX_ID_LENGTH: Final = 500
-"""Maximum length of an id, as for imported exchanges."""
+"""Maximum length of an id, the same as for imported exchanges."""
 _MAX_KEY: Final = 1e15
 _VALID_YEARS: Final = (1971, 2999)
 
@@ -62,43 +62,44 @@ class AnswerCursor:
     """The position at which a page ended."""
 
     key: float
-    """Sort key; 0 when sorted by time."""
+    """Sort key of the last row; 0 when sorted by time."""
     at: datetime
+    """Answer time of the last row."""
     id: str
-    """Id of the row; empty after all rows of that time."""
+    """Id of the last row; empty if the page ended after all rows with this time."""
 
     def __str__(self) -> str:
         return f"{self.key!r}~{self.at.isoformat()}~{self.id}"
 
     @classmethod
     def parse(cls, text: str) -> AnswerCursor | None:
-        """Parse the text form of a cursor; return None if it is invalid."""
+        """Parse a cursor that was converted with ``str()``. Return None if the text is invalid."""
         parts = text.split("~", 2)
         try:
             key, at = float(parts[0]), datetime.fromisoformat(parts[1])
         except (ValueError, IndexError):
             return None
         is_valid = len(parts) == 3 and len(parts[2]) <= _MAX_ID_LENGTH and "\0" not in parts[2] and abs(key) < _MAX_KEY
-        # Databases and time zones cannot represent all times outside these years.
+        # Outside these years, databases and time zone conversions cannot represent all times.
         is_valid_time = at.tzinfo is not None and _VALID_YEARS[0] <= at.year <= _VALID_YEARS[1]
         return cls(key, at, parts[2]) if is_valid and is_valid_time else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskStatus:
-    """The current state of one scorer's task for one exchange."""
+    """The state of one scorer's task for one exchange."""
 
     scorer: str
     fingerprint: str
     state: str
-    """pending, running, done, failed or skipped."""
+    """One of ``pending``, ``running``, ``done``, ``failed`` and ``skipped``."""
     reason: UnscoredReason | None
     error: str | None
     """The last error message."""
     retries: int
-    """Number of postponed attempts."""
+    """Number of failed attempts after which the task was postponed."""
     not_before: datetime | None
-    """Pending: earliest time of the next attempt. Running: end of the lease."""
+    """For a pending task, the earliest time of the next attempt; for a running task, the end of the lease."""
     is_rescore: bool
     """Whether the task replaces an existing score."""
 
@@ -110,18 +111,18 @@ class Answer:
     exchange: Exchange
     score: Score | None
     task: TaskStatus | None
-    """State of the scoring task, if there is no score."""
+    """State of the scoring task; always None in a search for scored answers."""
     feedback: Sequence[Feedback] = ()
-    """People's labels, oldest first."""
+    """Human labels, oldest first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatchCount:
-    """Number of matching answers."""
+    """The number of matching answers."""
 
     count: int
     is_capped: bool
-    """Whether there may be more: counting stops at 1,000, and goes back no further than a page search."""
+    """Whether there may be more matches. Counting stops at 1,000 and covers the same time range as a page search."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,6 +131,6 @@ class AnswerPage:
 
     answers: Sequence[Answer]
     next_cursor: AnswerCursor | None
-    """Start of the next page; None on the last page."""
+    """Cursor of the next page; None on the last page."""
     searched_back_to: datetime | None = None
-    """Start of the range that was searched, if it was truncated; None if the whole window was searched."""
+    """Start of the searched time range if it was truncated; None if the whole window was searched."""

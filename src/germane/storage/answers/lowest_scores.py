@@ -1,13 +1,13 @@
 """Search for the lowest scores in a window. Equal scores are sorted newest first.
 
-Three strategies, each fast in one situation:
+There are three strategies, each of which is fast in one situation:
 
-- The window has few scores: read all of them through the time index.
-- The route has few exchanges in the window: read their scores.
-- The window has many scores, so many of the lowest scores overall are in it: read the value index in ascending
-  order. A value that many scores share, such as 0 for refusals, is looked up within the window.
+- If the window has few scores, read all of them through the time index.
+- If the route has few exchanges in the window, read their scores.
+- If the window has many scores, many of the lowest scores overall are in it: read the value index in ascending order.
+  A value that many scores share, such as 0 for refusals, is looked up within the window.
 
-Each strategy gives up if it would be slow. The last resort is to read the whole window.
+Each strategy gives up if it would be slow. The fallback is to read the whole window.
 """
 
 from __future__ import annotations
@@ -25,18 +25,20 @@ from germane.storage.db.mappers import batched
 from germane.storage.db.tables import exchange, score
 
 SMALL_WINDOW = 40_000
-"""Maximum number of scores in a window that is read completely."""
+"""Maximum number of scores in a window for which the whole window is read."""
 SMALL_ROUTE = 2_000
-"""Maximum number of a route's exchanges for which all scores are read."""
+"""Maximum number of a route's exchanges in a window for which all their scores are read."""
 VALUE_SCAN_STEPS = (10_000, 10_000, 20_000, 40_000, 80_000, 160_000)
-"""Scores to read from the index by value in each step. The window is searched for scores equal to the last value."""
+"""Number of scores to read from the value index in each step. Scores equal to the last value are looked up in the
+window.
+"""
 MIN_MATCH_RATIO = 100
-"""The index by value is used for conditions that it does not cover if at least one in this many scores matches."""
+"""For conditions that the value index does not cover, it is used only if at least one in this many scores matches."""
 
 ScorePosition = tuple[float, datetime, int]
-"""Value, time and id of a score."""
+"""A score's value, time and id."""
 Rows = list[RowMapping]
-_VALUE: ColumnElement[Any] = score.c.value + 0.0  # prevents databases from using the index by value
+_VALUE: ColumnElement[Any] = score.c.value + 0.0  # prevents databases from using the value index
 _NEWEST = (score.c.started_at.desc(), score.c.id.desc())
 _IS_LOW = or_(
     score.c.label == LOWEST_BAND,
@@ -46,7 +48,7 @@ _IS_LOW = or_(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoreCriteria:
-    """Conditions on scores; None selects all. The window applies to answers: ``since <= started_at < until``."""
+    """Conditions on scores. None matches all. The window applies to the answers: ``since <= started_at < until``."""
 
     since: datetime | None = None
     until: datetime | None = None
@@ -64,13 +66,13 @@ class ScoreCriteria:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoreFilter(ScoreCriteria):
-    """Conditions on scores, as SQL."""
+    """Score criteria that can be converted to SQL conditions."""
 
     after: ScorePosition | None = None
     """Only scores after this position."""
 
     def conditions(self, moment: ColumnElement[Any] = score.c.started_at) -> list[ColumnElement[bool]]:
-        """Return all conditions; ``moment`` is the expression for the time."""
+        """Return all conditions as SQL; ``moment`` is the expression for the answer time."""
         named = {name: getattr(self, name) for name in ("scorer", "service", "route", "fingerprint", "label")}
         conditions = self.window(moment)
         conditions += [score.c[name] == value for name, value in named.items() if value is not None]
@@ -84,11 +86,11 @@ class ScoreFilter(ScoreCriteria):
         return conditions
 
     def value_range(self) -> list[ColumnElement[bool]]:
-        """Return the conditions that select the range of the value index to read."""
+        """Return the SQL conditions that select the range of the value index to read."""
         return [*self._range(score.c.value), *([] if self.after is None else [score.c.value >= self.after[0]])]
 
     def window(self, moment: ColumnElement[Any]) -> list[ColumnElement[bool]]:
-        """Return the conditions on the time."""
+        """Return the SQL conditions that restrict ``moment`` to the window."""
         since = [] if self.since is None else [moment >= self.since]
         return since if self.until is None else [*since, moment < self.until]
 
@@ -103,7 +105,7 @@ Strategy = Callable[[Connection, ScoreFilter, int], Rows | None]
 def find_lowest(
     connection: Connection, chosen: ScoreFilter, limit: int, strategies: Sequence[Strategy] | None = None
 ) -> Rows:
-    """Return rows of the ``score`` table, from the first strategy that does not give up."""
+    """Return the ``limit`` lowest rows of the ``score`` table, using the first strategy that does not give up."""
     for strategy in STRATEGIES if strategies is None else strategies:
         rows = strategy(connection, chosen, limit)
         if rows is not None:
@@ -112,14 +114,14 @@ def find_lowest(
 
 
 def find_lowest_fast(connection: Connection, chosen: ScoreFilter, limit: int, few: int = SMALL_WINDOW) -> Rows | None:
-    """Return the rows of :func:`find_lowest` if a fast strategy finds them; otherwise None."""
+    """Return the same rows as :func:`find_lowest` if a fast strategy finds them, or None."""
     rows = scan_small_window(connection, chosen, limit, few)
     if rows is None:
         rows = scan_route(connection, chosen, limit)
     if rows is not None:
         return rows
     if chosen.service or chosen.fingerprint or chosen.label or (chosen.low and chosen.at_least is not None):
-        # The index by value does not cover these conditions: estimate the share of matches from the newest scores.
+        # The value index does not cover these conditions. Estimate the share of matches from the newest scores.
         window = chosen.window(score.c.started_at)
         floor = connection.execute(
             select(score.c.started_at).where(*window).order_by(score.c.started_at.desc()).offset(few).limit(1)
@@ -132,7 +134,7 @@ def find_lowest_fast(connection: Connection, chosen: ScoreFilter, limit: int, fe
 
 
 def scan_small_window(connection: Connection, chosen: ScoreFilter, limit: int, few: int = SMALL_WINDOW) -> Rows | None:
-    """Read the whole window if it has few scores."""
+    """Read the whole window if it has few scores; otherwise, return None."""
     if _has_more_than(connection, score.c.started_at, chosen.window(score.c.started_at), few):
         return None
     return scan_window(connection, chosen, limit)
@@ -148,7 +150,7 @@ def _has_more_than(
 def scan_window(connection: Connection, chosen: ScoreFilter, limit: int) -> Rows:
     """Read the whole window.
 
-    Only values and times are read first, from the index, and then the rows with the selected times.
+    The first query reads only values and times, from the index. The second reads the rows with the selected times.
     """
     conditions = chosen.conditions()
     query = select(score.c.value, score.c.started_at).where(*conditions)
@@ -161,7 +163,7 @@ def scan_window(connection: Connection, chosen: ScoreFilter, limit: int) -> Rows
 
 
 def scan_route(connection: Connection, chosen: ScoreFilter, limit: int, few: int = SMALL_ROUTE) -> Rows | None:
-    """Read the scores of the route's exchanges if the route has few."""
+    """Read the scores of the route's exchanges if there are few of them; otherwise, return None."""
     inside = (exchange.c.route == chosen.route, *chosen.window(exchange.c.started_at))
     if chosen.route is None or _has_more_than(connection, exchange.c.started_at, inside, few):
         return None
@@ -173,7 +175,7 @@ def scan_route(connection: Connection, chosen: ScoreFilter, limit: int, few: int
 def scan_by_value(
     connection: Connection, chosen: ScoreFilter, limit: int, steps: Sequence[int | None] = VALUE_SCAN_STEPS
 ) -> Rows | None:
-    """Read scores in ascending order of value, in steps; return None if all steps together find too few scores."""
+    """Read scores in ascending order of value, in steps. Return None if all steps together find too few scores."""
     conditions = chosen.conditions(Unindexed(score.c.started_at))
     rows: Rows = []
     remaining = chosen.value_range()
@@ -185,8 +187,8 @@ def scan_by_value(
         below_end = [] if end is None else [score.c.value < end]
         rows += _fetch(connection, [*remaining, *below_end], conditions, limit - len(rows))
         if len(rows) < limit and end is not None:
-            # Fetch the newest scores with this value for each scorer: the index sorts them by scorer and time. Stepping
-            # through the index from name to name is faster than reading it all.
+            # Fetch the newest scores with this value for each scorer, because the index sorts them by scorer and time.
+            # Stepping through the index from scorer to scorer is faster than reading all of it.
             same = score.c.value == end
             first = select(func.min(score.c.scorer)).where(same)
             equal: Rows = []

@@ -1,8 +1,8 @@
 """Paged answer searches.
 
-Searches for the lowest scores consider the whole window (see ``lowest_scores``) unless the filter is rare. With a
-rare filter, another sort order, or a condition outside the score index, a search considers only the newest answers of
-the window; the page states how far back the search went.
+A search for the lowest scores covers the whole window (see ``lowest_scores``) unless few scores match the filter. With
+such a filter, another sort order, or a condition outside the score index, a search covers only the newest answers in
+the window. The page then reports how far back the search went.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ from germane.storage.db.mappers import batched, score_from_row
 from germane.storage.db.tables import exchange, feedback, score, scoring_task
 
 MAX_SCORES_SCANNED: Final = 40_000
-"""Newest scores to scan if the score index covers the filter."""
+"""Number of scores to scan, newest first, if the score index covers the filter."""
 MAX_EXCHANGES_SCANNED: Final = 10_000
-"""Newest exchanges to scan if their rows have to be read."""
+"""Number of exchanges to scan, newest first, if their rows have to be read."""
 MAX_LABELS_SCANNED: Final = 5_000
-"""Newest labels to scan."""
+"""Number of labels to scan, newest first."""
 MAX_ANSWERS_COUNTED: Final = 1_000
 """Number of matches at which counting stops."""
 MAX_NEIGHBORS_SCANNED: Final = 500
-"""Number of matches that are searched for an answer's neighbors."""
+"""Number of matches to search for an answer's neighbors."""
 BEGINNING: Final = datetime(1970, 1, 1, tzinfo=UTC)
 STATES: Final[Mapping[str, tuple[str, ...]]] = {
     "failed": ("failed",),
@@ -46,7 +46,7 @@ STATES: Final[Mapping[str, tuple[str, ...]]] = {
 }
 Row = RowMapping
 Rows = tuple[list[Row], datetime | None]
-"""Sorted rows, and the start of the searched time range if it was truncated."""
+"""Sorted rows, and the start of the searched time range if it was truncated or None."""
 _SORT_KEYS: Final[Mapping[AnswerSort, Callable[[Row], float]]] = {
     "lowest": lambda row: row["value"],
     "highest": lambda row: -row["value"],
@@ -55,12 +55,12 @@ _SORT_KEYS: Final[Mapping[AnswerSort, Callable[[Row], float]]] = {
     "slowest": lambda row: -row["duration"],
 }
 _SORT_COLUMNS: Final[Mapping[AnswerSort, ColumnElement[Any]]] = {
-    "lowest": score.c.value + 0.0,  # prevents databases from using the index by value
+    "lowest": score.c.value + 0.0,  # prevents databases from using the value index
     "highest": -score.c.value,
     "highest_cost": -func.coalesce(score.c.cost, -1.0),
     "slowest": -exchange.c.duration,
 }
-"""The sort keys of ``_SORT_KEYS`` in SQL; sorting by time needs none."""
+"""The sort keys of ``_SORT_KEYS`` as SQL expressions. Sorting by time needs none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,8 +68,9 @@ class AnswerNeighbors:
     """The exchanges before and after an answer in a sorted search."""
 
     previous: str | None = None
+    """Id of the previous exchange; None at the start."""
     next: str | None = None
-    """Exchange ids; None at either end."""
+    """Id of the next exchange; None at the end."""
     position: int | None = None
     """Position of the answer, starting at 1; None if it is not among the first matches."""
 
@@ -86,20 +87,21 @@ def load_page(
         last = rows[limit - 1]
         cursor = AnswerCursor(_SORT_KEYS[sort](last), last["started_at"], str(last["id"]))
     elif searched_back_to is not None and sort == "newest" and not (chosen.labeled and chosen.state == "scored"):
-        # Sorted by time, the next page continues where the search stopped. A label search always scans the same labels.
+        # When sorted by time, the next page continues where the search stopped. A label search always scans the same
+        # labels, so it cannot continue.
         cursor = AnswerCursor(0.0, searched_back_to, "")
     return AnswerPage(answers=answers, next_cursor=cursor, searched_back_to=searched_back_to)
 
 
 def count_matches(connection: Connection, chosen: AnswerFilter) -> MatchCount:
-    """Return the number of matches, counted up to ``MAX_ANSWERS_COUNTED``."""
+    """Count the matches, up to ``MAX_ANSWERS_COUNTED``."""
     rows, searched_back_to = find_rows(connection, chosen, "newest", None, MAX_ANSWERS_COUNTED + 1)
     is_capped = len(rows) > MAX_ANSWERS_COUNTED or searched_back_to is not None
     return MatchCount(count=min(len(rows), MAX_ANSWERS_COUNTED), is_capped=is_capped)
 
 
 def find_neighbors(connection: Connection, chosen: AnswerFilter, exchange_id: str, sort: AnswerSort) -> AnswerNeighbors:
-    """Return the exchanges before and after an exchange among the first matches."""
+    """Find the ids before and after an exchange in the first ``MAX_NEIGHBORS_SCANNED`` matches."""
     rows, _ = find_rows(connection, chosen, sort, None, MAX_NEIGHBORS_SCANNED)
     ids = list(dict.fromkeys(row["exchange_id"] for row in rows))
     if exchange_id not in ids:
@@ -115,7 +117,7 @@ def find_neighbors(connection: Connection, chosen: AnswerFilter, exchange_id: st
 def find_rows(
     connection: Connection, chosen: AnswerFilter, sort: AnswerSort, after: AnswerCursor | None, limit: int
 ) -> Rows:
-    """Return rows of scores, or rows of exchanges for answers without a score."""
+    """Return rows of the ``score`` table; for states other than ``scored``, rows of the ``exchange`` table."""
     if chosen.state != "scored":
         return _find_unscored(connection, chosen, after, limit)
     if chosen.labeled:
@@ -125,27 +127,28 @@ def find_rows(
         rows = find_lowest_fast(connection, replace(chosen.score_filter, after=position), limit)
         if rows is not None:
             return rows, None
-    # Search the newest scores of the window, after the cursor when sorted by time.
+    # Search the newest scores in the window. When sorted by time, start at the cursor.
     bound = MAX_EXCHANGES_SCANNED if chosen.needs_exchanges or sort == "slowest" else MAX_SCORES_SCANNED
     inside = chosen.score_filter.window(score.c.started_at)
     if after and sort == "newest":
         inside.append(score.c.started_at <= after.at)
     floor = _scan_floor(connection, score.c.started_at, inside, bound)
-    # Exactly one lower bound: of two, SQLite would use the wider one; without one, it would not use the index by time.
+    # Use exactly one lower bound: given two, SQLite would use the wider one, and given none, it would not use the time
+    # index.
     within = replace(chosen.score_filter, since=floor or chosen.since or BEGINNING)
     query = _select_scores(chosen, sort).where(*within.conditions(), *_exchange_conditions(chosen, score.c.exchange_id))
     return _fetch_sorted(connection, query, sort, after, limit), floor
 
 
 def _score_id(text: str) -> int:
-    """Return the score id in a cursor, or 0, which sorts after all ids, if the cursor contains no number."""
+    """Return a cursor's id as a score id. If it is not a number, return 0, which sorts after all ids."""
     return int(text) if text.isascii() and text.isdecimal() and len(text) < 19 else 0
 
 
 def _scan_floor(
     connection: Connection, moment: ColumnElement[Any], inside: Sequence[ColumnElement[bool]], bound: int
 ) -> datetime | None:
-    """Return the time of the row that is ``bound`` rows older than the newest; None if there are fewer rows."""
+    """Return the time of the row that is ``bound`` rows older than the newest, or None if there are fewer rows."""
     query = select(moment).where(*inside).order_by(moment.desc()).offset(bound).limit(1)
     floor: datetime | None = connection.execute(query).scalar()
     return floor
@@ -158,7 +161,7 @@ def _select_scores(chosen: AnswerFilter, sort: AnswerSort) -> Select[Any]:
 
 
 def _exchange_conditions(chosen: AnswerFilter, exchange_id: ColumnElement[Any]) -> list[ColumnElement[bool]]:
-    """Return the conditions on columns of the exchange, and on its labels."""
+    """Return the SQL conditions on the exchange's columns and labels."""
     named = {"model": chosen.model, "prompt_version": chosen.prompt_version}
     conditions = [exchange.c[name] == value for name, value in named.items() if value]
     if chosen.text:
@@ -215,12 +218,12 @@ def _find_labeled(
 
 
 def _find_unscored(connection: Connection, chosen: AnswerFilter, after: AnswerCursor | None, limit: int) -> Rows:
-    """Search exchanges by the state of their tasks, or all exchanges; newest first."""
+    """Search exchanges by task state, or all exchanges for the state ``any``; newest first."""
     conditions = _exchange_conditions(chosen, exchange.c.id)
     if after is not None:
         conditions.append(_is_after(None, exchange.c.started_at, exchange.c.id, after, after.id))
     if chosen.state != "any":
-        # If few tasks are in this state, search their exchanges.
+        # If few tasks are in this state, search only their exchanges.
         query = select(scoring_task.c.exchange_id, scoring_task.c.scorer)
         query = query.where(scoring_task.c.state.in_(STATES[chosen.state]))
         if chosen.reason is not None:
@@ -239,7 +242,7 @@ def _find_unscored(connection: Connection, chosen: AnswerFilter, after: AnswerCu
     floor = _scan_floor(connection, exchange.c.started_at, indexed, MAX_EXCHANGES_SCANNED)
     inside = [*_window_conditions(replace(chosen, since=floor or chosen.since)), *conditions]
     if chosen.state != "any":
-        # Use the index on the exchange: without statistics, SQLite would read all tasks with the state and reason.
+        # Use the index on the exchange id. Without statistics, SQLite would read all tasks with this state and reason.
         task_conditions: list[ColumnElement[bool]] = [Unindexed(scoring_task.c.state).in_(STATES[chosen.state])]
         if chosen.scorer is not None:
             task_conditions.append(scoring_task.c.scorer == chosen.scorer)
@@ -250,7 +253,7 @@ def _find_unscored(connection: Connection, chosen: AnswerFilter, after: AnswerCu
 
 
 def _window_conditions(chosen: AnswerFilter, *, by_id: bool = False) -> list[ColumnElement[bool]]:
-    """Return the conditions on window, service and route; with ``by_id``, in a form that uses only the index on ids."""
+    """Return the SQL conditions on time, service and route. With ``by_id``, databases use only the index on ids."""
     named = {"service": chosen.service, "route": chosen.route}
     columns = {name: exchange.c[name] for name in (*named, "started_at")}
     terms = {name: Unindexed(column) for name, column in columns.items()} if by_id else columns
@@ -265,7 +268,7 @@ def _fetch_exchanges(connection: Connection, conditions: Sequence[ColumnElement[
 
 
 def _build_answers(connection: Connection, chosen: AnswerFilter, rows: Sequence[Row]) -> list[Answer]:
-    """Load the exchanges, scores, tasks and labels of rows."""
+    """Convert rows to answers: load their exchanges, scores, tasks and labels."""
     ids = [row["exchange_id"] for row in rows]
     exchanges, labels = load_exchanges(connection, ids), load_labels(connection, ids)
     is_scored = chosen.state == "scored"
@@ -277,7 +280,7 @@ def _build_answers(connection: Connection, chosen: AnswerFilter, rows: Sequence[
         exchange_id = row["exchange_id"]
         if exchange_id not in exchanges:
             continue
-        # Without a filter by state, use the newest score of the scorer, with any fingerprint.
+        # Without a filter by state, use the scorer's newest score, whatever its fingerprint.
         candidates = [score for score in scores.get(exchange_id, ()) if chosen.scorer in {None, score.scorer}]
         newest = max(
             candidates,

@@ -1,4 +1,4 @@
-"""Reads exchanges and their scores."""
+"""Read access to exchanges and their scores."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class ScoredExchange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowCounts:
-    """Row counts of the database."""
+    """Numbers of stored exchanges, tasks and scores."""
 
     captured: int = 0
     """Number of exchanges."""
@@ -50,7 +50,7 @@ class RowCounts:
 
 
 class AnswerReader(StoreComponent):
-    """Reads exchanges and scores: ``germane.Store(url).answers``. A window is ``since <= started_at < until``."""
+    """Reads exchanges and scores: ``germane.Store(url).answers``. Windows are ``since <= started_at < until``."""
 
     def list_exchanges(
         self,
@@ -60,7 +60,7 @@ class AnswerReader(StoreComponent):
         route: str | None = None,
         limit: int = 100,
     ) -> list[Exchange]:
-        """Return exchanges, newest first."""
+        """Return up to ``limit`` exchanges in the window, newest first."""
         query = select(exchange).order_by(exchange.c.started_at.desc(), exchange.c.id.desc()).limit(limit)
         if route is not None:
             query = query.where(exchange.c.route == route)
@@ -72,12 +72,12 @@ class AnswerReader(StoreComponent):
             return [exchange_from_row(row) for row in connection.execute(query).mappings()]
 
     def get_exchanges(self, ids: Sequence[str]) -> dict[str, Exchange]:
-        """Return exchanges by id. Unknown ids are omitted."""
+        """Return a dict of ids to exchanges. Unknown ids are omitted."""
         with self._database.read() as connection:
             return detail.load_exchanges(connection, ids)
 
     def get_scores(self, exchange_ids: Sequence[str]) -> dict[str, list[Score]]:
-        """Return the scores of exchanges by exchange id. Exchanges without a score are omitted."""
+        """Return a dict of exchange ids to lists of scores. Exchanges without a score are omitted."""
         with self._database.read() as connection:
             return detail.load_scores(connection, exchange_ids)
 
@@ -97,15 +97,15 @@ class AnswerReader(StoreComponent):
         """Return the lowest scores with their exchanges, lowest first; equal scores are sorted newest first.
 
         Args:
-            scorer: Only scores of this scorer.
+            scorer: Only scores from this scorer.
             since: Start of the window.
             until: End of the window.
-            route: Only answers of this route.
+            route: Only answers on this route.
             fingerprint: Only scores with this fingerprint.
-            service: Only answers of this service.
+            service: Only answers from this service.
             label: Only scores with this label, such as ``noncommittal``.
             low: Only scores in the lowest band.
-            limit: Maximum number of scores.
+            limit: Maximum number of scores to return.
         """
         chosen = ScoreFilter(
             since=since, until=until, scorer=scorer, service=service, route=route, fingerprint=fingerprint, label=label,
@@ -121,11 +121,11 @@ class AnswerReader(StoreComponent):
         ]
 
     def counts(self, *, at_most: int | None = None) -> RowCounts:
-        """Return the number of exchanges, tasks by state, and scores.
+        """Return the numbers of exchanges, tasks by state, and scores.
 
         Args:
-            at_most: Stop counting exchanges, scores and closed tasks at this number: counting ten million rows takes
-                seconds. Open tasks are always counted in full.
+            at_most: Stop counting exchanges, scores and closed tasks at this number, because counting ten million rows
+                takes seconds. Open tasks are always counted in full.
         """
         names = (scoring_task.c.state, scoring_task.c.reason)
         waiting = select(func.min(scoring_task.c.first_pending_at)).where(scoring_task.c.not_before.is_not(None))
@@ -156,7 +156,7 @@ class AnswerReader(StoreComponent):
 
 
 class AnswerStore(AnswerReader):
-    """Extends :class:`AnswerReader` with the searches of the dashboard and the command line."""
+    """Extends :class:`AnswerReader` with the searches that the dashboard and the command line use."""
 
     def search(
         self, chosen: AnswerFilter, *, sort: AnswerSort = "lowest", after: AnswerCursor | None = None, limit: int = 50
@@ -165,33 +165,34 @@ class AnswerStore(AnswerReader):
 
         Args:
             chosen: The filter.
-            sort: With ``lowest``, all answers of the window are searched unless the filter is rare. With a rare filter
-                or another order, only the newest answers are searched; the page states how far back.
-            after: Position at which the previous page ended.
-            limit: Maximum number of answers.
+            sort: With ``lowest``, the whole window is searched unless few scores match the filter. With such a filter
+                or another order, only the newest answers are searched; the page reports how far back.
+            after: ``next_cursor`` of the previous page; None for the first page.
+            limit: Maximum number of answers per page.
         """
         with self._database.read(snapshot=True) as connection:
             return search.load_page(connection, chosen, sort, after, limit)
 
     def count_matches(self, chosen: AnswerFilter) -> MatchCount:
-        """Return the number of answers that match a filter, counted up to 1,000."""
+        """Count the answers that match a filter, up to 1,000."""
         with self._database.read() as connection:
             return search.count_matches(connection, chosen)
 
     def find_neighbors(self, chosen: AnswerFilter, exchange_id: str, *, sort: AnswerSort = "lowest") -> AnswerNeighbors:
-        """Return the exchanges before and after an exchange among the first 500 matches."""
+        """Find the ids before and after an exchange in the first 500 matches."""
         with self._database.read() as connection:
             return search.find_neighbors(connection, chosen, exchange_id, sort)
 
     def load_detail(self, exchange_id: str) -> AnswerDetail | None:
-        """Return one exchange with its scores, tasks and labels; None if the id is unknown."""
+        """Return one exchange with its scores, tasks and labels, or None if the id is unknown."""
         with self._database.read(snapshot=True) as connection:
             return detail.load_detail(connection, exchange_id)
 
     def sample_exchanges(self, *, since: datetime, limit: int) -> list[Exchange]:
-        """Return a uniform sample of the exchanges since a time, oldest first. Repeated calls return the same sample.
+        """Return a uniform sample of the exchanges since a given time, oldest first.
 
-        Exchanges with erased text are excluded, because the sample is used to measure text lengths.
+        Repeated calls return the same sample. Exchanges with erased text are excluded, because the sample is used to
+        measure text lengths.
         """
         query = select(exchange.c.id).where(exchange.c.started_at >= since, exchange.c.erased_at.is_(None))
         query = query.order_by(exchange.c.sampling_key).limit(limit)

@@ -1,4 +1,4 @@
-"""Reads and writes people's labels, and calibrations for cosine scores."""
+"""Human labels, and calibrations for cosine scores."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from germane.storage.db.tables import calibration, exchange, feedback, score
 from germane.storage.queue.feedback import COLUMNS, LabeledExchange, select_labels
 
 NEUTRAL_LABEL: Final = 0.5
-"""Labels above this value mean a good answer, labels below it a bad one. Labels of exactly this value are ignored."""
+"""Labels above this value mark good answers and labels below it bad ones. Labels equal to it are ignored."""
 MAX_LABELS_COMPARED: Final = 20_000
 """Maximum number of labels to compare, newest first."""
 CALIBRATION_COLUMNS: Final = ("embedder", "scorer", "fingerprint", "floor", "high", "n", "made_at")
@@ -28,9 +28,9 @@ CALIBRATION_COLUMNS: Final = ("embedder", "scorer", "fingerprint", "floor", "hig
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Disagreement:
-    """Numbers of disagreements between labels and the scores with one fingerprint.
+    """How often labels disagree with the scores that have one fingerprint.
 
-    The label of an answer is the mean of each person's latest label. A label of exactly 0.5 is ignored.
+    An answer's label is the mean of each person's latest label. Answers whose label is exactly 0.5 are ignored.
     """
 
     scorer: str
@@ -38,18 +38,18 @@ class Disagreement:
     labeled: int
     """Number of scored answers with a label other than 0.5."""
     too_low: int
-    """Number of low scores of answers labeled good."""
+    """Number of low scores on answers that are labeled good."""
     too_high: int
-    """Number of scores that are not low, of answers labeled bad."""
+    """Number of scores that are not low on answers that are labeled bad."""
 
     @property
     def count(self) -> int:
-        """Number of disagreements."""
+        """Total number of disagreements."""
         return self.too_low + self.too_high
 
 
 class LabelReader(StoreComponent):
-    """Reads people's labels and calibrations: ``germane.Store(url).labels``."""
+    """Reads human labels and calibrations: ``germane.Store(url).labels``."""
 
     def list_feedback(
         self,
@@ -59,7 +59,7 @@ class LabelReader(StoreComponent):
         route: str | None = None,
         limit: int = 100,
     ) -> list[LabeledExchange]:
-        """Return labels with ``since <= created_at < until`` and their exchanges, newest first.
+        """Return labels with their exchanges, newest first, for ``since <= created_at < until``.
 
         Labels whose exchange is not in the database are omitted.
         """
@@ -75,20 +75,20 @@ class LabelReader(StoreComponent):
             return select_labels(connection, *conditions, order=(created_at.desc(), feedback.c.id.desc()), limit=limit)
 
     def list_calibrations(self) -> list[Calibration]:
-        """Return the newest calibration of each embedder and scorer."""
+        """Return the newest calibration for each embedder and scorer."""
         query = select(*(calibration.c[name] for name in CALIBRATION_COLUMNS))
         with self._database.read() as connection:
             rows = connection.execute(query.order_by(calibration.c.made_at, calibration.c.id)).mappings().all()
-        # Earlier versions stored the 95th percentile of unrelated pairs, which may be 1.
+        # Earlier versions stored the 95th percentile over unrelated pairs, which may be 1.
         newest = {(row["embedder"], row["scorer"]): dict(row) for row in rows if row["floor"] <= row["high"] < 1}
         return [Calibration(topic_floor=row.pop("high"), **row) for _, row in sorted(newest.items())]
 
 
 class LabelStore(LabelReader):
-    """Extends :class:`LabelReader`: writes labels and calibrations, and compares labels with scores."""
+    """Extends :class:`LabelReader` with writes, and with comparisons of labels and scores."""
 
     def add_feedback(self, labels: Sequence[Feedback]) -> None:
-        """Write labels. Their exchanges need not be stored yet. Labels with an existing id are ignored."""
+        """Store labels. Their exchanges do not have to be stored yet. Labels with an existing id are ignored."""
         with self._write_values() as connection:
             stamp = timestamp_encoder(connection.dialect.name)
             rows = [
@@ -105,7 +105,7 @@ class LabelStore(LabelReader):
             bulk_insert(connection, feedback, COLUMNS, rows)
 
     def add_calibrations(self, calibrations: Sequence[Calibration]) -> None:
-        """Write calibrations. Older ones are kept; the newest of each embedder and scorer is in effect."""
+        """Store calibrations. Older ones are kept; the newest for each embedder and scorer is in effect."""
         with self._write_values() as connection:
             stamp = timestamp_encoder(connection.dialect.name)
             rows = [
@@ -133,16 +133,16 @@ class LabelStore(LabelReader):
         fingerprint: str | None = None,
         newest: int = MAX_LABELS_COMPARED,
     ) -> list[Disagreement]:
-        """Count disagreements between labels and scores, by scorer and fingerprint.
+        """Count disagreements between labels and scores, one entry per scorer and fingerprint.
 
         The window applies to the answers, not to the labels.
 
         Args:
             since: Start of the window.
             until: End of the window.
-            scorer: Only scores of this scorer.
-            route: Only answers of this route.
-            service: Only answers of this service.
+            scorer: Only scores from this scorer.
+            route: Only answers on this route.
+            service: Only answers from this service.
             fingerprint: Only scores with this fingerprint.
             newest: Maximum number of labels to compare, newest first.
         """

@@ -1,3 +1,3 @@
-"""Exchange counts by outcome."""
+"""Counts of exchanges by outcome."""
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Hours whose rows have changed since the last rollup.
 
-Every transaction that changes an hour adds its own row. With one shared row per hour, transactions would wait for each
-other, and a rollup could delete the row before a transaction that needs it has committed.
+Every transaction that changes an hour's data adds its own row. With one shared row per hour, transactions would wait
+for each other, and a rollup could delete the row before a transaction that needs it has committed.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ _PENDING: Final = "dirty_hours"
 
 
 def start_of_hour(moment: datetime) -> datetime:
-    """Return the start of the UTC hour that contains a time."""
+    """Return the start of the UTC hour that contains the given time."""
     return moment.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
 
 
 def mark_dirty(connection: Connection, moments: Iterable[datetime]) -> None:
-    """Mark the hours of the exchanges whose scores, proxy scores or counts this transaction changes.
+    """Mark as dirty the hours of the exchanges whose scores, proxy scores or counts this transaction changes.
 
     Args:
         connection: A transaction that writes.
@@ -41,20 +41,20 @@ def write_pending(connection: Connection) -> None:
 
 
 def dirty_between(connection: Connection, since: datetime, until: datetime) -> list[datetime]:
-    """Return the dirty hours that overlap the window from ``since`` to ``until`` (exclusive), oldest first."""
+    """Return the dirty hours that overlap the window ``[since, until)``, oldest first."""
     query = select(rollup_dirty_hour.c.hour).distinct().order_by(rollup_dirty_hour.c.hour)
     query = query.where(rollup_dirty_hour.c.hour >= start_of_hour(since), rollup_dirty_hour.c.hour < until)
     return list(connection.execute(query).scalars())
 
 
 def newest_dirty(connection: Connection, limit: int | None, before: datetime) -> list[datetime]:
-    """Return the dirty hours that started before a given time, newest first."""
+    """Return up to ``limit`` dirty hours that started before a given time, newest first."""
     query = select(rollup_dirty_hour.c.hour).distinct().where(rollup_dirty_hour.c.hour < before)
     return list(connection.execute(query.order_by(rollup_dirty_hour.c.hour.desc()).limit(limit)).scalars())
 
 
 def dirty_ids(connection: Connection, hours: Iterable[datetime]) -> dict[datetime, list[int]]:
-    """Return the row ids of each of these hours, in ascending order."""
+    """Return a dict of hours to the ids of their dirty-hour rows, in ascending order."""
     ids: dict[datetime, list[int]] = {hour: [] for hour in hours}
     query = select(rollup_dirty_hour.c.hour, rollup_dirty_hour.c.id).where(rollup_dirty_hour.c.hour.in_(list(ids)))
     for row in connection.execute(query.order_by(rollup_dirty_hour.c.hour, rollup_dirty_hour.c.id)):
@@ -63,6 +63,6 @@ def dirty_ids(connection: Connection, hours: Iterable[datetime]) -> dict[datetim
 
 
 def delete_ids(connection: Connection, ids: Iterable[int]) -> None:
-    """Delete the rows that a rollup has processed."""
+    """Delete the dirty-hour rows that a rollup has processed."""
     for batch in batched(sorted(ids)):
         connection.execute(rollup_dirty_hour.delete().where(rollup_dirty_hour.c.id.in_(batch)))

@@ -1,4 +1,4 @@
-"""Counts per minute, service, route and scorer. At every commit: seen = scored + skipped + failed + pending."""
+"""Counts by minute, service, route and scorer. At every commit, seen = scored + skipped + failed + pending."""
 
 from __future__ import annotations
 
@@ -29,9 +29,10 @@ _FINAL_OUTCOMES: Final = frozenset({"scored", "skipped", "failed"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Coverage:
-    """Outcomes of one route's exchanges for one scorer: seen = scored + skipped + failed + pending.
+    """Counts of one route's exchanges by outcome for one scorer, with seen = scored + skipped + failed + pending.
 
-    The scorer is empty for a route that was only declared, and for exchanges dropped before a scorer was known.
+    The scorer is empty for a route that was only declared, and for exchanges that were dropped before a scorer was
+    known.
     """
 
     service: str
@@ -40,15 +41,15 @@ class Coverage:
     seen: int = 0
     scored: int = 0
     pending: int = 0
-    """Waiting to be scored, or being scored."""
+    """Number of exchanges that are waiting to be scored or being scored."""
     skipped: Mapping[str, int] = field(default_factory=dict)
-    """Count per reason."""
+    """Counts by reason."""
     failed: Mapping[str, int] = field(default_factory=dict)
-    """Count per reason."""
+    """Counts by reason."""
 
     @property
     def has_exchanges(self) -> bool:
-        """Whether there are exchanges to count. A route that was only declared has none."""
+        """Whether any exchanges were counted. False for a route that was only declared."""
         return bool(self.scorer or self.seen)
 
     @property
@@ -58,18 +59,18 @@ class Coverage:
 
 
 class TallyChanges:
-    """The changes to counts in one transaction."""
+    """Changes that one transaction makes to the tally."""
 
     def __init__(self) -> None:
         self._counts: Counter[TallyKey] = Counter()
 
     def add(self, at: datetime, names: tuple[str, str, str], outcome: Outcome, reason: str = "", by: int = 1) -> None:
-        """Change one count; ``names`` are service, route and scorer."""
+        """Add ``by`` to one count; ``names`` are service, route and scorer."""
         minute = at.astimezone(UTC).replace(second=0, microsecond=0)
         self._counts[(minute, *names, outcome, reason)] += by
 
     def apply(self, connection: Connection, process: str) -> None:
-        """Add the changes to this process's counts when the transaction ends."""
+        """Schedule the changes to be added to this process's counts at the end of the transaction."""
         dirty_hours.mark_dirty(connection, {minute for minute, *_ in self._counts})
         pending = get_pending(connection, _PENDING, dict[str, Counter[TallyKey]])
         pending.setdefault(process, Counter()).update(self._counts)
@@ -84,8 +85,8 @@ class TallyChanges:
 def write_pending(connection: Connection) -> None:
     """Write the changes that the transaction has collected.
 
-    This is the last step, in sorted order: the threads of a process share these rows, so a transaction that has locked
-    them must not wait for anything else.
+    This is the last step of a transaction, and rows are written in sorted order: a process's threads share these rows,
+    so a transaction that has locked them must not wait for anything else.
     """
     for process, counts in sorted(pop_pending(connection, _PENDING, dict[str, Counter[TallyKey]]).items()):
         rows = [_row(key, process, count) for key, count in sorted(counts.items()) if count]
@@ -101,7 +102,7 @@ def count_dropped(
     reason: UnscoredReason,
     at: datetime,
 ) -> None:
-    """Count dropped exchanges, which were not stored, as seen and as skipped for the given reason."""
+    """Count dropped exchanges, which are not stored, as seen and as skipped or failed for the given reason."""
     changes = TallyChanges()
     for scorer in tuple(scorers) or ("",):
         for (service, route), count in counts.items():
@@ -112,10 +113,10 @@ def count_dropped(
 
 
 def declare_routes(connection: Connection, service: str, routes: Iterable[str]) -> None:
-    """Register routes with zero counts."""
+    """Register routes by writing zero counts for them."""
     named = sorted({clean_text(route) for route in routes})
     dirty_hours.mark_dirty(connection, [DECLARED_MINUTE])
-    dirty_hours.write_pending(connection)  # in the same order as before a commit
+    dirty_hours.write_pending(connection)  # before the tally, as at every commit
     rows = [_row((DECLARED_MINUTE, clean_text(service), route, "", "seen", ""), "", 0) for route in named]
     if rows:
         connection.execute(_UPSERTS[connection.dialect.name], rows)

@@ -1,3 +1,3 @@
-"""The database itself: engine, tables, migrations and row mapping."""
+"""The database layer: engine, tables, migrations and row mapping."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Batches of rows, each changed by a background job in its own transaction, and counts of the rows removed."""
+"""Batches of rows that background jobs change, one transaction per batch, and counts of the rows removed."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ BATCH_SIZE: Final = 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PruneResult:
-    """Numbers of erased and deleted rows."""
+    """Counts of erased and deleted rows."""
 
     texts: int = 0
-    """Exchanges whose text was erased. They are still stored."""
+    """Exchanges whose text was erased, but which are still stored."""
     exchanges: int = 0
     scores: int = 0
     """Scores of deleted exchanges."""
     expired: int = 0
-    """Pending tasks that were skipped because the text of their exchange was removed."""
+    """Pending tasks that were skipped because their exchange's text was erased."""
     feedback: int = 0
-    """Labels of deleted exchanges, and labels by a deleted user."""
+    """Labels of deleted exchanges, and labels that a deleted user gave."""
     comments: int = 0
-    """Erased comments of old labels."""
+    """Comments that were erased from old labels."""
     counts: int = 0
     """Rows of the tally."""
     workers: int = 0
-    """Rows of stopped processes."""
+    """Worker rows of stopped processes."""
     markers: int = 0
     alerts: int = 0
     """Resolved alerts, notifications and silences."""
@@ -46,7 +46,7 @@ class PruneResult:
         return any(getattr(self, name) for name in PruneResult.__slots__)
 
     def __str__(self) -> str:
-        """Return the counts that are not zero, such as "2 texts erased, 1 exchange deleted"."""
+        """Return the non-zero counts as text, such as "2 texts erased, 1 exchange deleted"."""
         counts = [(getattr(self, name), noun, verb) for name, (noun, verb) in _WORDS.items()]
         return (
             ", ".join(f"{sanitize.count_noun(count, noun)} {verb}" for count, noun, verb in counts if count)
@@ -69,20 +69,25 @@ _WORDS: Final[Mapping[str, tuple[str, str]]] = {
 
 
 class RowCursor(NamedTuple):
-    """A row's position when sorted by time and id."""
+    """A row's position in the order by time and id."""
 
     at: datetime
     id: str
 
     @classmethod
     def after_batch(cls, rows: Sequence[RowMapping], moment: str) -> RowCursor | None:
-        """Return the position of the last row of a full batch, with the time in column ``moment``; None at the end."""
+        """Return the position of a batch's last row, or None if the batch is not full and there are no more rows.
+
+        Args:
+            rows: The batch.
+            moment: Name of the column that contains the time.
+        """
         return cls(rows[-1][moment], rows[-1]["id"]) if len(rows) == BATCH_SIZE else None
 
 
 @dataclass(frozen=True, slots=True)
 class PruneBatch:
-    """The result of one transaction."""
+    """The result of pruning one batch, in one transaction."""
 
     removed: PruneResult
     last: RowCursor | None
@@ -90,6 +95,6 @@ class PruneBatch:
 
 
 def after_cursor(cursor: RowCursor) -> Any:
-    """Return the condition that selects the exchanges after a position."""
+    """Return the SQL condition that selects the exchanges after a position."""
     later = or_(exchange.c.started_at > cursor.at, and_(exchange.c.started_at == cursor.at, exchange.c.id > cursor.id))
-    return and_(exchange.c.started_at >= cursor.at, later)  # the first half can use the index
+    return and_(exchange.c.started_at >= cursor.at, later)  # the first condition can use the index

@@ -1,4 +1,4 @@
-"""The base class for the store's components, and the context that they share."""
+"""The base class of the store's components, and the context that they share."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from germane.storage.db.errors import ContentRefused
 
 
 def utc_now() -> datetime:
-    """Return the current time in UTC, with a time zone."""
+    """Return the current time in UTC, as a timezone-aware datetime."""
     return datetime.now(UTC)
 
 
 def database_time(connection: Connection) -> datetime:
-    """Return the PostgreSQL server's time, or the local host's time for SQLite, in UTC."""
+    """Return the current time in UTC: from the PostgreSQL server, or from the local host for SQLite."""
     if connection.dialect.name == "sqlite":
         return datetime.now(UTC)
     now: datetime = connection.execute(select(func.clock_timestamp())).scalar_one()
@@ -28,12 +28,12 @@ def database_time(connection: Connection) -> datetime:
 
 
 class StoreContext:
-    """The database, the clock and the options that are shared by all of a store's components.
+    """The database, the clock and the options that all components of a store share.
 
     Args:
         database: The database.
-        clock: The clock. With the default, leases, limits and windows use the clock of the database server.
-        erase_after_scoring: Whether the text of an exchange is erased when its last task is closed.
+        clock: Returns the current time. With the default, leases, limits and windows use the database server's clock.
+        erase_after_scoring: Whether to erase an exchange's text when its last task is closed.
     """
 
     def __init__(
@@ -46,34 +46,34 @@ class StoreContext:
 
     @property
     def process(self) -> str:
-        """The id under which this process counts in the tally. A forked child gets its own id."""
+        """The id of this process's rows in the tally. A forked child gets its own id."""
         if self._process[0] != os.getpid():
             self._process = (os.getpid(), uuid4().hex[:16])
         return self._process[1]
 
     def local_time(self) -> datetime:
-        """Return the time by this process's clock."""
+        """Return the current time from this process's clock."""
         return self._clock()
 
     def explicit_time(self) -> datetime | None:
-        """Return the time by the store's explicit clock; None if the store uses the database's clock."""
+        """Return the current time from the store's explicit clock, or None if the store uses the database's clock."""
         return None if self._clock is utc_now else self._clock()
 
     def now(self, connection: Connection) -> datetime:
-        """Return the current time from the explicit clock, if there is one, or else from the database's clock.
+        """Return the current time from the explicit clock if there is one, otherwise from the database's clock.
 
-        All processes that use this database share its clock.
+        All processes that use the database share its clock.
         """
         return self.explicit_time() or database_time(connection)
 
     def read_clock(self) -> datetime:
-        """Return the same time as :meth:`now`, in its own transaction."""
+        """Return the current time, as :meth:`now` does, using a separate transaction."""
         with self.database.read() as connection:
             return self.now(connection)
 
 
 class StoreComponent:
-    """A group of a store's methods. Each method is one transaction unless documented otherwise."""
+    """A group of a store's methods. Each method runs in one transaction unless documented otherwise."""
 
     def __init__(self, context: StoreContext) -> None:
         self._context = context

@@ -1,4 +1,4 @@
-"""Database URLs, and the SQLAlchemy engines of SQLite and PostgreSQL."""
+"""Database URLs, and the SQLAlchemy engines for SQLite and PostgreSQL."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from germane.logging_filters import install_driver_filter
 from germane.storage.db.sqlite_file import SqliteFile
 
 BUSY_TIMEOUT = 15.0
-"""Maximum time that SQLite waits for another writer, in seconds."""
+"""Maximum time in seconds that SQLite waits for another writer."""
 READ_ONLY: Final = "germane_reading"
-"""Execution option of a transaction that only reads."""
+"""Execution option that marks a transaction as read-only."""
 AUTOCOMMIT: Final = "germane_plain"
-"""Execution option of an SQLite connection without transactions."""
+"""Execution option that disables transactions on an SQLite connection."""
 OPEN_FILES: Final = "germane_files"
-"""Key in ``Connection.info`` for a connection's :class:`OpenFiles`."""
+"""Key in ``Connection.info`` for the connection's :class:`OpenFiles`."""
 _MIN_SQLITE_VERSION: Final = (3, 35, 0)  # RETURNING
 _POSTGRESQL_DEFAULTS: Final = {
     "connect_timeout": 5,
@@ -29,11 +29,11 @@ _POSTGRESQL_DEFAULTS: Final = {
     "tcp_user_timeout": 20_000,  # milliseconds; by default a vanished server blocks a thread for 15 minutes
     "application_name": "germane",
 }
-"""Connection parameters that the URL may override."""
+"""Default connection parameters, which the URL may override."""
 
 
 def parse_url(url: str) -> URL:
-    """Return a URL with germane's driver, and an absolute path for an SQLite file.
+    """Parse a database URL. The result uses germane's driver and, for an SQLite file, an absolute path.
 
     Raises:
         SettingsError: The URL is invalid or names an unsupported database, or its driver is not installed.
@@ -52,15 +52,15 @@ def parse_url(url: str) -> URL:
     # Heroku, Render and others provide URLs with postgres://, which libpq accepts and SQLAlchemy does not.
     if parsed.drivername in {"postgresql", "postgresql+psycopg", "postgres"}:
         if "@" in (parsed.host or ""):
-            raise SettingsError("the password in the database URL contains an @: write it as %40")
+            raise SettingsError("the password in the database URL contains an unescaped @: write it as %40")
         if find_spec("psycopg") is None:
-            raise SettingsError("PostgreSQL needs a driver: pip install 'germane[postgres]'")
+            raise SettingsError("the PostgreSQL driver is not installed: run pip install 'germane[postgres]'")
         return parsed.set(drivername="postgresql+psycopg")
     raise SettingsError(f"unsupported database {parsed.drivername!r}: use SQLite or PostgreSQL")
 
 
 def is_memory(url: URL) -> bool:
-    """Whether this is an SQLite database in memory."""
+    """Return whether the URL names an in-memory SQLite database."""
     return url.get_backend_name() == "sqlite" and url.database in {None, "", ":memory:"}
 
 
@@ -69,9 +69,9 @@ def create_sqlite_engine(url: URL, file: SqliteFile | None) -> Engine:
 
     Args:
         url: The parsed URL.
-        file: The file of the database; None for a database in memory, and for a path that SQLite parses itself.
+        file: The database file; None for an in-memory database, and for a ``file:`` path, which SQLite parses itself.
     """
-    # An in-memory database exists in one connection, which one thread at a time uses.
+    # An in-memory database exists in a single connection, which one thread at a time uses.
     pool = {"pool_size": 1, "max_overflow": 0} if is_memory(url) else {"pool_size": 5, "max_overflow": 20}
     engine = create_engine(
         url,
@@ -91,15 +91,15 @@ def create_sqlite_engine(url: URL, file: SqliteFile | None) -> Engine:
     @event.listens_for(engine, "connect")
     def set_pragmas(connection: Any, record: ConnectionPoolEntry) -> None:
         cursor = connection.cursor()
-        cursor.execute("PRAGMA synchronous = NORMAL")  # in WAL mode a commit survives any crash of the process
-        cursor.execute("PRAGMA secure_delete = ON")  # overwrite erased text, whatever SQLite's build default is
+        cursor.execute("PRAGMA synchronous = NORMAL")  # in WAL mode, commits survive a crash of the process
+        cursor.execute("PRAGMA secure_delete = ON")  # overwrite deleted content, whatever the build's default
         cursor.close()
         if file is not None:
             record.info[OPEN_FILES] = file.identify(connection)
 
     @event.listens_for(engine, "begin")
     def begin(connection: Connection) -> None:
-        # Acquire the write lock first if the transaction writes: upgrading a read lock later fails instead of waiting.
+        # A transaction that writes acquires the write lock first: upgrading a read lock later fails instead of waiting.
         options = connection.get_execution_options()
         if not options.get(AUTOCOMMIT, False):
             connection.exec_driver_sql("BEGIN" if options.get(READ_ONLY, False) else "BEGIN IMMEDIATE")
@@ -110,8 +110,8 @@ def create_sqlite_engine(url: URL, file: SqliteFile | None) -> Engine:
 def create_postgresql_engine(url: URL) -> Engine:
     """Create the engine for a PostgreSQL database. It connects on first use."""
     arguments: dict[str, Any] = {name: value for name, value in _POSTGRESQL_DEFAULTS.items() if name not in url.query}
-    # A pooler such as pgbouncer gives each transaction another server connection, which lacks the statements that were
-    # prepared on the previous one, or has statements of the same name.
+    # A pooler such as PgBouncer may use a different server connection for each transaction. That connection lacks the
+    # statements that were prepared on the previous one, or has other statements with the same names.
     arguments["prepare_threshold"] = None
     install_driver_filter()
     return create_engine(url, hide_parameters=True, pool_pre_ping=True, max_overflow=20, connect_args=arguments)

@@ -1,4 +1,4 @@
-"""Connections to one SQLite or PostgreSQL database, created on first use and recreated after a fork."""
+"""Connections to one SQLite or PostgreSQL database, opened on first use and reopened after a fork."""
 
 from __future__ import annotations
 
@@ -30,32 +30,33 @@ from germane.storage.db.network_filesystem import (
 from germane.storage.db.sqlite_file import LOG_LOST, SqliteFile
 
 CLOSE_TIMEOUT = 1.0
-"""Maximum time to wait for running transactions when closing, in seconds."""
+"""Maximum time in seconds to wait for running transactions when closing."""
 FORK_TIMEOUT = 20.0
-"""Maximum time that a fork waits for SQLite transactions, in seconds. Longer than ``BUSY_TIMEOUT``."""
+"""Maximum time in seconds that a fork waits for SQLite transactions. Must be longer than ``BUSY_TIMEOUT``."""
 _CACHED_PAGES = "SET LOCAL random_page_cost = 1.1"
-"""The rows of a window are close together and mostly cached. With PostgreSQL's default of 4, made for spinning disks,
-the planner scans the whole tally for one day."""
+"""A window's rows are close together and mostly cached. With PostgreSQL's default of 4, which is meant for spinning
+disks, the planner would scan the whole tally to read one day."""
 
 logger = logging.getLogger("germane.storage")
 
 _Collection = TypeVar("_Collection")
 CommitEvent = tuple[str, str, str, str]
-"""Route, scorer, outcome and reason. Without a scorer, the outcome is ``stored`` or ``dropped`` and counts captured
-exchanges; with a scorer, it is ``scored``, ``skipped`` or ``failed``. The reason may be empty."""
+"""Route, scorer, outcome and reason. Without a scorer, the event is about a captured exchange, and the outcome is
+``stored`` or ``dropped``. With a scorer, the outcome is ``scored``, ``skipped`` or ``failed``. The reason may be
+empty."""
 CommitListener = Callable[[Mapping[CommitEvent, int]], object]
 CommitHook = Callable[[Connection], None]
 """Writes the pending changes of a transaction as its last statements."""
 
 TABLES_CHECK_INTERVAL: Final = 1.0
-"""Seconds between checks that the tables match the code, on each connection."""
+"""Minimum time in seconds between two checks, on the same connection, that the tables match the code."""
 _NEXT_CHECK: Final = "germane_next_check"
-"""Key in ``Connection.info`` for the time of the next such check."""
+"""Key in ``Connection.info`` for the time of the next check of the tables."""
 _FAILED: Final = "failed"
-"""An SQLite error that the caller reports. A lost or damaged file may have caused it."""
+"""Loss reason after an SQLite error that a lost or damaged file may have caused. The caller reports the error."""
 _LOST_ERRORS: Final = (DatabaseUnreachable, DatabaseNotMigrated)
 _PENDING: Final = "germane_pending"
-"""Key in ``Connection.info`` for a transaction's pending changes."""
+"""Key in ``Connection.info`` for the transaction's pending changes."""
 _EVENTS: Final = "events"
 
 
@@ -70,18 +71,18 @@ def get_pending(connection: Connection, key: str, new: Callable[[], _Collection]
 
 
 def pop_pending(connection: Connection, key: str, new: Callable[[], _Collection]) -> _Collection:
-    """Remove and return the pending changes stored under ``key``; if there are none, return ``new()``."""
+    """Remove and return the pending changes stored under ``key``. If there are none, return ``new()``."""
     pending: _Collection = connection.info.get(_PENDING, {}).pop(key, None) or new()
     return pending
 
 
 def record_events(connection: Connection, events: Mapping[CommitEvent, int]) -> None:
-    """Record event counts, which are passed to the listener once the transaction has committed."""
+    """Record event counts, which are passed to the listener after the transaction has committed."""
     get_pending(connection, _EVENTS, Counter[CommitEvent]).update(events)
 
 
 class ForkGate:
-    """A gate that any number of threads can enter while it is open, and none while it is closed."""
+    """A gate that any number of threads can enter while it is open, and that no thread can enter while it is closed."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition(threading.Lock())
@@ -90,7 +91,7 @@ class ForkGate:
 
     @contextmanager
     def enter(self) -> Iterator[None]:
-        """Enter the gate for the duration of the context. Waits while the gate is closed."""
+        """Stay inside the gate for the duration of the context. Waits while the gate is closed."""
         with self._changed:
             self._changed.wait_for(lambda: not self._closed)
             self._inside += 1
@@ -102,16 +103,16 @@ class ForkGate:
                 self._changed.notify_all()
 
     def close(self, timeout: float) -> bool:
-        """Block new entries and wait until no thread is inside; return False after ``timeout`` seconds.
+        """Block new entries, and wait up to ``timeout`` seconds until no thread is inside. Return False on timeout.
 
-        Pair every call with a call of :meth:`open`, even if it returned False.
+        Pair every call with a call to :meth:`open`, even if it returns False.
         """
         with self._changed:
             self._closed += 1
             return self._changed.wait_for(lambda: not self._inside, timeout)
 
     def open(self) -> None:
-        """Undo one :meth:`close`."""
+        """Undo one call to :meth:`close`."""
         with self._changed:
             self._closed -= 1
             self._changed.notify_all()
@@ -122,12 +123,12 @@ class Database:
 
     Args:
         url: SQLAlchemy URL.
-        mounts: Reads the mount table, to recognize network file systems.
+        mounts: Reads the mount table, which is used to detect network file systems.
         before_commit: Called with the connection as the last step of each transaction that writes.
-        on_commit: Called with the event counts of a transaction after its commit; must not raise.
-        check_tables: Raises unless the tables match the code; gets the connection and the display name. Called in the
-            first transaction of each connection that writes, and again every 15 seconds, because another process may
-            migrate the database.
+        on_commit: Called with a transaction's event counts after its commit; must not raise.
+        check_tables: Called with the connection and the display name; raises unless the tables match the code. Runs in
+            each connection's first transaction that writes, and then at most once per ``TABLES_CHECK_INTERVAL``,
+            because another process may migrate the database.
         recreate: Creates the tables in an SQLite file that was deleted or replaced while it was open.
 
     Raises:
@@ -151,7 +152,7 @@ class Database:
         self._recreate = recreate
         self.url = drivers.parse_url(url)
         self.name = self.url.set(query={}, drivername=self.url.get_backend_name()).render_as_string(hide_password=True)
-        """The URL for display: without query parameters and without the password, which may be a query parameter."""
+        """The URL for display, without the password and without query parameters, which may contain the password."""
         self.dialect = self.url.get_backend_name()
         self._file: SqliteFile | None = None
         if self._is_file and not str(self.url.database).startswith("file:"):
@@ -175,16 +176,16 @@ class Database:
         """Open a transaction that writes. On SQLite it holds the write lock from its start.
 
         Args:
-            migrating: Whether the transaction creates or upgrades the tables, so that they are not checked.
+            migrating: Whether the transaction creates or upgrades the tables. If so, the tables are not checked.
 
         Raises:
-            DatabaseUnreachable: The SQLite file was deleted, replaced or damaged. The next transaction opens it again.
+            DatabaseUnreachable: The SQLite file was deleted, replaced or damaged. The next transaction reopens it.
             DatabaseNotMigrated: The tables are missing, or older or newer than the code.
         """
         if self._loss is not None and not migrating:
             self._reopen()
         with self._in_use(), self.engine.begin() as connection:
-            connection.info[_PENDING] = {}  # a rolled-back transaction may have left pending changes
+            connection.info[_PENDING] = {}  # a rolled-back transaction may have left some
             if not migrating:
                 self._check_tables_if_due(connection)
             yield connection
@@ -192,7 +193,7 @@ class Database:
                 hook(connection)
             events = pop_pending(connection, _EVENTS, Counter[CommitEvent])
             if self._file is not None and not migrating:
-                # Last, because nothing that is committed after a loss can be read.
+                # This check comes last, because nothing that is committed after a loss can be read.
                 self._loss = self._file.find_loss(connection.info[drivers.OPEN_FILES])
                 if self._loss is not None:
                     raise DatabaseUnreachable(f"{self.name} {self._loss}")
@@ -205,7 +206,7 @@ class Database:
         """Open a transaction that only reads. It does not create a missing SQLite file.
 
         Args:
-            snapshot: Whether all statements see the database as the first statement does. On SQLite, they always do.
+            snapshot: Whether all statements see the same state of the database. On SQLite, they always do.
 
         Raises:
             DatabaseNotMigrated: The SQLite file does not exist.
@@ -213,7 +214,7 @@ class Database:
         if self.is_absent:
             raise DatabaseNotMigrated(f"{self.name} does not exist: run 'germane db upgrade'")
         if self._file is not None and self._loss is None and self._file.is_replaced:
-            self.close()  # connections would still read the old file
+            self.close()  # open connections would still read the old file
         with self._in_use(), self.engine.connect() as connection:
             options = {"isolation_level": "REPEATABLE READ"} if snapshot and self.dialect == "postgresql" else {}
             reading = connection.execution_options(**{READ_ONLY: True}, **options)
@@ -238,7 +239,7 @@ class Database:
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """The SQLite file, its write-ahead log and the log's index, if they exist; empty for other databases."""
+        """Existing files: the SQLite file, its write-ahead log and the log's index. Empty for other databases."""
         if self._file is None:
             return ()
         paths = (Path(self._file.path + suffix) for suffix in ("", "-wal", "-shm"))
@@ -246,7 +247,7 @@ class Database:
 
     @property
     def engine(self) -> Engine:
-        """The engine of this process."""
+        """This process's SQLAlchemy engine, created on first use."""
         if self._process != os.getpid():
             self.abandon_connections()
         if self._engine is not None:
@@ -267,13 +268,13 @@ class Database:
             connection.info[_NEXT_CHECK] = time.monotonic() + TABLES_CHECK_INTERVAL
 
     def _reopen(self) -> None:
-        """Open the SQLite file again after a loss, and create the tables if they are missing.
+        """Reopen the SQLite file after a loss, and create the tables if they are missing.
 
         Raises:
             StorageError: The file is still missing or damaged. The next transaction tries again.
         """
         with self._reopening:
-            if self._loss is None:  # another thread has opened it
+            if self._loss is None:  # another thread has reopened it
                 return
             if self._loss == LOG_LOST:
                 # The old connections still have the deleted log open: save what it contains.
@@ -289,16 +290,16 @@ class Database:
             self._loss = None
 
     def abandon_connections(self) -> None:
-        """Drop the connections that a fork copied, without closing them: they belong to the parent."""
+        """Drop the connections that were copied by a fork, without closing them, because the parent still uses them."""
         # The old locks may be held by threads that do not exist in the child.
         self._lock, self._reopening = threading.Lock(), threading.Lock()
         self._process = os.getpid()
-        if self._engine is not None and not drivers.is_memory(self.url):  # the child owns its copy of a memory database
+        if self._engine is not None and not drivers.is_memory(self.url):  # the child owns its copy of an in-memory one
             self._inherited.append(self._engine)  # keep a reference: garbage collection would close the connections
             self._engine = None
 
     def close(self) -> None:
-        """Close the connections once none is in use. The next use opens new ones."""
+        """Wait briefly until no connection is in use, then close all of them. The next use opens new ones."""
         self._gate.close(CLOSE_TIMEOUT)  # a connection returned to the pool later would stay open
         try:
             with self._lock:
@@ -309,7 +310,7 @@ class Database:
             self._gate.open()
 
     def enable_wal(self) -> None:
-        """Switch the SQLite file to the write-ahead log, which lets readers continue while a transaction writes."""
+        """Switch the SQLite file to write-ahead logging, which lets readers continue while a transaction writes."""
         if self.dialect != "sqlite":
             return
         deadline = time.monotonic() + BUSY_TIMEOUT
@@ -318,7 +319,7 @@ class Database:
             while True:
                 try:
                     cursor.execute("PRAGMA journal_mode = WAL")
-                except sqlite3.OperationalError as error:  # the pragma does not wait for writers, unlike a transaction
+                except sqlite3.OperationalError as error:  # unlike a transaction, the pragma does not wait
                     if time.monotonic() > deadline:
                         raise DatabaseUnreachable(f"{self.name} failed: {error}") from None
                 else:
@@ -328,17 +329,17 @@ class Database:
                     cursor.execute("COMMIT")
 
     def before_fork(self) -> None:
-        """Close the connections to an SQLite file once no transaction is running; open none until the fork is done."""
+        """Close the connections to an SQLite file when no transaction is running. Block new ones during the fork."""
         if self._is_file and self._gate.close(FORK_TIMEOUT) and self._engine is not None:
             self._engine.dispose()
 
     def after_fork_in_parent(self) -> None:
-        """Allow connections again."""
+        """Allow new connections again."""
         if self._is_file:
             self._gate.open()
 
     def after_fork_in_child(self) -> None:
-        """Replace the locks: the threads that held them do not exist in the child."""
+        """Replace the locks, because the threads that held them do not exist in the child."""
         self._gate = ForkGate()
         self.abandon_connections()
 
@@ -361,7 +362,7 @@ class Database:
 
 
 def _is_temporary(error: exc.DBAPIError | exc.TimeoutError) -> bool:
-    """Whether an SQLite error has a cause other than a lost or damaged file."""
+    """Return whether an SQLite error has a temporary cause, rather than a lost or damaged file."""
     return isinstance(error, exc.TimeoutError) or any(text in str(error.orig) for text in ("locked", "is full"))
 
 

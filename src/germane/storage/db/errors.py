@@ -1,6 +1,6 @@
-"""Translates driver errors into germane's errors, which name the failure, the database and the fix.
+"""Translation of driver errors into germane's errors, which name the failure, the database and the fix.
 
-The driver's error is not chained: its text may quote user data or connection parameters.
+The driver's error is not chained, because its text may quote user data or connection parameters.
 """
 
 from __future__ import annotations
@@ -19,28 +19,28 @@ _CONTENT_STATES: Final = (
 )  # data, integrity, program limits (size of an index row)
 _UNDEFINED_MESSAGES: Final = ("no such table", "no such column", "has no column named")
 _HINTS: Final = (
-    ("unable to open database file", "make sure that its directory exists and is writable by this process"),
+    ("unable to open database file", "make sure that its directory exists and that this process can write to it"),
     ("readonly database", "give this process write access to the file and its directory"),
     ("disk is full", "free some disk space"),
-    ("database is locked", "another process has held the lock for too long: stop it"),
+    ("database is locked", "another process is holding the lock for too long: stop that process"),
     ("not a database", "the file is not an SQLite database: choose another path"),
-    ("disk I/O error", "check the disk, and that the file still exists"),
-    ("password authentication failed", "check user and password"),
+    ("disk I/O error", "check the disk, and make sure that the file still exists"),
+    ("password authentication failed", "check the user name and the password"),
     ("does not exist", "create it, or correct the name"),
-    ("Connection refused", "start the server, or correct host and port"),
+    ("Connection refused", "start the server, or correct the host and the port"),
     ("too many clients", "raise max_connections, or use a connection pooler"),
 )
 
 
 class ContentRefused(StorageError):
-    """The database is working, but will never accept this row."""
+    """Raised when the database works, but will never accept this row."""
 
 
 def translate_error(error: exc.DBAPIError | exc.TimeoutError, database: str) -> StorageError:
-    """Return the error to raise instead of a driver error; ``database`` is the URL without its password."""
+    """Return the error to raise instead of a driver error; ``database`` is the URL without the password."""
     if not isinstance(error, exc.DBAPIError):
         return DatabaseUnreachable(f"{database} has no free connection: too many threads are waiting for one")
-    # The first line only: further lines quote rows.
+    # Use only the first line, because later lines quote rows.
     diagnosis = getattr(getattr(error.orig, "diag", None), "message_primary", None)
     lines = str(diagnosis or error.orig or type(error).__name__).strip().splitlines()
     message = lines[0] if lines else type(error.orig).__name__

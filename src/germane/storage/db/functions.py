@@ -13,7 +13,7 @@ from sqlalchemy.sql.functions import GenericFunction, ReturnTypeFromArgs
 
 
 class EpochSeconds(GenericFunction[int]):
-    """Whole seconds since 1970."""
+    """A time as whole seconds since 1970."""
 
     type = BigInteger()
     inherit_cache = True
@@ -29,16 +29,16 @@ class FloorToInteger(GenericFunction[int]):
 
 
 class Unindexed(ReturnTypeFromArgs[Any]):
-    """A column whose index SQLite must not use. Without statistics, SQLite assumes that every range is narrow."""
+    """Prevents SQLite from using an index on a column. Without statistics, it assumes that every range is narrow."""
 
     inherit_cache = True
     name = "germane_unindexed"
 
 
 def is_one_of(column: ColumnElement[str], values: Sequence[str], dialect: str) -> ColumnElement[bool]:
-    """Return the condition that a text column has one of any number of values, which are sent as one parameter.
+    """Return the SQL condition that a text column has one of the values, which are sent as a single parameter.
 
-    For hundreds of values, a parameter for each takes longer than the query.
+    With hundreds of values, processing one parameter per value would take longer than the query itself.
     """
     if dialect == "sqlite":
         return column.in_(select(func.json_each(json.dumps(values)).table_valued("value").c.value))
@@ -46,7 +46,7 @@ def is_one_of(column: ColumnElement[str], values: Sequence[str], dialect: str) -
 
 
 def _compile_as(function: Any, dialect: str, template: str) -> None:
-    """Compile a function to a template in which the arguments replace ``{}``."""
+    """Register a template that compiles a function for a dialect; the arguments replace ``{}``."""
 
     @compiles(function, dialect)
     def write(element: Any, compiler: SQLCompiler, **options: Any) -> str:
@@ -54,7 +54,7 @@ def _compile_as(function: Any, dialect: str, template: str) -> None:
 
 
 _compile_as(EpochSeconds, "sqlite", "CAST(strftime('%s', {}) AS INTEGER)")
-# A float is exact to the microsecond for centuries; computing with numeric takes several times as long.
+# For centuries to come, a float is exact to the microsecond. Arithmetic on numeric takes several times as long.
 _compile_as(EpochSeconds, "postgresql", "CAST(floor(date_part('epoch', {})) AS BIGINT)")
 _compile_as(FloorToInteger, "sqlite", "CAST({} AS INTEGER)")
 _compile_as(FloorToInteger, "postgresql", "CAST(floor({}) AS INTEGER)")

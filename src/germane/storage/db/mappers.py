@@ -1,7 +1,7 @@
-"""Converts exchanges and scores to rows and back.
+"""Conversion of exchanges and scores to rows and back.
 
-Inserts bypass the ORM and SQLAlchemy's parameter processing: a statement is compiled once, and its values are encoded
-for the driver.
+Inserts bypass the ORM and SQLAlchemy's parameter processing: each statement is compiled once, and the values are
+encoded for the driver.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Values = tuple[Any, ...]
 TimestampEncoder = Callable[[datetime], Any]
 
 MAX_IDS_PER_STATEMENT: Final = 500
-"""Number of parameters that every version of SQLite accepts."""
+"""Maximum number of ids in one statement. Every version of SQLite accepts this many parameters."""
 EXCHANGE_COLUMNS: Final = (
     "id", "trace_id", "span_id", "service", "route", "question", "answer", "contexts", "history", "model",
     "prompt_version", "session", "user", "attributes", "status", "error", "started_at", "duration", "sampling_key",
@@ -43,7 +43,7 @@ _psycopg: Callable[..., Dialect] = PGDialect_psycopg
 
 
 def batched(items: Sequence[Item]) -> Iterator[Sequence[Item]]:
-    """Split a sequence into parts that fit into one statement."""
+    """Split a sequence into batches that fit into one statement."""
     return (items[start : start + MAX_IDS_PER_STATEMENT] for start in range(0, len(items), MAX_IDS_PER_STATEMENT))
 
 
@@ -62,7 +62,7 @@ def _insert_statement(table: Table, columns: tuple[str, ...], dialect: str) -> s
 
 
 def timestamp_encoder(dialect: str) -> TimestampEncoder:
-    """Return the function that encodes a time for the driver."""
+    """Return a function that encodes a datetime for the dialect's driver."""
     if dialect == "sqlite":
         return lambda moment: _in_utc(moment).isoformat(" ", "microseconds")[:26]
     return _in_utc
@@ -77,7 +77,7 @@ def _in_utc(moment: datetime) -> datetime:
 
 
 def exchange_values(exchange: Exchange, encode: TimestampEncoder) -> Values:
-    """Return the values of ``EXCHANGE_COLUMNS``."""
+    """Return an exchange's values for ``EXCHANGE_COLUMNS``, encoded for the driver."""
     contexts = [{"text": context.text, "id": context.id, "score": context.score} for context in exchange.contexts]
     history = [{"role": message.role, "content": message.content} for message in exchange.history]
     return (
@@ -107,7 +107,7 @@ def exchange_values(exchange: Exchange, encode: TimestampEncoder) -> Values:
 
 
 def exchange_from_row(row: RowMapping) -> Exchange:
-    """Return the exchange in a row of the ``exchange`` table."""
+    """Convert a row of the ``exchange`` table to an exchange."""
     fields: dict[str, Any] = {name: row[name] for name in EXCHANGE_COLUMNS if name not in {"contexts", "history"}}
     return Exchange(
         contexts=tuple(Context(item["text"], item.get("id"), item.get("score")) for item in row["contexts"]),
@@ -117,7 +117,7 @@ def exchange_from_row(row: RowMapping) -> Exchange:
 
 
 def score_values(exchange: RowMapping, score: Score, now: datetime, encode: TimestampEncoder) -> Values:
-    """Return the values of ``SCORE_COLUMNS`` for a score that has a value."""
+    """Return a score's values for ``SCORE_COLUMNS``, encoded for the driver."""
     return (
         exchange["exchange_id"],
         clean_text(score.scorer),
@@ -142,10 +142,10 @@ def score_values(exchange: RowMapping, score: Score, now: datetime, encode: Time
 
 
 def score_from_row(row: RowMapping) -> Score:
-    """Return the score in a row of the ``score`` table."""
+    """Convert a row of the ``score`` table to a score."""
     return Score(**{name: row[name] for name in _SCORE_FIELDS})
 
 
 def score_key(task: Mapping[str, Any]) -> tuple[str, str]:
-    """Return the scorer and fingerprint of a finished task's score."""
+    """Return the (scorer, fingerprint) key of a finished task's score."""
     return task["scorer"], task["scored_as"] or task["fingerprint"]

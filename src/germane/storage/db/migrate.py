@@ -12,7 +12,7 @@ from germane.logging_filters import suppressed_loggers
 from germane.storage.db.engine import Database
 
 VERSION_TABLE: Final = "germane_version"
-"""Differs from Alembic's default, because the application may keep its own migrations in the same database."""
+"""Not Alembic's default name, because the application may have its own Alembic migrations in the same database."""
 REVISIONS: Final = ("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008", "0009")
 """All revisions, oldest first."""
 _VERSION: Final = text(f"SELECT version_num FROM {VERSION_TABLE}")  # noqa: S608 - a constant
@@ -24,7 +24,7 @@ def migrate(database: Database) -> None:
     """Upgrade the tables to the newest revision. Any number of processes may call this concurrently.
 
     Raises:
-        DatabaseUnreachable: No connection, or the SQLite file cannot be written.
+        DatabaseUnreachable: The connection failed, or the SQLite file is not writable.
         DatabaseNotMigrated: The tables are newer than the code.
     """
     if database.is_absent or revision(database) != REVISIONS[-1]:
@@ -37,21 +37,21 @@ def migrate(database: Database) -> None:
 
 
 def check(database: Database) -> None:
-    """Raise unless the tables match the code.
+    """Check that the tables match the code.
 
     Raises:
-        DatabaseUnreachable: No connection.
+        DatabaseUnreachable: The connection failed.
         DatabaseNotMigrated: The tables are missing, or older or newer than the code.
     """
     _require_newest(revision(database), database.name)
 
 
 def check_tables(connection: Connection, name: str) -> None:
-    """Raise unless the tables match the code, with a single query.
+    """Check with a single query that the tables match the code.
 
     Args:
         connection: A transaction.
-        name: The database URL without its password.
+        name: The database URL without the password.
 
     Raises:
         DatabaseNotMigrated: The tables are older or newer than the code.
@@ -60,7 +60,7 @@ def check_tables(connection: Connection, name: str) -> None:
 
 
 def revision(database: Database) -> str | None:
-    """Return the revision of the tables; None without tables.
+    """Return the revision of the tables, or None if there are no tables.
 
     Raises:
         DatabaseNotMigrated: The tables are newer than the code, or the SQLite file does not exist.
@@ -77,8 +77,9 @@ def _query_revision(connection: Connection, name: str) -> str | None:
     version: str | None = connection.execute(_VERSION).scalar()
     if version is not None and version not in REVISIONS:
         raise DatabaseNotMigrated(
-            f"the tables in {name} are newer than this version of germane ({version}, it knows up to {REVISIONS[-1]}), "
-            "so it writes nothing: upgrade germane, or restore a backup from before the migration"
+            f"the tables in {name} (revision {version}) are newer than this version of germane supports "
+            f"({REVISIONS[-1]}), so germane writes nothing: upgrade germane, or restore a backup from before the "
+            "migration"
         )
     return version
 
@@ -88,8 +89,8 @@ def _require_newest(version: str | None, name: str) -> None:
         raise DatabaseNotMigrated(f"{name} has no germane tables: run 'germane db upgrade'")
     if version != REVISIONS[-1]:
         raise DatabaseNotMigrated(
-            f"the tables in {name} are older than this version of germane ({version}, it needs {REVISIONS[-1]}): "
-            "run 'germane db upgrade'"
+            f"the tables in {name} (revision {version}) are older than this version of germane requires "
+            f"({REVISIONS[-1]}): run 'germane db upgrade'"
         )
 
 

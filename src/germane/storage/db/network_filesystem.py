@@ -1,4 +1,4 @@
-"""Detects network file systems, on which SQLite loses data."""
+"""Detection of network file systems, on which SQLite can lose data."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _KERNEL: Final = (
     "panfs", "pvfs2", "smb2", "smb3", "smbfs", "wekafs",
 )  # fmt: skip
 NETWORK_FILESYSTEMS: Final = frozenset([*_KERNEL, *(f"fuse.{name}" for name in _FUSE)])
-"""Linux names of the file system types that several machines can mount concurrently."""
+"""Linux names of file system types that several machines can mount at the same time."""
 
 
 def read_mount_table() -> bytes:
-    """Return the mount table of this process on Linux (proc_pid_mountinfo(5)); empty if it cannot be read."""
+    """Return this process's mount table on Linux, see proc_pid_mountinfo(5). Empty if it cannot be read."""
     if sys.platform != "linux":
         return b""
     try:
@@ -36,7 +36,7 @@ def read_mount_table() -> bytes:
 
 
 def reject_network_filesystem(path: Path, mounts: MountTableReader = read_mount_table) -> None:
-    """Raise if the file is known to be on a network file system.
+    """Check that a file is not on a known network file system.
 
     Raises:
         SettingsError: The file is on a network file system.
@@ -44,24 +44,24 @@ def reject_network_filesystem(path: Path, mounts: MountTableReader = read_mount_
     filesystem = filesystem_type(path.resolve(), mounts())
     if filesystem in NETWORK_FILESYSTEMS:
         raise SettingsError(
-            f"{path} is on a network file system ({filesystem}), where SQLite cannot be used: its locks are not "
-            "reliable there, and its log needs memory that all processes share. Use PostgreSQL, or a file on a disk of "
-            "this machine"
+            f"{path} is on a network file system ({filesystem}), which SQLite does not support: file locks are not "
+            "reliable there, and the write-ahead log requires memory that all processes share. Use PostgreSQL, or a "
+            "file on a local disk"
         )
 
 
 def filesystem_type(path: Path, mount_table: bytes) -> str | None:
-    """Return the file system type of a resolved path, from its longest mount point; None if unknown."""
+    """Return the file system type of a resolved path's longest mount point, or None if it is unknown."""
     longest_match, depth = None, -1
     for line in mount_table.splitlines():
         left, _, right = line.partition(b" - ")
         fields, filesystem = left.split(b" "), right.split(b" ")[0].decode("ascii", "replace")
         if len(fields) < 5 or not filesystem:
             continue
-        # Spaces and backslashes in paths are octal escapes.
+        # Spaces and backslashes in paths are written as octal escapes.
         unescaped = re.sub(rb"\\([0-7]{3})", lambda code: bytes([int(code[1], 8) & 255]), fields[4])
         mount_point = Path(unescaped.decode(errors="surrogateescape"))
-        # Of several mounts on the same point, the last one is visible.
+        # If several file systems are mounted on the same point, the last one is visible.
         if len(mount_point.parts) >= depth and path.is_relative_to(mount_point):
             longest_match, depth = filesystem, len(mount_point.parts)
     return longest_match

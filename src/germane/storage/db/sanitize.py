@@ -1,4 +1,4 @@
-"""Text and JSON that both databases accept: without NUL characters, lone surrogates, NaN and infinities."""
+"""Conversion to text and JSON that both databases accept: no NUL characters, lone surrogates, NaN or infinities."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def clean_text(text: str) -> str: ...
 @overload
 def clean_text(text: None) -> None: ...
 def clean_text(text: str | None) -> str | None:
-    """Replace NUL, which PostgreSQL rejects, and lone surrogates, which cannot be encoded, with U+FFFD."""
+    """Replace NUL characters, which PostgreSQL rejects, and lone surrogates, which cannot be encoded, with U+FFFD."""
     if text is None:
         return None
     if "\0" in text:
@@ -27,13 +27,13 @@ def clean_text(text: str | None) -> str | None:
 
 
 def to_json(value: Any) -> str:
-    """Return any value as JSON. NaN and infinities become null, and unknown objects become plain values or text.
+    """Encode any value as JSON. NaN and infinities become null, and unknown objects become plain values or text.
 
-    Never raises: a row that cannot be encoded would be retried forever and block all others.
+    Never raises, because a row that cannot be encoded would be retried forever and block all other rows.
     """
     try:
         text = _encode(value)
-    # NaN, a key that is not a string, a cycle, a lone surrogate, or an object whose methods raise.
+    # The value contains NaN, a key that is not a string, a cycle, a lone surrogate, or an object whose methods raise.
     except Exception:  # noqa: BLE001
         return _repaired(value)
     if "\\u0000" in text or not (text.isascii() or _encodable(text)):
@@ -42,7 +42,7 @@ def to_json(value: Any) -> str:
 
 
 def clean_json(value: Any) -> Any:
-    """Return the value as :func:`to_json` writes it, for a column that encodes JSON itself."""
+    """Return the value that :func:`to_json` encodes, for a column that encodes JSON itself."""
     return json.loads(to_json(value))
 
 
@@ -66,12 +66,12 @@ def _plain(value: Any) -> Any:
 
 
 def _default(value: Any) -> Any:
-    """Return arrays and sets as lists, numpy numbers as numbers, and other objects as text."""
+    """Convert arrays and sets to lists, NumPy scalars to Python values, and other objects to text."""
     if isinstance(value, Mapping):
         return dict(value)
     if hasattr(value, "tolist"):
         return value.tolist()
-    # Iterators are not collections, so they are not consumed.
+    # Iterators are not collections, so this does not consume them.
     if isinstance(value, Collection) and not isinstance(value, (bytes, bytearray)):
         return list(value)
     return str(value)

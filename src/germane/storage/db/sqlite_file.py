@@ -1,7 +1,7 @@
-"""The file of an SQLite database: creates it for its owner only, and detects that it was deleted or changed.
+"""The file of an SQLite database: owner-only creation, and detection of deletion, replacement and damage.
 
-A process that has an SQLite file open does not notice that the file was deleted or replaced: it continues to write into
-a file that nobody can read, and SQLite reports success.
+A process that has an SQLite file open does not notice when the file is deleted or replaced. It continues to write to a
+file that no other process can read, and SQLite reports success.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ FileId = tuple[int, int]
 """Device and inode."""
 
 PRIVATE: Final = 0o600
-"""Mode of new database files. SQLite gives the write-ahead log and its index the mode of the database file."""
+"""File mode of new database files. SQLite creates the write-ahead log and its index with the same mode."""
 LOG_LOST: Final = "lost its write-ahead log, which was deleted or replaced"
 _CHECK_TIMEOUT: Final = 1.0
-"""Maximum time that the content check waits for a lock, in seconds."""
+"""Maximum time in seconds that the content check waits for a lock."""
 
 
 @dataclass(slots=True)
 class OpenFiles:
-    """The files that a connection has open."""
+    """Ids of the files that a connection has open."""
 
     database: FileId | None
     log: FileId | None
 
 
 class SqliteFile:
-    """A database's file and its write-ahead log. Thread-safe.
+    """A database file and its write-ahead log. Thread-safe.
 
-    germane never opens the file itself: closing it would release the locks that SQLite holds in this process.
+    germane never opens an existing file itself, because closing it would release SQLite's locks in this process.
 
     Args:
         path: Absolute path of the file.
@@ -46,26 +46,26 @@ class SqliteFile:
         self._latest: FileId | None = None
 
     def create(self) -> None:
-        """Create an empty file for its owner only, unless the file exists. SQLite reports any error."""
+        """Create an empty file that only its owner can access, unless the file exists. SQLite reports any error."""
         with suppress(OSError):
             os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_RDWR, PRIVATE))
 
     def identify(self, connection: Any) -> OpenFiles:
-        """Return the files that a new connection has open."""
-        with suppress(sqlite3.Error):  # the first use of the connection reports it
+        """Return the ids of the files that a new connection has open."""
+        with suppress(sqlite3.Error):  # the first use of the connection reports the error
             connection.execute("PRAGMA schema_version")  # opens the log
         self._latest = _file_id(self.path)
         return OpenFiles(self._latest, _file_id(self.log_path))
 
     @property
     def is_replaced(self) -> bool:
-        """Whether the path now leads to a different file than when the latest connection was opened."""
+        """Whether the path now refers to a different file than when the latest connection was opened."""
         return self._latest is not None and _file_id(self.path) != self._latest
 
     def find_loss(self, opened: OpenFiles) -> str | None:
-        """Return what happened to a connection's files, such as "was deleted"; None if they are intact.
+        """Describe what happened to a connection's files, such as "was deleted". Return None if they are intact.
 
-        This takes about two microseconds. The content is only checked after another connection, a checkpoint or another
+        This takes about two microseconds. The content is checked only after another connection, a checkpoint or another
         program has written to the file.
         """
         try:
@@ -88,7 +88,10 @@ class SqliteFile:
         return None
 
     def _find_damage(self) -> str | None:
-        """Read the header through a new connection, because existing connections have cached it."""
+        """Check the file header through a new connection, because existing connections have cached it.
+
+        Return a description of the damage, or None.
+        """
         try:
             with closing(sqlite3.connect(self.path, timeout=_CHECK_TIMEOUT)) as connection:
                 (version,) = connection.execute("PRAGMA schema_version").fetchone()

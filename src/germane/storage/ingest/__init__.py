@@ -1,3 +1,3 @@
-"""The write path of captured exchanges: writer thread, exchange limit and drop counts."""
+"""The write path for captured exchanges: writer thread, exchange limit and drop counts."""
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Exchanges that are not stored: the limit per minute, and in-memory counts until they are written to the tally.
+"""The limit on exchanges per minute, and in-memory counts of dropped exchanges until the tally includes them.
 
-The limit is applied on the caller's thread before an exchange is created.
+The limit is applied on the caller's thread, before an exchange is created.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ _CountKey = tuple[int, str, str]
 
 SECONDS_PER_MINUTE: Final = 60.0
 BURST: Final = 0.1
-"""Share of the limit per minute that is admitted immediately after idle time."""
+"""Fraction of the limit per minute that is admitted immediately after idle time."""
 SOFTNESS: Final = 0.01
-"""Share of the limit per minute. If the credit is this far below 0, 1 in e exchanges is kept."""
+"""Fraction of the limit per minute. If the credit is this far below 0, 1 in e exchanges is kept."""
 _NANOSECONDS_PER_MINUTE: Final = 60_000_000_000
 _NOUNS: Final = {"exchange": Exchange, "label": Feedback, "recorded score": RecordedScore, "marker": Marker}
 
@@ -42,58 +42,61 @@ class WriterStore(Protocol):
 
     @property
     def name(self) -> str:
-        """The database URL without its password."""
+        """The database URL without the password."""
 
     @property
     def exchanges(self) -> ExchangeStore:
-        """Exchanges, recorded scores and counts of drops."""
+        """The component that stores exchanges, recorded scores and drop counts."""
 
     @property
     def labels(self) -> LabelStore:
-        """Labels."""
+        """The component that stores labels."""
 
     @property
     def trends(self) -> TrendStore:
-        """Markers."""
+        """The component that stores markers."""
 
     def close(self) -> None:
         """Close the connections."""
 
 
 class DropCounter:
-    """Counts the exchanges dropped for one reason, by minute, service and route. Thread-safe; falsy when empty."""
+    """Counts the exchanges that are dropped for one reason, by minute, service and route.
+
+    Thread-safe. Falsy if the tally includes all dropped exchanges.
+    """
 
     def __init__(self, reason: UnscoredReason) -> None:
         self._reason = reason
-        # Reentrant: on a thread that holds the lock, the garbage collector may close an abandoned stream and drop its
-        # exchange.
+        # Reentrant, because on a thread that holds the lock, the garbage collector may close an abandoned stream and
+        # drop its exchange.
         self._lock = threading.RLock()
         self._counts: dict[_CountKey, int] = {}
         self.total = 0
-        """Number of all dropped exchanges, reported or not."""
+        """Total number of dropped exchanges, whether or not the tally includes them."""
 
     def __bool__(self) -> bool:
         return bool(self._counts)
 
     def __len__(self) -> int:
-        """Return the number of exchanges that the tally does not include yet."""
+        """Return the number of dropped exchanges that the tally does not include yet."""
         with self._lock:
             return sum(self._counts.values())
 
     def count(self, service: str, route: str, started: int) -> None:
-        """Count an exchange that started ``started`` nanoseconds after the Unix epoch."""
+        """Count a dropped exchange; ``started`` is its start time in nanoseconds since 1970."""
         key = (started // _NANOSECONDS_PER_MINUTE, service, route)
         with self._lock:
             self._counts[key] = self._counts.get(key, 0) + 1
             self.total += 1
 
     def report(self, store: WriterStore, scorers: Scorers) -> None:
-        """Move the counts into the tally, under the scorers' names.
+        """Move the counts to the tally, under the scorers' names.
 
         Raises:
             StorageError: The database failed. Counts that were not written are kept.
         """
-        with self._lock:  # only for the copy: a day without a database leaves many counts, and callers would wait
+        with self._lock:  # only while copying: after a long outage, writing many counts would make callers wait
             counts = self._counts.copy()
         by_minute: dict[int, dict[_CountKey, int]] = {}
         for key, count in counts.items():
@@ -103,7 +106,7 @@ class DropCounter:
             names = scorers() if callable(scorers) else scorers
             at = datetime.fromtimestamp(minute * 60, UTC)
             store.exchanges.count_dropped(by_route, names, self._reason, at=at)
-            with self._lock:  # keep the counts of exchanges dropped since the copy
+            with self._lock:  # keep the counts of exchanges that were dropped since the copy
                 for key, count in minute_counts.items():
                     self._counts[key] -= count
                     if not self._counts[key]:
@@ -113,23 +116,23 @@ class DropCounter:
 class TrafficThinner:
     """Computes the probability with which each exchange is kept.
 
-    An exchange is kept if its sampling key is at most its probability.
+    An exchange is kept if its sampling key is at most this probability.
 
-    A credit grows with time at the rate of the limit, and each exchange, kept or not, subtracts its own probability.
-    With a credit of at least 0 the probability is 1; below 0, it is exp(credit / (SOFTNESS * limit)). Within a
-    fraction of a second, the probability settles at the value at which the kept exchanges meet the limit; it is never
-    0. It depends only on arrival times and never on a sampling key, so weighting kept exchanges by the inverse
-    probability is unbiased for any traffic.
+    A credit grows over time at the rate of the limit, and each exchange, kept or not, subtracts its own probability
+    from the credit. If the credit is at least 0, the probability is 1; otherwise, it is
+    exp(credit / (SOFTNESS * limit)). Within a fraction of a second, the probability settles at the value at which the
+    kept exchanges meet the limit. It is never 0. It depends only on arrival times and never on sampling keys, so
+    weighting kept exchanges by the inverse probability is unbiased for any traffic.
 
-    On average at most limit * (1 + BURST + SOFTNESS * ln(traffic / limit)) exchanges are kept in any minute: at a
-    million exchanges per minute and a limit of 6,000, 1.15 times the limit in the first minute, and the limit in each
-    following minute. A limit below 100 is exceeded by a few more exchanges. After a burst, the probability is 1 again
-    within SOFTNESS * ln(traffic / limit) minutes, 3 seconds in the example.
+    On average, at most limit * (1 + BURST + SOFTNESS * ln(traffic / limit)) exchanges are kept in any minute. For
+    example, at a million exchanges per minute and a limit of 6,000, this is 1.15 times the limit in the first minute;
+    in each later minute, it is the limit. A limit below 100 is exceeded by a few more exchanges. After a burst, the
+    probability is 1 again within SOFTNESS * ln(traffic / limit) minutes, or 3 seconds in the example.
 
     Thread-safe. A forked child needs its own instance.
 
     Args:
-        limit: Exchanges per minute.
+        limit: Maximum number of exchanges per minute.
         clock: Monotonic clock in seconds.
     """
 
@@ -138,7 +141,7 @@ class TrafficThinner:
         self._max_credit = max(1.0, BURST * limit)
         self._softness = max(1.0, SOFTNESS * limit)
         self._clock = clock
-        # Reentrant: the garbage collector may close an abandoned stream on a thread that holds the lock.
+        # Reentrant, because the garbage collector may close an abandoned stream on a thread that holds the lock.
         self._lock = threading.RLock()
         self._credit = self._max_credit
         self._updated_at = clock()
@@ -156,15 +159,15 @@ class TrafficThinner:
 
     @property
     def is_recovered(self) -> bool:
-        """Whether the traffic has stayed below the limit until the credit was full again."""
+        """Whether traffic has stayed below the limit long enough for the credit to be full again."""
         return self._credit >= self._max_credit - 1
 
 
 class ExchangeLimiter:
-    """Keeps exchanges by their sampling key, and counts dropped exchanges. Thread-safe.
+    """Decides by its sampling key whether to keep each exchange, and counts dropped exchanges. Thread-safe.
 
     Args:
-        limit: Exchanges per minute; None keeps all.
+        limit: Maximum number of exchanges per minute; None keeps all.
         dropped: Counts the dropped exchanges.
         clock: Monotonic clock in seconds.
     """
@@ -174,10 +177,10 @@ class ExchangeLimiter:
         self._dropped = dropped
         self._thinner = None if limit is None else TrafficThinner(limit, clock=clock)
         self._is_thinning = False
-        self._lock = threading.RLock()  # reentrant for the same reason as TrafficThinner's
+        self._lock = threading.RLock()  # reentrant for the same reason as in TrafficThinner
 
     def admit(self, service: str, route: str, started: int, sampling_key: float) -> float | None:
-        """Return the probability with which an exchange was kept, in (0, 1]; None if it was dropped."""
+        """Return the probability with which the exchange is kept, in (0, 1], or None if it is dropped."""
         if self._thinner is None:
             return 1.0
         probability = self._thinner.next_probability()
@@ -193,18 +196,18 @@ class ExchangeLimiter:
         return None
 
     def _set_thinning(self, *, active: bool) -> bool:
-        """Change the state; return False if another thread has already changed it."""
+        """Change the state. Return False if another thread has already changed it."""
         with self._lock:
             before, self._is_thinning = self._is_thinning, active
         return before != active
 
 
 def describe_items(items: Sequence[WriterItem]) -> str:
-    """Return the number of items of each kind, such as "2 exchanges and 1 label"."""
+    """Return the number of items of each kind as text, such as "2 exchanges and 1 label"."""
     counts = {noun: sum(isinstance(item, item_type) for item in items) for noun, item_type in _NOUNS.items()}
     return " and ".join(sanitize.count_noun(count, noun) for noun, count in counts.items() if count)
 
 
 def display_id(item: WriterItem) -> str:
-    """Return an id for the log. The exchange id of a recorded score may come from an untrusted client."""
+    """Return an item's id for the log. A recorded score's exchange id is escaped, because clients may set it."""
     return repr(item.exchange_id[:40]) if isinstance(item, RecordedScore) else str(item.id)

@@ -1,4 +1,4 @@
-"""Writes captured exchanges, scores computed elsewhere, and counts of dropped exchanges."""
+"""Storage of captured exchanges, externally computed scores, and counts of dropped exchanges."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ from germane.storage.queue.candidates import remove_from_pool
 from germane.storage.queue.erase_text import keep_numbers
 
 _ROWS_PER_STATEMENT: Final = 50
-"""Rows per statement, within the parameter limit of every SQLite version."""
+"""Maximum number of rows per statement, chosen to stay within the parameter limit of every SQLite version."""
 
 
 class ExchangeStore(StoreComponent):
-    """Writes captured exchanges."""
+    """Stores captured exchanges, recorded scores and drop counts."""
 
     def __init__(self, context: StoreContext) -> None:
         super().__init__(context)
         self._stamp = mappers.timestamp_encoder(context.database.dialect)
 
     def add(self, exchanges: Sequence[Exchange]) -> None:
-        """Write exchanges. Exchanges with an existing id are ignored, so a batch can be retried.
+        """Store exchanges. Exchanges with an existing id are ignored, so a batch can be retried.
 
         Raises:
             ContentRefused: An exchange contains a value that no column accepts.
@@ -53,12 +53,12 @@ class ExchangeStore(StoreComponent):
                 record_events(connection, Counter((item.route, "", "stored", "") for item in exchanges))
 
     def record_scores(self, scores: Sequence[RecordedScore]) -> list[RecordedScore]:
-        """Write scores computed elsewhere. Each score replaces an earlier score with the same name.
+        """Store externally computed scores. Each score replaces the exchange's earlier score with the same name.
 
         Each score gets a finished task, like any other score, so that the tally adds up.
 
         Returns:
-            The scores whose exchange is not in the database. These scores are not written.
+            The scores whose exchange is not in the database. These scores are not stored.
         """
         columns = (exchange.c.id, exchange.c.service, exchange.c.route, exchange.c.started_at, exchange.c.erased_at)
         # Lock the exchanges, so that no process erases or deletes them before the scores are written.
@@ -72,7 +72,7 @@ class ExchangeStore(StoreComponent):
             for ids in mappers.batched(sorted({exchange_id for exchange_id, _ in latest})):
                 rows = connection.execute(query.where(exchange.c.id.in_(ids))).mappings()
                 exchanges |= {row["id"]: row for row in rows}
-            # Sorted, so that two processes lock the rows in the same order.
+            # Sort the scores, so that all processes lock the rows in the same order.
             known = [(exchanges[key[0]], item) for key, item in sorted(latest.items()) if key[0] in exchanges]
             for start in range(0, len(known), _ROWS_PER_STATEMENT):
                 _record_scores(connection, self._context.process, known[start : start + _ROWS_PER_STATEMENT])
@@ -90,9 +90,9 @@ class ExchangeStore(StoreComponent):
 
         Args:
             counts: Number of exchanges by (service, route).
-            scorers: Names of the scorers that count the exchanges as skipped.
-            reason: Why the exchanges were dropped.
-            at: The minute in which they are counted; by default the current minute.
+            scorers: Names of the scorers for which the exchanges count as skipped.
+            reason: Reason for dropping the exchanges.
+            at: Time in the minute for which to count the exchanges. Defaults to now.
         """
         with self._database.write() as connection:
             at = at or self._context.local_time()
@@ -103,13 +103,13 @@ class ExchangeStore(StoreComponent):
             record_events(connection, dropped)
 
     def declare_routes(self, service: str, routes: Iterable[str]) -> None:
-        """Register routes without exchanges. ``trends.coverage()`` without ``since`` lists them."""
+        """Register routes that may not have exchanges yet. ``trends.coverage()`` without ``since`` lists them."""
         with self._database.write() as connection:
             tally.declare_routes(connection, service, routes)
 
 
 def _record_scores(connection: Connection, process: str, known: Sequence[tuple[RowMapping, RecordedScore]]) -> None:
-    """Write scores of locked exchanges with their tasks and counts."""
+    """Write recorded scores with their tasks and counts. The exchanges must be locked."""
     make = sqlite.insert if connection.dialect.name == "sqlite" else postgresql.insert
     tasks, scores = [], []
     for row, item in known:
@@ -123,7 +123,7 @@ def _record_scores(connection: Connection, process: str, known: Sequence[tuple[R
             "service": row["service"],
             "route": row["route"],
             "started_at": row["started_at"],
-            "sampling_probability": 1.0,  # germane's sampling did not select the exchanges scored elsewhere
+            "sampling_probability": 1.0,  # germane's sampling did not select these exchanges
             "value": float(item.value),
             "label": clean_text(item.label),
             "explanation": clean_text(item.explanation) if row["erased_at"] is None else None,
@@ -147,20 +147,20 @@ def _record_scores(connection: Connection, process: str, known: Sequence[tuple[R
         where=score.c.scored_at <= upsert.excluded.scored_at,
     )
     connection.execute(upsert, scores)
-    dirty_hours.mark_dirty(connection, [row["started_at"] for row, _ in known])  # also if the score existed
+    dirty_hours.mark_dirty(connection, [row["started_at"] for row, _ in known])  # even if the score already existed
     tally_changes.apply(connection, process)
 
 
 def _withdraw_tasks(
     connection: Connection, exchanges: Mapping[tuple[str, str], RowMapping], tally_changes: TallyChanges
 ) -> None:
-    """Delete germane's own tasks without a score, whose place a score from elsewhere takes.
+    """Delete germane's own unscored tasks that the recorded scores replace.
 
-    A task that is being claimed at this moment is kept: the exchange then has two scores with different fingerprints.
+    A task that is being claimed at this moment is kept. The exchange then has two scores with different fingerprints.
 
     Args:
-        connection: Holds the locks of the exchanges.
-        exchanges: The exchanges by id and name of the score.
+        connection: The transaction that holds the locks on the exchanges.
+        exchanges: Exchange rows by exchange id and score name.
         tally_changes: Receives the changed counts.
     """
     columns = (scoring_task.c[name] for name in ("id", "exchange_id", "scorer", "state", "reason"))

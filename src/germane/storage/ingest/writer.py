@@ -33,9 +33,9 @@ from germane.storage.ingest.drop_counts import (
 )
 
 EXIT_TIMEOUT: Final = 5.0
-"""Maximum time that process exit waits for the queue to be written, in seconds."""
+"""Maximum time in seconds that process exit waits for the queue to be written."""
 SCORE_RETRY_TIMEOUT: Final = 600.0
-"""Maximum time that a recorded score waits for its exchange, in seconds."""
+"""Maximum time in seconds that a recorded score waits for its exchange."""
 _NEVER: Final = sys.maxsize
 _MAX_IDS_LOGGED: Final = 20
 
@@ -51,11 +51,11 @@ class _BufferedScore:
 
 
 class ScoreRetryBuffer:
-    """Recorded scores whose exchange is not in the database yet. Times are seconds of a monotonic clock.
+    """Recorded scores whose exchange is not in the database yet. Times are monotonic clock values in seconds.
 
     Args:
-        timeout: Maximum time that a score waits for its exchange, in seconds.
-        delays: First and maximum delay between attempts, in seconds.
+        timeout: Maximum time in seconds that a score waits for its exchange.
+        delays: Initial and maximum delay between attempts, in seconds.
         capacity: Maximum number of scores.
     """
 
@@ -69,31 +69,31 @@ class ScoreRetryBuffer:
         return len(self._entries)
 
     def add(self, scores: Sequence[RecordedScore], now: float) -> list[RecordedScore]:
-        """Add scores; return the scores that exceed the capacity."""
+        """Add scores, and return those that exceed the capacity."""
         free = max(0, self._capacity - len(self._entries))
         delay = self._first_delay
         self._entries += [_BufferedScore(score, now + self._timeout, delay, now + delay) for score in scores[:free]]
         return list(scores[free:])
 
     def seconds_until_retry(self, now: float) -> float | None:
-        """Return the time until the next attempt, in seconds; None if the buffer is empty."""
+        """Return the time in seconds until the next attempt, or None if the buffer is empty."""
         return max(0.0, min(entry.retry_at for entry in self._entries) - now) if self._entries else None
 
     def due_scores(self, now: float) -> list[RecordedScore]:
-        """Return the scores to retry now."""
+        """Return the scores that are due for a retry."""
         return [entry.score for entry in self._entries if entry.retry_at <= now]
 
     def all_scores(self) -> list[RecordedScore]:
-        """Return all scores."""
+        """Return all buffered scores."""
         return [entry.score for entry in self._entries]
 
     def record_attempt(
         self, tried: Sequence[RecordedScore], missing: Sequence[RecordedScore], now: float
     ) -> list[RecordedScore]:
-        """Remove scores that were written, and reschedule scores whose exchange is missing.
+        """Remove scores that were written or have timed out, and reschedule scores whose exchange is missing.
 
         Returns:
-            The scores that have timed out. They are removed.
+            The scores that have timed out.
         """
         still_missing = {id(score) for score in missing}
         written = {id(score) for score in tried} - still_missing
@@ -118,22 +118,22 @@ class ExchangeWriter:
     The queue also accepts labels, markers and recorded scores. A recorded score is retried until its exchange has been
     written.
 
-    While the database is unreachable, the queue is kept. Once it is full, new exchanges are dropped; the tally counts
-    them when the database is reachable again. A forked child starts with an empty queue: the parent writes
-    the queued items.
+    While the database is unreachable, items stay in the queue. When the queue is full, new items are dropped; dropped
+    exchanges are added to the tally when the database is reachable again. A forked child starts with an empty queue,
+    because the parent writes the queued items.
 
     Args:
-        store: The database.
+        store: The tracking store.
         capacity: Maximum number of queued items, in addition to one batch that is being written.
-        limit: Exchanges per minute above which :meth:`admit` keeps a sample; None keeps all.
+        limit: Number of exchanges per minute above which :meth:`admit` keeps only a sample; None keeps all.
         batch: Maximum number of items per transaction.
-        interval: Time that the first item of a batch waits for further items, in seconds.
-        scorers: Names of the scorers that count dropped exchanges, or a function that returns them.
-        backoff: First and maximum delay between attempts while the database is unreachable, in seconds.
-        score_timeout: Maximum time that a recorded score waits for its exchange, in seconds.
-        score_delays: First and maximum delay between attempts to write a recorded score, in seconds.
-        clock: Monotonic clock of the limit, in seconds.
-        stops_at_exit: Whether the interpreter's exit stops the writer and closes the store.
+        interval: Time in seconds that the first item of a batch waits for further items.
+        scorers: Names of the scorers for which dropped exchanges are counted, or a function that returns them.
+        backoff: Initial and maximum delay between attempts while the database is unreachable, in seconds.
+        score_timeout: Maximum time in seconds that a recorded score waits for its exchange.
+        score_delays: Initial and maximum delay between attempts to write a recorded score, in seconds.
+        clock: Monotonic clock in seconds, which the limit uses.
+        stops_at_exit: Whether to stop the writer and close the store when the interpreter exits.
     """
 
     def __init__(
@@ -173,8 +173,8 @@ class ExchangeWriter:
         self._max_length = self._capacity
         self._wake_length = 1  # length of the queue at which put() wakes the thread
         self._wake = threading.Event()
-        # A Condition's lock is reentrant: the garbage collector may close an abandoned stream, and put its exchange,
-        # on a thread that holds the lock.
+        # A Condition's lock is reentrant, which is necessary: on a thread that holds the lock, the garbage collector
+        # may close an abandoned stream and put its exchange.
         self._changed = threading.Condition()
         self._settled = 0
         self._failures = 0
@@ -183,19 +183,19 @@ class ExchangeWriter:
         self._thread: threading.Thread | None = None
         self._exit_handler: Callable[[], None] | None = None
         self.dropped = 0
-        """Number of exchanges that were put but not stored."""
+        """Number of exchanges that were passed to :meth:`put` but not stored."""
         self.lost = 0
-        """Number of labels, markers and recorded scores that were put but not stored."""
+        """Number of labels, markers and recorded scores that were passed to :meth:`put` but not stored."""
         self.problem: str | None = None
-        """Why the database is not accepting exchanges; None if it is."""
+        """The reason that the database is not accepting exchanges; None if it is accepting them."""
 
     def after_fork_in_child(self) -> None:
-        """Start with an empty queue: the child has no writer thread, and the parent writes the queued items."""
+        """Start with an empty queue. The child has no writer thread, and the parent writes the queued items."""
         self._reset()
 
     @property
     def depth(self) -> int:
-        """The number of queued items, excluding recorded scores that wait for their exchange."""
+        """The number of queued items, excluding recorded scores that are waiting for their exchange."""
         return len(self._queue) + len(self._in_flight)
 
     @property
@@ -207,22 +207,22 @@ class ExchangeWriter:
         """Apply the limit on exchanges per minute. Never waits and never raises.
 
         Args:
-            service: Service of the exchange.
-            route: Route of the exchange.
-            started: Start time in nanoseconds since 1970.
-            sampling_key: Sampling key of the exchange.
+            service: The exchange's service.
+            route: The exchange's route.
+            started: The exchange's start time in nanoseconds since 1970.
+            sampling_key: The exchange's sampling key.
 
         Returns:
-            The probability with which the exchange was kept, in (0, 1]; None if it was dropped. The tally counts
-            dropped exchanges as skipped for ``exchange_limit``.
+            The probability with which the exchange is kept, in (0, 1], or None if it is dropped. The tally counts
+            dropped exchanges as skipped with the reason ``exchange_limit``.
         """
         probability = self._limiter.admit(service, route, started, sampling_key)
-        if probability is None and self._wake_length == 1:  # the thread sleeps until something happens
+        if probability is None and self._wake_length == 1:  # the thread is sleeping until there is work
             self._wake_thread()
         return probability
 
     def put(self, item: WriterItem) -> bool:
-        """Queue an item; return False if it was dropped. Never waits and never raises."""
+        """Queue an item. Return False if it was dropped. Never waits and never raises."""
         length = len(self._queue)
         if length < self._max_length:
             self._queue.append(item)
@@ -239,12 +239,12 @@ class ExchangeWriter:
             is_first, self._is_overflowing = not self._is_overflowing, True
         if is_first:
             logger.warning(
-                "the queue is full (%d entries): new exchanges, labels and scores are being dropped", self._capacity
+                "the queue is full (%d items): new exchanges, labels and scores are being dropped", self._capacity
             )
         return False
 
     def flush(self, timeout: float) -> bool:
-        """Wait until all queued items are written; return False if that took longer than ``timeout`` seconds."""
+        """Wait until all queued items are written. Return False if that takes longer than ``timeout`` seconds."""
         with self._changed:
             last = self._settled + self.depth
             if not (self.depth or self._has_uncounted_drops):
@@ -260,7 +260,7 @@ class ExchangeWriter:
         """Write the queued items and stop the thread. Items that are put later are dropped.
 
         Returns:
-            False if items were left, or the thread was still running, after ``timeout`` seconds.
+            False if items are left, or the thread is still running, after ``timeout`` seconds.
         """
         self._max_length = 0
         self._deadline = time.monotonic() + timeout
@@ -295,7 +295,7 @@ class ExchangeWriter:
                     thread = threading.Thread(target=self._run, name="germane-writer", daemon=True)
                     try:
                         thread.start()
-                    except RuntimeError:  # at interpreter exit, or at the thread limit: the next put() retries
+                    except RuntimeError:  # at interpreter exit or at the thread limit; the next put() retries
                         self._wake_length = 1
                         return
                     self._thread = thread
@@ -324,7 +324,7 @@ class ExchangeWriter:
             except StorageError:
                 missing = scores
             self._score_buffer = self._new_buffer()
-            self._lose_scores(missing, "the process stopped before their exchange arrived")
+            self._lose_scores(missing, "the process stopped before the exchange arrived")
 
     def _has_work(self) -> bool:
         is_retry_due = self._deadline is None and self._score_buffer.seconds_until_retry(time.monotonic()) == 0
@@ -334,14 +334,14 @@ class ExchangeWriter:
         """Sleep until the queue has ``wake_length`` items, or for ``timeout`` seconds."""
         self._wake.clear()
         self._wake_length = wake_length
-        # Checked after setting wake_length: an item that is put between the two is either seen here, or sets the event.
+        # Check the length after setting wake_length: an item that is put in between is seen here or sets the event.
         is_idle = len(self._queue) < wake_length and not (wake_length == 1 and self._has_uncounted_drops)
         if is_idle and not self._is_flushing and self._deadline is None:
             self._wake.wait(timeout)
         self._wake_length = _NEVER
 
     def _write_next(self) -> bool:
-        """Write one batch, drop counts and due scores; return False if the database failed."""
+        """Write one batch, the drop counts, and the scores due for a retry. Return False if the database failed."""
         self._wake.clear()
         with self._changed:
             for _ in range(min(self._batch - len(self._in_flight), len(self._queue))):
@@ -352,13 +352,13 @@ class ExchangeWriter:
                 self._save(batch)
             except ContentRefused:
                 self._save_one_by_one(batch)
-            self._settle(len(self._in_flight))  # first: a failure below must not repeat the batch
+            self._settle(len(self._in_flight))  # first, because a failure below must not repeat the batch
             for dropped in (self._queue_full, self._over_limit):
                 dropped.report(self._store, self._scorers)
             self._retry_due_scores()
         except StorageError as error:
             return self._record_failure(str(error))
-        except Exception as error:  # noqa: BLE001 - the thread must survive any error, or capture stops
+        except Exception as error:  # noqa: BLE001 - if the thread ended, capture would stop
             return self._record_failure(f"{type(error).__name__} in {self._store.name}")
         self._failures = 0
         if self.problem is not None:
@@ -372,7 +372,7 @@ class ExchangeWriter:
         return True
 
     def _save(self, batch: list[WriterItem]) -> None:
-        """Write a batch, starting with exchanges, to which the other items may belong."""
+        """Write a batch. Exchanges come first, because the other items may refer to them."""
         self._store.exchanges.add([item for item in batch if isinstance(item, Exchange)])
         if labels := [item for item in batch if isinstance(item, Feedback)]:
             self._store.labels.add_feedback(labels)
@@ -384,7 +384,7 @@ class ExchangeWriter:
             self._lose_scores(overflow, "too many scores are waiting for their exchange to be written")
 
     def _save_one_by_one(self, batch: list[WriterItem]) -> None:
-        """Write items one by one, so that a row the database rejects does not block the others."""
+        """Write items one by one, so that a row that the database rejects does not block the others."""
         rejected = []
         for item in batch:
             try:
@@ -392,7 +392,7 @@ class ExchangeWriter:
             except ContentRefused:
                 rejected.append(item)
         ids = ", ".join(map(display_id, rejected[:_MAX_IDS_LOGGED]))
-        logger.warning("%s rejects the content of %s; lost: %s", self._store.name, describe_items(rejected), ids)
+        logger.warning("%s rejected the content of %s; lost: %s", self._store.name, describe_items(rejected), ids)
         exchanges = sum(isinstance(item, Exchange) for item in rejected)
         with self._changed:
             self.dropped += exchanges
@@ -408,14 +408,14 @@ class ExchangeWriter:
             missing = self._store.exchanges.record_scores(due)
         except ContentRefused:
             self._score_buffer.record_attempt(due, [], now)
-            self._lose_scores(due, f"{self._store.name} rejects them")
+            self._lose_scores(due, f"{self._store.name} rejected the content")
         else:
-            self._lose_scores(self._score_buffer.record_attempt(due, missing, now), "their exchange never arrived")
+            self._lose_scores(self._score_buffer.record_attempt(due, missing, now), "the exchange never arrived")
 
     def _lose_scores(self, scores: list[RecordedScore], reason: str) -> None:
         if scores:
             ids = ", ".join(map(display_id, scores[:_MAX_IDS_LOGGED]))
-            logger.warning("lost %s, %s: %s", sanitize.count_noun(len(scores), "recorded score"), reason, ids)
+            logger.warning("lost %s because %s: %s", sanitize.count_noun(len(scores), "recorded score"), reason, ids)
             with self._changed:  # last, so that the log line precedes the count
                 self.lost += len(scores)
 

@@ -1,3 +1,3 @@
-"""The scoring queue: candidates, tasks, claims, feedback and rescoring."""
+"""The scoring queue: sampling candidates, tasks, claims, feedback and rescoring."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The backlog of open tasks by scorer: exact numbers, or counts up to a limit."""
+"""The backlog of open tasks by scorer, either as exact numbers or as counts up to a limit."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from germane.storage.db.tables import exchange, score, scoring_task, worker
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenTasks:
-    """The open tasks for one scorer and fingerprint."""
+    """Numbers of open tasks for one scorer and fingerprint."""
 
     scorer: str
     fingerprint: str
     candidates: int = 0
-    """Tasks in the pool that is sampled within the budget at the end of each interval."""
+    """Tasks in the candidate pool, from which the sampler selects within the budget at the end of each interval."""
     ready: int = 0
     """Tasks that can be claimed."""
     postponed: int = 0
-    """Tasks that failed and wait for a retry."""
+    """Tasks that failed and are waiting for a retry."""
     running: int = 0
-    """Tasks claimed by a process, which may have been killed."""
+    """Tasks that a process has claimed. The process may have been killed since."""
     waiting_since: datetime | None = None
-    """Time since which the oldest task other than candidates has been waiting; UTC."""
+    """Time at which the oldest task, excluding candidates, started waiting; UTC."""
 
     @property
     def in_progress(self) -> int:
@@ -37,30 +37,30 @@ class OpenTasks:
 
 @dataclass(frozen=True, slots=True)
 class OutstandingWork:
-    """Exchanges without a sampling decision, and open tasks."""
+    """Numbers of exchanges without a sampling decision, and of open tasks."""
 
     undecided: int
-    """Exchanges without a sampling decision."""
+    """Number of exchanges without a sampling decision."""
     tasks: tuple[OpenTasks, ...]
 
     def __bool__(self) -> bool:
         return bool(self.undecided or self.tasks)
 
     def for_scorers(self, scorers: Collection[tuple[str, str]]) -> tuple[OpenTasks, ...]:
-        """Return the open tasks of these scorers and fingerprints."""
+        """Return the open tasks for the given (scorer, fingerprint) pairs."""
         return tuple(queue for queue in self.tasks if (queue.scorer, queue.fingerprint) in scorers)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Throughput:
-    """Recent rates per hour, from the last 10 minutes or the last 1,000 rows."""
+    """Recent hourly rates, measured over the last 10 minutes or the last 1,000 rows, whichever is shorter."""
 
     scores_per_hour: float
     tasks_per_hour: float
-    """New tasks, without those that were skipped at once."""
+    """Rate of new tasks, excluding tasks that were skipped immediately."""
 
     def drain_time(self, tasks: int) -> timedelta | None:
-        """Return the time that scoring these tasks takes; None if nothing is being scored."""
+        """Estimate the time to score the given number of tasks. Return None if nothing is being scored."""
         return timedelta(hours=tasks / self.scores_per_hour) if self.scores_per_hour else None
 
 
@@ -111,18 +111,18 @@ def load_outstanding(connection: Connection, now: datetime) -> OutstandingWork:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backlog:
-    """The backlog at one moment."""
+    """The backlog at one point in time."""
 
     outstanding: OutstandingWork
     lag: timedelta
-    """Age of the oldest entry: time since an undecided exchange started, or since a task became ready. Candidates are
-    not included."""
+    """Age of the oldest entry: the time since an undecided exchange started, or since a task became ready. Excludes
+    candidates."""
     workers: int
     """Number of worker processes with a recent heartbeat."""
 
 
 def load_backlog(connection: Connection, now: datetime, alive_within: timedelta) -> Backlog:
-    """Return the backlog, counting workers with a heartbeat within ``alive_within``."""
+    """Return the backlog, counting the workers that sent a heartbeat within ``alive_within``."""
     undecided = select(func.min(exchange.c.started_at)).where(exchange.c.sampling_reason.is_(None))
     ready = select(func.min(scoring_task.c.first_pending_at)).where(scoring_task.c.not_before.is_not(None))
     moments = [connection.execute(query).scalar_one() for query in (undecided, ready)]
@@ -136,10 +136,10 @@ def load_backlog(connection: Connection, now: datetime, alive_within: timedelta)
 
 
 ScorerKey = tuple[str, str]
-"""Scorer and fingerprint."""
+"""A (scorer, fingerprint) pair."""
 BACKLOG_COUNT_LIMIT: Final = 10_000
 """Number at which counting stops."""
-# Literally as in the partial indexes: with bound parameters, the databases would not use the indexes.
+# Spelled exactly as in the partial indexes. With bound parameters, the databases would not use the indexes.
 OPEN: Final = text("not_before IS NOT NULL")
 CANDIDATE: Final = text("state = 'pending' AND not_before IS NULL")
 _OF_PAIR: Final = (
@@ -149,18 +149,22 @@ _OF_PAIR: Final = (
 
 
 def list_scorers_with_tasks(connection: Connection) -> list[ScorerKey]:
-    """Return the scorers and fingerprints that have open tasks or candidates."""
+    """Return the (scorer, fingerprint) pairs that have open tasks or candidates, sorted."""
     return sorted({*_distinct(connection, OPEN), *_distinct(connection, CANDIDATE)})
 
 
 def _distinct(connection: Connection, condition: Any) -> Iterator[ScorerKey]:
-    """Step from one scorer and fingerprint to the next through an index: there are few pairs, but often many tasks."""
+    """Yield the distinct (scorer, fingerprint) pairs.
+
+    Steps from pair to pair through an index, because there are few pairs, but often many tasks.
+    """
     scorer, fingerprint = scoring_task.c.scorer, scoring_task.c.fingerprint
     query = select(scorer, fingerprint).where(condition).order_by(scorer, fingerprint).limit(1)
     row = connection.execute(query).first()
     while row is not None:
         yield row.scorer, row.fingerprint
-        # Two steps: for a pair, SQLite would use only the first column and read all tasks of one scorer.
+        # Use two queries: when comparing pairs, SQLite would use only the first column of the index and read all tasks
+        # of one scorer.
         same = query.where(scorer == row.scorer, fingerprint > row.fingerprint)
         row = connection.execute(same).first() or connection.execute(query.where(scorer > row.scorer)).first()
 
@@ -168,9 +172,9 @@ def _distinct(connection: Connection, condition: Any) -> Iterator[ScorerKey]:
 def count_open_tasks(connection: Connection, now: datetime) -> tuple[OpenTasks, ...]:
     """Return the open tasks of each scorer, counted up to :data:`BACKLOG_COUNT_LIMIT`.
 
-    Beyond the limit, only the tasks that are due first determine the age.
+    If there are more tasks, ``waiting_since`` considers only those that are due first.
     """
-    # Lease ends of running tasks, which are limited by the concurrency of all processes.
+    # Lease ends of running tasks. Their number is limited by the concurrency of all processes.
     running: dict[ScorerKey, list[datetime]] = {}
     columns = (scoring_task.c.scorer, scoring_task.c.fingerprint, scoring_task.c.not_before)
     leased = select(*columns).where(scoring_task.c.state == "running", scoring_task.c.not_before.is_not(None))
@@ -196,7 +200,7 @@ def count_open_tasks(connection: Connection, now: datetime) -> tuple[OpenTasks, 
 
 
 def _without_running(counted: Row[Any], running: int) -> int:
-    """Return a count excluding running tasks; a count at the limit stays at the limit."""
+    """Subtract running tasks from a count. A count at the limit stays at the limit."""
     return BACKLOG_COUNT_LIMIT if counted.n >= BACKLOG_COUNT_LIMIT else max(0, int(counted.n) - running)
 
 

@@ -1,6 +1,6 @@
-"""The candidate pool of a budget, from which exchanges are selected at the end of each interval.
+"""The candidate pool, from which exchanges are selected within a budget at the end of each interval.
 
-Only the holder of the sampler's lease writes: each transaction locks the row of the lease, and does nothing if another
+Only the holder of the sampler's lease writes: each transaction locks the lease's row, and does nothing if another
 process holds the lease. The same row stores the position that the holder has reached.
 """
 
@@ -25,7 +25,7 @@ CANDIDATE = "candidate"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """The properties that determine whether an exchange in the pool is selected."""
+    """An exchange in the pool, with the properties that determine whether it is selected."""
 
     id: str
     service: str
@@ -33,7 +33,7 @@ class Candidate:
     started_at: datetime
     """UTC."""
     sampling_key: float
-    """A number in (0, 1]."""
+    """Random number in (0, 1] that decides whether the exchange is sampled."""
     capture_probability: float
     """Probability that the exchange was captured, in (0, 1]."""
     proxy: float | None
@@ -41,7 +41,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class SamplerStep:
-    """One step of the sampler: a lease, its required owner, and the position reached by this step."""
+    """A step of the sampler: the lease, its required owner, and the position that the step reaches."""
 
     lease: str
     owner: str
@@ -50,7 +50,7 @@ class SamplerStep:
 
 @dataclass(frozen=True, slots=True)
 class SelectedCandidate:
-    """A candidate selected for scoring."""
+    """A candidate that was selected for scoring."""
 
     exchange_id: str
     probability: float
@@ -58,13 +58,13 @@ class SelectedCandidate:
     sampling_reason: str
 
 
-# Literally, because SQLite does not use a partial index with a bound parameter.
+# A literal, because SQLite does not use a partial index with a bound parameter.
 _WAITS = exchange.c.sampling_reason == literal_column(f"'{CANDIDATE}'")
 _LIGHT = tuple(exchange.c[name] for name in Candidate.__slots__)
 
 
 def list_candidates(connection: Connection, limit: int, after: Candidate | None) -> list[Candidate]:
-    """Return up to ``limit`` candidates after ``after``, oldest first."""
+    """Return up to ``limit`` candidates, oldest first, starting after ``after`` or at the beginning."""
     query = select(*_LIGHT).where(_WAITS)
     if after is not None:
         query = query.where(
@@ -84,7 +84,10 @@ def count_in_progress(connection: Connection) -> int:
 def select_candidates(
     connection: Connection, step: SamplerStep, candidates: Sequence[SelectedCandidate], now: datetime
 ) -> bool:
-    """Make selected candidates ready, count them, and save the step; return False if another process has the lease."""
+    """Make selected candidates ready, count them, and save the step's position.
+
+    Return False if another process holds the lease.
+    """
     if not save_cursor(connection, step.lease, step.owner, step.cursor):
         return False
     selected = {candidate.exchange_id: candidate for candidate in candidates}
@@ -98,7 +101,7 @@ def select_candidates(
     )
     for ids in batched(remaining):
         waiting = scoring_task.c.exchange_id.in_(ids), *_WAITING
-        # The waiting time of a task starts now: its time in the pool is not a delay.
+        # A task's waiting time starts now, because time spent in the pool is not a delay.
         connection.execute(update(scoring_task).where(*waiting).values(not_before=now, first_pending_at=now))
     if remaining:
         budget_ledger.count_selected(connection, len(remaining), now)
@@ -108,10 +111,17 @@ def select_candidates(
 def skip_candidates(
     connection: Connection, process: str, step: SamplerStep, passed: Mapping[str, float | None], reason: UnscoredReason
 ) -> Sequence[str] | None:
-    """Skip the tasks of candidates that were not selected, each with its probability of selection.
+    """Skip the tasks of candidates that were not selected.
+
+    Args:
+        connection: A transaction that writes.
+        process: Id of this process in the tally.
+        step: The sampler's step.
+        passed: Maps each exchange id to its probability of selection.
+        reason: Reason for skipping the tasks.
 
     Returns:
-        The exchanges that were still candidates; None if another process holds the lease.
+        Ids of the exchanges that were still candidates, or None if another process holds the lease.
     """
     if not save_cursor(connection, step.lease, step.owner, step.cursor):
         return None
@@ -129,12 +139,12 @@ def skip_candidates(
 
 
 def remove_from_pool(connection: Connection, ids: Sequence[str]) -> None:
-    """Remove exchanges without a waiting task from the candidate pool. The caller must hold their locks."""
+    """Remove those exchanges from the candidate pool that have no waiting task. The caller must hold their locks."""
     if ids:
         connection.execute(_REMOVE.where(is_one_of(exchange.c.id, ids, connection.dialect.name)))
 
 
-# Only tasks of candidates are pending without a due time.
+# Only candidates have pending tasks without a due time.
 _WAITING = (scoring_task.c.state == "pending", scoring_task.c.not_before.is_(None))
 _TASKS = (
     select(exchange.c.service, exchange.c.route, scoring_task.c.scorer, exchange.c.started_at)
@@ -154,7 +164,7 @@ _DECIDE = (
 
 
 def _locked(connection: Connection, ids: Sequence[str]) -> list[str]:
-    """Lock exchanges and return those that are still candidates: a rule or an erasure may have removed others."""
+    """Lock exchanges, and return those that are still candidates. A rule or an erasure may have removed others."""
     remaining: list[str] = []
     for batch in batched(sorted(ids)):
         query = select(exchange.c.id, exchange.c.sampling_reason).where(exchange.c.id.in_(batch))

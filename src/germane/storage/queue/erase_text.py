@@ -1,4 +1,4 @@
-"""Erases text from rows; keeps numbers and names."""
+"""Erasure of text from rows. Numbers and names are kept."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from germane.storage.db.tables import exchange, feedback, score, scoring_task
 OPEN_STATES = frozenset({"pending", "running"})
 """States of open tasks."""
 _NAME = re.compile(r"[A-Za-z_][\w.-]{0,40}( \d{1,4})?", re.ASCII)
-"""Keys of details to keep, such as ``claims`` or ``claim 3``. Entries with other keys are removed."""
+"""Pattern for the keys in details to keep, such as ``claims`` or ``claim 3``. Entries with other keys are removed."""
 
 
 def without_text(score: Score) -> Score:
-    """Return a score without its explanation, and with only the numbers and booleans from its details."""
+    """Return a copy of a score without the explanation, and with only numbers and booleans in the details."""
     return replace(score, explanation=None, details=keep_numbers(score.details))
 
 
@@ -42,14 +42,14 @@ def _keep_number(value: Any) -> Any:
 
 
 def erase_exchanges(connection: Connection, ids: Sequence[str], now: datetime) -> None:
-    """Erase the text of exchanges, their closed tasks, scores and labels."""
+    """Erase the text of exchanges, and of their closed tasks, scores and labels."""
     if not ids:
         return
     dialect = connection.dialect.name
     blank: dict[str, Any] = dict.fromkeys(("question", "answer", "error"))
     blank |= {"contexts": [], "history": [], "erased_at": now}
     if dialect == "sqlite":
-        # Rewrite the row after the last one: SQLite does not reuse the space of a row that only becomes shorter.
+        # Rewrite each row at the end of the table, because SQLite does not reuse the space of a row that only shrinks.
         columns = [
             literal(blank[column.name], column.type) if column.name in blank else column for column in exchange.columns
         ]
@@ -61,7 +61,7 @@ def erase_exchanges(connection: Connection, ids: Sequence[str], now: datetime) -
     connection.execute(_COMMENTS.where(is_one_of(feedback.c.exchange_id, ids, dialect)))
     of_exchanges = is_one_of(score.c.exchange_id, ids, dialect)
     connection.execute(_EXPLANATIONS.where(of_exchanges))
-    # The text of the details, because most of the time would be spent on converting them.
+    # Read the details as text, because converting them would take most of the time.
     details = type_coerce(score.c.details, Text()) if dialect == "sqlite" else cast(score.c.details, Text())
     scores = select(score.c.id, details.label("details")).where(of_exchanges).order_by(score.c.id)
     bare_scores = []
@@ -74,10 +74,10 @@ def erase_exchanges(connection: Connection, ids: Sequence[str], now: datetime) -
 
 
 def erase_closed_exchanges(connection: Connection, ids: Sequence[str], now: datetime) -> int:
-    """Erase the exchanges that have a sampling decision and only closed tasks; return their number.
+    """Erase the text of those exchanges that have a sampling decision and only closed tasks. Return their number.
 
-    Exchanges are locked first: if two processes close the last two tasks concurrently, the later one sees that
-    both are closed.
+    Exchanges are locked first: if two processes close the last two tasks concurrently, the later process sees that both
+    are closed.
     """
     erased = 0
     for batch in batched(sorted(set(ids))):
@@ -98,12 +98,15 @@ _DECIDED = (exchange.c.erased_at.is_(None), exchange.c.sampling_reason.is_not(No
 def lock_tasks(
     connection: Connection, ids: Sequence[str], *, open_only: bool = False
 ) -> tuple[list[RowMapping], set[str]]:
-    """Lock the exchanges' tasks; return the locked tasks, and the exchanges whose task another process has locked.
+    """Lock the tasks of exchanges, skipping tasks that another process has locked.
 
     Args:
         connection: A transaction that writes.
-        ids: The exchanges.
-        open_only: Whether closed tasks may be omitted. On SQLite, where only one transaction writes, they are.
+        ids: Ids of the exchanges.
+        open_only: Whether closed tasks may be omitted. They are omitted on SQLite, where only one transaction writes.
+
+    Returns:
+        The locked tasks, and the ids of the exchanges with a task that another process has locked.
     """
     dialect = connection.dialect.name
     query = select(*(scoring_task.c[name] for name in _TASK)).order_by(scoring_task.c.id)

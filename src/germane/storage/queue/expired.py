@@ -1,6 +1,6 @@
-"""Expires tasks. An expired task becomes skipped, or done if it already has a score.
+"""Expiry of tasks. An expired task becomes skipped, or done if it already has a score.
 
-A task expires with the text of its exchange, or when no process runs its scorer because the scorer was removed,
+A task expires when its exchange's text is erased, or when no process runs its scorer because the scorer was removed,
 changed or renamed.
 """
 
@@ -25,7 +25,7 @@ _HAS_SCORE = func.coalesce(scoring_task.c.scored_as, "") != ""
 
 
 def expire_tasks_statement(explanation: str | None) -> Update:
-    """Return the statement that expires tasks. A task that was queued for rescoring becomes done with its old score."""
+    """Return the statement that expires tasks. A task that is queued for rescoring becomes done and keeps its score."""
     return update(scoring_task).values(
         state=case((_HAS_SCORE, "done"), else_=UnscoredReason.EXPIRED.state),
         reason=case((_HAS_SCORE, None), else_=UnscoredReason.EXPIRED.value),
@@ -40,7 +40,7 @@ def expire_tasks_statement(explanation: str | None) -> Update:
 def count_expired(
     tally_changes: TallyChanges, at: datetime, names: tuple[str, str, str], scored_as: str | None
 ) -> None:
-    """Count an expired task; ``names`` are service, route and scorer."""
+    """Add an expired task to the tally changes; ``names`` are service, route and scorer."""
     if scored_as:
         tally_changes.add(at, names, "scored")
     else:
@@ -48,9 +48,9 @@ def count_expired(
 
 
 def expire_orphaned_tasks(connection: Connection, process: str, after: timedelta, limit: int, now: datetime) -> int:
-    """Expire up to ``limit`` tasks of scorers that no process has run in the last ``after``; return their number.
+    """Expire up to ``limit`` tasks of scorers that no process has run for at least ``after``. Return their number.
 
-    Nothing expires until some process has been running for ``after``: after a shutdown of all processes, the processes
+    Nothing expires until some process has been running for that long: after a shutdown of all processes, the processes
     with the missing scorers may not have started yet.
     """
     seen = load_workers(connection, since=now - after)
@@ -69,14 +69,14 @@ def expire_orphaned_tasks(connection: Connection, process: str, after: timedelta
         names = (row.service, row.route, row.scorer)
         tally_changes.add(row.started_at, names, "pending", by=-1)
         count_expired(tally_changes, row.started_at, names, row.scored_as)
-    # No process can score these exchanges: they must not be selected instead of others.
+    # No process can score these exchanges, so they must not be selected in place of others.
     remove_from_pool(connection, sorted({row.of for row in ended}))
     tally_changes.apply(connection, process)
     return len(ended)
 
 
 def list_orphaned_scorers(connection: Connection, after: timedelta, now: datetime) -> list[ScorerKey]:
-    """Return scorers and fingerprints that have open tasks and that no process has run in the last ``after``."""
+    """Return the (scorer, fingerprint) pairs with open tasks that no process has run for at least ``after``."""
     run = {pair for worker in load_workers(connection, since=now - after) for pair in worker.scorers.items()}
     return sorted(set(list_scorers_with_tasks(connection)) - run)
 
@@ -95,7 +95,7 @@ def _gone(condition: Any, order: ColumnElement[Any], *more: Any, locked: Sequenc
     return query.order_by(order).limit(bindparam("limit")).with_for_update(of=locked, skip_locked=True)
 
 
-# Pending and due, or running under an expired lease: an owner with a valid lease may still write a result.
+# Tasks that are pending and due, or running under an expired lease. The owner of a valid lease may still write results.
 _DUE = _gone(OPEN, scoring_task.c.not_before, scoring_task.c.not_before <= bindparam("now"), locked=[scoring_task])
 _POOLED = _gone(CANDIDATE, scoring_task.c.first_pending_at, locked=[scoring_task, exchange])
 _CLOSE = expire_tasks_statement(EXPLANATION)

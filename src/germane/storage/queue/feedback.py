@@ -1,4 +1,4 @@
-"""People's labels for answers, which can also cause skipped exchanges to be scored."""
+"""Human labels for answers, which can also cause skipped exchanges to be scored."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ REASON: Final = "always"
 RECOVERABLE_REASONS: Final = (UnscoredReason.NOT_SAMPLED.value, UnscoredReason.BUDGET.value)
 """Skip reasons that do not depend on the exchange: random sampling and the budget."""
 LABEL_TIMEOUT: Final = timedelta(days=1)
-"""Time that a label waits for its exchange, which may be written later than the label."""
+"""Maximum time that a label waits for its exchange, which may be written later than the label."""
 
 
 @dataclass(frozen=True, slots=True)
 class LabeledExchange:
-    """A person's label with its exchange."""
+    """A human label with its exchange."""
 
     feedback: Feedback
     exchange: Exchange
@@ -39,7 +39,7 @@ class LabeledExchange:
 def select_labels(
     connection: Connection, *conditions: ColumnElement[bool], order: Sequence[ColumnElement[Any]], limit: int
 ) -> list[LabeledExchange]:
-    """Return labels with a stored exchange that match all conditions."""
+    """Return up to ``limit`` labels that match all conditions, each with its exchange, which must be stored."""
     columns = [feedback.c[name].label(f"feedback_{name}") for name in COLUMNS]
     query = select(*columns, exchange).join(exchange, exchange.c.id == feedback.c.exchange_id)
     query = query.where(*conditions).order_by(*order).limit(limit)
@@ -50,20 +50,20 @@ def select_labels(
 
 
 def list_pending_feedback(connection: Connection, limit: int) -> list[LabeledExchange]:
-    """Return unprocessed labels of exchanges with a sampling decision, oldest first."""
+    """Return up to ``limit`` unprocessed labels for exchanges with a sampling decision, oldest first."""
     conditions = (feedback.c.considered_at.is_(None), exchange.c.sampling_reason.is_not(None))
     return select_labels(connection, *conditions, order=(feedback.c.created_at, feedback.c.id), limit=limit)
 
 
 def force_sampling(connection: Connection, exchange_ids: Sequence[str], *, drawn: bool) -> None:
-    """Mark exchanges as always scored, regardless of sampling. Exchanges with erased text are not changed.
+    """Mark exchanges to be scored regardless of sampling. Exchanges with erased text are not changed.
 
-    If ``drawn`` is false, only exchanges that have not been sampled yet are marked. Use this if text is erased after
-    scoring: exchanges that were sampled but not selected may have lost their text, and marking only the selected ones
+    If ``drawn`` is false, only candidates without a final sampling decision are marked. Pass false if text is erased
+    after scoring: exchanges that were not selected may already have lost their text, and marking only the selected ones
     would bias the means.
 
-    Commit this before calling :func:`queue_skipped_tasks`. A score that is written concurrently either gets the new
-    probability, or exists when :func:`queue_skipped_tasks` corrects it.
+    Commit this change before calling :func:`queue_skipped_tasks`. A score that is written concurrently then either gets
+    the new probability, or already exists when :func:`queue_skipped_tasks` corrects it.
     """
     for batch in batched(sorted(set(exchange_ids))):
         locked = select(exchange.c.id).where(exchange.c.id.in_(batch), exchange.c.erased_at.is_(None))
@@ -75,7 +75,7 @@ def force_sampling(connection: Connection, exchange_ids: Sequence[str], *, drawn
 
 
 def is_unsampled(task: RowMapping) -> bool:
-    """Whether a task was skipped by sampling or the budget, or waits in the pool of candidates."""
+    """Return whether a task was skipped by sampling or the budget, or is still in the candidate pool."""
     waits_in_pool = task["state"] == "pending" and task["not_before"] is None
     return waits_in_pool or (task["state"] == "skipped" and task["reason"] in RECOVERABLE_REASONS)
 
@@ -83,7 +83,7 @@ def is_unsampled(task: RowMapping) -> bool:
 def queue_skipped_tasks(
     connection: Connection, process: str, exchange_ids: Sequence[str], scorers: Mapping[str, str], now: datetime
 ) -> Counter[str]:
-    """Make skipped and candidate tasks of these scorers ready; return the number of tasks by exchange."""
+    """Make the skipped and candidate tasks of these scorers ready. Return the number of tasks by exchange id."""
     names = ("id", "exchange_id", "scorer", "fingerprint", "state", "reason", "not_before", "scored_as")
     of_exchange = (exchange.c.service, exchange.c.route, exchange.c.started_at, exchange.c.sampling_probability)
     query = select(*(scoring_task.c[name] for name in names), *of_exchange)
@@ -97,7 +97,7 @@ def queue_skipped_tasks(
     tally_changes, ready = TallyChanges(), Counter[str]()
     for batch in batched(sorted(set(exchange_ids))):
         tasks = connection.execute(query.where(scoring_task.c.exchange_id.in_(batch))).mappings().all()
-        # Existing scores get the sampling probability of their exchange.
+        # Existing scores get the exchange's new sampling probability.
         scored = [task for task in tasks if task["state"] == "done" or task["scored_as"]]
         corrected = [
             {
@@ -126,7 +126,7 @@ def queue_skipped_tasks(
 
 
 def mark_processed(connection: Connection, feedback_ids: Sequence[str], now: datetime) -> None:
-    """Mark labels as processed."""
+    """Mark labels as processed by the sampler."""
     for batch in batched(sorted(set(feedback_ids))):
         connection.execute(update(feedback).where(feedback.c.id.in_(batch)).values(considered_at=now))
 
@@ -134,7 +134,7 @@ def mark_processed(connection: Connection, feedback_ids: Sequence[str], now: dat
 def abandon_unmatched(
     connection: Connection, _process: str, before: datetime, after: RowCursor | None, now: datetime
 ) -> PruneBatch:
-    """Mark labels older than ``before`` without a stored exchange as processed, so that they are not read again."""
+    """Mark labels older than ``before`` as processed if their exchange is not stored, to avoid reading them again."""
     moment, key = feedback.c.created_at, feedback.c.id
     has_exchange = exists().where(exchange.c.id == feedback.c.exchange_id)
     query = select(moment, key, has_exchange.label("has_exchange")).where(feedback.c.considered_at.is_(None))

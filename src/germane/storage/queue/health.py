@@ -1,4 +1,4 @@
-"""Current state of scoring, retries and sampling, from queries that stay fast on large tables."""
+"""The current state of scoring, retries and sampling, read with queries that stay fast on large tables."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from germane.storage.quota.budget_ledger import BudgetDay
 from germane.storage.workers import Worker, load_workers
 
 RECENT: Final = timedelta(hours=1)
-"""Window of recent scores and failures."""
+"""Length of the window for recent scores and failures."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,23 +26,23 @@ class ScoringHealth:
     """The current state of scoring."""
 
     now: datetime
-    """Current time by the shared clock; UTC."""
+    """Current time from the shared clock; UTC."""
     workers: tuple[Worker, ...] = ()
     """Worker processes that have not deregistered, latest heartbeat first."""
     undecided: int = 0
-    """Exchanges without a sampling decision, counted up to :data:`BACKLOG_COUNT_LIMIT`."""
+    """Number of exchanges without a sampling decision, counted up to :data:`BACKLOG_COUNT_LIMIT`."""
     queue: tuple[OpenTasks, ...] = ()
     """Open tasks of each scorer, counted up to :data:`BACKLOG_COUNT_LIMIT`."""
     retried: int = 0
-    """Pending tasks that failed before, counted up to :data:`BACKLOG_COUNT_LIMIT`."""
+    """Number of pending tasks that have already failed, counted up to :data:`BACKLOG_COUNT_LIMIT`."""
     oldest_waiting_at: datetime | None = None
-    """Time since which the oldest exchange or task has been waiting; UTC."""
+    """Time at which the oldest waiting exchange or task started waiting; UTC."""
     scored: int = 0
-    """Number of scores of the last hour's answers."""
+    """Number of scores for answers from the last hour."""
     failed: Mapping[str, int] = field(default_factory=dict)
-    """Number of failures to score the last hour's answers, by reason."""
+    """Number of scoring failures for answers from the last hour, by reason."""
     last_captured_at: datetime | None = None
-    """Start of the newest stored exchange; UTC."""
+    """Start time of the newest stored exchange; UTC."""
     spent_today: BudgetDay
     """Today's judge usage."""
 
@@ -53,12 +53,12 @@ class ScoringHealth:
 
     @property
     def candidates(self) -> int:
-        """Number of candidates in the pool of a budget."""
+        """Number of tasks in the candidate pool."""
         return sum(scorer_queue.candidates for scorer_queue in self.queue)
 
     @property
     def is_capped(self) -> bool:
-        """Whether a count reached :data:`BACKLOG_COUNT_LIMIT`, so there may be more."""
+        """Whether a count has reached :data:`BACKLOG_COUNT_LIMIT`, so the actual number may be higher."""
         return self.undecided >= BACKLOG_COUNT_LIMIT or any(
             BACKLOG_COUNT_LIMIT in {scorer_queue.ready, scorer_queue.postponed} for scorer_queue in self.queue
         )
@@ -101,22 +101,22 @@ class RetrySummary:
     scorer: str
     reason: UnscoredReason
     tasks: int
-    """Number of tasks; per reason, counted up to :data:`~germane.storage.queue.backlog.BACKLOG_COUNT_LIMIT`."""
+    """Number of tasks. Per reason, at most :data:`~germane.storage.queue.backlog.BACKLOG_COUNT_LIMIT` are counted."""
     waiting_since: datetime
-    """Time since which the oldest task has been waiting; UTC."""
+    """Time at which the oldest task started waiting; UTC."""
     last_retry_at: datetime
-    """Time of the last retry; UTC."""
+    """Time at which the last of the tasks is due for its retry; UTC."""
     last_error: str
-    """Error message of the last task to be retried, as the judge's server sent it."""
+    """Error message of the task that is due last, exactly as the judge's server sent it."""
     is_capped: bool = False
-    """Whether the count reached the limit, so there may be more."""
+    """Whether the count has reached the limit, so the actual number may be higher."""
 
 
 def list_retries(connection: Connection) -> list[RetrySummary]:
-    """Return the failed tasks that wait for a retry, grouped by scorer and reason, largest group first."""
+    """Summarize the failed tasks that are waiting for a retry by scorer and reason, largest group first."""
     columns = scoring_task.c
     summaries: list[RetrySummary] = []
-    # Step from reason to reason through an index: there may be many tasks.
+    # Step from reason to reason through an index, because there may be many tasks.
     first_reason = select(func.min(columns.reason)).where(columns.state == "pending")
     reason = connection.execute(first_reason).scalar_one()
     while reason is not None:
@@ -144,34 +144,36 @@ def list_retries(connection: Connection) -> list[RetrySummary]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SamplingReasonCount:
-    """Number of exchanges with one sampling reason."""
+    """The number of exchanges with one sampling reason."""
 
     reason: str
-    """Such as sampled, not_sampled, uniform, suspicion, route_floor or always; empty without a decision."""
+    """For example ``sampled``, ``not_sampled``, ``uniform``, ``suspicion``, ``route_floor`` or ``always``. Empty before
+    the sampling decision."""
     n: int
     min_probability: float | None
-    """Lowest and highest probability of being scored; None without random sampling."""
+    """Lowest probability of being scored; None without random sampling."""
     max_probability: float | None
+    """Highest probability of being scored; None without random sampling."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SamplingSummary:
-    """Sampling and storage of the newest exchanges."""
+    """How the newest exchanges were sampled and stored."""
 
     n: int
     """Number of exchanges."""
     since: datetime | None
-    """Start of the oldest of these exchanges; UTC."""
+    """Start time of the oldest of these exchanges; UTC."""
     reasons: Sequence[SamplingReasonCount]
-    """Most common reason first."""
+    """Counts by sampling reason, most common first."""
     without_text: int
-    """Exchanges stored without question and answer."""
+    """Number of exchanges that were stored without question and answer."""
     erased: int
-    """Exchanges whose text has been erased."""
+    """Number of exchanges whose text has been erased."""
 
 
 def summarize_sampling(connection: Connection, newest: int) -> SamplingSummary:
-    """Summarize the sampling and storage of the newest exchanges."""
+    """Summarize how the newest exchanges were sampled and stored."""
     columns = exchange.c
     hidden = columns.question.is_(None) & columns.answer.is_(None) & columns.erased_at.is_(None)
     wanted = (

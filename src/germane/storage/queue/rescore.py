@@ -1,8 +1,8 @@
-"""Rescores answers, with the current judge or after an error has been fixed.
+"""Rescoring of answers, with a new judge or after an error has been fixed.
 
-An existing score is kept until the new score replaces it, and is kept if scoring fails. For another fingerprint, a
+An existing score is kept until the new score replaces it, and stays if scoring fails. For a different fingerprint, a
 separate task is added and both scores are kept; they are never averaged. Rescored answers keep their sampling
-probability. The detectors do not process them, because a person chose them.
+probability. The detectors do not process them, because they were not chosen at random.
 """
 
 from __future__ import annotations
@@ -22,26 +22,26 @@ from germane.storage.db.tables import exchange, scoring_task
 from germane.storage.queue.feedback import is_unsampled
 
 ScoringPair = tuple[str, str]
-"""Exchange id and scorer name."""
+"""An (exchange id, scorer name) pair."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RescoreResult:
-    """Result of a rescoring request, counted per exchange and scorer."""
+    """The result of a rescoring request: numbers of (exchange, scorer) pairs by outcome."""
 
     ready: int = 0
-    """Tasks queued for the workers."""
+    """Pairs whose task was queued for the workers."""
     waiting: int = 0
-    """Tasks that are already queued or running. Postponed tasks are retried immediately."""
+    """Pairs whose task was already queued or running. Postponed tasks are retried immediately."""
     erased: int = 0
-    """Answers whose text has been erased."""
+    """Pairs whose text has been erased."""
     not_sampled: int = 0
-    """Answers skipped by sampling or the budget: scoring them now would bias the means."""
+    """Pairs that sampling or the budget skipped. Scoring them now would bias the means."""
     unknown: int = 0
-    """Requests for a scorer that no process runs, or for an exchange that is not stored."""
+    """Pairs whose scorer no process runs, or whose exchange is not stored."""
 
     def __add__(self, other: RescoreResult) -> RescoreResult:
-        """Return the sum of each field."""
+        """Add each field."""
         return RescoreResult(
             **{field.name: getattr(self, field.name) + getattr(other, field.name) for field in fields(self)}
         )
@@ -50,11 +50,11 @@ class RescoreResult:
 def queue_rescoring(
     connection: Connection, process: str, asked: Sequence[ScoringPair], scorers: Mapping[str, str], now: datetime
 ) -> tuple[RescoreResult, set[str]]:
-    """Queue tasks; return the result, and the exchanges for which tasks were queued."""
+    """Queue tasks for rescoring. Return the result, and the ids of the exchanges for which tasks were queued."""
     names = ("id", "service", "route", "started_at", "erased_at", "question", "answer", "sampling_reason")
     ready, counts = set[str](), Counter[str]()
     for ids in batched(sorted({exchange_id for exchange_id, _ in asked})):
-        # Lock the exchanges, so that no process erases or deletes them.
+        # Lock the exchanges, so that no other process erases or deletes them.
         query = select(*(exchange.c[name] for name in names)).where(exchange.c.id.in_(ids)).order_by(exchange.c.id)
         rows = connection.execute(query.with_for_update(key_share=True)).mappings()
         exchanges = {row["id"]: row for row in rows}
@@ -76,11 +76,12 @@ _TASK = ("id", "exchange_id", "scorer", "fingerprint", "state", "reason", "not_b
 def _lock_tasks(
     connection: Connection, ids: Sequence[str]
 ) -> tuple[dict[ScoringPair, list[RowMapping]], set[ScoringPair]]:
-    """Lock the exchanges' tasks.
+    """Lock the tasks of exchanges, skipping tasks that another process has locked.
 
-    Returns the locked tasks, and the (exchange, scorer) pairs whose task another process has locked.
+    Waiting for locks could cause a deadlock, because a process that has locked a task may wait for its exchange.
 
-    Does not wait for locks, to avoid a deadlock: a process that has locked a task may wait for its exchange.
+    Returns:
+        The locked tasks by (exchange id, scorer), and the pairs whose task another process has locked.
     """
     query = select(*(scoring_task.c[name] for name in _TASK)).where(scoring_task.c.exchange_id.in_(ids))
     query = query.order_by(scoring_task.c.id)
@@ -93,7 +94,7 @@ def _lock_tasks(
 
 
 class _Batch:
-    """Changes to write for locked exchanges."""
+    """The changes to write for a batch of locked exchanges."""
 
     def __init__(
         self,
@@ -111,7 +112,7 @@ class _Batch:
         self._sooner: list[int] = []
 
     def request(self, exchange_id: str, scorer: str) -> str:
-        """Queue one answer for one scorer; return the field of :class:`RescoreResult` that counts it."""
+        """Request one rescoring. Return the name of the :class:`RescoreResult` field that counts the request."""
         row = self._exchanges.get(exchange_id)
         if row is None or scorer not in self._scorers:
             return "unknown"
@@ -143,7 +144,7 @@ class _Batch:
         return "ready"
 
     def write(self, connection: Connection, process: str) -> None:
-        """Write the changes."""
+        """Write the collected changes."""
         if self._opened:
             connection.execute(_OPEN, [{**values, "at": self._now} for values in self._opened])
         for ids in batched(self._sooner):

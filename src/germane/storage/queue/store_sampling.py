@@ -30,27 +30,27 @@ _TASK: Final = ("exchange_id", "scorer", "fingerprint", "state", "reason", "clai
 
 @dataclass(frozen=True, slots=True)
 class SamplingDecision:
-    """The sampling decision on one exchange."""
+    """The sampling decision for one exchange."""
 
     exchange_id: str
     probability: float | None
-    """Probability of being scored, in (0, 1], known before the draw, whether or not the exchange was drawn. None for a
-    candidate: its probability depends on the other candidates of its interval."""
+    """Probability of being scored, in (0, 1], regardless of the outcome. None for a candidate, because its probability
+    depends on the other candidates in the interval."""
     sampling_reason: str
-    """With ``candidate``, the tasks wait in the pool until the interval ends."""
+    """Reason for the decision. With ``candidate``, the tasks wait in the pool until the interval ends."""
     skip: Mapping[str, UnscoredReason] = field(default_factory=dict)
-    """Scorers that skip the exchange, with the reason."""
+    """Reasons by name of the scorers that skip the exchange."""
     proxy: float | None = None
-    """Proxy score: a free local score."""
+    """Proxy score, computed locally without an LLM."""
     proxy_probability: float | None = None
     """Probability of getting a proxy score, in (0, 1]; None if the exchange is not eligible."""
 
 
 class SamplingStore(StoreComponent):
-    """Sampling decisions and the candidate pool of a budget.
+    """Reads and writes sampling decisions and the candidate pool.
 
-    Under a budget, one process at a time samples: the holder of the sampler's lease. Methods that take a ``step`` or a
-    ``holder`` write nothing if another process has acquired the lease in the meantime.
+    With a budget, only one process at a time samples: the holder of the sampler's lease. Methods that take a ``step``
+    or a ``holder`` write nothing if another process has acquired the lease in the meantime.
     """
 
     def list_undecided(self, limit: int) -> list[Exchange]:
@@ -68,25 +68,26 @@ class SamplingStore(StoreComponent):
         holder: tuple[str, str] | None = None,
         max_span_delay: timedelta = timedelta(0),
     ) -> bool:
-        """Write sampling decisions and their tasks. Existing decisions and tasks are not changed.
+        """Write sampling decisions and the resulting tasks. Existing decisions and tasks are not changed.
 
-        While the span of an exchange waits for its scores in a running process, only that process may claim its tasks.
+        While a running process holds an exchange's span until the scores arrive, only that process may claim the
+        exchange's tasks.
 
         Args:
-            decisions: One per exchange.
+            decisions: One decision per exchange.
             scorers: Fingerprints by scorer name.
-            holder: Under a budget, the lease and its required owner. If given, exchanges that a rule selects count as
-                selected.
-            max_span_delay: Time for which a span waits after the end of its exchange.
+            holder: With a budget, the lease name and its required owner. If given, exchanges that a rule selects count
+                as selected.
+            max_span_delay: Maximum time that a span is held after its exchange ends.
 
         Returns:
-            False if another process holds the lease; nothing is written then.
+            False if another process holds the lease. In that case, nothing is written.
         """
         with self._database.write() as connection:
             if holder is not None and not lock_lease(connection, *holder):
                 return False
             now = self._context.now(connection)
-            # All samplers lock rows in the same order.
+            # Sort the decisions, so that all samplers lock rows in the same order.
             ordered = sorted(decisions, key=lambda decision: decision.exchange_id)
             selected = sum(
                 _assign_tasks(connection, self._context.process, some, scorers, now, max_span_delay)
@@ -99,27 +100,40 @@ class SamplingStore(StoreComponent):
         return True
 
     def load_cursor(self, lease: str) -> str | None:
-        """Return the position that the holder of a lease has reached; None before its first step."""
+        """Return the position that the holder of a lease has reached, or None before its first step."""
         with self._database.read() as connection:
             return load_cursor(connection, lease)
 
     def save_cursor(self, step: SamplerStep) -> bool:
-        """Save the position that the holder of a lease has reached."""
+        """Save the position that a step reaches. Return False if another process holds the lease."""
         with self._database.write() as connection:
             return save_cursor(connection, step.lease, step.owner, step.cursor)
 
     def list_candidates(self, limit: int, *, after: Candidate | None = None) -> list[Candidate]:
-        """Return up to ``limit`` candidates after ``after``, oldest first, without their texts."""
+        """Return up to ``limit`` candidates, oldest first, starting after ``after`` or at the beginning."""
         with self._database.read() as connection:
             return candidates.list_candidates(connection, limit, after)
 
     def select_candidates(self, step: SamplerStep, picks: Sequence[SelectedCandidate]) -> bool:
-        """Make the tasks of selected candidates ready and count them. Other exchanges are not changed."""
+        """Make the tasks of selected candidates ready and count the candidates. Exchanges in other states are ignored.
+
+        Returns:
+            False if another process holds the lease. In that case, nothing is written.
+        """
         with self._database.write() as connection:
             return candidates.select_candidates(connection, step, picks, self._context.now(connection))
 
     def skip_candidates(self, step: SamplerStep, passed: Mapping[str, float | None], reason: UnscoredReason) -> bool:
-        """Skip candidates for one reason; ``passed`` maps each exchange id to its probability of selection."""
+        """Skip candidates that were not selected.
+
+        Args:
+            step: The sampler's step.
+            passed: Maps each exchange id to its probability of selection.
+            reason: Reason for skipping the candidates.
+
+        Returns:
+            False if another process holds the lease. In that case, nothing is written.
+        """
         with self._database.write() as connection:
             closed = candidates.skip_candidates(connection, self._context.process, step, passed, reason)
             if closed and self._context.erase_after_scoring:
@@ -147,19 +161,22 @@ class SamplingStore(StoreComponent):
         *,
         holder: tuple[str, str] | None = None,
     ) -> int | None:
-        """Mark labels as processed and queue the exchanges that sampling or the budget had skipped.
+        """Mark labels as processed, and queue the exchanges that sampling or the budget had skipped.
 
         Uses two transactions. If the second one fails, the labels remain pending.
 
         Args:
-            feedback_ids: The processed labels.
-            scored: Exchanges to score regardless of the sampling decision. Erased exchanges are skipped. With
-                ``erase_after_scoring``, exchanges with a final decision are skipped too: their text may be erased.
-            scorers: Fingerprints by scorer name. Tasks of other fingerprints are not changed.
-            holder: Under a budget, the lease and its required owner. If given, newly ready tasks count as selected.
+            feedback_ids: Ids of the labels to mark as processed.
+            scored: Ids of exchanges to score regardless of the sampling decision. Erased exchanges are ignored. With
+                ``erase_after_scoring``, exchanges with a final decision are ignored too, because their text may have
+                been erased.
+            scorers: Fingerprints by scorer name. Tasks with other fingerprints are not changed.
+            holder: With a budget, the lease name and its required owner. If given, newly queued exchanges count as
+                selected.
 
         Returns:
-            The number of newly ready tasks; None if another process holds the lease; nothing is processed then.
+            The number of newly ready tasks, or None if another process holds the lease. In that case, the labels are
+            not marked as processed.
         """
         with self._database.write() as connection:
             if holder is not None and not lock_lease(connection, *holder):
@@ -176,13 +193,13 @@ class SamplingStore(StoreComponent):
             return ready.total()
 
     def load_summary(self, *, newest: int = 1000) -> SamplingSummary:
-        """Return how the newest exchanges were sampled and whether their text was kept."""
+        """Summarize how the ``newest`` exchanges were sampled and whether their text was kept."""
         with self._database.read() as connection:
             return health.summarize_sampling(connection, newest)
 
 
 def _running_workers(connection: Connection, ids: Collection[str], now: datetime) -> set[str]:
-    """Return those of the workers that have sent a heartbeat recently."""
+    """Return the ids of the workers that have sent a heartbeat recently."""
     is_running = (worker.c.id.in_(sorted(ids)), worker.c.seen_at >= now - HEARTBEAT_TIMEOUT)
     return set(connection.execute(select(worker.c.id).where(*is_running)).scalars()) if ids else set()
 
@@ -207,13 +224,13 @@ def _assign_tasks(
     now: datetime,
     max_span_delay: timedelta,
 ) -> int:
-    """Write decisions, tasks and tally; return the number of newly decided exchanges that a rule selected."""
+    """Write decisions, tasks and counts. Return the number of newly decided exchanges that a rule selected."""
     by_id = {decision.exchange_id: decision for decision in decisions}
     names = ("id", "service", "route", "started_at", "duration", "sampling_reason", "span_holder")
     locked = select(*(exchange.c[name] for name in names)).where(exchange.c.id.in_(list(by_id)))
     rows = connection.execute(locked.order_by(exchange.c.id).with_for_update()).mappings().all()
-    # Skip exchanges for which another process has written a different decision in the meantime: the new tasks would
-    # wait for the end of an interval that has already passed, that is, forever.
+    # Skip exchanges for which another process has written a different decision in the meantime. The new tasks would
+    # wait forever, for the end of an interval that has already passed.
     exchanges = [row for row in rows if row["sampling_reason"] in {None, by_id[row["id"]].sampling_reason}]
     new = [by_id[row["id"]] for row in exchanges if row["sampling_reason"] is None]
     values = [
@@ -243,7 +260,7 @@ def _assign_tasks(
             if now < span_exported_at:
                 ready = stamp(min(span_exported_at, now + max_span_delay))
         for scorer, fingerprint in scorers.items():
-            # A score from elsewhere replaces germane's own.
+            # An externally computed score replaces germane's own.
             if existing.isdisjoint({(row["id"], scorer, fingerprint), (row["id"], scorer, EXTERNAL_FINGERPRINT)}):
                 skip = decision.skip.get(scorer)
                 start = None if skip or decision.sampling_reason == CANDIDATE else ready

@@ -18,11 +18,11 @@ from germane.storage.quota import budget_ledger
 from germane.storage.workers import HEARTBEAT_TIMEOUT, ORPHANED_AFTER
 
 EXPIRE_BATCH: Final = 1000
-"""Maximum number of tasks that expire in one transaction."""
+"""Default maximum number of tasks that expire in one transaction."""
 
 
 class TaskQueue(StoreComponent):
-    """Scoring tasks: claimed under a lease, finished exactly once."""
+    """Scoring tasks, which are claimed under a lease and finished exactly once."""
 
     def claim_tasks(
         self,
@@ -35,16 +35,16 @@ class TaskQueue(StoreComponent):
     ) -> list[TaskClaim]:
         """Claim all ready tasks of the given scorers for up to ``limit`` exchanges, oldest first.
 
-        A task is ready if it is pending and due, or running under an expired lease. A task that was claimed too often
-        without ever finishing fails here and is not returned.
+        A task is ready if it is pending and due, or running under an expired lease. A task that has been claimed too
+        often without ever finishing is marked as failed and not returned.
 
         Args:
-            owner: The claiming process.
-            scorers: Fingerprints by scorer name. Other tasks are not changed, and do not slow down the query.
+            owner: Id of the claiming process.
+            scorers: Fingerprints by scorer name. Other tasks are not claimed and do not slow down the query.
             limit: Maximum number of exchanges.
             lease: Duration of the claim unless ``workers.heartbeat`` renews it.
-            preferred: Ids of the exchanges whose spans wait in this process, oldest first. Their tasks are claimed
-                first, also while they are reserved for this process.
+            preferred: Ids of the exchanges whose spans this process holds, oldest first. Their tasks are claimed first,
+                even while they are reserved for this process.
         """
         with self._database.write() as connection:
             now = self._context.now(connection)
@@ -53,7 +53,7 @@ class TaskQueue(StoreComponent):
     def complete_tasks(
         self, owner: str, results: Sequence[tuple[ScoringTask, Score]]
     ) -> list[tuple[ScoringTask, Score]]:
-        """Write results and return the results that were written.
+        """Write the results of tasks, and return the results that were written.
 
         Tasks that are already completed, or that another owner has claimed in the meantime, are not changed.
         """
@@ -64,7 +64,7 @@ class TaskQueue(StoreComponent):
             if erases:
                 closed = [task.exchange_id for task, _ in written]
                 erase_text.erase_closed_exchanges(connection, closed, self._context.now(connection))
-            # Selected exchanges that the budget did not cover cost nothing: they must not lower the cost per exchange.
+            # Exchanges that the budget did not cover cost nothing, so they must not lower the cost per exchange.
             unpaid = {task.exchange_id for task, score in written if score.reason is UnscoredReason.BUDGET}
             if unpaid:
                 budget_ledger.count_selected(connection, -len(unpaid), self._context.now(connection))
@@ -74,31 +74,31 @@ class TaskQueue(StoreComponent):
     def postpone_tasks(
         self, owner: str, postponed: Sequence[ScoringTask], *, until: datetime, reason: UnscoredReason, error: str
     ) -> None:
-        """Put tasks of this owner back in the queue, to be retried at ``until``.
+        """Requeue tasks that this owner has claimed, to be retried at ``until``.
 
         Args:
-            owner: The process that claimed the tasks.
+            owner: Id of the process that claimed the tasks.
             postponed: The tasks.
-            until: Time of the retry, by the clock of this process.
+            until: Time of the retry according to this process's clock.
             reason: Reason for the failure.
             error: The error message.
         """
         with self._database.write() as connection:
-            # The clock of this process may differ from the shared one.
+            # This process's clock may differ from the shared one.
             retry_at = self._context.now(connection) + (until - self._context.local_time())
             tasks.postpone_tasks(connection, owner, postponed, retry_at, reason, error)
 
     def release_tasks(self, owner: str) -> int:
-        """Requeue all of this owner's tasks, as if they had never been claimed; return their number."""
+        """Requeue all tasks that this owner has claimed, as if they had never been claimed. Return their number."""
         with self._database.write() as connection:
             return tasks.release_tasks(connection, owner)
 
     def release_reserved_tasks(self, scorers: Mapping[str, str], *, stopping: str | None = None) -> None:
-        """Let all workers claim tasks that are reserved for a dead worker, or for the one that is stopping.
+        """Let all workers claim the tasks that are reserved for dead workers, or for a worker that is stopping.
 
         Args:
             scorers: Fingerprints by scorer name. Other tasks are not changed.
-            stopping: The id of the worker that is stopping.
+            stopping: Id of the worker that is stopping, if any.
         """
         with self._database.write() as connection:
             now = self._context.now(connection)
@@ -109,15 +109,15 @@ class TaskQueue(StoreComponent):
     def rescore(
         self, asked: Sequence[ScoringPair], scorers: Mapping[str, str], *, budgeted: bool = False
     ) -> RescoreResult:
-        """Queue answers for rescoring; at most a few thousand per call.
+        """Queue answers for rescoring. Pass at most a few thousand per call.
 
-        A score with the same fingerprint is kept until the new score replaces it, and is kept if scoring fails.
+        A score with the same fingerprint is kept until the new score replaces it, and stays if scoring fails.
 
         Args:
-            asked: Pairs of exchange id and scorer name.
-            scorers: Current fingerprints by scorer name. Scores with another fingerprint are kept in addition to the
-                new score.
-            budgeted: Whether a budget is in effect; if so, the answers count as selected.
+            asked: (Exchange id, scorer name) pairs.
+            scorers: Current fingerprints by scorer name. Scores with a different fingerprint are kept in addition to
+                the new score.
+            budgeted: Whether a budget is in effect. If so, the answers count as selected.
         """
         with self._database.write() as connection:
             now = self._context.now(connection)
@@ -137,7 +137,7 @@ class TaskQueue(StoreComponent):
             return backlog.load_throughput(connection, self._context.now(connection))
 
     def load_backlog(self, *, alive_within: timedelta) -> Backlog:
-        """Return the backlog, its age, and the number of workers with a heartbeat within ``alive_within``."""
+        """Return the backlog, its age, and the number of workers that sent a heartbeat within ``alive_within``."""
         with self._database.read() as connection:
             return backlog.load_backlog(connection, self._context.now(connection), alive_within)
 
@@ -147,21 +147,21 @@ class TaskQueue(StoreComponent):
             return health.load_health(connection, self._context.now(connection))
 
     def list_retries(self) -> list[RetrySummary]:
-        """Return the tasks that failed and will be retried, grouped by scorer and reason, largest group first."""
+        """Summarize the failed tasks that are waiting for a retry by scorer and reason, largest group first."""
         with self._database.read() as connection:
             return health.list_retries(connection)
 
     def list_orphaned_scorers(self, *, after: timedelta = ORPHANED_AFTER) -> list[ScorerKey]:
-        """Return scorers and fingerprints that have open tasks and that no process has run in the last ``after``."""
+        """Return the (scorer, fingerprint) pairs with open tasks that no process has run for at least ``after``."""
         with self._database.read() as connection:
             return expired.list_orphaned_scorers(connection, after, self._context.now(connection))
 
     def expire_orphaned_tasks(self, *, after: timedelta = ORPHANED_AFTER, limit: int = EXPIRE_BATCH) -> int:
-        """Skip up to ``limit`` tasks of orphaned scorers with reason ``expired``; return their number.
+        """Skip up to ``limit`` tasks of orphaned scorers with the reason ``expired``. Return their number.
 
-        Candidates of a budget expire too once they have waited for that long. Nothing expires until some process has
-        been running for ``after``: after a shutdown of all processes, the process with the scorer may not have started
-        yet.
+        A scorer is orphaned if no process has run it for at least ``after``. Candidates also expire once they have
+        waited that long. Nothing expires until some process has been running for that long: after a shutdown of all
+        processes, the process with the scorer may not have started yet.
         """
         with self._database.write() as connection:
             return expired.expire_orphaned_tasks(

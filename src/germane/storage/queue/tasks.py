@@ -1,4 +1,4 @@
-"""Scoring tasks: claimed under a lease, finished exactly once."""
+"""Scoring tasks, which are claimed under a lease and finished exactly once."""
 
 from __future__ import annotations
 
@@ -57,12 +57,12 @@ class ScoringTask:
     scorer: str
     fingerprint: str
     claims: int
-    """Number of claims, including this one. Returned claims do not count, so an unreachable judge uses no claims.
+    """Number of claims, including this one. Returned claims do not count, so an unreachable judge does not use up any.
     """
     first_pending_at: datetime
-    """UTC."""
+    """Time at which the task started waiting; UTC."""
     retries: int = 0
-    """Number of postponed attempts."""
+    """Number of failed attempts after which the task was postponed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,10 @@ class TaskClaim:
 def complete_tasks(
     connection: Connection, process: str, owner: str, results: Sequence[Result], now: datetime
 ) -> list[Result]:
-    """Write the scores, states and tally of the tasks that this owner still holds; return the written results."""
+    """Write the results of the tasks that this owner still holds, and return those results.
+
+    Writes the scores, the task states and the tally.
+    """
     held = lock_owned_tasks(connection, owner, [task for task, _ in results])
     first_results: dict[int, Result] = {}
     for task, result in results:
@@ -90,7 +93,7 @@ def complete_tasks(
 def write_results(
     connection: Connection, process: str, finished: Sequence[Result], held: dict[int, RowMapping], now: datetime
 ) -> None:
-    """Write the results of tasks; ``held`` are their rows from :func:`lock_owned_tasks`."""
+    """Write the results of tasks; ``held`` contains their rows from :func:`lock_owned_tasks`."""
     stamp, tally_changes = timestamp_encoder(connection.dialect.name), TallyChanges()
     closed: list[dict[str, Any]] = []
     scored: list[tuple[RowMapping, Score]] = []
@@ -123,7 +126,7 @@ def write_results(
     if replaced:
         connection.execute(_REPLACED, replaced)
     bulk_insert(connection, score, SCORE_COLUMNS, [score_values(row, result, now, stamp) for row, result in scored])
-    # A person chose the rescored answers, so they would bias the detectors.
+    # Rescored answers were not chosen at random, so they would bias the detectors.
     new = [(row, result) for row, result in scored if row["scored_as"] is None]
     detectors.insert_scores(connection, new, now, stamp)
     tally_changes.apply(connection, process)
@@ -152,11 +155,11 @@ _CLOSE = (
 
 
 def lock_owned_tasks(connection: Connection, owner: str, tasks: Sequence[ScoringTask]) -> dict[int, RowMapping]:
-    """Lock the tasks that this owner still holds; return their rows with the columns that a score needs."""
+    """Lock the tasks that this owner still holds. Return their rows by task id, with the columns that a score needs."""
     held: dict[int, RowMapping] = {}
     for ids in batched(sorted({task.id for task in tasks})):
         rows = connection.execute(_HOLD.where(scoring_task.c.id.in_(ids))).mappings()
-        # Owners are compared here: in SQL, the database might use the index on owners, which is slower.
+        # Owners are compared here, because in SQL, the database might use the index on owners, which is slower.
         held |= {row["id"]: row for row in rows if row["lease_owner"] == owner}
     return held
 
@@ -192,7 +195,7 @@ def postpone_tasks(
     reason: UnscoredReason,
     error: str,
 ) -> None:
-    """Put tasks back in the queue, not to be claimed before ``until``."""
+    """Requeue tasks, which cannot be claimed again before ``until``."""
     held = lock_owned_tasks(connection, owner, tasks)
     statement = _RETURN.where(scoring_task.c.id == bindparam("task_id"))
     statement = statement.values(
@@ -207,7 +210,7 @@ def postpone_tasks(
 
 
 def release_tasks(connection: Connection, owner: str) -> int:
-    """Requeue all of this owner's tasks, as if they had never been claimed."""
+    """Requeue all tasks that this owner has claimed, as if they had never been claimed. Return their number."""
     statement = _RETURN.where(scoring_task.c.lease_owner == owner)
     statement = statement.values(not_before=scoring_task.c.first_pending_at, claims=scoring_task.c.claims - 1)
     return connection.execute(statement).rowcount
@@ -216,7 +219,7 @@ def release_tasks(connection: Connection, owner: str) -> int:
 MAX_CLAIMS: Final = 5
 """Number of claims without a result after which a task fails."""
 MAX_CONCURRENT_OWNERS: Final = 32
-"""Maximum number of owners that claim simultaneously. With more, an owner may get only some of the ready tasks."""
+"""Expected maximum number of owners that claim at once. With more, an owner may get only some of the ready tasks."""
 _BETWEEN = literal_column("' '", Text)
 _LATEST = ("reason", "error")
 
@@ -231,7 +234,7 @@ def claim_tasks(
     now: datetime,
     preferred: Sequence[str] = (),
 ) -> list[TaskClaim]:
-    """Claim the ready tasks of these scorers for up to ``limit`` exchanges: preferred ones, then the oldest."""
+    """Claim the ready tasks of these scorers for up to ``limit`` exchanges: preferred ones first, then the oldest."""
     if not scorers:
         return []
     pairs = [f"{scorer} {fingerprint}" for scorer, fingerprint in sorted(scorers.items())]
@@ -250,9 +253,9 @@ def claim_tasks(
             tasks.setdefault(task.exchange_id, []).append(task)
             continue
         # The task probably crashes the process that scores it.
-        explanation = f"scoring was started {row['claims']} times and the process ended each time"
+        explanation = f"scoring was attempted {row['claims']} times, but the process exited each time before finishing"
         if row["reason"]:
-            explanation += f"; before that: {row['reason']}: {row['error'] or 'unknown error'}"
+            explanation += f"; earlier error: {row['reason']}: {row['error'] or 'unknown error'}"
         error = Score(
             scorer=task.scorer,
             fingerprint=task.fingerprint,
@@ -276,7 +279,7 @@ def claim_tasks(
 def _lock_preferred_tasks(
     connection: Connection, pairs: Sequence[str], exchange_ids: Sequence[str], limit: int
 ) -> list[RowMapping]:
-    """Lock the tasks of up to ``limit`` of these exchanges that were never claimed, whether or not they are due."""
+    """Lock the never-claimed tasks of up to ``limit`` of these exchanges, whether or not the tasks are due."""
     rows: list[RowMapping] = []
     for ids in batched(exchange_ids):
         values = {"ids": ids, "pairs": pairs, "rows": limit * len(pairs)}
@@ -288,7 +291,7 @@ def _lock_preferred_tasks(
 def _lock_ready_tasks(
     connection: Connection, pairs: Sequence[str], scorers: Mapping[str, str], limit: int, now: datetime
 ) -> Sequence[RowMapping]:
-    """Lock all ready tasks of the ``limit`` exchanges that have waited longest."""
+    """Lock all ready tasks of the ``limit`` exchanges that have been waiting longest."""
     window = limit * len(scorers) * (1 if connection.dialect.name == "sqlite" else MAX_CONCURRENT_OWNERS)
     values: dict[str, Any] = {"now": now, "limit": limit, "window": window, "pairs": pairs}
     for number, (scorer, fingerprint) in enumerate(sorted(scorers.items())):
@@ -306,7 +309,7 @@ _TAKE = update(scoring_task).values(
 
 
 def _is_ours(task: FromClause) -> ColumnElement[bool]:
-    """Return the condition that a task belongs to these scorers, so that only the index by exchange is used."""
+    """Return the SQL condition that a task belongs to these scorers, in a form that prevents an index on scorers."""
     return task.c.scorer.concat(_BETWEEN).concat(task.c.fingerprint).in_(bindparam("pairs", expanding=True))
 
 
@@ -316,7 +319,7 @@ _is_new = and_(
     scoring_task.c.claims == 0,
     scoring_task.c.retries == 0,
 )
-"""The condition that no process has claimed a task that is not a candidate of a budget."""
+"""SQL condition that a task is not a candidate and that no process has claimed it yet."""
 _PREFERRED = (
     select(*(scoring_task.c[name] for name in (*ScoringTask.__slots__, *_LATEST)))
     .where(
@@ -333,14 +336,14 @@ _PREFERRED = (
 def release_reserved_tasks(
     connection: Connection, scorers: Mapping[str, str], now: datetime, *, alive_since: datetime, stopping: str | None
 ) -> None:
-    """Let all workers claim the tasks of these scorers that are reserved for a worker that is stopping or dead.
+    """Let all workers claim the tasks of these scorers that are reserved for a stopping or dead worker.
 
     Args:
         connection: A transaction that writes.
         scorers: Fingerprints by scorer name.
         now: The current time.
-        alive_since: A worker without a heartbeat since then is dead.
-        stopping: The id of a worker that is stopping.
+        alive_since: Workers without a heartbeat since this time are dead.
+        stopping: Id of a worker that is stopping, if any.
     """
     alive = select(worker.c.id).where(worker.c.seen_at >= alive_since, worker.c.id != (stopping or ""))
     for scorer, fingerprint in scorers.items():
@@ -360,13 +363,13 @@ _ready = scoring_task.c.not_before <= bindparam("now")
 
 
 def _heads(dialect: str, count: int) -> CTE:
-    """Return the exchanges to claim. On PostgreSQL, this locks the first ready task of each exchange.
+    """Return a query for the exchanges to claim. On PostgreSQL, it locks the first ready task of each exchange.
 
     Locking the first task claims the whole exchange, so two owners never wait for each other's tasks.
     """
     columns, limit, window = scoring_task.c, bindparam("limit", type_=Integer), bindparam("window", type_=Integer)
-    # Read the first ready tasks of each scorer from its own part of the index. Both databases merge these parts by time
-    # and stop at the limit, so they read no tasks of other scorers.
+    # Read each scorer's first ready tasks from its own part of the index. Both databases merge these parts by time and
+    # stop at the limit, so they do not read tasks of other scorers.
     arms = []
     for number in range(count):
         arm = select(columns.id, columns.exchange_id, columns.not_before).where(
@@ -379,7 +382,7 @@ def _heads(dialect: str, count: int) -> CTE:
     if dialect == "sqlite":  # no other process can write now
         waiting_exchanges = select(waiting.c.exchange_id).group_by(waiting.c.exchange_id)
         return waiting_exchanges.order_by(func.min(waiting.c.not_before)).limit(limit).cte("heads")
-    # Ordered like the queue, so that the oldest task of the queue is always the first task of its exchange.
+    # Use the order of the queue, so that the oldest task in the queue is always the first task of its exchange.
     sibling = scoring_task.alias("sibling")
     is_first = ~exists().where(
         sibling.c.exchange_id == columns.exchange_id,
@@ -390,7 +393,7 @@ def _heads(dialect: str, count: int) -> CTE:
             and_(sibling.c.not_before == columns.not_before, sibling.c.id < columns.id),
         ),
     )
-    # Limits at every step and a lateral join: without statistics, PostgreSQL would read and join everything.
+    # Use limits at every step and a lateral join, because without statistics, PostgreSQL would read and join all rows.
     first = select(columns.exchange_id).where(columns.id == waiting.c.id, _ready, is_first)
     locked = first.with_for_update(of=scoring_task, skip_locked=True).lateral("locked")
     heads = select(locked.c.exchange_id).select_from(waiting.join(locked, true()))
@@ -405,7 +408,7 @@ def _ready_tasks(dialect: str, count: int) -> Select[Any]:
     tasks = tasks.where(scoring_task.c.exchange_id == heads.c.exchange_id, _is_ours(scoring_task), _ready)
     if dialect == "sqlite":
         return tasks
-    # A lateral join, so that each exchange is looked up in the index: without statistics, PostgreSQL expects so many
-    # tasks per exchange that it would read all of them.
+    # Use a lateral join, so that each exchange is looked up in the index. Without statistics, PostgreSQL expects so
+    # many tasks per exchange that it would read the whole table.
     found = tasks.with_for_update(skip_locked=True).lateral("found")
     return select(found).select_from(heads.join(found, true()))

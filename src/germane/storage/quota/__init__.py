@@ -1,3 +1,3 @@
-"""Budget and rate limits shared by all processes."""
+"""The budget and the rate limits, which all processes share."""
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The daily budget for judge requests, shared by all processes on one database.
 
-Usage is reserved before a request and corrected after it. Each UTC day, by the database's clock, is one row. A
-transaction that reserves usage locks that row, so concurrent reservations see each other.
+Usage is reserved before a request and corrected after it. Each UTC day, according to the database's clock, has one row.
+A transaction that reserves usage locks that row, so concurrent reservations see each other.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _COLUMNS: Final = ("day", "requests", "tokens", "usd", "selected")
 _UNITS: Final = ("requests", "tokens", "usd")
 _HOURS_PER_DAY: Final = 24
 _ROUNDING: Final = 1e-9
-"""Relative error of sums of tokens and US dollars, which are floating-point numbers."""
+"""Tolerated relative rounding error in sums of tokens and US dollars, which are floating-point numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class RequestUsage:
 
     @property
     def refund(self) -> RequestUsage:
-        """The negative components of the usage."""
+        """The negative components of the usage; components that are not negative are 0."""
         return RequestUsage(min(self.requests, 0), min(self.tokens, 0.0), min(self.usd, 0.0))
 
     def __bool__(self) -> bool:
@@ -59,24 +59,24 @@ class BudgetDay:
     tokens: float = 0.0
     usd: float = 0.0
     selected: int = 0
-    """Number of exchanges selected for scoring, excluding exchanges that the budget did not cover after all."""
+    """Number of exchanges selected for scoring, excluding those that the budget then did not cover."""
 
     @property
     def usage(self) -> RequestUsage:
-        """Requests, tokens and cost."""
+        """The day's requests, tokens and cost."""
         return RequestUsage(self.requests, self.tokens, self.usd)
 
 
 @dataclass(frozen=True, slots=True)
 class BudgetLimits:
-    """The usage allowed from the start of a day up to some time; infinity for unlimited units."""
+    """The usage allowed from the start of a day up to a given time; infinity for unlimited units."""
 
     requests: float = math.inf
     tokens: float = math.inf
     usd: float = math.inf
 
     def admits(self, usage: RequestUsage) -> bool:
-        """Whether the usage is within the limits."""
+        """Return whether the usage is within the limits."""
         return (
             usage.requests <= self.requests
             and usage.tokens <= self.tokens * (1 + _ROUNDING)
@@ -86,19 +86,19 @@ class BudgetLimits:
 
 @dataclass(frozen=True, slots=True)
 class BudgetReservation:
-    """The requests of a batch that the budget grants."""
+    """The result of reserving usage for a batch of requests."""
 
     at: datetime
-    """Time of the decision, in UTC. Later corrections belong to this day."""
+    """Time of the reservation, in UTC. Later corrections apply to this day."""
     granted: Sequence[bool]
     """Whether each request is granted."""
     usage: RequestUsage
     """The day's usage, including the granted requests."""
     waits: Sequence[float | None] = ()
-    """For each request, the seconds until it may start; None if it was not granted."""
+    """For each request, the time in seconds until it may start; None if it was not granted."""
 
     def with_waits(self, waits: Iterable[float]) -> BudgetReservation:
-        """Return a copy with the given waits, one per granted request, in request order."""
+        """Return a copy with the given waits, one per granted request, in the order of the requests."""
         each = iter(waits)
         return replace(self, waits=[next(each) if granted else None for granted in self.granted])
 
@@ -106,7 +106,7 @@ class BudgetReservation:
 def budget_limits_at(budget: Budget, at: datetime) -> BudgetLimits:
     """Return the usage allowed from the start of the day up to a time: min(per day, (UTC hour + 1) * per hour).
 
-    Unused amounts of earlier hours are available in later hours.
+    Amounts that are not used in one hour are available in later hours.
     """
     return _limits_in_hour(budget, at.astimezone(UTC).hour)
 
@@ -124,9 +124,10 @@ def _limits_in_hour(budget: Budget, hour: int) -> BudgetLimits:
 
 
 def budget_shares(usage: RequestUsage, budget: Budget) -> dict[str, float]:
-    """Return the used share of each daily limit, in [0, 1] or slightly above, by ``requests``, ``tokens``, ``usd``.
+    """Return a dict of units (``requests``, ``tokens``, ``usd``) to the used share of the daily limit.
 
-    An hourly limit counts as 24 times its value per day. Units without a limit are omitted.
+    Shares are in [0, 1] or slightly above. An hourly limit counts as a daily limit of 24 times its value. Units without
+    a limit are omitted.
     """
     limits = _limits_in_hour(budget, _HOURS_PER_DAY - 1)
     return {unit: getattr(usage, unit) / getattr(limits, unit) for unit in _UNITS if getattr(limits, unit) < math.inf}
@@ -135,9 +136,9 @@ def budget_shares(usage: RequestUsage, budget: Budget) -> dict[str, float]:
 def admit_requests(
     used: RequestUsage, requests: Sequence[RequestUsage], limits: BudgetLimits
 ) -> tuple[list[bool], RequestUsage]:
-    """Return whether each request is granted, in request order, and the usage including granted requests.
+    """Return whether each request is granted, in order, and the usage including the granted requests.
 
-    A smaller request after a rejected one may be granted.
+    After a request is rejected, a smaller one may still be granted.
     """
     granted = []
     for request in requests:
@@ -147,7 +148,7 @@ def admit_requests(
 
 
 def next_affordable_at(budget: Budget, used: RequestUsage, request: RequestUsage, at: datetime) -> datetime:
-    """Return the time at which the budget covers a request: ``at``, or the start of a later hour or the next day."""
+    """Return when the budget covers a request: at ``at``, or at the start of a later hour or of the next day."""
     at = at.astimezone(UTC)
     for hour in range(at.hour, _HOURS_PER_DAY):
         if _limits_in_hour(budget, hour).admits(used + request):
@@ -163,14 +164,14 @@ def reserve_budget(
     settled: Mapping[date, RequestUsage],
     at: datetime | None,
 ) -> BudgetReservation:
-    """Correct the recorded usage of earlier requests on their days, then reserve what the budget covers.
+    """Correct the recorded usage of earlier requests, then reserve usage for the requests that the budget covers.
 
     Args:
         connection: A transaction that writes.
         budget: The limits.
         requests: Expected usage of each request, in order of priority.
-        settled: For each day, actual minus reserved usage of earlier requests.
-        at: The current time; by default the database's.
+        settled: Maps each day to the actual minus the reserved usage of earlier requests.
+        at: The current time. Defaults to the database's time.
     """
     at = (at or database_time(connection)).astimezone(UTC)
     today = at.date()
@@ -222,14 +223,14 @@ def count_selected(connection: Connection, count: int, at: datetime) -> None:
 
 
 def load_usage(connection: Connection, day: date | None, at: datetime | None) -> BudgetDay:
-    """Return the usage of a day; by default the day of ``at``, or the current day by the database's clock."""
+    """Return the usage for a day. Defaults to the day of ``at`` or, without ``at``, to the database's current day."""
     day = day or (at or database_time(connection)).astimezone(UTC).date()
     row = connection.execute(_QUERY.where(budget_table.c.day == day.isoformat())).one_or_none()
     return BudgetDay(day=day) if row is None else _budget_day(row)
 
 
 def load_usage_by_day(connection: Connection, days: int, at: datetime | None) -> list[BudgetDay]:
-    """Return the usage of the last days including today, oldest first. Days without usage are omitted."""
+    """Return the usage by day for the last ``days`` days, including today, oldest first. Omits days without usage."""
     first = (at or database_time(connection)).astimezone(UTC).date() - timedelta(days=days - 1)
     query = _QUERY.where(budget_table.c.day >= first.isoformat()).order_by(budget_table.c.day)
     return [_budget_day(row) for row in connection.execute(query)]
@@ -249,12 +250,12 @@ def describe_usage(budget: Budget, day: BudgetDay, at: datetime) -> list[str]:
 
 
 def format_amount(value: float) -> str:
-    """Return a number of requests, tokens or US dollars for display, such as "2,000,000" or "0.0034"."""
+    """Format a number of requests, tokens or US dollars for display, such as "2,000,000" or "0.0034"."""
     return f"{value:,.4f}".rstrip("0").rstrip(".")
 
 
 def exhausted_until(budget: Budget, day: BudgetDay, at: datetime) -> datetime | None:
-    """Return the time at which the budget covers an average request again; None if it covers one now."""
+    """Return when the budget will cover an average request again, or None if it covers one now."""
     requests = max(day.requests, 1)
     average = RequestUsage(1, day.tokens / requests, day.usd / requests)
     until = next_affordable_at(budget, day.usage, average, at)

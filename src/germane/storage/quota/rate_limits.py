@@ -1,7 +1,7 @@
 """Rate limits shared by all processes on one database.
 
-Uses the generic cell rate algorithm (ITU-T I.371, annex A) as a virtual schedule: each limit stores the theoretical
-arrival time of the next request. A request reserves a slot in the schedule and waits for that slot. No
+The limits use the generic cell rate algorithm (ITU-T I.371, annex A) as a virtual schedule: each limit stores the
+theoretical arrival time of the next request. A request reserves a slot in the schedule and waits for that slot. No
 request is rejected, and no slot is assigned twice.
 """
 
@@ -19,7 +19,7 @@ from germane.storage.db.mappers import bulk_insert, timestamp_encoder
 from germane.storage.db.tables import rate_limit
 
 _ROUNDING: Final = 1e-6
-"""Tolerance for rounding errors, in seconds."""
+"""Tolerance for rounding errors in seconds."""
 _COLUMNS: Final = ("name", "arrival", "waited", "used_at")
 
 
@@ -30,7 +30,7 @@ class RateLimit:
     name: str
     per_minute: float
     burst: float = 1.0
-    """The amount that may be used immediately after idle time, 1 or more."""
+    """The amount that may be used at once after idle time; at least 1."""
 
     @property
     def interval(self) -> float:
@@ -39,13 +39,13 @@ class RateLimit:
 
     @property
     def tolerance(self) -> float:
-        """How early a request may start before its theoretical arrival time, in seconds."""
+        """How many seconds before its theoretical arrival time a request may start."""
         return max(0.0, self.burst - 1.0) * self.interval
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RateLimitUsage:
-    """The latest usage of a limit."""
+    """The most recent use of a rate limit."""
 
     name: str
     waited: float
@@ -55,21 +55,22 @@ class RateLimitUsage:
 
 
 class ScheduleClock:
-    """The clock of the schedule, which all processes share and which never goes back. One instance per process.
+    """The schedule's clock, which all processes share and which never goes backward. Create one instance per process.
 
     On SQLite, each process has its own clock, and one may be hours ahead. If each process moved the schedule to its own
-    time, each would find a schedule without reservations. Therefore, a process that is behind the latest reservation
-    adopts the clock of the process that made it. The same applies after a clock is set back: the schedule continues.
+    time, each would see a schedule without reservations. Therefore, a process whose clock is behind the latest
+    reservation adopts the clock of the process that made it. This also keeps the schedule intact after a clock is set
+    back.
     """
 
     def __init__(self) -> None:
         self._ahead = timedelta()
 
     def read(self, local: datetime, latest: datetime) -> datetime:
-        """Return the current time of the schedule.
+        """Return the schedule's current time.
 
         Args:
-            local: The time by the clock of the database or of this process.
+            local: The current time from the database's or this process's clock.
             latest: The time of the latest reservation by any process.
         """
         self._ahead = max(self._ahead, latest - local) if latest > local else timedelta()
@@ -84,16 +85,16 @@ def schedule(
     now: float,
     within: float,
 ) -> tuple[list[float], list[float]]:
-    """Return the start times of requests in order, and the new theoretical arrival times.
+    """Return the start times of requests, in order, and the new theoretical arrival times.
 
-    A request starts once every limit allows it, at the theoretical arrival time minus the tolerance, and moves each
-    arrival time forward by amount times interval. A request that needs more than a burst is scheduled too, and
-    delays the following requests.
+    A request starts as soon as every limit allows it, which is at the theoretical arrival time minus the tolerance. It
+    moves each arrival time forward by its amount times the interval. A request that needs more than a burst is also
+    scheduled, and delays the requests after it.
 
     Args:
         limits: The limits.
-        arrivals: Theoretical arrival time of each limit, in seconds on the scale of ``now``.
-        amounts: For each request, the amount it consumes from each limit.
+        arrivals: Theoretical arrival time for each limit, in seconds on the same scale as ``now``.
+        amounts: For each request, the amount that it consumes from each limit.
         now: Current time in seconds.
         within: Maximum wait in seconds. The first request that would wait longer and all later requests get no slot.
     """
@@ -122,17 +123,17 @@ def reserve_slots(
     at: datetime | None,
     clock: ScheduleClock,
 ) -> list[float]:
-    """Reserve slots for requests after correcting earlier reservations; return the waits in seconds.
+    """Correct earlier reservations, then reserve slots for requests. Return the waits in seconds.
 
     Args:
         connection: A transaction that writes.
         limits: The limits.
-        amounts: For each request, the amount it consumes from each limit.
-        settled: For each limit, actual minus reserved amount of earlier requests.
-        waited: Time that the first request has already waited, in seconds.
+        amounts: For each request, the amount that it consumes from each limit.
+        settled: For each limit, the actual minus the reserved amount of earlier requests.
+        waited: Time in seconds that the first request has already waited.
         within: Maximum wait in seconds, see :func:`schedule`.
-        at: The current time; by default the database's.
-        clock: Converts it to the time of the schedule.
+        at: The current time. Defaults to the database's time.
+        clock: Converts the current time to the schedule's time.
     """
     at = at or database_time(connection)
     query = select(rate_limit.c.name, rate_limit.c.arrival, rate_limit.c.used_at).with_for_update()
@@ -159,6 +160,6 @@ def reserve_slots(
 
 
 def load_rate_limit_usage(connection: Connection) -> list[RateLimitUsage]:
-    """Return the latest usage of each limit, sorted by name."""
+    """Return the most recent use of each rate limit, sorted by name."""
     rows = connection.execute(select(rate_limit).order_by(rate_limit.c.name)).all()
     return [RateLimitUsage(name=row.name, waited=row.waited, used_at=row.used_at.astimezone(UTC)) for row in rows]

@@ -1,4 +1,4 @@
-"""Rate limits, the daily budget, and the traffic on which they are based."""
+"""Rate limits, the daily budget, and traffic statistics."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ class Traffic:
 
     exchanges: int
     first: datetime | None
-    """Start of the oldest exchange, in UTC; None without exchanges."""
+    """Start time of the oldest exchange, in UTC; None if there are no exchanges."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScorerUsage:
-    """One scorer's average number of tokens per score, over the scores whose judge reported token counts."""
+    """One scorer's average token counts per score, over the scores for which the judge reported them."""
 
     scorer: str
     scores: int
@@ -44,11 +44,11 @@ class HourCount:
     start: datetime
     """UTC."""
     seen: int
-    """Exchanges, counted once per scorer; at least 1."""
+    """Number of exchanges, each counted once per scorer; at least 1."""
 
 
 class QuotaStore(StoreComponent):
-    """Quotas that all processes share."""
+    """Reserves and reads the quotas that all processes share."""
 
     def __init__(self, context: StoreContext) -> None:
         super().__init__(context)
@@ -67,9 +67,9 @@ class QuotaStore(StoreComponent):
 
         Args:
             limits: The rate limits.
-            amounts: For each request, in order of priority, the amount it consumes from each limit.
-            settled: For each limit, actual minus reserved amount of earlier requests.
-            waited: Time that the first request has already waited, in seconds.
+            amounts: For each request, in order of priority, the amount that it consumes from each limit.
+            settled: For each limit, the actual minus the reserved amount of earlier requests.
+            waited: Time in seconds that the first request has already waited.
             within: Maximum wait in seconds. The first request that would wait longer and all later ones get no slot.
 
         Returns:
@@ -99,16 +99,16 @@ class QuotaStore(StoreComponent):
         settled_amounts: Sequence[float] = (),
         waited: float = 0.0,
     ) -> BudgetReservation:
-        """Reserve usage of the daily budget, and slots under rate limits for the granted requests.
+        """Reserve usage from the daily budget, and slots under rate limits for the granted requests.
 
         Args:
             budget: The budget.
             requests: Expected usage of each request, in order of priority.
-            settled: For each day, actual minus reserved usage of earlier requests.
+            settled: Maps each day to the actual minus the reserved usage of earlier requests.
             limits: The rate limits.
-            amounts: For each request, the amount it consumes from each rate limit.
-            settled_amounts: For each rate limit, actual minus reserved amount of earlier requests.
-            waited: Time that the first request has already waited, in seconds.
+            amounts: For each request, the amount that it consumes from each rate limit.
+            settled_amounts: For each rate limit, the actual minus the reserved amount of earlier requests.
+            waited: Time in seconds that the first request has already waited.
         """
         at = self._context.explicit_time()
         with self._database.write() as connection:
@@ -129,29 +129,32 @@ class QuotaStore(StoreComponent):
             return reservation.with_waits(waits)
 
     def load_usage(self, day: date | None = None) -> BudgetDay:
-        """Return the judge usage of a UTC day, including running requests; by default today's."""
+        """Return the judge usage for a UTC day, including in-flight requests. Defaults to today."""
         with self._database.read() as connection:
             return budget_ledger.load_usage(connection, day, self._context.explicit_time())
 
     def load_usage_by_day(self, days: int) -> list[BudgetDay]:
-        """Return the judge usage of the last days including today, oldest first. Days without usage are omitted."""
+        """Return the judge usage by day for the last ``days`` days, including today, oldest first.
+
+        Days without usage are omitted.
+        """
         with self._database.read() as connection:
             return budget_ledger.load_usage_by_day(connection, days, self._context.explicit_time())
 
     def load_rate_limit_usage(self) -> list[RateLimitUsage]:
-        """Return the latest usage of each rate limit, sorted by name."""
+        """Return the most recent use of each rate limit, sorted by name."""
         with self._database.read() as connection:
             return rate_limits.load_rate_limit_usage(connection)
 
     def load_traffic(self, *, since: datetime) -> Traffic:
-        """Return the number of exchanges that started since a given time."""
+        """Count the exchanges that have started since a given time."""
         query = select(func.count(), func.min(exchange.c.started_at)).where(exchange.c.started_at >= since)
         with self._database.read() as connection:
             count, first = connection.execute(query).one()
         return Traffic(exchanges=count, first=first)
 
     def traffic_by_hour(self, *, since: datetime, until: datetime) -> list[HourCount]:
-        """Return the number of exchanges per hour between two times, oldest first. Empty hours are omitted."""
+        """Count the exchanges per hour between two times, oldest first. Empty hours are omitted."""
         minute = EpochSeconds(tally.c.minute)
         hour = (minute - minute % literal_column("3600")).label("hour")
         seen = func.sum(tally.c.count).label("seen")
@@ -162,7 +165,7 @@ class QuotaStore(StoreComponent):
         return [HourCount(datetime.fromtimestamp(row.hour, UTC), int(row.seen)) for row in rows]
 
     def judge_usage(self, *, since: datetime) -> list[ScorerUsage]:
-        """Return the average number of tokens per score, by scorer, for exchanges since a given time."""
+        """Return each scorer's average token counts per score, for exchanges since a given time."""
         means = func.avg(score.c.input_tokens), func.avg(score.c.output_tokens)
         query = select(score.c.scorer, func.count(), *means).where(
             score.c.started_at >= since, score.c.input_tokens > 0, score.c.output_tokens.is_not(None)

@@ -1,7 +1,7 @@
-"""Erases and deletes old rows in small transactions, so that writers never wait for long.
+"""Erasure and deletion of old rows, in small transactions so that writers never wait for long.
 
-Exchanges are removed first, with their tasks, scores and labels; then counts, markers, alerts, workers, budget days,
-and scores and labels whose exchange is missing.
+Exchanges are removed first, with their tasks, scores and labels. Counts, markers, alerts, workers, budget days, and
+scores and labels whose exchange is missing follow.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from germane.storage.queue.expired import count_expired, expire_tasks_statement
 BATCH_ROWS: Final = 2000
 """Maximum number of rows per transaction."""
 _PARTS: Final = (score, feedback, scoring_task, detector_input)
-"""Tables with rows of exchanges."""
+"""Tables whose rows belong to an exchange."""
 WORKER_RETENTION: Final = timedelta(days=1)
 """Time without a heartbeat after which a worker is deleted."""
 _CLOSE: Final = expire_tasks_statement(None)
@@ -49,7 +49,7 @@ _CLOSE: Final = expire_tasks_statement(None)
 def erase_batch(
     connection: Connection, process: str, before: datetime, after: RowCursor | None, now: datetime
 ) -> PruneBatch:
-    """Erase the text of the oldest exchanges that started before a given time, except those being scored."""
+    """Erase the text of the next batch of exchanges that started before ``before``, except those being scored."""
     rows, last = _lock_oldest(connection, before, after, with_text=True)
     ids, expired_tasks = _expire_exchanges(connection, process, rows, now)
     erase_exchanges(connection, ids, now)
@@ -61,7 +61,7 @@ def erase_batch(
 def erase_scored_batch(
     connection: Connection, _process: str, before: datetime, after: RowCursor | None, now: datetime
 ) -> PruneBatch:
-    """Erase the text of the oldest exchanges that started before a given time and have no open task."""
+    """Erase the text of the next batch of exchanges that started before ``before`` and have no open task."""
     rows, last = _lock_oldest(connection, before, after, with_text=True)
     return PruneBatch(PruneResult(texts=erase_closed_exchanges(connection, [row["id"] for row in rows], now)), last)
 
@@ -69,7 +69,7 @@ def erase_scored_batch(
 def delete_batch(
     connection: Connection, process: str, before: datetime, after: RowCursor | None, now: datetime
 ) -> PruneBatch:
-    """Delete the oldest exchanges that started before a given time, except those being scored."""
+    """Delete the next batch of exchanges that started before ``before``, except those being scored."""
     rows, last = _lock_oldest(connection, before, after, with_text=False)
     ids, expired_tasks = _expire_exchanges(connection, process, rows, now)
     moments = {row["id"]: row["started_at"] for row in rows}
@@ -82,7 +82,7 @@ def delete_exchanges(connection: Connection, moments: Mapping[str, datetime]) ->
 
     Args:
         connection: The transaction that holds the locks.
-        moments: Start times by the exchange's id.
+        moments: Start times by exchange id.
     """
     if not moments:
         return PruneResult()
@@ -98,7 +98,10 @@ def delete_exchanges(connection: Connection, moments: Mapping[str, datetime]) ->
 def _lock_oldest(
     connection: Connection, before: datetime, after: RowCursor | None, *, with_text: bool
 ) -> tuple[Sequence[RowMapping], RowCursor | None]:
-    """Lock and return the next exchanges, oldest first. Rows locked by another transaction are skipped."""
+    """Lock and return the next batch of exchanges, oldest first, and the position of the last one.
+
+    Rows that another transaction has locked are skipped.
+    """
     columns = ("id", "service", "route", "started_at", "sampling_reason")
     query = select(*(exchange.c[name] for name in columns)).where(exchange.c.started_at < before)
     if with_text:
@@ -113,10 +116,13 @@ def _lock_oldest(
 def _expire_exchanges(
     connection: Connection, process: str, rows: Sequence[RowMapping], now: datetime
 ) -> tuple[list[str], int]:
-    """Skip the pending tasks of exchanges. Return the exchanges without a running task and the number of skipped tasks.
+    """Expire the pending tasks of exchanges without a running task.
 
-    Exchanges with a task that another transaction has locked are left for the next run, because the task is about to
+    Exchanges with a task that another transaction has locked are left for the next run, because that task is about to
     change.
+
+    Returns:
+        The ids of the exchanges without a running task, and the number of expired tasks.
     """
     exchanges = {row["id"]: row for row in rows}
     free, held = lock_tasks(connection, list(exchanges), open_only=True)
@@ -132,12 +138,12 @@ def _expire_exchanges(
 
 
 def expire_tasks(connection: Connection, process: str, tasks: Sequence[tuple[RowMapping, RowMapping]]) -> None:
-    """Skip locked open tasks, and count them as expired.
+    """Expire locked open tasks, and update the tally.
 
     Args:
         connection: The transaction that holds the locks.
-        process: The process under which the tally counts them.
-        tasks: Rows of exchange and task.
+        process: Id of this process in the tally.
+        tasks: Pairs of exchange row and task row.
     """
     tally_changes = TallyChanges()
     for row, task in tasks:
@@ -150,7 +156,7 @@ def expire_tasks(connection: Connection, process: str, tasks: Sequence[tuple[Row
 
 
 def count_expired_rows(connection: Connection, texts_before: datetime | None, before: datetime | None) -> PruneResult:
-    """Return how many rows would be erased and deleted now if no task were running."""
+    """Return the numbers of rows that would be erased and deleted now if no task were running."""
     total = PruneResult()
     if before is not None:
         labels = feedback.join(exchange, exchange.c.id == feedback.c.exchange_id)
@@ -180,7 +186,7 @@ def _count(connection: Connection, source: Any, *conditions: Any) -> int:
 
 
 def erase_comments(connection: Connection, before: datetime) -> PruneResult:
-    """Erase comments of labels older than ``before``, including labels whose exchange arrived late or never."""
+    """Erase the comments in labels older than ``before``, including labels whose exchange arrived late or never."""
     old = select(feedback.c.id).where(feedback.c.comment.is_not(None), feedback.c.created_at < before)
     some = old.order_by(feedback.c.created_at).limit(BATCH_ROWS)
     erased = update(feedback).values(comment=None).where(feedback.c.id.in_(some.scalar_subquery()))
@@ -188,7 +194,7 @@ def erase_comments(connection: Connection, before: datetime) -> PruneResult:
 
 
 def delete_feedback(connection: Connection, before: datetime) -> PruneResult:
-    """Delete labels older than ``before``. At this point, only labels whose exchange never arrived are left."""
+    """Delete labels older than ``before``. At this point, only labels remain whose exchange never arrived."""
     return PruneResult(feedback=_delete_oldest(connection, feedback, feedback.c.created_at, before))
 
 
@@ -202,7 +208,7 @@ def delete_scores(connection: Connection, before: datetime) -> PruneResult:
 
 
 def delete_markers(connection: Connection, before: datetime) -> PruneResult:
-    """Delete markers older than ``before``, because no exchanges are left to compare."""
+    """Delete markers older than ``before``, because no exchanges remain to compare."""
     return PruneResult(markers=_delete_oldest(connection, marker, marker.c.at, before))
 
 
@@ -229,7 +235,7 @@ def delete_silences(connection: Connection, before: datetime) -> PruneResult:
 
 
 def delete_workers(connection: Connection, now: datetime) -> PruneResult:
-    """Delete workers without a heartbeat for a day, with their jobs."""
+    """Delete workers that have not sent a heartbeat for a day, with their jobs."""
     stopped = (
         select(worker.c.id)
         .where(worker.c.seen_at < now - WORKER_RETENTION)
@@ -241,7 +247,7 @@ def delete_workers(connection: Connection, now: datetime) -> PruneResult:
 
 
 def delete_budget_days(connection: Connection, before: datetime) -> PruneResult:
-    """Delete the budget usage of days before ``before``."""
+    """Delete the budget usage for days before ``before``."""
     connection.execute(delete(budget).where(budget.c.day < f"{before:%Y-%m-%d}"))
     return PruneResult()
 
@@ -253,7 +259,7 @@ def _delete_oldest(connection: Connection, table: Table, moment: Any, before: da
 
 
 def delete_counts(connection: Connection, before: datetime) -> PruneResult:
-    """Delete the oldest minutes of the tally that have no exchanges left.
+    """Delete the oldest minutes in the tally for which no exchanges remain.
 
     Only whole minutes are deleted, because a process that finishes another process's tasks has negative counts.
     """
@@ -265,5 +271,5 @@ def delete_counts(connection: Connection, before: datetime) -> PruneResult:
         return PruneResult()
     condition = (tally.c.minute > DECLARED_MINUTE, tally.c.minute <= minutes[-1])
     deleted = connection.execute(delete(tally).where(*condition).returning(tally.c.minute)).scalars().all()
-    dirty_hours.mark_dirty(connection, deleted)  # includes rows that were added since the query
+    dirty_hours.mark_dirty(connection, deleted)  # may include rows that were added since the query
     return PruneResult(counts=len(deleted))

@@ -1,4 +1,4 @@
-"""Deletes the exchanges of one user, session or tenant."""
+"""Deletion of the exchanges of one user, session or tenant."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from germane.storage.queue.erase_text import OPEN_STATES, lock_tasks
 from germane.storage.retention.expire import delete_exchanges, expire_tasks
 
 _START: Final = RowCursor(datetime(1, 1, 1, tzinfo=UTC), "")
-"""Before any exchange."""
+"""A position before any exchange."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,13 +44,13 @@ class DataSubject:
     """The user, session or attribute value whose exchanges are deleted. Exactly one of the three is set.
 
     Raises:
-        UsageError: None of them or several are given, or the value is empty.
+        UsageError: None or several of the three are given, or the value is empty.
     """
 
     user: str | None = None
     session: str | None = None
     attribute: tuple[str, str] | None = None
-    """Name and value; numbers and booleans as in JSON."""
+    """Name and value of the attribute. Numbers and booleans are written as in JSON."""
 
     def __post_init__(self) -> None:
         given = [value for value in (self.user, self.session, self.attribute) if value is not None]
@@ -58,13 +58,13 @@ class DataSubject:
             raise UsageError("pass exactly one of user, session and attribute, with a non-empty value")
 
     def condition(self, dialect: str) -> ColumnElement[bool]:
-        """Return the condition that selects the exchanges."""
+        """Return the SQL condition that selects the exchanges."""
         if self.user is not None:
             return exchange.c.user == clean_text(self.user)
         if self.session is not None:
             return exchange.c.session == clean_text(self.session)
         name, value = (clean_text(part) for part in self.attribute or ("", ""))
-        # Numbers are compared as numbers: the databases write them differently.
+        # Numbers are compared as numbers, because the databases format them differently.
         number = _parse_number(value)
         if dialect != "sqlite":
             stored = func.jsonb_extract_path(exchange.c.attributes, name)
@@ -72,7 +72,7 @@ class DataSubject:
             if number is None:
                 return text == value
             return case((func.jsonb_typeof(stored) == "number", cast(text, Numeric) == number), else_=text == value)
-        # Compare all pairs instead of using a JSON path: a name may contain any character.
+        # Compare all pairs instead of using a JSON path, because a name may contain any character.
         pairs = func.json_each(exchange.c.attributes).table_valued("key", "value", "type")
         is_boolean = pairs.c.type.in_(["true", "false"])
         is_equal = case((is_boolean, pairs.c.type), else_=cast(pairs.c.value, Text)) == value
@@ -82,7 +82,7 @@ class DataSubject:
 
 
 def _parse_number(value: str) -> Decimal | None:
-    """Return the number that a text is in JSON; None if it is none."""
+    """Parse a JSON number. Return None if the text is not a JSON number."""
     try:
         number = json.loads(value, parse_float=Decimal, parse_int=Decimal, parse_constant=str)
     except ValueError:
@@ -91,12 +91,12 @@ def _parse_number(value: str) -> Decimal | None:
 
 
 def forget_batch(connection: Connection, process: str, subject: DataSubject, after: RowCursor | None) -> PruneBatch:
-    """Delete the next exchanges of a data subject, oldest first, including exchanges that are being scored.
+    """Delete the next batch of a data subject's exchanges, oldest first, including exchanges that are being scored.
 
-    If another transaction has locked a task of these exchanges, the next batch starts at the same position.
+    If another transaction has locked a task of one of these exchanges, the next batch starts at the same position.
     """
     rows = _load_exchanges(connection, subject, after)
-    # Block the sampler and erasure. Tasks are locked later, to avoid a deadlock: scoring may hold a task's lock while
+    # Block sampling and erasure. Tasks are locked later to avoid a deadlock: scoring may hold the lock of a task while
     # it waits for an exchange.
     locked = set[str]()
     for batch in batched(sorted(row["id"] for row in rows)):
@@ -118,7 +118,7 @@ def forget_batch(connection: Connection, process: str, subject: DataSubject, aft
 
 
 def forget_labels_batch(connection: Connection, user: str, after: RowCursor | None) -> PruneBatch:
-    """Delete the next labels that a user gave, oldest first."""
+    """Delete the next batch of labels that a user gave, oldest first."""
     rows = _load_labels(connection, user, after)
     ids = [row["id"] for row in rows]
     deleted = connection.execute(delete(feedback).where(feedback.c.id.in_(ids))).rowcount if ids else 0
@@ -126,7 +126,7 @@ def forget_labels_batch(connection: Connection, user: str, after: RowCursor | No
 
 
 def count_batch(connection: Connection, subject: DataSubject, after: RowCursor | None) -> PruneBatch:
-    """Return how many rows :func:`forget_batch` would delete."""
+    """Return the numbers of rows that :func:`forget_batch` would delete."""
     rows = _load_exchanges(connection, subject, after)
     ids = [row["id"] for row in rows]
     if not ids:
@@ -142,7 +142,7 @@ def count_batch(connection: Connection, subject: DataSubject, after: RowCursor |
 
 
 def count_labels_batch(connection: Connection, user: str, after: RowCursor | None) -> PruneBatch:
-    """Return how many labels for other users' exchanges :func:`forget_labels_batch` would delete."""
+    """Return the number of labels for other users' exchanges that :func:`forget_labels_batch` would delete."""
     rows = _load_labels(connection, user, after)
     removed = PruneResult(feedback=sum(not row["own_exchange"] for row in rows))
     return PruneBatch(removed, RowCursor.after_batch(rows, "created_at"))

@@ -1,4 +1,4 @@
-"""Integrity checks for a database: its file, tables, counts and rollups. All checks are read-only."""
+"""Integrity checks of a database's file, tables, counts and rollups. All checks are read-only."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ DEFAULT_ROLLUP_HOURS: Final = 8
 """Default number of rolled-up hours to recompute."""
 _VIEW: Final = "answers"
 _MAX_REPORTED: Final = 20
-"""Maximum number of reported problems of each kind."""
+"""Maximum number of problems of each kind to report."""
 _ROLLUP_KEYS: Final = {
     rollup: ("dimension", "label", "service", "route", "scorer", "fingerprint"),
     rollup_count: ("dimension", "service", "route", "scorer", "outcome", "reason"),
     rollup_proxy: ("dimension", "service", "route"),
 }
 _TOLERANCE: Final = 1e-6
-"""Tolerated difference between sums due to the order of summation, relative and absolute."""
+"""Tolerated relative and absolute difference between sums, which depend on the order of summation."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,11 +45,12 @@ class TallyMismatch:
     scorer: str
     seen: int
     accounted: int
+    """The sum of scored, skipped, failed and pending."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IntegrityReport:
-    """The result of a check. Without problems, all sequences except ``recomputed_hours`` are empty."""
+    """The result of an integrity check. Without problems, all sequences except ``recomputed_hours`` are empty."""
 
     damage: Sequence[str] = ()
     """Error messages from the database."""
@@ -61,7 +62,7 @@ class IntegrityReport:
     counted: int
     """Number of (service, route, scorer) combinations with counts."""
     dirty_hours: int
-    """Number of hours that have changed since their last rollup. Trends read their rows instead of the rollups."""
+    """Number of hours that have changed since their last rollup. For these, trends read rows instead of rollups."""
     recomputed_hours: Sequence[datetime] = ()
     """Hours whose rollups were recomputed, newest first."""
     wrong_hours: Sequence[datetime] = ()
@@ -70,7 +71,7 @@ class IntegrityReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiskUsage:
-    """The disk space of a database, in bytes."""
+    """The disk usage of a database, in bytes."""
 
     rows: int
     """Size of the rows, including indexes."""
@@ -80,20 +81,21 @@ class DiskUsage:
     log_size: int = 0
     """Size of SQLite's write-ahead log."""
     free: int | None = None
-    """Free space on the file's disk."""
+    """Free space on the disk that contains the file."""
     filesystem: str | None = None
-    """Type of the file system, if known."""
+    """Type of the file system that contains the file, if known."""
 
 
 class IntegrityChecker(StoreComponent):
-    """Checks a database."""
+    """Checks a database's integrity and measures its disk usage."""
 
     def check_integrity(self, *, quick: bool = False, hours: int = DEFAULT_ROLLUP_HOURS) -> IntegrityReport:
         """Check the whole database. This takes about as long as reading all of it.
 
         Args:
-            quick: Do not compare indexes with their rows (SQLite's ``quick_check``).
-            hours: Number of rolled-up hours to recompute: half of them the newest, half spread evenly over older hours.
+            quick: Whether to skip the comparison of indexes with their rows (SQLite's ``quick_check``).
+            hours: Number of rolled-up hours to recompute. Half of them are the newest hours, and the other half are
+                spread evenly over older hours.
         """
         with self._database.read(snapshot=True) as connection:
             dirty = dirty_hours.newest_dirty(connection, None, END)
@@ -125,7 +127,7 @@ class IntegrityChecker(StoreComponent):
             )
 
     def measure_disk_usage(self) -> DiskUsage:
-        """Return the disk space of the database."""
+        """Return the disk usage of the database."""
         with self._database.read() as connection:
             rows = database_size(connection)
         path = Path(str(self._database.url.database)) if self._database.dialect == "sqlite" else None
@@ -153,7 +155,7 @@ def _find_damage(connection: Connection, *, quick: bool) -> list[str]:
         "(SELECT to_regclass(name) FROM unnest(CAST(:tables AS text[])) AS name)"
     )
     names = connection.execute(query, {"tables": list(metadata.tables)}).scalars()
-    return [f"the index {name} is not valid: REINDEX INDEX {name}" for name in names]
+    return [f"the index {name} is invalid: run REINDEX INDEX {name}" for name in names]
 
 
 def _find_missing(connection: Connection) -> list[str]:
@@ -171,7 +173,7 @@ def _find_missing(connection: Connection) -> list[str]:
 
 
 def _is_wrong(connection: Connection, hour: datetime) -> bool:
-    """Whether an hour's rollups differ from the sums over its rows."""
+    """Return whether an hour's rollups differ from the sums over its rows."""
     names = dimensions.rolled_dimensions(connection)
     sums = compute_hour(connection, hour, (), names)
     for table, rows in ((rollup, sums.scores), (rollup_count, sums.counts), (rollup_proxy, sums.proxies)):

@@ -1,4 +1,4 @@
-"""Retention: prunes by age and size, and deletes one user's data."""
+"""Retention: pruning by age and size, and deletion of one user's data."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from germane.storage.retention import expire, forget
 from germane.storage.retention.forget import DataSubject
 
 BatchStep = Callable[[Connection, str, datetime, RowCursor | None, datetime], PruneBatch]
-"""Called with connection, process, ``before``, the position of the previous batch, and the current time."""
+"""Called with the connection, the process id, ``before``, the position of the previous batch, and the current time."""
 OrphanStep = Callable[[Connection, datetime], PruneResult]
 
 WRITER_PAUSE: Final = 0.01
-"""Seconds between two transactions on SQLite."""
+"""Pause in seconds between two transactions on SQLite."""
 MIN_AGE: Final = timedelta(hours=1)
 """Exchanges younger than this are kept even if the database is too large."""
 _STEPS_PER_SIZE_CHECK: Final = {"sqlite": 1, "postgresql": 5}
-"""Transactions between two measurements of the size. On PostgreSQL, a measurement reads a few thousand pages."""
+"""Number of transactions between two size measurements. On PostgreSQL, a measurement reads a few thousand pages."""
 SAMPLED_PAGES: Final = 2000
-"""Number of table pages to read in order to estimate the size of the table's content."""
+"""Number of a table's pages to read in order to estimate the size of its content."""
 _ROW_OVERHEAD: Final = 28
 """Bytes that PostgreSQL adds to each row."""
 _INDEX_ENTRY_OVERHEAD: Final = 20
@@ -53,7 +53,7 @@ _ORPHAN_STEPS: Final[tuple[OrphanStep, ...]] = (
 
 @dataclass(slots=True)
 class _Walk:
-    """Progress from the oldest exchange to the newest."""
+    """The progress of a step that processes exchanges in batches, from oldest to newest."""
 
     step: BatchStep
     before: datetime
@@ -62,7 +62,7 @@ class _Walk:
 
 
 class RetentionStore(StoreComponent):
-    """Removes old data in short transactions. If a call is interrupted, the next call continues its work."""
+    """Removes old data in short transactions. If a call is interrupted, the next call continues the work."""
 
     def prune(
         self,
@@ -75,17 +75,17 @@ class RetentionStore(StoreComponent):
     ) -> PruneResult:
         """Erase old text, and delete old exchanges, counts, markers and alerts.
 
-        Pending tasks whose text is erased or deleted are skipped as ``expired``. Exchanges that are being scored
-        are kept until the next call.
+        Pending tasks whose text is erased or deleted are skipped with the reason ``expired``. Exchanges that are being
+        scored are kept until the next call.
 
         Args:
-            texts_before: Erase question, answer, contexts, history and error of exchanges that started before this
-                time, the text in their scores, and the comments of their labels. A time in the future means now.
+            texts_before: Erase the question, answer, contexts, history and error of exchanges that started before this
+                time, the text in their scores, and the comments in their labels. A time in the future means now.
             before: Delete exchanges that started before this time, and older counts, markers and alerts.
             max_size: Maximum size in bytes, see :meth:`measure_size`. If it is exceeded, the oldest texts are erased,
-                and then the oldest exchanges are deleted, except exchanges of the last hour.
-            dry_run: Change nothing, and return how many rows would be removed because of their age.
-            stopping: Called between transactions; True ends the call early.
+                and then the oldest exchanges are deleted, except exchanges from the last hour.
+            dry_run: Change nothing, and return the numbers of rows that would be removed because of their age.
+            stopping: Called between transactions. If it returns True, the call ends early.
 
         Raises:
             UsageError: A time has no time zone.
@@ -125,14 +125,15 @@ class RetentionStore(StoreComponent):
     ) -> PruneResult:
         """Delete the exchanges of one user, session or attribute value with their tasks, scores and labels.
 
-        Exchanges that are being scored are deleted too, and so are the labels that the user gave. Counts are kept; they
-        do not identify anyone.
+        Exchanges that are being scored are deleted too. With ``user``, the labels that the user gave are also deleted.
+        Counts are kept, because they do not identify anyone.
 
         Args:
-            user: The user of the exchanges.
-            session: The session of the exchanges.
-            attribute: Name and value; numbers and booleans as in JSON, such as ``true``.
-            dry_run: Change nothing, and return how many rows would be deleted.
+            user: Delete this user's exchanges and labels.
+            session: Delete this session's exchanges.
+            attribute: Delete the exchanges with this attribute, given as name and value. Write numbers and booleans as
+                in JSON, such as ``true``.
+            dry_run: Change nothing, and return the numbers of rows that would be deleted.
 
         Raises:
             UsageError: None or several of user, session and attribute are given.
@@ -153,16 +154,17 @@ class RetentionStore(StoreComponent):
     def measure_size(self, limit: int | None = None) -> int:
         """Return the size of the rows in bytes, including indexes and excluding free space in the files.
 
-        On PostgreSQL, free space is only subtracted if the files are larger than ``limit``. It is estimated from a
+        On PostgreSQL, free space is subtracted only if the files are larger than ``limit``. It is estimated from a
         sample of the pages.
         """
         with self._database.read() as connection:
             return database_size(connection, limit)
 
     def vacuum(self) -> None:
-        """Compact the files, so that they no longer contain erased text.
+        """Vacuum the database, so that its files no longer contain erased text.
 
-        SQLite's file shrinks and its write-ahead log is truncated while writers wait. PostgreSQL frees space for reuse.
+        On SQLite, the file shrinks and the write-ahead log is truncated; writers have to wait. On PostgreSQL, space is
+        freed for reuse.
         """
         with self._database.autocommit() as connection:
             if connection.dialect.name == "sqlite":
@@ -185,7 +187,7 @@ class RetentionStore(StoreComponent):
         return total
 
     def _let_others_write(self) -> None:
-        """Leave SQLite's write lock free long enough for another process, which polls it, to take it."""
+        """Leave SQLite's write lock free long enough for another process, which polls it, to acquire it."""
         if self._database.dialect == "sqlite":
             time.sleep(WRITER_PAUSE)
 
@@ -227,10 +229,10 @@ def _run_batches(
 
 
 def database_size(connection: Connection, limit: int | None = None) -> int:
-    """Return the size of the rows in bytes, including their indexes.
+    """Return the size of the rows in bytes, including indexes.
 
     PostgreSQL reuses the space of deleted rows instead of shrinking its files. If the files are larger than ``limit``,
-    the content is estimated from a sample of their pages, so that deleted rows do not count.
+    the size of their content is estimated from a sample of pages, so that deleted rows do not count.
     """
     if connection.dialect.name == "sqlite":
         pages, free, page_size = (
@@ -243,7 +245,7 @@ def database_size(connection: Connection, limit: int | None = None) -> int:
         return sum(files.values())
     total = 0
     for table, size in files.items():
-        # Estimate the size in bytes of the rows, with long values compressed (TOAST), and of their index entries.
+        # Estimate the size in bytes of the rows, in which long values are compressed (TOAST), and of the index entries.
         table_pages = _evaluate(connection, func.pg_relation_size(table.name)) / 8192
         percentage = min(100.0, 100.0 * SAMPLED_PAGES / max(1.0, table_pages))
         sampled: FromClause = table.tablesample(func.system(percentage))

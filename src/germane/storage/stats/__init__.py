@@ -1,3 +1,3 @@
-"""Estimators: weighted means with intervals, control variates, comparisons."""
+"""Statistics: weighted means with confidence intervals, control variates, comparisons and histograms."""
 
 from __future__ import annotations

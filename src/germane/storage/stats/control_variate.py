@@ -1,7 +1,7 @@
-"""Mean scores, corrected by proxy scores, which are available for many more exchanges.
+"""Mean scores that are corrected by proxy scores, which are available for many more exchanges.
 
-If the scored exchanges happen to have higher proxy scores than the rest, their scores are expected to be higher too;
-the mean is corrected by that difference. The variance shrinks by about the squared correlation.
+If the scored exchanges happen to have higher proxy scores than the rest, their scores are expected to be higher too,
+and the mean is corrected for that difference. The variance shrinks by about the squared correlation.
 
 With w = 1 / sampling probability, and X the mean of all proxy scores x, each weighted by
 1 / (probability of having a proxy score * probability of being captured)::
@@ -11,9 +11,9 @@ With w = 1 / sampling probability, and X the mean of all proxy scores x, each we
     y_R = y_H + b (X - x_H)
 
 Source: W. G. Cochran, Sampling Techniques, 3rd edition, chapter 7, with the weights of an unequal-probability
-design. Like the interval of :mod:`germane.storage.stats.estimate`, the interval covers the mean of the process that
-produces the answers. That module's interval suits scores that include refusals, so
-:func:`narrow_interval` narrows it instead of using the symmetric interval.
+design. Like the interval in :mod:`germane.storage.stats.estimate`, the interval covers the mean of the process that
+produces the answers. The interval in that module is also valid for scores that include refusals, so
+:func:`narrow_interval` narrows it instead of using a symmetric interval.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from germane.score import UnscoredReason
 from germane.storage.stats.estimate import Estimate, Interval, WeightedSums, estimate_mean, mean_interval, t_quantile
 
 MIN_PAIRS = 30
-"""Minimum number of scores with a proxy score for a correction."""
+"""Minimum number of scores with a proxy score that a correction requires."""
 MAX_SELECTED_SHARE: Final = 0.01
-"""Maximum share of exchanges without a score for reasons that may depend on their quality."""
+"""Maximum share of exchanges that have no score for a reason that may depend on their quality."""
 MAX_TOTAL_DIFFERENCE: Final = 0.1
 """Maximum relative difference between the number of exchanges and the number that the proxy scores represent."""
 VALUE_INDEPENDENT_REASONS: Final = frozenset(
@@ -41,7 +41,7 @@ VALUE_INDEPENDENT_REASONS: Final = frozenset(
         UnscoredReason.EXPIRED,
     }
 )
-"""Reasons for a missing score that do not depend on the quality of the answer."""
+"""Reasons for a missing score that do not depend on the answer's quality."""
 _UNSCORED: Final = frozenset({"skipped", "failed"})
 
 
@@ -49,7 +49,7 @@ _UNSCORED: Final = frozenset({"skipped", "failed"})
 class ScoreSums:
     """Sums over a group of scores y with weights w, and over the subset whose exchanges have a proxy score x.
 
-    These are plain sums, so that the database can compute them.
+    These are plain sums that the database can compute.
     """
 
     sum_w: float
@@ -58,7 +58,7 @@ class ScoreSums:
     sum_w2y: float
     sum_w2y2: float
     n_with_x: int
-    """Scores with a proxy score. All sums below cover only these."""
+    """Number of scores with a proxy score. All sums below cover only these."""
     sum_w_with_x: float
     sum_w2_with_x: float
     sum_wx: float
@@ -87,20 +87,20 @@ class ProxySums:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CorrectedMean:
-    """A mean of scores corrected by proxy scores."""
+    """A mean score that is corrected by proxy scores."""
 
     mean: float
     variance: float
     interval: Interval
     """95 % confidence interval, clipped to [-1, 1]."""
     slope: float
-    """Change of the score per unit of the proxy score."""
+    """Change in the score per unit of the proxy score."""
     correlation: float
-    """Correlation of score and proxy score, from -1 to 1. Its square is about the relative reduction in variance."""
+    """Correlation of score and proxy score, in [-1, 1]. Its square is about the relative reduction in variance."""
 
 
 def correct_mean(scores: ScoreSums, proxies: ProxySums) -> CorrectedMean | None:
-    """Return the corrected mean; None if there are too few pairs or all proxy scores are equal."""
+    """Return the corrected mean, or None if there are too few pairs or if all proxy scores are equal."""
     if scores.n_with_x < MIN_PAIRS or not proxies.n:
         return None
     y, x, y_x = (
@@ -117,7 +117,7 @@ def correct_mean(scores: ScoreSums, proxies: ProxySums) -> CorrectedMean | None:
     )
     slope = common / spread
     mean = y + slope * (proxies.sum_vx / proxies.sum_v - x)
-    # The variance of y_H - b x_H; scores without a proxy score contribute only to y_H.
+    # The variance of y_H - b x_H. Scores without a proxy score contribute only to y_H.
     of_y = scores.sum_w2y2 - 2 * y * scores.sum_w2y + y * y * scores.sum_w2
     both = scores.sum_w2xy - y * scores.sum_w2x - x * scores.sum_w2y_with_x + x * y * scores.sum_w2_with_x
     of_x = scores.sum_w2x2 - 2 * x * scores.sum_w2x + x * x * scores.sum_w2_with_x
@@ -142,12 +142,12 @@ def correct_mean(scores: ScoreSums, proxies: ProxySums) -> CorrectedMean | None:
 
 
 def narrow_interval(sums: WeightedSums, scores: ScoreSums, proxies: ProxySums) -> CorrectedMean | None:
-    """Return the corrected mean with the uncorrected interval narrowed by the gain in variance.
+    """Return the corrected mean with the uncorrected interval, narrowed by the reduction in variance.
 
-    The interval of :func:`correct_mean` is symmetric; with rare refusals its coverage is too low.
+    The interval from :func:`correct_mean` is symmetric. If refusals are rare, its coverage is too low.
 
     Returns:
-        None if no correction is possible or the variance does not shrink.
+        The corrected mean, or None if no correction is possible or the variance does not shrink.
     """
     corrected = correct_mean(scores, proxies) if sums.n - sums.n_zero > 1 else None
     if corrected is None:
@@ -175,15 +175,15 @@ def estimate_group(
 
     Args:
         sums: Sums over the scores.
-        proxies: Sums over the proxy scores of all exchanges of the same window and group; None if incomparable.
+        proxies: Sums over the proxy scores of all exchanges in the same window and group; None if not comparable.
         outcomes: Number of these exchanges by (outcome, reason).
-        scorer: The name of the scorer.
+        scorer: Name of the scorer.
     """
     of_scores = WeightedSums(**{name: sums[name] for name in _PLAIN})  # type: ignore[arg-type]  # counts are whole
     plain = estimate_mean(of_scores, scorer)
     if proxies is None or plain.interval is None or sums["n_with_x"] < MIN_PAIRS:
         return plain
-    # The proxy scores must represent the exchanges eligible for the scorer: a filter may exclude some.
+    # The proxy scores must represent the exchanges that are eligible for the scorer. A filter may exclude some.
     seen = selected = 0
     for (outcome, reason), count in outcomes.items():
         if outcome == "seen":

@@ -1,7 +1,8 @@
-"""Weighted means of scores with 95 % confidence intervals.
+"""Weighted mean scores with 95 % confidence intervals.
 
-Scores are weighted by 1 / sampling probability (Hajek estimator). The interval covers the mean of the process that
-produces the answers, not the mean of the answers in the window: it has a positive width even if all answers are scored.
+Scores are weighted by 1 / sampling probability (Hájek estimator). The interval covers the mean of the process that
+produces the answers, not the mean of the answers in the window, so it has a positive width even if all answers are
+scored.
 """
 
 from __future__ import annotations
@@ -15,35 +16,35 @@ from germane.storage.stats.histogram import Histogram
 Z = 1.959964
 """Two-sided 95 % quantile of the normal distribution."""
 _EQUAL_TOLERANCE = 1e-12
-"""Relative sum of squares below which scores count as equal, because the difference is rounding error."""
+"""Relative sum of squares below which scores count as equal, because any difference is a rounding error."""
 Interval = tuple[float, float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
-    """Mean, spread and interval of a group of scores with one fingerprint."""
+    """Mean, spread and confidence interval for a group of scores with one fingerprint."""
 
     n: int
     """Number of scores, at least 1."""
     mean: float
     deviation: float | None
-    """Standard deviation of scores; None for a single score."""
+    """Standard deviation of the scores; None for a single score."""
     low_share: float
-    """Share of scores in the lowest band (below 0.5 unless calibrated), from 0 to 1."""
+    """Share of scores in the lowest band (below 0.5 unless calibrated), in [0, 1]."""
     noncommittal_share: float | None
-    """Share of noncommittal answers, from 0 to 1; None if the scorer does not detect them."""
+    """Share of noncommittal answers, in [0, 1]; None if the scorer does not detect them."""
     interval: Interval | None
-    """95 % confidence interval; None for a single score."""
+    """95 % confidence interval of the mean; None for a single score."""
     correlation: float | None = None
-    """Correlation of score and proxy score if the mean is corrected by proxy scores; None if it is not."""
+    """Correlation of score and proxy score if proxy scores correct the mean; None otherwise."""
     histogram: Histogram | None = field(default=None, repr=False)
     """Weighted histogram of the scores; None if not requested."""
 
     def percentile(self, percent: float) -> float | None:
-        """Return a percentile of the scores, exact to 0.01; None if the histogram was not requested.
+        """Return a percentile of the scores, accurate to 0.01, or None if the histogram was not requested.
 
         Args:
-            percent: From 0 to 100.
+            percent: The percentile, from 0 to 100.
         """
         return None if self.histogram is None else self.histogram.percentile(percent)
 
@@ -55,7 +56,7 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WeightedSums:
-    """Sums over a group of scores y with weights w = 1 / sampling probability; ``zero`` is the subset with y = 0."""
+    """Sums over a group of scores y with weights w = 1 / sampling probability. ``zero`` marks the subset with y = 0."""
 
     n: int
     n_zero: int
@@ -74,7 +75,7 @@ class WeightedSums:
     def of_equal_weights(
         cls, *, n: int, n_zero: int, total: float, squares: float, low: int = 0, noncommittal: int = 0
     ) -> WeightedSums:
-        """Return the sums of ``n`` scores with weight 1, from their sum and the sum of their squares."""
+        """Create the sums over ``n`` scores with weight 1 from their sum and the sum of their squares."""
         return cls(
             n=n,
             n_zero=n_zero,
@@ -92,10 +93,10 @@ class WeightedSums:
 
 
 def estimate_mean(sums: WeightedSums, scorer: str | None = None) -> Estimate:
-    """Return mean, standard deviation and interval for a non-empty group of one scorer's scores."""
+    """Return the mean, standard deviation and interval for a non-empty group of one scorer's scores."""
     noncommittal_share = sums.sum_w_noncommittal / sums.sum_w
     detects_refusals = noncommittal_share > 0 or scorer in REFUSAL_SCORERS
-    mean = max(-1.0, min(1.0, sums.sum_wy / sums.sum_w))  # rounding errors of long sums
+    mean = max(-1.0, min(1.0, sums.sum_wy / sums.sum_w))  # long sums have rounding errors
     return Estimate(
         n=sums.n,
         mean=mean,
@@ -109,18 +110,18 @@ def estimate_mean(sums: WeightedSums, scorer: str | None = None) -> Estimate:
 
 
 def mean_interval(sums: WeightedSums, mean: float, gain: float = 1.0) -> Interval:
-    """Return the 95 % confidence interval of a mean of at least two scores, clipped to [-1, 1].
+    """Return the 95 % confidence interval for a mean of at least two scores, clipped to [-1, 1].
 
-    Scores are a mixture of refusals at exactly 0 and others. Refusals are rare and have a large effect, so the coverage
-    of a plain t interval is only 80 %. The share and the mean of nonzero scores get separate intervals, which are
-    combined for their product (MOVER: G. Zou, A. Donner, Construction of confidence limits about effect measures,
-    Statistics in Medicine 27, 2008). If there are few refusals, the gain
+    Scores are a mixture of refusals, which score exactly 0, and other answers. Refusals are rare and have a large
+    effect, so the coverage of a plain t interval is only 80 %. Instead, the share and the mean of nonzero scores get
+    separate intervals, which are combined into an interval for their product (MOVER: G. Zou, A. Donner, Construction of
+    confidence limits about effect measures, Statistics in Medicine 27, 2008). If there are few refusals, ``gain``
     narrows the interval of the share less.
 
     Args:
         sums: Sums over the scores.
         mean: The mean.
-        gain: For a mean corrected by proxy scores, the ratio of its variance to the variance of the uncorrected mean.
+        gain: For a mean that is corrected by proxy scores, the ratio of its variance to that of the uncorrected mean.
     """
     share = 1 - sums.sum_w_zero / sums.sum_w
     share_low, share_high = _wilson(share, _trials(sums))
@@ -131,7 +132,8 @@ def mean_interval(sums: WeightedSums, mean: float, gain: float = 1.0) -> Interva
     committed = sums.sum_wy / (sums.sum_w - sums.sum_w_zero)
     squares = sums.sum_w2y2 - 2 * committed * sums.sum_w2y + committed**2 * (sums.sum_w2 - sums.sum_w2_zero)
     if squares <= _EQUAL_TOLERANCE * sums.sum_w2y2:
-        # All nonzero scores are equal: allow for others at the highest rate consistent with n scores without one.
+        # All nonzero scores are equal: allow for other values at the highest rate that is consistent with not having
+        # seen any in n scores.
         half = max(0.0, 1 - abs(committed)) * (1 - _wilson(1.0, n)[0])
     else:
         half = t_quantile(n - 1) * math.sqrt(max(0.0, squares) * n / (n - 1)) / (sums.sum_w - sums.sum_w_zero)
@@ -146,11 +148,11 @@ def mean_interval(sums: WeightedSums, mean: float, gain: float = 1.0) -> Interva
 def _trials(sums: WeightedSums) -> float:
     """Return the effective number of trials for the share of zeros.
 
-    Zeros are often oversampled and then carry more information than the same number of trials. With few zeros, their
-    own weights are unreliable, so half a zero and half a nonzero score are added with the average weight.
+    Zeros are often oversampled, and then carry more information than the same number of trials. If there are few zeros,
+    their own weights are unreliable, so half a zero and half a nonzero score with the average weight are added.
 
     Source: E. Korn, B. Graubard, Confidence intervals for proportions with small expected number of positive counts
-    estimated from survey data, Survey Methodology 24, 1998; the weight of an unseen refusal follows
+    estimated from survey data, Survey Methodology 24, 1998. The weight of an unseen refusal follows
     R. Tiwari, L. Clegg, Z. Zou, Efficient interval estimation for age-adjusted cancer rates, Statistical Methods in
     Medical Research 15, 2006.
     """
@@ -170,9 +172,9 @@ def _wilson(share: float, n: float) -> Interval:
 
 
 def t_quantile(freedom: int) -> float:
-    """Return the two-sided 95 % quantile of Student's t.
+    """Return the two-sided 95 % quantile of Student's t distribution.
 
-    Read from a table up to 2 degrees of freedom, and approximated by the Cornish-Fisher expansion above.
+    Uses table values for 1 and 2 degrees of freedom, and the Cornish-Fisher expansion for 3 or more.
     """
     if freedom <= 2:
         return (12.7062, 4.3027)[freedom - 1]

@@ -1,4 +1,4 @@
-"""Histograms of scores with 100 bins, for percentiles."""
+"""Score histograms with 100 bins, used to compute percentiles."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 BINS: Final = 100
 """Number of bins over [0, 1]. Values below 0 count in the first bin."""
 _DENSE_SIZE: Final = 8 * BINS
-"""Size in bytes of a histogram that is stored with all bins."""
+"""Size in bytes of a packed histogram that contains all bins."""
 
 
 class Histogram:
@@ -31,7 +31,7 @@ class Histogram:
 
     @classmethod
     def of(cls, blobs: Sequence[bytes]) -> Histogram:
-        """Return the sum of packed histograms. They are added up on first use."""
+        """Create the sum of packed histograms. They are added up on first use."""
         histogram = cls(())
         histogram._weights, histogram._packed = None, tuple(blobs)
         return histogram
@@ -53,12 +53,12 @@ class Histogram:
         return f"Histogram(weights={self.weights})"
 
     def percentile(self, percent: float) -> float | None:
-        """Return a percentile, exact to the width of a bin; None for an empty histogram.
+        """Return a percentile, accurate to the width of a bin, or None for an empty histogram.
 
         Interpolates linearly within a bin.
 
         Args:
-            percent: From 0 to 100.
+            percent: The percentile, from 0 to 100.
 
         Raises:
             ValueError: ``percent`` is out of range.
@@ -74,9 +74,9 @@ class Histogram:
         return last
 
     def shares_around(self, value: float) -> tuple[float, float] | None:
-        """Return the shares of the weight below and above the bin of a value; None for an empty histogram.
+        """Return the shares of the weight below and above the bin that contains a value, or None if there is no weight.
 
-        The bin of the value itself counts towards neither share, so both shares are lower bounds.
+        That bin itself counts toward neither share, so both shares are lower bounds.
         """
         total = sum(self.weights)
         own = min(max(math.floor(value * BINS), 0), BINS - 1)
@@ -84,7 +84,7 @@ class Histogram:
 
 
 def pack_weights(weights: Mapping[int, float] | Sequence[float]) -> bytes:
-    """Return weights by bin as bytes: either the nonempty bins with their numbers or all bins, whichever is shorter."""
+    """Pack weights by bin into bytes: the nonempty bins with their numbers, or all bins, whichever is shorter."""
     pairs = weights.items() if isinstance(weights, Mapping) else enumerate(weights)
     nonempty = {number: float(weight) for number, weight in sorted(pairs) if weight}
     if 9 * len(nonempty) >= _DENSE_SIZE:
@@ -93,8 +93,8 @@ def pack_weights(weights: Mapping[int, float] | Sequence[float]) -> bytes:
 
 
 def unpack_weights(blobs: Sequence[bytes]) -> tuple[float, ...]:
-    """Return the sum of packed histograms by bin."""
-    if len(blobs) == 1:  # does not need numpy
+    """Add up packed histograms, and return the weights of all bins."""
+    if len(blobs) == 1:  # does not require NumPy
         (blob,) = blobs
         if len(blob) == _DENSE_SIZE:
             return struct.unpack(f"<{BINS}d", blob)
@@ -123,5 +123,5 @@ def add_packed(total: NDArray[Any], blob: bytes) -> None:
 
 
 def sum_packed(blobs: Iterable[bytes]) -> bytes:
-    """Return the sum of packed histograms as a packed histogram."""
+    """Add up packed histograms, and return the sum as a packed histogram."""
     return pack_weights(unpack_weights(list(blobs)))

@@ -1,18 +1,18 @@
 """Comparison of two time windows: differences between means, with confidence intervals.
 
-The interval of a difference combines the intervals of both means and preserves their asymmetry (MOVER)::
+The interval of a difference combines the intervals of both means and preserves their asymmetry (MOVER method)::
 
     d = after - before
     lower = d - sqrt((after - after_lower)^2 + (before_upper - before)^2)
     upper = d + sqrt((after_upper - after)^2 + (before - before_lower)^2)
 
 Source: G. Zou, A. Donner, Construction of confidence limits about effect measures, Statistics in Medicine 27, 2008. The
-effect size is Hedges' g: the difference in standard deviations of scores, corrected for small samples (L. Hedges,
-Distribution theory for Glass's estimator of effect size, Journal of Educational Statistics 6, 1981); the effect-size
-labels follow J. Cohen.
+effect size is Hedges' g: the difference in units of the scores' standard deviation, corrected for small samples
+(L. Hedges, Distribution theory for Glass's estimator of effect size, Journal of Educational Statistics 6, 1981). The
+effect-size labels follow J. Cohen.
 
-Services are compared with the route mix of the earlier window on both sides (direct standardization): traffic that
-moves to a route with lower scores is not a drop.
+For services, both windows are weighted by the route mix of the earlier window (direct standardization), so traffic that
+moves to a route with lower scores does not count as a drop.
 """
 
 from __future__ import annotations
@@ -26,41 +26,43 @@ from typing import Literal
 from germane.storage.stats.estimate import Estimate, Interval, Z
 
 ComparisonFinding = Literal["dropped", "lower", "unclear", "higher", "not_enough_data", "judge_changed"]
-"""``dropped``: significant after correction for multiple comparisons. ``lower``, ``higher``: 0 is outside the interval,
-which happens in one of twenty comparisons without any change. ``judge_changed``: there is no common fingerprint."""
+"""``dropped``: the drop is significant after correction for multiple comparisons. ``lower`` and ``higher``: 0 is
+outside the interval, which also happens in 1 of 20 comparisons without any change. ``judge_changed``: the windows have
+no fingerprint in common."""
 TimeWindow = tuple[datetime, datetime]
 SIGNIFICANCE_LEVEL = 0.0125
-"""Nominal probability of reporting any drop without a real one, over all comparisons.
+"""Nominal probability of reporting at least one drop if there is none, over all comparisons.
 
-The actual probability is at most twice as high, 1 in 40, because intervals are asymmetric if few scores with rare
-refusals are compared with many.
+The actual probability is up to twice as high, 1 in 40, because intervals are asymmetric if few scores with rare
+refusals are compared with many scores.
 """
 _MIN_DEVIATION = 1e-9
-"""Standard deviation below which scores count as equal, because the difference is rounding error."""
+"""Standard deviation below which scores count as equal, because any difference is a rounding error."""
 _EFFECT_NAMES = ((0.2, "negligible"), (0.5, "small"), (0.8, "medium"), (math.inf, "large"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """Scores from one scorer and fingerprint in both windows."""
+    """The comparison of both windows for one scorer and fingerprint, on one route or in a whole service."""
 
     service: str
     route: str | None
-    """None for the whole service, standardized to the route mix of the earlier window."""
+    """Name of the route; None for the whole service, which is standardized to the route mix of the earlier window."""
     scorer: str
     fingerprint: str
     before: Estimate | None
-    """None without scores."""
+    """Estimate for the earlier window; None without scores."""
     after: Estimate | None
+    """Estimate for the later window; None without scores."""
     finding: ComparisonFinding
     difference: float | None = None
-    """After minus before, from -2 to 2. This field and the following ones are None without enough data."""
+    """After minus before, in [-2, 2]. This field and the following ones are None without enough data."""
     interval: Interval | None = None
     """95 % confidence interval of the difference."""
     effect: float | None = None
-    """Hedges' g; None also if all scores are equal."""
+    """Hedges' g; also None if all scores are equal."""
     share: float | None = None
-    """Share of a service's earlier traffic that was on the compared routes, in (0, 1]; None for a route."""
+    """Share of the service's earlier traffic that was on the compared routes, in (0, 1]; None for a route."""
 
     @property
     def is_comparable(self) -> bool:
@@ -79,12 +81,13 @@ class Comparisons:
     """The comparison of two windows by route and service."""
 
     before: TimeWindow
-    """Start (inclusive) and end (exclusive)."""
+    """The earlier window: start (inclusive) and end (exclusive)."""
     after: TimeWindow
+    """The later window: start (inclusive) and end (exclusive)."""
     min_drop: float
     routes: Sequence[Comparison]
     services: Sequence[Comparison]
-    """Only services with at least two compared routes."""
+    """Comparisons of services with at least two comparable routes."""
 
     @property
     def dropped(self) -> list[Comparison]:
@@ -99,7 +102,7 @@ class Comparisons:
 
 @dataclass(frozen=True, slots=True)
 class EstimatePair:
-    """The estimates of both windows."""
+    """The estimates for both windows."""
 
     before: Estimate
     after: Estimate
@@ -116,7 +119,7 @@ class EstimatePair:
 
 
 def mean_difference(pair: EstimatePair) -> tuple[float, Interval]:
-    """Return the difference, after minus before, with its interval. Both estimates need an interval."""
+    """Return the difference, after minus before, and its interval. Both estimates must have an interval."""
     before, after = pair.before.mean, pair.after.mean
     (before_low, before_high), (after_low, after_high) = pair.before.interval, pair.after.interval  # type: ignore[misc]  # see above
     change = after - before
@@ -126,7 +129,7 @@ def mean_difference(pair: EstimatePair) -> tuple[float, Interval]:
 
 
 def effect_size(pair: EstimatePair) -> float | None:
-    """Return Hedges' g; None if all scores are equal or there are too few."""
+    """Return Hedges' g, or None if all scores are equal or there are too few scores."""
     before, after = pair.before, pair.after
     freedom = before.n + after.n - 2
     if before.deviation is None or after.deviation is None or freedom < 1:
@@ -141,10 +144,10 @@ def standardize(sides: Sequence[Estimate], shares: Sequence[float]) -> Estimate:
 
     Args:
         sides: One estimate per route, each with an interval.
-        shares: Weights of the routes, which sum to 1.
+        shares: The routes' weights, which sum to 1.
 
     Returns:
-        The estimate. Its ``deviation`` is the pooled within-route standard deviation.
+        The service's estimate. Its ``deviation`` is the pooled within-route standard deviation.
     """
     parts = list(zip(shares, sides, strict=True))
     mean = sum(share * side.mean for share, side in parts)
@@ -164,7 +167,7 @@ def standardize(sides: Sequence[Estimate], shares: Sequence[float]) -> Estimate:
 
 
 def mark_significant_drops(lines: Iterable[Comparison], min_drop: float) -> list[Comparison]:
-    """Return the comparisons with significant drops marked ``dropped``, corrected for multiple comparisons (Holm).
+    """Set the finding of significant drops to ``dropped``, using Holm's correction for multiple comparisons.
 
     Source: S. Holm, A simple sequentially rejective multiple test procedure, Scandinavian Journal of Statistics 6,
     1979.
@@ -173,7 +176,7 @@ def mark_significant_drops(lines: Iterable[Comparison], min_drop: float) -> list
     p_values: list[tuple[float, int]] = []
     for index, line in enumerate(marked):
         if line.difference is not None and line.interval is not None:
-            # The one-sided p value of the difference under the hypothesis of a drop of min_drop.
+            # The one-sided p-value of the difference under the hypothesis that the drop is min_drop.
             half, beyond = line.interval[1] - line.difference, -min_drop - line.difference
             if half <= 0:
                 p_values.append((0.0 if beyond > 0 else 1.0, index))
@@ -188,7 +191,7 @@ def mark_significant_drops(lines: Iterable[Comparison], min_drop: float) -> list
 
 
 def classify_interval(interval: Interval) -> ComparisonFinding:
-    """Return the finding for a single difference, without correction for multiple comparisons."""
+    """Return the finding for the interval of one difference, without correction for multiple comparisons."""
     if interval[1] < 0:
         return "lower"
     return "higher" if interval[0] > 0 else "unclear"

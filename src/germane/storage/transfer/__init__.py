@@ -1,3 +1,3 @@
-"""Exports and imports exchanges."""
+"""Export and import of exchanges and alerting data."""
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Reads exchanges for an export, and encodes them as lines of JSON.
+"""Fast reading of exchanges for an export, and encoding as JSON lines.
 
-Rows bypass the conversion of times, which the database formats: otherwise, much of an export's time is spent on it.
+The database formats times as text, because converting them in Python would take much of an export's time.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from germane.storage.db.tables import UtcDateTime
 from germane.storage.transfer.record import COLUMNS, TABLES, VERSION, canonical_json, escape_unsafe
 
 StoredRow = Sequence[Any]
-"""Values of ``COLUMNS``, with times in ISO 8601 and UTC, and JSON as text. The exchange's id may follow."""
+"""Values of ``COLUMNS``, with times as ISO 8601 text in UTC and JSON as text. The exchange's id may follow."""
 Encoder = tuple[str, Callable[[Any], str]]
-"""The name of a column with punctuation, and the function that encodes its values."""
+"""A column's name with JSON punctuation, and the function that encodes its values."""
 
 NAMES: Final[Mapping[str, tuple[str, ...]]] = {
     part: tuple(column.name for column in columns) for part, columns in COLUMNS.items()
@@ -43,24 +43,24 @@ _LISTS: Final = (("task", "tasks"), ("score", "scores"), ("feedback", "feedback"
 
 @dataclass(frozen=True, slots=True)
 class StoredRecord:
-    """The rows of an exchange, its tasks, scores and labels, as the database stores them."""
+    """The rows of an exchange and its tasks, scores and labels, as the database stores them."""
 
     exchange: StoredRow
     parts: Mapping[str, Sequence[StoredRow]]
-    """Rows by "task", "score" and "feedback"."""
+    """Rows by part name: ``task``, ``score`` or ``feedback``."""
 
     def exchange_values(self) -> dict[str, Any]:
-        """Return the exchange by column name."""
+        """Return the exchange as a dict of column names to values."""
         return dict(zip(NAMES["exchange"], self.exchange, strict=True))
 
     def part_values(self, part: str) -> list[dict[str, Any]]:
-        """Return the tasks, scores or labels by column name."""
+        """Return the tasks, scores or labels, each as a dict of column names to values."""
         return [dict(zip(NAMES[part], row, strict=False)) for row in self.parts[part]]
 
 
 @cache
 def select_stored(part: str, dialect: str) -> Select[Any]:
-    """Return a query for the stored rows of a part; rows of tasks, scores and labels end with their exchange's id."""
+    """Return a query for the stored rows of a part. Rows of tasks, scores and labels end with their exchange's id."""
     columns = [_stored(column, dialect) for column in COLUMNS[part]]
     return select(*columns) if part == "exchange" else select(*columns, TABLES[part].c.exchange_id)
 
@@ -78,7 +78,7 @@ def _stored(column: Column[Any], dialect: str) -> ColumnElement[Any]:
 
 
 def group_by_exchange(rows: Sequence[StoredRow]) -> dict[str, list[StoredRow]]:
-    """Return rows by the exchange's id, which is their last value."""
+    """Return a dict of exchange ids to rows. The exchange's id is the last value of each row."""
     by_exchange: dict[str, list[StoredRow]] = {}
     for row in rows:
         by_exchange.setdefault(row[-1], []).append(row)
@@ -86,7 +86,7 @@ def group_by_exchange(rows: Sequence[StoredRow]) -> dict[str, list[StoredRow]]:
 
 
 def dump_stored(record: StoredRecord) -> str:
-    """Return a record as one line of JSON, with the same content as :func:`dump_line`."""
+    """Encode a record as one line of JSON, with the same content as :func:`dump_line`."""
     parts = [f'{{"version":{VERSION},"exchange":{_encode_row(record.exchange, _ENCODERS["exchange"])}']
     for part, name in _LISTS:
         if rows := record.parts[part]:
@@ -108,7 +108,7 @@ def _encode_float(value: float) -> str:
     return repr(value) if math.isfinite(value) else "null"
 
 
-def _encode_boolean(value: bool) -> str:  # noqa: FBT001 - a value of a column
+def _encode_boolean(value: bool) -> str:  # noqa: FBT001 - the value of a column
     return "true" if value else "false"
 
 

@@ -1,4 +1,4 @@
-"""Lines of export files: an exchange with its tasks, scores and labels, a marker, a count, or a row about alerts."""
+"""The lines of export files: exchanges with their tasks, scores and labels, markers, drop counts, and alerting rows."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ from germane.storage.trends.time_ranges import END, EPOCH
 Row = Mapping[str, Any]
 
 VERSION: Final = 2
-"""Version of the file format. Lines of version 1, which use other field names, can be read too."""
+"""Version of the file format. Version 1, which uses different field names, can also be read."""
 MIN_PROBABILITY: Final = 1e-12
-"""The sampler never assigns a lower probability. The weight of such a score would dominate all others."""
+"""Minimum probability. The sampler never assigns a lower one, and such a score's weight would dominate all others."""
 MAX_INTEGER: Final = 2**31 - 1
 MAX_NAME_LENGTH: Final = 500
 """Maximum number of characters in an indexed column."""
 NEVER_STORED: Final = (UnscoredReason.QUEUE_FULL.value, UnscoredReason.EXCHANGE_LIMIT.value)
-"""Reasons of exchanges that are only counted in the tally."""
+"""Skip reasons for exchanges that exist only as counts in the tally."""
 TABLES: Final[Mapping[str, Table]] = {
     "exchange": exchange,
     "task": scoring_task,
@@ -53,7 +53,7 @@ TABLES: Final[Mapping[str, Table]] = {
     "silence": silence,
 }
 ALERTING_PARTS: Final = ("baseline", "alert", "alert_event", "silence")
-"""Parts that are lines of their own, in the order in which they are written."""
+"""Alerting parts, in the order in which they are written. Each row is a separate line."""
 _CANONICAL: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), sort_keys=True)
 _OMITTED: Final = {
     "exchange": {"span_holder"},
@@ -62,7 +62,7 @@ _OMITTED: Final = {
     "feedback": {"exchange_id"},
     "baseline": {"id"},
 }
-"""Columns that are specific to one database, or repeat columns of the exchange."""
+"""Columns that are specific to one database or that repeat columns of the exchange."""
 COLUMNS: Final[Mapping[str, tuple[Column[Any], ...]]] = {
     part: tuple(column for column in table.columns if column.name not in _OMITTED.get(part, ()))
     for part, table in TABLES.items()
@@ -75,7 +75,7 @@ _NAMES: Final = (
 )
 _OBJECTS: Final = {"attributes", "details", "numbers", "labels", "body", "detail", "matchers"}
 _UNSAFE: Final = re.compile("[\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
-"""Characters that JSON leaves unescaped and a terminal interprets: controls, text direction, line separators."""
+"""Characters that JSON leaves unescaped but terminals interpret: controls, text direction marks and line separators."""
 
 _COLUMNS_OF_VERSION_1: Final = {
     "exchange": {"draw": "sampling_key"},
@@ -92,7 +92,7 @@ _LABELS_OF_VERSION_1: Final = {
 
 @dataclass(frozen=True, slots=True)
 class ExchangeRecord:
-    """The rows of an exchange, its tasks, scores and labels."""
+    """The rows of an exchange and its tasks, scores and labels."""
 
     exchange: Row
     tasks: Sequence[Row] = ()
@@ -115,7 +115,7 @@ class DroppedCount:
 
 @dataclass(frozen=True, slots=True)
 class AlertingRow:
-    """A baseline, an alert, an event of an alert, or a silence."""
+    """A row of a baseline, an alert, an alert event or a silence."""
 
     part: str
     """One of :data:`ALERTING_PARTS`."""
@@ -123,11 +123,11 @@ class AlertingRow:
 
 
 ExportedItem = ExchangeRecord | DroppedCount | Marker | AlertingRow
-"""The content of one line."""
+"""The content of one line in an export file."""
 
 
 def dump_line(item: ExportedItem) -> str:
-    """Return an item as one line of JSON."""
+    """Encode an item as one line of JSON."""
     content: dict[str, Any] = {"version": VERSION}
     if isinstance(item, ExchangeRecord):
         content["exchange"] = _plain(item.exchange)
@@ -142,7 +142,7 @@ def dump_line(item: ExportedItem) -> str:
 
 
 def escape_unsafe(line: str) -> str:
-    """Escape the characters that JSON leaves unescaped and a terminal interprets."""
+    """Escape the characters that JSON leaves unescaped but terminals interpret."""
     if line.isascii() and "\x7f" not in line:
         return line
     return _UNSAFE.sub(lambda match: f"\\u{ord(match[0]):04x}", line)
@@ -150,7 +150,7 @@ def escape_unsafe(line: str) -> str:
 
 @lru_cache(maxsize=1024)
 def canonical_json(text: str) -> str:
-    """Return JSON with sorted keys and without spaces, because databases store it differently."""
+    """Reformat JSON with sorted keys and without spaces, because databases store it in different formats."""
     return _CANONICAL.encode(json.loads(text))
 
 
@@ -166,22 +166,22 @@ def _plain(row: Row) -> dict[str, Any]:
 
 
 def parse_line(line: str) -> ExportedItem:
-    """Return the item of a line.
+    """Parse one line of an export file.
 
     Raises:
-        UsageError: The line is invalid. The message does not contain the position of the line.
+        UsageError: The line is invalid. The message does not include the line number.
     """
     try:
         content = json.loads(line)
     except (ValueError, RecursionError) as error:
-        raise UsageError(f"the line is not JSON: {error}") from None
+        raise UsageError(f"the line is not valid JSON: {error}") from None
     if not isinstance(content, dict) or "version" not in content:
-        raise UsageError("the line is not part of an export: it has no version")
+        raise UsageError("the line is not from a germane export: it is not an object with a version")
     if content["version"] == 1:
         content = _upgrade_version_1(content)
     if content["version"] != VERSION:
         raise UsageError(
-            f"unsupported version {content['version']!r:.20}; this version of germane reads version {VERSION} and older"
+            f"unsupported version {content['version']!r:.20}: this version of germane reads versions up to {VERSION}"
         )
     for part in ALERTING_PARTS:
         if part in content:
@@ -192,7 +192,7 @@ def parse_line(line: str) -> ExportedItem:
 
 
 def _upgrade_version_1(content: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a line of version 1 as one of version 2. Invalid values are not changed; they are reported later."""
+    """Convert a version 1 line to version 2. Invalid values are not changed, because they are reported later."""
     upgraded = {"marker" if name == "mark" else name: value for name, value in content.items()} | {"version": VERSION}
     for name in ("exchange", "tasks", "scores", "dropped"):
         part, names = upgraded.get(name), _COLUMNS_OF_VERSION_1.get(name, {})
@@ -250,7 +250,7 @@ def _parse_record(content: dict[str, Any]) -> ExchangeRecord:
         _check_range("score.sampling_probability", row["sampling_probability"], MIN_PROBABILITY)
     for row in record.feedback:
         _check_range("feedback.score", row["score"], 0)
-    # A task without not_before waits for the sampler, which only selects candidates: other tasks would wait forever.
+    # A task without not_before waits for the sampler, which selects only candidates, so other tasks would wait forever.
     unscheduled = any(task["state"] == "pending" and task["not_before"] is None for task in record.tasks)
     if unscheduled and record.exchange["sampling_reason"] != "candidate":
         raise UsageError("a pending task has no not_before")

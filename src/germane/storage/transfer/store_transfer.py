@@ -1,4 +1,4 @@
-"""Exports and imports records."""
+"""Export and import of exchanges, drop counts and alerting data."""
 
 from __future__ import annotations
 
@@ -43,15 +43,15 @@ from germane.storage.transfer.record import (
 )
 
 TaskKey = tuple[str, str, str]
-"""Exchange, scorer and fingerprint."""
+"""Exchange id, scorer and fingerprint."""
 NewTask = tuple[ExchangeRecord, Row]
-"""A task that the database did not have, and its record."""
+"""An exchange record, and one of its tasks that the database did not have."""
 StoredExchanges = Mapping[str, RowMapping]
-"""Exchanges by id as stored in the database. They take precedence over the values in a file."""
+"""Exchanges by id, as stored in the database. They take precedence over the values in a file."""
 
 _BASELINE_KEY: Final = ("service", "scorer", "fingerprint", "scope")
 _TASKS_PER_STATEMENT: Final = 50
-"""Every version of SQLite accepts the parameters of this many tasks."""
+"""Maximum number of tasks per statement. Every version of SQLite accepts the parameters of this many tasks."""
 _ORDER: Final = {
     "task": (scoring_task.c.scorer, scoring_task.c.fingerprint),
     "score": (score.c.scorer, score.c.fingerprint),
@@ -61,7 +61,9 @@ _ORDER: Final = {
     "alert_event": (alert_event.c.at, alert_event.c.id),
     "silence": (silence.c.starts_at, silence.c.id),
 }
-"""The order of rows in a file. It depends on their content alone, so that a restored database gives the same file."""
+"""The order of rows in a file. It depends only on their content, so that exporting a restored database gives the same
+file.
+"""
 _ID: Final = NAMES["exchange"].index("id")
 _STATE: Final = NAMES["task"].index("state")
 _TASK_KEY: Final = (scoring_task.c.exchange_id, scoring_task.c.scorer, scoring_task.c.fingerprint)
@@ -69,13 +71,13 @@ _TASK_KEY: Final = (scoring_task.c.exchange_id, scoring_task.c.scorer, scoring_t
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportSelection:
-    """The exchanges to export: those with ``since <= started_at < until``."""
+    """Selects the exchanges to export, with ``since <= started_at < until``."""
 
     since: datetime | None = None
     until: datetime | None = None
     route: str | None = None
     scorer: str | None = None
-    """Only exchanges with a task of this scorer, and only its tasks and scores."""
+    """Only exchanges with a task for this scorer, and only this scorer's tasks and scores."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +125,7 @@ class TransferStore(StoreComponent):
     def load_stored(
         self, chosen: ExportSelection, *, after: StoredRecord | None = None, limit: int = 500
     ) -> list[StoredRecord]:
-        """Return the same page as :meth:`load_records`, with values as the database stores them. Much faster."""
+        """Return the same page as :meth:`load_records`, but with values as stored in the database, which is faster."""
         dialect, position = self._database.dialect, None
         if after is not None:
             last = after.exchange_values()
@@ -165,9 +167,9 @@ class TransferStore(StoreComponent):
             return [DroppedCount(**row) for row in connection.execute(query.order_by(*order)).mappings()]
 
     def load_alerting(self, chosen: ExportSelection) -> list[AlertingRow]:
-        """Return all baselines, and the alerts with their events and the silences that began in the window.
+        """Return all baselines, and the alerts (with their events) and silences that began in the window.
 
-        There are none for a selection of one route or scorer.
+        Returns an empty list if a route or a scorer is selected.
         """
         if chosen.route is not None or chosen.scorer is not None:
             return []
@@ -185,8 +187,8 @@ class TransferStore(StoreComponent):
         return rows
 
     def restore_records(self, records: Sequence[ExchangeRecord]) -> ImportResult:
-        """Write records from another database. Existing rows are not changed; each new task is counted in the tally."""
-        # Sorted: all processes lock rows in the same order.
+        """Write records from another database. Existing rows are not changed. Each new task is counted in the tally."""
+        # Sort the records, so that all processes lock rows in the same order.
         records = sorted(records, key=lambda record: str(record.exchange["id"]))
         ids = sorted({record.exchange["id"] for record in records})
         with self._write_values() as connection:
@@ -222,7 +224,7 @@ class TransferStore(StoreComponent):
         return ImportResult(new_exchanges, len(new_tasks))
 
     def restore_dropped(self, counts: Sequence[DroppedCount]) -> None:
-        """Write counts of exchanges that were not stored. Counts that are already restored are not changed."""
+        """Write counts of exchanges that were not stored. Counts that were already restored are not changed."""
         with self._write_values() as connection:
             make = sqlite.insert if connection.dialect.name == "sqlite" else postgresql.insert
             statement = make(tally).on_conflict_do_nothing().returning(tally.c.count)
@@ -234,10 +236,10 @@ class TransferStore(StoreComponent):
                     tally_changes.apply(connection, item.process)
 
     def restore_alerting(self, rows: Sequence[AlertingRow]) -> None:
-        """Write baselines, alerts with their events, and silences. Existing ones are not changed.
+        """Write baselines, alerts with their events, and silences. Existing rows are not changed.
 
-        If the database has a version of a baseline, no other version of it is written. An alert is not written while
-        another one with the same key is open.
+        If the database already has any version of a baseline, no version of that baseline is written. An alert is not
+        written while another alert with the same key is open.
         """
         by_part: dict[str, list[Row]] = {part: [] for part in ALERTING_PARTS}
         for row in rows:
@@ -259,14 +261,14 @@ class TransferStore(StoreComponent):
 
 
 def _within(column: ColumnElement[Any], chosen: ExportSelection) -> list[ColumnElement[bool]]:
-    """Return the conditions that a time lies in the window."""
+    """Return the SQL conditions that a time is in the window."""
     conditions = [] if chosen.since is None else [column >= chosen.since]
     return conditions if chosen.until is None else [*conditions, column < chosen.until]
 
 
 def _select_page(query: Select[Any], chosen: ExportSelection, after: RowCursor | None, limit: int) -> Select[Any]:
     """Return the query for the next page of exchanges, ordered by (started_at, id)."""
-    if after is not None:  # instead of `since`: an index search has one lower bound
+    if after is not None:  # replaces `since`, because an index search has one lower bound
         query = query.where(after_cursor(after))
     elif chosen.since is not None:
         query = query.where(exchange.c.started_at >= chosen.since)
@@ -281,7 +283,7 @@ def _select_page(query: Select[Any], chosen: ExportSelection, after: RowCursor |
 
 
 def _released(task: Row) -> Row:
-    """Return a task for export: without its lease, and as done if it is queued for rescoring."""
+    """Return a task for export: without a lease, and as done if it is queued for rescoring."""
     if task["scored_as"] and task["state"] in OPEN_STATES:
         return {**task, "state": "done", "reason": None, "error": None, "not_before": None}
     if task["state"] != "running":
@@ -291,7 +293,7 @@ def _released(task: Row) -> Row:
 
 
 def _lock_exchanges(connection: Connection, ids: Sequence[str]) -> dict[str, RowMapping]:
-    """Return the stored exchanges, locked against erasure and deletion."""
+    """Lock exchanges against erasure and deletion, and return the stored ones by id."""
     columns = (exchange.c.id, exchange.c.service, exchange.c.route, exchange.c.started_at, exchange.c.erased_at)
     query = select(*columns).order_by(exchange.c.id).with_for_update(read=True, key_share=True)
     return {
@@ -302,7 +304,7 @@ def _lock_exchanges(connection: Connection, ids: Sequence[str]) -> dict[str, Row
 
 
 def _insert(connection: Connection, table: Table, rows: Sequence[Row]) -> None:
-    """Insert rows with the same columns, ignoring existing rows."""
+    """Insert rows, which must all have the same columns, and ignore rows that already exist."""
     encode = timestamp_encoder(connection.dialect.name)
     columns = [column for column in table.columns if rows and column.name in rows[0]]
     encoded = []
@@ -320,8 +322,8 @@ def _insert(connection: Connection, table: Table, rows: Sequence[Row]) -> None:
 def _restore_tasks(connection: Connection, records: Sequence[ExchangeRecord], stored: StoredExchanges) -> list[NewTask]:
     """Write the tasks that are not in the database yet, and return them.
 
-    Existing tasks are excluded before the insert to avoid a deadlock: a scoring process may hold a task's lock while it
-    waits for an exchange that is locked here.
+    Existing tasks are excluded before the insert to avoid a deadlock: a scoring process may hold the lock of a task
+    while it waits for an exchange that is locked here.
     """
     known: set[TaskKey] = set()
     for batch in batched(list(stored)):

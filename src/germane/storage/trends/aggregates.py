@@ -1,4 +1,4 @@
-"""Sums for the estimators, as SQL columns over rows and over rollups."""
+"""SQL columns that compute the estimators' sums from rows and from rollups."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ Columns = dict[str, ColumnElement[Any]]
 
 
 def _inverse(chance: ColumnElement[float]) -> ColumnElement[float]:
-    """Return 1 / probability, or 1 if it is null. Explicit types prevent PostgreSQL from using slower numerics."""
+    """Return 1 / probability, or 1 if the probability is null.
+
+    Explicit types prevent PostgreSQL from using the slower ``numeric`` type.
+    """
     known = type_coerce(func.nullif(chance, literal(0.0, Float)), Float)
     return func.coalesce(literal(1.0, Float) / known, literal(1.0, Float), type_=Float)
 
@@ -25,7 +28,7 @@ _Y = score.c.value
 _X = score.c.proxy
 _IS_ZERO = _Y == 0
 _HAS_X = _X.is_not(None)
-# As in Score.is_low: the label names the calibrated band, so it takes precedence over the value.
+# The same as Score.is_low. The label names the calibrated band, so it takes precedence over the value.
 _IS_LOW = case(
     (score.c.label == LOWEST_BAND, True),
     (score.c.label.in_(GRADES), False),
@@ -63,7 +66,7 @@ SCORES: Final[Columns] = {
     "sum_w2x2": func.coalesce(func.sum(_W * _W * _X * _X), 0.0),
     "sum_w2xy": func.coalesce(func.sum(_W * _W * _X * _Y), 0.0),
 }
-"""Sums over rows of scores."""
+"""Sums over rows of the ``score`` table."""
 PROXIES: Final[Columns] = {
     "n": func.count(),
     "sum_v": func.sum(_V),
@@ -77,12 +80,15 @@ PROXIES: Final[Columns] = {
 
 
 def labeled(columns: Columns) -> list[Any]:
-    """Return columns labeled with their names."""
+    """Return the columns, labeled with their names."""
     return [column.label(name) for name, column in columns.items()]
 
 
 def _rolled(columns: Columns, table: Any) -> Columns:
-    """Return sums over rolled-up sums, cast to their types: on PostgreSQL, a sum of bigint values is numeric."""
+    """Return sums over rolled-up sums, cast to their types.
+
+    On PostgreSQL, the sum of ``bigint`` values is ``numeric``.
+    """
     return {name: cast(func.sum(table.c[name]), BigInteger if name.startswith("n") else Float) for name in columns}
 
 

@@ -1,4 +1,4 @@
-"""Mean scores for answers with given attributes, read from rows because rollups do not contain all attributes."""
+"""Mean scores for answers with given attributes. They are read from rows, because rollups omit most attributes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from germane.storage.stats.estimate import Estimate, WeightedSums, estimate_mean
 from germane.storage.trends.summaries import RouteMean
 
 Key = tuple[str, str, str, str]
-"""Service, route, scorer, fingerprint."""
+"""Service, route, scorer and fingerprint."""
 _FIELDS = (
     "n",
     "n_zero",
@@ -41,7 +41,15 @@ def means_with(
     until: datetime | None,
     **equal: str | None,
 ) -> list[RouteMean]:
-    """Return one mean per service, route, scorer and fingerprint of the answers whose attributes match all patterns."""
+    """Return one mean per service, route, scorer and fingerprint, over answers whose attributes match all patterns.
+
+    Args:
+        connection: A transaction.
+        patterns: Shell-style patterns by attribute name.
+        since: Start of the window.
+        until: End of the window.
+        equal: Required values of score columns; None matches all.
+    """
     names = ("service", "route", "scorer", "fingerprint", "started_at", "value", "label")
     query = select(*(score.c[name] for name in names), score.c.sampling_probability, exchange.c.attributes)
     query = query.join(exchange, exchange.c.id == score.c.exchange_id)
@@ -88,7 +96,7 @@ def means_with(
 
 
 def matches_attributes(attributes: Mapping[str, Any], patterns: Mapping[str, str]) -> bool:
-    """Whether attributes match all patterns. Booleans are compared as in JSON."""
+    """Return whether attributes match all shell-style patterns. Booleans are written as in JSON."""
     for name, pattern in patterns.items():
         value = attributes.get(name)
         text = str(value).lower() if isinstance(value, bool) else str(value)

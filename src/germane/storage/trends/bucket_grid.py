@@ -1,4 +1,4 @@
-"""Where buckets start: hours at multiples of their length since 1970, days at midnight, and weeks on Monday."""
+"""Bucket boundaries: hours start at multiples of their length since 1970, days at midnight, and weeks on Monday."""
 
 from __future__ import annotations
 
@@ -16,32 +16,32 @@ _ONE_DAY: Final = timedelta(days=1)
 
 @dataclass(frozen=True, slots=True)
 class BucketGrid:
-    """Starts of buckets.
+    """Divides time into buckets of equal length.
 
-    Buckets of whole days start at midnight in the timezone, and those of whole weeks on Monday. Shorter buckets start
-    at multiples of their length since 1970 in UTC, because an hour is repeated when clocks are set back.
+    Buckets of whole days start at midnight in the timezone, and buckets of whole weeks start on Monday. Other buckets
+    start at multiples of their length since 1970 in UTC, because an hour is repeated when clocks are set back.
 
-    A bucket has a number: the seconds from 1970 to its start by the clock of the timezone, less the seconds to the
-    first Monday if buckets are whole weeks.
+    Each bucket has a number: its start in local time, in seconds since 1970. For whole weeks, the seconds to the first
+    Monday are subtracted.
     """
 
     length: int
-    """Seconds."""
+    """Length of a bucket in seconds."""
     timezone: tzinfo = UTC
 
     @property
     def is_local(self) -> bool:
-        """Whether buckets follow the clock of the timezone."""
+        """Whether buckets start at local times of the timezone instead of UTC."""
         return self.length % DAY == 0 and self.timezone is not UTC
 
     def start(self, number: int) -> datetime:
-        """Return the start of a bucket; UTC."""
+        """Return the start of the bucket with this number, in UTC."""
         at = datetime.fromtimestamp(number + self._origin, UTC)
-        # If clocks skip midnight, the day starts with the first moment after it.
+        # If clocks skip midnight, the day starts at the first moment after it.
         return at.replace(tzinfo=self.timezone).astimezone(UTC) if self.is_local else at
 
     def starts(self, since: datetime, until: datetime) -> Iterator[datetime]:
-        """Yield the starts of all buckets that overlap a window, oldest first; UTC."""
+        """Yield the starts of all buckets that overlap a window, in UTC, oldest first."""
         number = self.number(since)
         while (start := self.start(number)) < until:
             yield start
@@ -53,10 +53,11 @@ class BucketGrid:
         return seconds // self.length * self.length
 
     def split(self, since: datetime, until: datetime) -> Iterator[tuple[TimeRange, int]]:
-        """Split a window where clocks change.
+        """Split a window at the times at which clocks change.
 
         Yields:
-            A part, and the seconds to add to UTC in it before rounding down to a multiple of the length.
+            A part of the window, and the seconds to add to UTC in that part before rounding down to a multiple of the
+            length.
         """
         if not self.is_local:
             yield (since, until), -self._origin
@@ -68,9 +69,9 @@ class BucketGrid:
         yield (start, until), self._offset(start) - self._origin
 
     def split_hours(self, since: datetime, until: datetime) -> Iterator[datetime]:
-        """Yield the hours of UTC in which a bucket starts after the hour has begun, oldest first.
+        """Yield the UTC hours that contain the start of a bucket after their own start, oldest first.
 
-        They occur in timezones whose offset is not a whole number of hours.
+        There are such hours in timezones whose offset is not a whole number of hours.
         """
         if self.is_local and any(shift % HOUR for _, shift in self.split(since, until)):
             for start in self.starts(since, until):
@@ -82,7 +83,7 @@ class BucketGrid:
         return FIRST_MONDAY if self.length % WEEK == 0 else 0
 
     def _offset(self, moment: datetime) -> int:
-        """Return the seconds by which the timezone's clock is ahead of UTC."""
+        """Return the timezone's offset from UTC in seconds; 0 if buckets are not local."""
         offset = moment.astimezone(self.timezone).utcoffset() if self.is_local else None
         return round(offset.total_seconds()) if offset else 0
 

@@ -1,4 +1,4 @@
-"""Compares the summaries of two windows."""
+"""Comparison of the summaries for two windows."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ def compare_summaries(
     """Compare two summaries.
 
     Args:
-        before: Summary of the earlier window.
-        after: Summary of the later window.
-        windows: Both windows.
-        min_drop: Only report drops that are significantly larger than this.
+        before: Summaries for the earlier window.
+        after: Summaries for the later window.
+        windows: The earlier and the later window.
+        min_drop: Report only drops that are significantly larger than this.
         whole: Whether to also compare services as a whole.
     """
     old = list(before)
@@ -60,7 +60,7 @@ def routes(before: Iterable[RouteSummary], after: Iterable[RouteSummary]) -> lis
         {(summary.service, summary.route, summary.scorer, summary.fingerprint): summary for summary in window}
         for window in (before, after)
     )
-    # Service, route and scorer with scores in both windows, with any fingerprint.
+    # (service, route, scorer) keys with scores in both windows, with any fingerprint.
     both = {line[:3] for line in old} & {line[:3] for line in new}
     compared = []
     for line in sorted(old.keys() | new.keys()):
@@ -80,7 +80,7 @@ def routes(before: Iterable[RouteSummary], after: Iterable[RouteSummary]) -> lis
 
 
 def _measured(line: Comparison) -> Comparison:
-    """Add the difference to a comparison if both windows have enough scores."""
+    """Return the comparison with difference, interval and effect size if both windows have enough scores."""
     if line.before is None or line.after is None or not (pair := EstimatePair(line.before, line.after)).has_min_samples:
         return line
     difference, interval = mean_difference(pair)
@@ -92,7 +92,8 @@ def _measured(line: Comparison) -> Comparison:
 def services(lines: Sequence[Comparison], before: Sequence[RouteSummary]) -> list[Comparison]:
     """Return one comparison per service, scorer and fingerprint with at least two routes in both windows.
 
-    Two scores per window are enough for a route, so that routes with little traffic are included with their weight.
+    For this purpose, a route needs only two scores per window, so that routes with little traffic are included with
+    their weight.
     """
     seen = {(summary.service, summary.route, summary.scorer): summary.coverage.seen or summary.n for summary in before}
     groups: dict[Whole, list[tuple[int, EstimatePair]]] = {}
@@ -126,7 +127,7 @@ def services(lines: Sequence[Comparison], before: Sequence[RouteSummary]) -> lis
 
 
 def checked_window(given: TimeWindow) -> TimeWindow:
-    """Return a window in UTC.
+    """Validate a window, and return it in UTC.
 
     Raises:
         UsageError: A time has no time zone, or the window is empty.

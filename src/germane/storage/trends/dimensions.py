@@ -1,4 +1,4 @@
-"""Dimensions by which trends can be broken down, in addition to the route: model, prompt version, attributes."""
+"""Dimensions by which trends can be broken down in addition to the route: model, prompt version and attributes."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ ROUTE: Final = "route"
 PLAIN: Final = ("model", "prompt_version")
 ATTRIBUTE: Final = re.compile(r"attributes\.([A-Za-z0-9_][A-Za-z0-9_.:-]{0,99})")
 NAMED: Final = rollup_dimension.c.name > literal_column("''")
-"""Condition that selects all dimensions through their index."""
+"""SQL condition that selects all dimensions through their index."""
 MAX_LABEL_LENGTH: Final = 200
-"""Maximum number of characters of a label. Longer labels are truncated."""
+"""Maximum number of characters in a label. Longer labels are truncated."""
 LABEL: Final = "group_label"
 """Name of the label column. Scores have a ``label`` column with a different meaning."""
 
 
 def label_expression(dimension: str, dialect: str) -> ColumnElement[str]:
-    """Return the SQL expression for the label of an exchange, which is empty if the exchange has no value.
+    """Return the SQL expression for an exchange's label, which is empty if the exchange has no value.
 
     Raises:
         UsageError: The dimension is unknown.
@@ -32,7 +32,7 @@ def label_expression(dimension: str, dialect: str) -> ColumnElement[str]:
     if named is None and dimension not in PLAIN:
         known = "route, service, model, prompt_version or attributes.NAME"
         raise UsageError(f"unknown dimension {dimension!r}; use {known}")
-    # Literals, because PostgreSQL cannot group by parameters. The pattern of names excludes quotation marks.
+    # Use literals, because PostgreSQL cannot group by parameters. The pattern for names excludes quotation marks.
     value: ColumnElement[Any]
     if named is None:
         value = exchange.c[dimension]
@@ -47,13 +47,13 @@ def label_expression(dimension: str, dialect: str) -> ColumnElement[str]:
 
 
 def rolled_dimensions(connection: Connection) -> tuple[str, ...]:
-    """Return the dimensions of the rollups."""
+    """Return the dimensions that the rollups include."""
     query = select(rollup_dimension.c.name).where(NAMED).order_by(rollup_dimension.c.name)
     return tuple(connection.execute(query).scalars())
 
 
 def validate_dimensions(dimensions: Sequence[str]) -> tuple[str, ...]:
-    """Return the dimensions sorted and without duplicates.
+    """Validate dimensions, and return them sorted and without duplicates.
 
     Raises:
         UsageError: A dimension is unknown.
@@ -64,8 +64,8 @@ def validate_dimensions(dimensions: Sequence[str]) -> tuple[str, ...]:
 
 
 def dimension_condition(table: Table, dimensions: Sequence[str]) -> ColumnElement[bool]:
-    """Return the condition on the dimensions of a rollup table.
+    """Return the SQL condition that selects the given dimensions in a rollup table.
 
-    It must precede the condition on the time so that the index is used.
+    It must precede the condition on the time, so that the index is used.
     """
     return table.c.dimension.in_(["", ROUTE, *(dimensions if table is rollup else ())])

@@ -1,6 +1,6 @@
-"""Sums over a window by bucket and group, from current rollups, and from rows for the rest.
+"""Sums over a window by bucket and group, read from up-to-date rollups and otherwise from rows.
 
-The results are always the same as from rows alone.
+The results are always the same as if they were computed only from rows.
 """
 
 from __future__ import annotations
@@ -33,30 +33,31 @@ from germane.storage.trends.dimensions import ROUTE
 from germane.storage.trends.time_ranges import BEGINNING, DAY, END, HOUR, TimeRange, WindowParts, split_window
 
 Key = tuple[Any, ...]
-"""Number of the bucket if there are buckets, followed by the group columns."""
+"""The bucket's number if there are buckets, followed by the values of the group columns."""
 Pieces = Sequence[tuple[WindowParts, int]]
-"""Parts of a window between changes of the clock, each with the seconds to add to UTC to get the bucket's number."""
+"""Parts of a window between clock changes, each with the seconds to add to UTC to compute bucket numbers."""
 Outcomes = dict[tuple[str, str], int]
-"""Number of exchanges by (outcome, reason)."""
+"""Numbers of exchanges by (outcome, reason)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrendRequest:
-    """Window, bucket length and filters of a trend query."""
+    """The window, buckets and filters of a trend query."""
 
     since: datetime
     """UTC."""
     until: datetime
+    """UTC."""
     bucket: BucketGrid | None = None
-    """None for the whole window as one bucket."""
+    """The buckets; None for the whole window as one bucket."""
     equal: Mapping[str, str] = field(default_factory=dict)
-    """Required values of service, route and scorer."""
+    """Required values of ``service``, ``route`` and ``scorer``."""
     dimension: str = ""
     """Dimension to break down by; empty for none."""
 
 
 def resolve_window(since: datetime | None, until: datetime | None) -> tuple[datetime, datetime]:
-    """Return start and end of a window in UTC, with open ends replaced by the bounds of all answers.
+    """Return the start and end of a window in UTC. Open ends are replaced by times outside the range of all answers.
 
     Raises:
         UsageError: A time has no time zone.
@@ -89,20 +90,20 @@ class Group:
 
     @property
     def histogram(self) -> Histogram | None:
-        """Histogram of the scores; None if not requested."""
+        """The histogram of the scores; None if not requested."""
         return None if self.packed_histograms is None else Histogram.of(self.packed_histograms)
 
 
 class TrendQuery:
-    """Reads sums in one transaction, which must use snapshot isolation."""
+    """Reads the sums for a request in one transaction, which must use snapshot isolation."""
 
     def __init__(self, connection: Connection, request: TrendRequest) -> None:
         self._connection = connection
         self._request = request
 
     def scores(self, names: Sequence[str], *, histograms: bool = True) -> dict[Key, Group]:
-        """Return sums over scores by bucket, the named columns, and the label if there is a dimension."""
-        # Rollups that are read without summing include their histograms.
+        """Return sums over scores by bucket, by the named columns, and by label if there is a dimension."""
+        # For rollups that are read without summing, the histograms are read in the same query.
         none = null().label("histogram")
         columns = [*labeled(SCORES), func.max(score.c.started_at).label("latest"), none]
         added = [*labeled(ROLLED_SCORES), func.max(rollup.c.latest).label("latest"), none]
@@ -127,7 +128,7 @@ class TrendQuery:
         return groups
 
     def proxies(self, names: Sequence[str]) -> dict[Key, dict[str, float]]:
-        """Return sums over proxy scores by bucket and the named columns, a subset of service and route."""
+        """Return sums over proxy scores by bucket and by the named columns, a subset of service and route."""
         totals: dict[Key, dict[str, float]] = {}
         known = exchange.c.proxy.is_not(None)
         for query in self._queries(
@@ -143,10 +144,10 @@ class TrendQuery:
         return totals
 
     def counts(self, names: Sequence[str]) -> dict[Key, Outcomes]:
-        """Count exchange outcomes by bucket and the named columns, starting at ``since`` rounded down to the minute."""
+        """Return outcome counts by bucket and by the named columns. ``since`` is rounded down to the minute."""
         counts: dict[Key, Outcomes] = {}
         pieces = self._split(self._request.since.replace(second=0, microsecond=0))
-        known: dict[tuple[str, str], tuple[str, str]] = {}  # shared, as thousands of rows have few distinct values
+        known: dict[tuple[str, str], tuple[str, str]] = {}  # shared, because thousands of rows have few distinct values
         for query in self._queries(
             pieces, (*names, "outcome", "reason"),
             (tally, tally.c.minute, [func.sum(tally.c.count).label("total")], None),
@@ -163,7 +164,7 @@ class TrendQuery:
         return dirty_hours.dirty_between(self._connection, self._request.since, self._request.until)
 
     def _split(self, since: datetime) -> Pieces:
-        """Split the window from a time on."""
+        """Split the window that starts at ``since`` into the parts to read."""
         until, grid = self._request.until, self._request.bucket
         if grid is None:
             return [(split_window(since, until, self._due), 0)]
@@ -174,7 +175,7 @@ class TrendQuery:
         ]
 
     def _can_use(self, span: int, shift: int) -> bool:
-        """Whether no rollup of this unit has parts of two buckets, apart from the hours that are read from rows."""
+        """Return whether each rollup of this length is within one bucket, apart from hours that are read from rows."""
         assert self._request.bucket is not None  # noqa: S101 - only called with buckets
         return self._request.bucket.length % span == 0 and (span == HOUR or shift % span == 0)
 
@@ -184,7 +185,7 @@ class TrendQuery:
 
     @cached_property
     def _label_pieces(self) -> Pieces:
-        """The pieces of the window. Without rollups of the dimension, everything is read from rows."""
+        """The pieces of the window. If the rollups do not include the dimension, everything is read from rows."""
         dimension = self._request.dimension
         if not dimension or dimension in dimensions.rolled_dimensions(self._connection):
             return self._window_pieces
@@ -199,7 +200,7 @@ class TrendQuery:
         return score.outerjoin(exchange, exchange.c.id == score.c.exchange_id), label
 
     def _add_histograms(self, names: Sequence[str], groups: dict[Key, Group]) -> None:
-        """Add the histograms of rows, and of rollups that the database sums up, to the groups."""
+        """Add the histograms of rows, and of rollups that the database adds up, to the groups."""
         source, label = self._rows()
         more = [] if label is None else [label]
         for parts, shift in self._label_pieces:
@@ -232,7 +233,7 @@ class TrendQuery:
     ) -> Iterable[Select[Any]]:
         """Yield one query per part of the window, all with the same columns.
 
-        Rollups that are whole buckets are read without summing, because there is hardly anything to add up.
+        Rollups that are whole buckets are read without summing in SQL, because there is hardly anything to add up.
         """
         source, moment, columns, condition = raw
         table = moment.table
@@ -255,21 +256,24 @@ class TrendQuery:
                     yield select(*keys, *added).where(*where).group_by(*_plain(keys))
 
     def _is_bucket(self, span: int) -> bool:
-        """Whether a rollup of this unit is a whole bucket. Rollups by label are per route, so they are only parts."""
+        """Return whether a rollup of this length is a whole bucket.
+
+        Rollups by label are also by route, so they are only parts of a bucket unless one route is selected.
+        """
         are_parts = bool(self._request.dimension) and ROUTE not in self._request.equal
         return self._request.bucket is not None and span == self._request.bucket.length and not are_parts
 
     def _number(self, moment: Any, shift: int) -> list[ColumnElement[int]]:
-        """Return the number of the bucket as a column, if there are buckets."""
+        """Return a list with the column for the bucket number; empty if there are no buckets."""
         if self._request.bucket is None:
             return []
-        # Literals: PostgreSQL treats two equal expressions as different if they contain bound parameters.
+        # Use literals, because PostgreSQL treats equal expressions as different if they contain bound parameters.
         length, added = (literal_column(str(value), Integer) for value in (self._request.bucket.length, shift))
         seconds = EpochSeconds(moment) + added if shift else EpochSeconds(moment)
         return [(seconds // length * length).label("bucket")]
 
     def _equal(self, table: Any) -> list[Any]:
-        # For exchanges, force the index by time: SQLite would use the index by route, which lacks proxy scores.
+        # For exchanges, force the time index: SQLite would use the route index, which does not contain proxy scores.
         column = Unindexed if table is exchange else lambda name: name
         return [column(table.c[name]) == value for name, value in self._request.equal.items() if name in table.c]
 
@@ -285,5 +289,5 @@ def _within(moment: Any, run: TimeRange) -> list[Any]:
 
 
 def _plain(keys: Sequence[Any]) -> list[Any]:
-    """Return the columns to group by. Expressions are replaced by their label: parameters differ between clauses."""
+    """Return the columns to group by. Labels replace expressions, because parameters differ between clauses."""
     return [literal_column(key.name) if isinstance(key, Label) else key for key in keys]

@@ -1,8 +1,8 @@
-"""Rollups: sums per hour, computed from rows, and per day and week, computed from smaller rollups.
+"""Rollups: sums by hour, computed from rows, and sums by day and week, computed from smaller rollups.
 
-Dirty hours are read from a snapshot and written in a short transaction, unless another process has rolled up the hour
-in the meantime: all dirty marks of the snapshot must still exist. Newer ones are kept, so later changes are rolled up
-in the next run. If a process is killed, all marks remain.
+A dirty hour is read from a snapshot and written in a short transaction, unless another process has rolled it up in the
+meantime: all dirty-hour rows in the snapshot must still exist. Newer rows are kept, so the next run includes later
+changes. If a process is killed, all dirty-hour rows remain.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ AT_ONCE: Final = 6
 """Maximum number of hours per transaction, all of the same day."""
 _LOCK: Final = 0x726F6C6C  # "roll"
 _DIMENSIONS: Final = 0
-"""Lock key for the dimensions. A week's lock key is the ordinal of its first day."""
+"""Lock key for the dimensions. The lock key for a week is the ordinal of its first day."""
 _SCORE_COLUMNS: Final = tuple(score.c[name] for name in ("service", "route", "scorer", "fingerprint"))
 _KEYS: Final = ("dimension", "service", "route", "scorer")
 _NAMES: Final = ("service", "scorer", "fingerprint", "label", "outcome", "reason")
@@ -60,7 +60,7 @@ class RollupRows:
 
 
 def bounded(rows: Iterable[Row]) -> list[Row]:
-    """Keep the most frequent labels of one dimension for each service and route, and combine the others."""
+    """Keep one dimension's most frequent labels for each service and route, and combine the others."""
     rows = list(rows)
     counts: dict[tuple[str, str], Counter[str]] = {}
     for row in rows:
@@ -79,7 +79,7 @@ def bounded(rows: Iterable[Row]) -> list[Row]:
 
 
 def over_routes(rows: Iterable[Row]) -> list[Row]:
-    """Add up rows of scores, counts or proxies that differ only in the route, as rows without a dimension."""
+    """Add up rows of scores, counts or proxies over all routes. The resulting rows have no dimension."""
     groups: dict[tuple[Any, ...], list[Row]] = {}
     for row in rows:
         names = tuple(row[name] for name in _NAMES if name in row)
@@ -97,21 +97,21 @@ def _merge(rows: list[Row]) -> Row:
 
 
 class RollupStore(StoreComponent):
-    """The rollups from which trends are read."""
+    """Maintains the rollups that trends read."""
 
     def update(
         self, limit: int | None = None, *, breakdowns: Sequence[str] | None = None, before: datetime | None = None
     ) -> int:
-        """Roll up dirty hours, newest first; return the number of hours.
+        """Roll up dirty hours, newest first. Return the number of hours that were rolled up.
 
         Rollups speed up trend queries without changing their results. Any number of processes may call this
         concurrently. If a process is interrupted, the hours that it was rolling up stay dirty.
 
         Args:
-            limit: Maximum number of hours; by default all.
-            breakdowns: Dimensions to break trends down by, as in the ``breakdowns`` setting. If the rollups have other
+            limit: Maximum number of hours. Defaults to all.
+            breakdowns: Dimensions to include, as in the ``breakdowns`` setting. If the rollups have different
                 dimensions, all hours become dirty. By default, the dimensions do not change.
-            before: Only hours that start before this time.
+            before: Roll up only hours that start before this time.
 
         Raises:
             UsageError: A dimension is unknown.
@@ -124,7 +124,7 @@ class RollupStore(StoreComponent):
                 _change_dimensions(connection, wanted)
         with self._database.read() as connection:
             hours = due.newest_dirty(connection, limit, before or END)
-        # Small batches within one day.
+        # Form small batches of hours within the same day.
         batches: list[list[datetime]] = []
         for hour in hours:
             if batches and len(batches[-1]) < AT_ONCE and down(batches[-1][0], DAY) == down(hour, DAY):
@@ -144,13 +144,13 @@ class RollupStore(StoreComponent):
         return count
 
     def count_dirty_hours(self) -> int:
-        """Return the number of hours that changed since their last rollup."""
+        """Return the number of hours that have changed since their last rollup."""
         with self._database.read() as connection:
             return len(due.newest_dirty(connection, None, END))
 
 
 def _change_dimensions(connection: Connection, names: Sequence[str]) -> None:
-    """Change the dimensions of the rollups; all hours become dirty."""
+    """Change the dimensions of the rollups. All hours become dirty."""
     _lock(connection, _DIMENSIONS)
     before = dimensions.rolled_dimensions(connection)
     if before == tuple(names):
@@ -173,11 +173,11 @@ def _lock(connection: Connection, number: int, *, shared: bool = False) -> None:
 
 
 def _replace(connection: Connection, computed: Mapping[datetime, RollupRows], names: Sequence[str]) -> int:
-    """Write the rollups for those hours of a day that no other process has written since; return their number."""
+    """Write a day's hourly rollups, except those that another process has written since. Return their number."""
     if not computed:
         return 0
     day, week = down(min(computed), DAY), down(min(computed), WEEK)
-    _lock(connection, _DIMENSIONS, shared=True)  # so that they do not change during the transaction
+    _lock(connection, _DIMENSIONS, shared=True)  # prevents changes during the transaction
     _lock(connection, week.toordinal())
     if dimensions.rolled_dimensions(connection) != tuple(names):
         return 0
@@ -201,7 +201,7 @@ def _write(connection: Connection, span: int, start: datetime, names: Sequence[s
 
 
 def compute_hour(connection: Connection, hour: datetime, dirty_ids: Sequence[int], names: Sequence[str]) -> RollupRows:
-    """Compute one hour's rollup from rows."""
+    """Compute the rollup for one hour from rows."""
     end = after(hour, HOUR)
     scores = _compute_scores(connection, hour, "")
     keys = [tally.c[name] for name in ("service", "route", "scorer", "outcome", "reason")]
@@ -257,7 +257,7 @@ def _compute_scores(connection: Connection, hour: datetime, dimension: str) -> l
 
 
 def _combine_parts(connection: Connection, spans: tuple[int, int], start: datetime, names: Sequence[str]) -> RollupRows:
-    """Compute a day's rollup from its hours, or a week's from its days."""
+    """Compute the rollup for a day from its hours, or the rollup for a week from its days."""
     score_names = (*_KEYS, "fingerprint", "label")
     score_parts = _parts(rollup, spans, start, names)
     sums = [*labeled(ROLLED_SCORES), func.max(rollup.c.latest).label("latest")]

@@ -41,8 +41,8 @@ _MARKER_COLUMNS: Final = ("id", "name", "service", "at", "attributes")
 class TrendReader(StoreComponent):
     """Reads means over time and by group: ``germane.Store(url).trends``.
 
-    A window is ``since <= started_at < until``. All methods compute from the same sums, so they return the same mean
-    for the same window. If proxy scores correct a mean, ``correlation`` is set.
+    Windows are ``since <= started_at < until``. All methods use the same sums, so they return the same mean for the
+    same window. If proxy scores correct a mean, its ``correlation`` is set.
     """
 
     def over_time(
@@ -65,12 +65,12 @@ class TrendReader(StoreComponent):
             bucket: Length of a bucket, rounded to seconds. Whole hours and days are fastest.
             since: Start of the window.
             until: End of the window.
-            route: Only answers of this route.
-            service: Only answers of this service.
-            by: Break down by ``route``, ``service``, ``model``, ``prompt_version`` or ``attributes.NAME``. Fast for the
-                dimensions in the ``breakdowns`` setting.
-            histograms: Whether to read histograms, which percentiles need.
-            timezone: Buckets of whole days start at midnight of this timezone, and those of whole weeks on Monday.
+            route: Only answers on this route.
+            service: Only answers from this service.
+            by: Break down by ``route``, ``service``, ``model``, ``prompt_version`` or ``attributes.NAME``. Dimensions
+                in the ``breakdowns`` setting are fast.
+            histograms: Whether to read histograms, which percentiles require.
+            timezone: Buckets of whole days start at midnight in this timezone, and buckets of whole weeks on Monday.
 
         Raises:
             UsageError: The dimension ``by`` is unknown, or an end of the window has no time zone.
@@ -97,9 +97,9 @@ class TrendReader(StoreComponent):
         service: str | None = None,
         timezone: tzinfo = UTC,
     ) -> list[CoverageBucket]:
-        """Return the coverage over time, oldest first, including buckets without scores.
+        """Return coverage over time, oldest first, including buckets without scores.
 
-        The arguments are as for :meth:`over_time`. ``since`` is rounded down to the minute.
+        The arguments are the same as for :meth:`over_time`. ``since`` is rounded down to the minute.
 
         Raises:
             UsageError: The bucket is not a multiple of one minute, or an end of the window has no time zone.
@@ -119,11 +119,11 @@ class TrendReader(StoreComponent):
     def summary(
         self, *, since: datetime | None = None, until: datetime | None = None, histograms: bool = True
     ) -> list[RouteSummary]:
-        """Return mean, interval and coverage per service, route, scorer and fingerprint that has scores."""
+        """Return the mean, interval and coverage for each service, route, scorer and fingerprint with scores."""
         return self._read(_request(since, until, None, None), histograms=histograms).route_summaries()
 
     def coverage(self, *, since: datetime | None = None, until: datetime | None = None) -> list[Coverage]:
-        """Return the coverage per service, route and scorer. ``since`` is rounded down to the minute."""
+        """Return the coverage of each service, route and scorer. ``since`` is rounded down to the minute."""
         with self._database.read(snapshot=True) as connection:
             counts = TrendQuery(connection, _request(since, until, None, None)).counts(_NAMES)
         return [coverage_of(key, outcomes) for key, outcomes in sorted(counts.items())]
@@ -139,17 +139,17 @@ class TrendReader(StoreComponent):
         scorer: str | None = None,
         min_drop: float = 0.0,
     ) -> Comparisons:
-        """Compare the answers since a given time with those of an earlier window.
+        """Compare the answers since a given time with those in an earlier window.
 
         Args:
             since: Start of the later window: a time or a marker.
-            until: End of the later window; by default now.
-            before: Start and end of the earlier window; by default the window of the same length that ends at
+            until: End of the later window. Defaults to now.
+            before: Start and end of the earlier window. Defaults to the window of the same length that ends at
                 ``since``.
-            service: Only answers of this service.
-            route: Only answers of this route. Whole services are then not compared.
-            scorer: Only scores of this scorer.
-            min_drop: Only report drops that are significantly larger than this, from 0 to 2.
+            service: Only answers from this service.
+            route: Only answers on this route. If given, whole services are not compared.
+            scorer: Only scores from this scorer.
+            min_drop: Report only drops that are significantly larger than this, from 0 to 2.
 
         Raises:
             UsageError: A time has no time zone, a window is empty, or ``min_drop`` is out of range.
@@ -186,9 +186,9 @@ class TrendReader(StoreComponent):
         Args:
             since: Start of the window.
             until: End of the window.
-            service: Only markers of this service.
+            service: Only markers for this service.
             name: Only markers with this name.
-            limit: Maximum number of markers; None for all.
+            limit: Maximum number of markers to return; None for all.
         """
         query = select(*(marker.c[column] for column in _MARKER_COLUMNS))
         query = query.order_by(marker.c.at.desc(), marker.c.id.desc()).limit(limit)
@@ -213,7 +213,7 @@ class TrendReader(StoreComponent):
 
 
 class TrendStore(TrendReader):
-    """Extends :class:`TrendReader`: reads means for alert rules and pages, and writes markers."""
+    """Extends :class:`TrendReader` with queries for alert rules and dashboard pages, and with writing markers."""
 
     def overall_and_by_route(
         self,
@@ -225,7 +225,7 @@ class TrendStore(TrendReader):
         service: str | None = None,
         timezone: tzinfo = UTC,
     ) -> tuple[list[Bucket], list[Bucket]]:
-        """Return :meth:`over_time` without histograms, overall and by route, from one snapshot."""
+        """Return the results of :meth:`over_time` without histograms, overall and by route, from one snapshot."""
         grid = BucketGrid(_seconds(bucket), timezone)
         request = _request(since, until, grid, None, scorer=scorer, service=service)
         with self._database.read(snapshot=True) as connection:
@@ -255,10 +255,10 @@ class TrendStore(TrendReader):
         by: str | None = None,
         histograms: bool = True,
     ) -> list[RouteMean]:
-        """Return one mean per service, route and fingerprint that has scores.
+        """Return one mean per service, route and fingerprint with scores.
 
-        The arguments are as for :meth:`over_time`. With a dimension ``by``, there is also one mean per label. Means by
-        label are not corrected by proxy scores.
+        The arguments are the same as for :meth:`over_time`. With a dimension ``by``, the means are also by label, and
+        are not corrected by proxy scores.
         """
         request = _request(since, until, None, by, scorer=scorer, route=route, service=service)
         return [mean for mean, _ in self._read(request, histograms=histograms).route_means()]
@@ -273,9 +273,9 @@ class TrendStore(TrendReader):
         route: str | None = None,
         service: str | None = None,
     ) -> list[RouteMean]:
-        """Return one mean per service, route and fingerprint of the answers whose attributes match all patterns.
+        """Return one mean per service, route and fingerprint, over answers whose attributes match all patterns.
 
-        Reads every score of the window.
+        Reads every score in the window.
         """
         with self._database.read() as connection:
             equal = {"scorer": scorer, "route": route, "service": service}
@@ -289,9 +289,10 @@ class TrendStore(TrendReader):
         service: str | None = None,
         scorer: str | None = None,
     ) -> WindowSummary:
-        """Return :meth:`summary` without histograms, :meth:`coverage`, and both per service, from one snapshot.
+        """Return the results of :meth:`summary` without histograms and of :meth:`coverage`, from one snapshot.
 
-        The mean of a service is the mean of all its scores, as in :meth:`over_time` without a breakdown.
+        Both are also summarized by service. A service's mean is the mean of all its scores, as in :meth:`over_time`
+        without a breakdown.
         """
         request = _request(since, until, None, None, service=service, scorer=scorer)
         read = self._read(request, histograms=False)
@@ -304,7 +305,7 @@ class TrendStore(TrendReader):
         )
 
     def add_markers(self, markers: Sequence[Marker]) -> None:
-        """Write markers. Markers with an existing id are ignored."""
+        """Store markers. Markers with an existing id are ignored."""
         with self._write_values() as connection:
             stamp = timestamp_encoder(connection.dialect.name)
             rows = [

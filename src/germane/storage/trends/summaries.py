@@ -1,4 +1,4 @@
-"""Buckets and summaries for a window, computed from its sums."""
+"""Buckets and summaries for a window, computed from the window's sums."""
 
 from __future__ import annotations
 
@@ -18,23 +18,24 @@ from germane.storage.trends.query import Group, Key, Outcomes
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bucket(Estimate):
-    """The scores with one fingerprint in one time bucket."""
+    """The estimate for the scores with one fingerprint in one time bucket."""
 
     start: datetime
     """UTC."""
     fingerprint: str
     judge_changed: bool = False
-    """Whether this bucket is the first one of a fingerprint that replaced another: the judge changed here."""
+    """Whether the judge changed in this bucket, that is, whether it is the first bucket of a fingerprint that replaced
+    another."""
     group: str | None = None
-    """The route, service or label of the scores; None without a breakdown."""
+    """The scores' route, service or label; None without a breakdown."""
     coverage: Coverage | None = None
-    """Coverage of all exchanges in the bucket, across fingerprints; None for labels, and for buckets that are not a
-    multiple of one minute."""
+    """Coverage of all exchanges in the bucket, across fingerprints; None in a breakdown by label, and for buckets whose
+    length is not a multiple of one minute."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RouteMean(Estimate):
-    """The scores for one service, route, scorer and fingerprint."""
+    """The estimate for one service, route, scorer and fingerprint."""
 
     service: str
     route: str
@@ -45,19 +46,19 @@ class RouteMean(Estimate):
     latest: datetime
     """Time of the latest scored answer; UTC."""
     label: str | None = None
-    """Label of the requested dimension; None without a breakdown."""
+    """Label in the requested dimension; None without a breakdown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RouteSummary(RouteMean):
-    """A mean with the coverage of the same service, route and scorer."""
+    """The estimate for one service, route, scorer and fingerprint, with the coverage."""
 
     coverage: Coverage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceSummary(Estimate):
-    """The scores for one service, scorer and fingerprint across all routes, with their coverage."""
+    """The estimate for one service, scorer and fingerprint across all routes, with the coverage."""
 
     service: str
     scorer: str
@@ -67,7 +68,7 @@ class ServiceSummary(Estimate):
     latest: datetime
     """Time of the latest scored answer; UTC."""
     coverage: Coverage
-    """Coverage of all routes; its ``route`` is empty."""
+    """Coverage across all routes; its ``route`` is empty."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,18 +103,21 @@ class WindowSums:
     """Sums over a window."""
 
     groups: Mapping[Key, Group]
-    """Sums over scores by service, route, scorer, fingerprint, and label if there is a dimension."""
+    """Sums over scores by service, route, scorer and fingerprint, and by label if there is a dimension."""
     counts: Mapping[Key, Outcomes]
-    """Outcomes by service, route and scorer."""
+    """Outcome counts by service, route and scorer."""
     proxies: Mapping[Key, Mapping[str, float]]
     """Sums over proxy scores by service and route."""
 
     def coverage(self) -> list[Coverage]:
-        """Return the coverage by service, route and scorer."""
+        """Return the coverage of each service, route and scorer."""
         return [coverage_of(key, outcomes) for key, outcomes in sorted(self.counts.items())]
 
     def route_means(self) -> list[tuple[RouteMean, Coverage]]:
-        """Return the means by service, route, scorer, fingerprint, and label if there is a dimension."""
+        """Return the means by service, route, scorer and fingerprint, and by label if there is a dimension.
+
+        Each mean comes with the coverage of its service, route and scorer.
+        """
         ordered = sorted(self.groups.items(), key=lambda item: (item[0][:3], item[1].latest, item[0][3:]))
         newest = {key[:3]: key[3] for key, _ in ordered}
         fingerprints = Counter(key[:3] for key in self.groups)
@@ -131,14 +135,14 @@ class WindowSums:
         return means
 
     def route_summaries(self) -> list[RouteSummary]:
-        """Return the means with the coverage of their service, route and scorer."""
+        """Return the means by service, route, scorer and fingerprint, with their coverage."""
         return [
             RouteSummary(**{name: getattr(mean, name) for name in _OF_MEAN}, coverage=coverage)
             for mean, coverage in self.route_means()
         ]
 
     def service_summaries(self) -> list[ServiceSummary]:
-        """Return the summaries of services from the sums of their routes."""
+        """Return the means by service, scorer and fingerprint, computed from the sums over their routes."""
         groups = merge_groups(self.groups, lambda key: (key[0], *key[2:]))
         counts = sum_by(self.counts, lambda key: (key[0], key[2]))
         proxies = sum_by(self.proxies, lambda key: key[0])
@@ -170,7 +174,16 @@ def build_buckets(
     defaults: Mapping[str, str],
     grid: BucketGrid,
 ) -> list[Bucket]:
-    """Return the buckets. A key contains the start, the group if it is a column, the fingerprint, and any label."""
+    """Build the buckets, sorted by start, group and fingerprint.
+
+    Args:
+        groups: Sums by key: the bucket's number, the group columns, the fingerprint, and the label, if any.
+        counts: Outcome counts by bucket number and group columns.
+        proxies: Sums over proxy scores by bucket number and group columns.
+        names: Names of the group columns.
+        defaults: Service, route and scorer of the request.
+        grid: The bucket grid.
+    """
     width = 1 + len(names)
     fingerprints = Counter(key[:width] for key in groups)
     seen: dict[Any, set[str]] = {}
@@ -198,7 +211,7 @@ def build_buckets(
 
 
 def merge_groups(groups: Mapping[Key, Group], part: Callable[[Key], Key]) -> dict[Key, Group]:
-    """Sum the groups for whose keys ``part`` returns the same result."""
+    """Add up the groups for whose keys ``part`` returns the same result."""
     merged: dict[Key, Group] = {}
     for key, group in groups.items():
         total = merged.setdefault(part(key), Group(dict.fromkeys(group.sums, 0), group.latest))
@@ -207,7 +220,7 @@ def merge_groups(groups: Mapping[Key, Group], part: Callable[[Key], Key]) -> dic
 
 
 def sum_by(groups: Mapping[Key, Mapping[Any, Any]], part: Callable[[Key], Any]) -> dict[Any, dict[Any, Any]]:
-    """Sum the values for whose keys ``part`` returns the same result."""
+    """Add up the values for whose keys ``part`` returns the same result."""
     total: dict[Any, dict[Any, Any]] = {}
     for key, values in groups.items():
         sums = total.setdefault(part(key), {})
@@ -217,7 +230,7 @@ def sum_by(groups: Mapping[Key, Mapping[Any, Any]], part: Callable[[Key], Any]) 
 
 
 def coverage_of(key: Key, outcomes: Outcomes) -> Coverage:
-    """Return the coverage of a service, route and scorer."""
+    """Convert outcome counts to the coverage of a service, route and scorer."""
     return Coverage(**dict(zip(_NAMES, key, strict=True)), **coverage_counts(outcomes))
 
 

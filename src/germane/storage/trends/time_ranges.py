@@ -1,4 +1,4 @@
-"""Splits a window into whole weeks, days and hours, and a remainder, so that few rows need to be read."""
+"""Time ranges: splits a window into whole weeks, days and hours plus a remainder, so that few rows have to be read."""
 
 from __future__ import annotations
 
@@ -10,22 +10,23 @@ from typing import Final
 HOUR: Final = 3_600
 DAY: Final = 86_400
 WEEK: Final = 604_800
-"""Seconds."""
+"""Length of a week in seconds."""
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-"""A Thursday. Rolled-up weeks start on Thursdays; buckets of whole weeks start on Monday and are read by day."""
+"""A Thursday, so weekly rollups start on Thursdays. Buckets of whole weeks start on Mondays and use daily rollups."""
 BEGINNING: Final = EPOCH - timedelta(weeks=100_000)
+"""Default start of a window."""
 END: Final = EPOCH + timedelta(weeks=400_000)
-"""Default bounds of windows with an open end."""
+"""Default end of a window."""
 TimeRange = tuple[datetime, datetime]
 """Start (inclusive) and end (exclusive)."""
 
 
 @dataclass(frozen=True, slots=True)
 class WindowParts:
-    """Disjoint parts that cover a window."""
+    """Disjoint parts that together cover a window."""
 
     rolled: Sequence[tuple[int, TimeRange]]
-    """Ranges of whole weeks, days or hours to read from rollups, each with its unit in seconds."""
+    """Ranges of whole weeks, days or hours to read from rollups, each with the length of its rollups in seconds."""
     raw: Sequence[TimeRange]
     """Ranges to read from rows."""
 
@@ -33,19 +34,19 @@ class WindowParts:
 def split_window(
     since: datetime, until: datetime, due: Sequence[datetime], spans: Sequence[int] = (WEEK, DAY, HOUR)
 ) -> WindowParts:
-    """Split a window.
+    """Split a window into ranges to read from rollups and ranges to read from rows.
 
     Args:
-        since: Start; UTC.
-        until: End; UTC.
-        due: Hours to read from rows, oldest first: without a current rollup, or with parts of two buckets.
-        spans: Units of rollups to read, longest first.
+        since: Start of the window, in UTC.
+        until: End of the window, in UTC.
+        due: Hours to read from rows, oldest first, because they have no up-to-date rollup or belong to two buckets.
+        spans: Lengths of the rollups to read, in seconds, longest first.
     """
     first, last = up(since, HOUR), down(until, HOUR)
     if first >= last or not spans:
         return WindowParts((), [(since, until)] if since < until else ())
     dirty = [(hour, after(hour, HOUR)) for hour in due if first <= hour < last]
-    # The whole units in the gaps between dirty hours are read from rollups.
+    # Whole weeks, days and hours between dirty hours are read from rollups.
     left: list[TimeRange] = []
     start = first
     for begin, end in [*dirty, (last, last)]:
@@ -73,17 +74,17 @@ def split_window(
 
 
 def down(moment: datetime, span: int) -> datetime:
-    """Return the start of the hour, day or week that contains a time."""
+    """Return the start of the hour, day or week that contains the given time."""
     whole = moment.replace(minute=0, second=0, microsecond=0)
     return whole if span == HOUR else whole - (whole - EPOCH) % timedelta(seconds=span)
 
 
 def up(moment: datetime, span: int) -> datetime:
-    """Return the first start of an hour, day or week at or after a given time."""
+    """Return the first start of an hour, day or week at or after the given time."""
     below = down(moment, span)
     return below if below == moment else after(below, span)
 
 
 def after(start: datetime, span: int) -> datetime:
-    """Return the end of the hour, day or week that begins at ``start``. ``span`` is its length in seconds."""
+    """Return the end of the hour, day or week that starts at ``start``; ``span`` is its length in seconds."""
     return start + timedelta(seconds=span)

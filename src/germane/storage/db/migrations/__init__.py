@@ -1,3 +1,3 @@
-"""Alembic migrations, run by :mod:`germane.storage.db.migrate`."""
+"""Alembic migrations, which :mod:`germane.storage.db.migrate` runs."""
 
 from __future__ import annotations

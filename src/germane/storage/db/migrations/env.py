@@ -1,4 +1,4 @@
-"""Alembic's entry point, which migrates in the transaction of the connection that is passed to it."""
+"""Alembic's entry point, which runs the migrations in the transaction of the connection that is passed to it."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The tables, as SQLModel classes that work on SQLite and PostgreSQL.
+"""The database tables, as SQLModel classes that work with SQLite and PostgreSQL.
 
-There are no foreign keys: exchanges are written on a hot path, and related rows may arrive before them.
+There are no foreign keys, because exchanges are written on a hot path, and related rows may arrive before them.
 """
 
 from __future__ import annotations

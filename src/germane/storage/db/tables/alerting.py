@@ -1,4 +1,4 @@
-"""Tables of alerting: detector input, baselines, detector states, alerts, notifications and silences."""
+"""Alerting tables: detector input, baselines, detector states, alerts, notifications and silences."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from germane.storage.db.tables.base import Base, Json, Key, UtcDateTime
 
 
 class DetectorInputRow(Base, table=True):
-    """A score that the detectors have not processed yet. The rows are a queue in order of arrival."""
+    """A score that the detectors have not processed yet. The table is a queue in order of arrival."""
 
     __tablename__ = "detector_input"
     __table_args__ = (
@@ -33,7 +33,7 @@ class DetectorInputRow(Base, table=True):
 
 
 class BaselineRow(Base, table=True):
-    """A baseline for one service, scorer and fingerprint. A row's values never change; a newer row replaces it."""
+    """A baseline version for one service, scorer and fingerprint. Once learned, it is replaced but never changed."""
 
     __tablename__ = "baseline"
     __table_args__ = (
@@ -46,25 +46,25 @@ class BaselineRow(Base, table=True):
     scorer: str = Field(sa_type=Text)
     fingerprint: str = Field(sa_type=Text)
     scope: str = Field(sa_type=Text)
-    """Attribute patterns of its exchanges, as JSON with sorted keys; empty for all exchanges."""
+    """Attribute patterns that select the exchanges, as JSON with sorted keys; empty for all exchanges."""
     version: int = Field(sa_type=Integer)
     status: str = Field(sa_type=Text)
-    """learning, active or superseded."""
+    """One of ``learning``, ``active`` and ``superseded``."""
     reason: str = Field(sa_type=Text)
-    """first, judge_changed, route_joined, accepted, imported or provisional."""
+    """One of ``first``, ``judge_changed``, ``route_joined``, ``accepted``, ``imported`` and ``provisional``."""
     since: datetime = Field(sa_type=UtcDateTime)
     until: datetime = Field(sa_type=UtcDateTime)
     n: int = Field(sa_type=BigInteger)
     mean: float | None = Field(default=None, sa_type=Float)
     deviation: float | None = Field(default=None, sa_type=Float)
     numbers: dict[str, Any] = Field(sa_type=Json)
-    """Parameters of the detector, by route and in total; empty while the baseline is being learned."""
+    """Detector parameters, by route and in total; empty while the baseline is being learned."""
     model: str | None = Field(default=None, sa_type=Text)
-    """The most common model of the application."""
+    """The application's most common model."""
     prompt_version: str | None = Field(default=None, sa_type=Text)
     created_at: datetime = Field(sa_type=UtcDateTime)
     accepted_by: str | None = Field(default=None, sa_type=Text)
-    """Name of the person who accepted it."""
+    """Name of the person who accepted the baseline."""
 
 
 class DetectorRow(Base, table=True):
@@ -115,7 +115,7 @@ class AlertRow(Base, table=True):
     window: float | None = Field(default=None, sa_type=Float)
     onset: datetime | None = Field(default=None, sa_type=UtcDateTime)
     body: dict[str, Any] = Field(sa_type=Json)
-    """Levels, shifts, exchange ids and details."""
+    """Score levels, shifts, exchange ids and details."""
     starts_at: datetime = Field(sa_type=UtcDateTime)
     fired_at: datetime | None = Field(default=None, sa_type=UtcDateTime)
     resolved_at: datetime | None = Field(default=None, sa_type=UtcDateTime)
@@ -127,7 +127,7 @@ class AlertRow(Base, table=True):
 
 
 class AlertEventRow(Base, table=True):
-    """An event of an alert. Rows are never changed."""
+    """An event in the history of an alert. Rows are never changed."""
 
     __tablename__ = "alert_event"
     __table_args__ = (Index("ix_alert_event_alert_id", "alert_id"),)
@@ -136,10 +136,11 @@ class AlertEventRow(Base, table=True):
     alert_id: str = Field(sa_type=Text)
     at: datetime = Field(sa_type=UtcDateTime)
     type: str = Field(sa_type=Text)
-    """fired, escalated, recovering, resolved, repeated, acknowledged and others."""
+    """For example ``fired``, ``escalated``, ``recovering``, ``resolved``, ``repeated`` or ``acknowledged``."""
     before: str | None = Field(default=None, sa_type=Text)
-    """The state before the event."""
+    """The alert's state before the event."""
     after: str = Field(sa_type=Text)
+    """The alert's state after the event."""
     detail: dict[str, Any] = Field(sa_type=Json)
 
 
@@ -162,14 +163,14 @@ class NotificationRow(Base, table=True):
     """Name of the channel in the settings."""
     event_ids: list[str] = Field(sa_type=Json)
     payload: dict[str, Any] = Field(sa_type=Json)
-    """The alerts at the time of the events."""
+    """The notification type, and the alerts as they were at the time of the events."""
     idempotency_key: str = Field(sa_type=Text)
-    """The same for every attempt."""
+    """Stays the same for every attempt."""
     status: str = Field(sa_type=Text)
-    """waiting, sent or undelivered."""
+    """One of ``waiting``, ``sent`` and ``undelivered``."""
     attempt: int = Field(sa_type=Integer)
     next_attempt_at: datetime | None = Field(default=None, sa_type=UtcDateTime)
-    """Earliest time of the next attempt; during an attempt, the end of its lease. Null once sent or undelivered."""
+    """Earliest time of the next attempt; during an attempt, the end of the lease. Null once sent or undelivered."""
     lease_owner: str | None = Field(default=None, sa_type=Text)
     http_status: int | None = Field(default=None, sa_type=Integer)
     error: str | None = Field(default=None, sa_type=Text)
@@ -186,7 +187,7 @@ class SilenceRow(Base, table=True):
 
     id: str = Field(primary_key=True, sa_type=Text)
     matchers: dict[str, Any] = Field(sa_type=Json)
-    """Patterns by label."""
+    """Patterns by label name."""
     starts_at: datetime = Field(sa_type=UtcDateTime)
     ends_at: datetime = Field(sa_type=UtcDateTime)
     created_by: str | None = Field(default=None, sa_type=Text)

@@ -1,4 +1,4 @@
-"""The base class of the tables, and column types that differ between SQLite and PostgreSQL."""
+"""The base class for tables, and column types that differ between SQLite and PostgreSQL."""
 
 from __future__ import annotations
 
@@ -11,19 +11,23 @@ from sqlmodel import SQLModel
 
 
 class UtcDateTime(TypeDecorator[datetime]):
-    """A time in UTC, with a time zone on both databases."""
+    """A timezone-aware time in UTC, on both databases."""
 
     impl = DateTime(timezone=True)
     cache_ok = True
 
     def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:  # noqa: ARG002
-        """Convert to UTC. Raises ValueError for a time without a time zone."""
+        """Convert a time to UTC.
+
+        Raises:
+            ValueError: The time has no time zone.
+        """
         if value is not None and value.tzinfo is None:
             raise ValueError(f"{value} has no time zone")
         return None if value is None else value.astimezone(UTC)
 
     def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:  # noqa: ARG002
-        """Add the time zone, which SQLite does not store."""
+        """Return the time with its time zone, which SQLite does not store."""
         if value is None:
             return None
         return value.astimezone(UTC) if value.tzinfo else value.replace(tzinfo=UTC)
@@ -34,4 +38,4 @@ Key = BigInteger().with_variant(Integer(), "sqlite")
 
 
 class Base(SQLModel, registry=registry()):
-    """Base class with its own registry, separate from the SQLModel tables of the application."""
+    """Base class with its own registry, which keeps the tables separate from the application's SQLModel tables."""

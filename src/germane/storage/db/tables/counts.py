@@ -1,4 +1,4 @@
-"""Tables of counts and sums: the tally, and the rollups from which trends are read."""
+"""Tables of counts and sums: the tally, and the rollups that trends read."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from germane.storage.db.tables.base import Base, Key, UtcDateTime
 
 
 class TallyRow(Base, table=True):
-    """Outcomes of the exchanges in one minute. Each process counts in its own rows; readers sum them.
+    """A count of exchanges in one minute by outcome. Each process has its own rows, and readers add them up.
 
     A process that finishes another process's tasks has negative counts of pending exchanges.
     """
@@ -25,20 +25,20 @@ class TallyRow(Base, table=True):
     scorer: str = Field(primary_key=True, sa_type=Text)
     process: str = Field(primary_key=True, sa_type=Text)
     outcome: str = Field(primary_key=True, sa_type=Text)
-    """seen, pending, scored, skipped or failed."""
+    """One of ``seen``, ``pending``, ``scored``, ``skipped`` and ``failed``."""
     reason: str = Field(primary_key=True, sa_type=Text)
-    """Empty unless skipped or failed."""
+    """Empty unless the outcome is ``skipped`` or ``failed``."""
     count: int = Field(sa_type=BigInteger)
 
 
 class RollupKey(Base):
-    """The columns that identify a route in the rollups for one time span."""
+    """The key columns that all rollup tables share: time range, dimension, service and route."""
 
     span: int = Field(primary_key=True, sa_type=Integer)
-    """Seconds of an hour, a day or a week."""
+    """Length of the time range in seconds: an hour, a day or a week."""
     dimension: str = Field(primary_key=True, sa_type=Text)
-    """``route``; empty for sums over all routes. Scores also have rows by route and one dimension of the ``breakdowns``
-    setting.
+    """``route`` in rows by route; empty in rows for all routes. Scores also have rows by route and a dimension from the
+    ``breakdowns`` setting.
     """
     start: datetime = Field(primary_key=True, sa_type=UtcDateTime)
     service: str = Field(primary_key=True, sa_type=Text)
@@ -46,7 +46,7 @@ class RollupKey(Base):
 
 
 class RollupRow(RollupKey, table=True):
-    """Sums over the scores in one UTC hour, day or week, which trends read instead of the scores.
+    """Sums over the scores in one UTC hour, day or week. Trends read these sums instead of the scores.
 
     Each score has a value y, a weight w = 1 / sampling probability, and possibly the proxy score x of its exchange:
 
@@ -75,7 +75,7 @@ class RollupRow(RollupKey, table=True):
     scorer: str = Field(primary_key=True, sa_type=Text)
     fingerprint: str = Field(primary_key=True, sa_type=Text)
     label: str = Field(primary_key=True, sa_type=Text)
-    """Value of the dimension, such as a model name; empty if the exchange has none, and in rows by route only."""
+    """The dimension's value, such as a model name; empty if the exchange has none, and in rows without a breakdown."""
     n: int = Field(sa_type=BigInteger)
     n_zero: int = Field(sa_type=BigInteger)
     sum_w: float = Field(sa_type=Float)
@@ -101,13 +101,13 @@ class RollupRow(RollupKey, table=True):
     sum_w2x2: float = Field(sa_type=Float)
     sum_w2xy: float = Field(sa_type=Float)
     latest: datetime = Field(sa_type=UtcDateTime)
-    """Start of the latest exchange."""
+    """Start time of the latest exchange."""
     histogram: bytes = Field(sa_type=LargeBinary)
-    """Weights in 100 bins over [0, 1], packed by :mod:`germane.storage.stats.histogram`."""
+    """Sums of the weights in 100 bins over [0, 1], packed by :mod:`germane.storage.stats.histogram`."""
 
 
 class RollupCountRow(RollupKey, table=True):
-    """Outcomes of the exchanges in one UTC hour, day or week: sums over the tally."""
+    """A count of exchanges by outcome in one UTC hour, day or week: a sum over the tally."""
 
     __tablename__ = "rollup_count"
     __table_args__ = ({"sqlite_with_rowid": False},)
@@ -121,7 +121,7 @@ class RollupCountRow(RollupKey, table=True):
 class RollupProxyRow(RollupKey, table=True):
     """Sums over the proxy scores x in one UTC hour, day or week, with weights v = 1 / probability of having x.
 
-    ``sum_v2x`` is the sum of v^2 x, and so on, as in :class:`RollupRow`.
+    Columns are named as in :class:`RollupRow`; for example, ``sum_v2x`` is the sum of v^2 x.
     """
 
     __tablename__ = "rollup_proxy"
@@ -150,7 +150,7 @@ class RollupDirtyHourRow(Base, table=True):
 
 
 class RollupDimensionRow(Base, table=True):
-    """A dimension of the rollups, from the ``breakdowns`` setting."""
+    """A dimension that the rollups include, from the ``breakdowns`` setting."""
 
     __tablename__ = "rollup_dimension"
     __table_args__ = ({"sqlite_with_rowid": False},)

@@ -1,4 +1,4 @@
-"""Tables of exchanges, scoring tasks, scores, labels and markers."""
+"""Tables for exchanges, scoring tasks, scores, labels and markers."""
 
 from __future__ import annotations
 
@@ -67,26 +67,26 @@ class ExchangeRow(Base, table=True):
     error: str | None = Field(default=None, sa_type=Text)
     started_at: datetime = Field(sa_type=UtcDateTime)
     duration: float = Field(sa_type=Float)
-    """Seconds."""
+    """Duration in seconds."""
     sampling_key: float = Field(sa_type=Float)
-    """A number in (0, 1]."""
+    """Random number in (0, 1] that decides whether the exchange is sampled."""
     traced: bool = Field(sa_type=Boolean)
-    """Whether the span is exported."""
+    """Whether the exchange's span is exported."""
     capture_probability: float = Field(sa_type=Float, sa_column_kwargs={"server_default": "1"})
     """Probability of being kept under ``max_exchanges_per_minute``, in (0, 1]."""
     proxy: float | None = Field(default=None, sa_type=Float)
-    """Proxy score, computed locally without an LLM; null for exchanges without one."""
+    """Proxy score, computed locally without an LLM; null if there is none."""
     proxy_probability: float | None = Field(default=None, sa_type=Float)
-    """Probability of having a proxy score, in (0, 1], without the capture probability."""
+    """Probability of having a proxy score, in (0, 1], excluding the capture probability."""
     sampling_probability: float | None = Field(default=None, sa_type=Float)
-    """Probability of being scored, in (0, 1], including the capture probability; null until the decision, and without
-    random sampling."""
+    """Probability of being scored, in (0, 1], including the capture probability. Null before the sampling decision, and
+    without random sampling."""
     sampling_reason: str | None = Field(default=None, sa_type=Text)
-    """Null until the sampling decision."""
+    """Null before the sampling decision."""
     erased_at: datetime | None = Field(default=None, sa_type=UtcDateTime)
-    """Time at which its text was erased."""
+    """Time at which the text was erased."""
     span_holder: str | None = Field(default=None, sa_type=Text)
-    """Id of the worker process in which the span is waiting for scores."""
+    """Id of the worker process that holds the exchange's span until its scores arrive."""
 
 
 class TaskRow(Base, table=True):
@@ -126,26 +126,26 @@ class TaskRow(Base, table=True):
     scorer: str = Field(sa_type=Text)
     fingerprint: str = Field(sa_type=Text)
     state: str = Field(sa_type=Text)
-    """pending, running, done, failed or skipped."""
+    """One of ``pending``, ``running``, ``done``, ``failed`` and ``skipped``."""
     reason: str | None = Field(default=None, sa_type=Text)
     error: str | None = Field(default=None, sa_type=Text)
     claims: int = Field(sa_type=Integer)
-    """Number of claims, excluding returned claims."""
+    """Number of times that the task was claimed, excluding claims that were returned."""
     first_pending_at: datetime = Field(sa_type=UtcDateTime)
     not_before: datetime | None = Field(default=None, sa_type=UtcDateTime)
-    """Earliest time of the next claim; for running tasks, the lease's end. Null for candidates and closed tasks.
+    """Earliest time of the next claim; for a running task, the end of the lease. Null for candidates and closed tasks.
     """
     lease_owner: str | None = Field(default=None, sa_type=Text)
     lease_until: datetime | None = Field(default=None, sa_type=UtcDateTime)
     scored_as: str | None = Field(default=None, sa_type=Text)
-    """Fingerprint of the score; null means the same as ``fingerprint``. An open task has a value if it is queued for
-    rescoring: the fingerprint of the existing score, or empty if there is none."""
+    """Fingerprint of the score; null means the same as ``fingerprint``. In an open task that is queued for rescoring,
+    the fingerprint of the existing score, or empty if there is none."""
     retries: int = Field(sa_type=Integer, sa_column_kwargs={"server_default": "0"})
     """Number of failed attempts after which the task was postponed."""
 
 
 class ScoreRow(Base, table=True):
-    """A score with a value. A score without a value exists only as the state of its task."""
+    """A score with a value. A result without a value is stored only as the state of its task."""
 
     __tablename__ = "score"
     __table_args__ = (
@@ -172,10 +172,10 @@ class ScoreRow(Base, table=True):
     service: str = Field(sa_type=Text)
     route: str = Field(sa_type=Text)
     started_at: datetime = Field(sa_type=UtcDateTime)
-    """Start of the exchange, by which trends are grouped."""
+    """Start time of the exchange, by which trends are grouped."""
     sampling_probability: float | None = Field(default=None, sa_type=Float)
     proxy: float | None = Field(default=None, sa_type=Float)
-    """Proxy score of the exchange."""
+    """The exchange's proxy score."""
     value: float = Field(sa_type=Float)
     label: str | None = Field(default=None, sa_type=Text)
     explanation: str | None = Field(default=None, sa_type=Text)
@@ -185,9 +185,9 @@ class ScoreRow(Base, table=True):
     input_tokens: int | None = Field(default=None, sa_type=BigInteger)
     output_tokens: int | None = Field(default=None, sa_type=BigInteger)
     cost: float | None = Field(default=None, sa_type=Float)
-    """US dollars."""
+    """Cost in US dollars."""
     latency: float | None = Field(default=None, sa_type=Float)
-    """Seconds."""
+    """Latency in seconds."""
     scored_at: datetime | None = Field(default=None, sa_type=UtcDateTime)
 
 
@@ -215,16 +215,16 @@ class FeedbackRow(Base, table=True):
     id: str = Field(primary_key=True, sa_type=Text)
     exchange_id: str = Field(sa_type=Text)
     score: float = Field(sa_type=Float)
-    """0 to 1."""
+    """The label's value, in [0, 1]."""
     comment: str | None = Field(default=None, sa_type=Text)
     user: str | None = Field(default=None, sa_type=Text)
     created_at: datetime = Field(sa_type=UtcDateTime)
     considered_at: datetime | None = Field(default=None, sa_type=UtcDateTime)
-    """Time at which the sampler decided whether to score the exchange because of the label."""
+    """Time at which the sampler processed the label, deciding whether to score the exchange because of it."""
 
 
 class MarkerRow(Base, table=True):
-    """A named moment, such as a deploy or a new index."""
+    """A named point in time, such as a deploy or a new index."""
 
     __tablename__ = "marker"
     __table_args__ = (Index("ix_marker_at", "at"),)

@@ -12,7 +12,7 @@ from germane.storage.db.tables.base import Base, Json, Key, UtcDateTime
 
 
 class LeaseRow(Base, table=True):
-    """A lease, and its holder, for a job that only one process at a time may run."""
+    """A lease on a job that only one process at a time may run."""
 
     __tablename__ = "lease"
 
@@ -20,18 +20,18 @@ class LeaseRow(Base, table=True):
     owner: str = Field(sa_type=Text)
     expires_at: datetime = Field(sa_type=UtcDateTime)
     cursor: str | None = Field(default=None, sa_type=Text)
-    """Progress of the job."""
+    """The job's progress, in a format of its own."""
     renewed_at: datetime | None = Field(default=None, sa_type=UtcDateTime)
 
 
 class RateLimitRow(Base, table=True):
-    """One rate limit's schedule, shared by all processes."""
+    """The schedule of a rate limit, shared by all processes."""
 
     __tablename__ = "rate_limit"
 
     name: str = Field(primary_key=True, sa_type=Text)
     arrival: float = Field(sa_type=Float)
-    """Theoretical arrival of the next request, in seconds since 1970."""
+    """Theoretical arrival time of the next request, in seconds since 1970."""
     waited: float = Field(sa_type=Float)
     """Seconds that the latest request waited for its slot."""
     used_at: datetime = Field(sa_type=UtcDateTime)
@@ -44,12 +44,12 @@ class WorkerRow(Base, table=True):
     __table_args__ = (Index("ix_worker_seen_at", "seen_at"),)
 
     id: str = Field(primary_key=True, sa_type=Text)
-    """Id of the process, which owns its task leases."""
+    """Id of the worker, which is also the owner of its task leases."""
     host: str = Field(sa_type=Text)
     pid: int = Field(sa_type=Integer)
     service: str = Field(sa_type=Text)
     version: str = Field(sa_type=Text)
-    """Version of germane."""
+    """The germane version that the worker runs."""
     scorers: dict[str, Any] = Field(sa_type=Json)
     """Fingerprints by scorer name."""
     concurrency: int = Field(sa_type=Integer)
@@ -60,17 +60,17 @@ class WorkerRow(Base, table=True):
 
 
 class JobRow(Base, table=True):
-    """One process's job and its latest runs."""
+    """A job in one process, with its latest runs."""
 
     __tablename__ = "job"
 
     process: str = Field(primary_key=True, sa_type=Text)
-    """Id of a worker."""
+    """Id of the worker."""
     name: str = Field(primary_key=True, sa_type=Text)
     every: float | None = Field(default=None, sa_type=Float)
-    """Seconds between runs; null if it runs on demand."""
+    """Seconds between runs; null if the job runs on demand."""
     runs: list[Any] = Field(sa_type=Json)
-    """Oldest first: start in milliseconds since 1970, duration in milliseconds, and the error if there was one."""
+    """Runs, oldest first: start in milliseconds since 1970, duration in milliseconds, and the error, if any."""
 
 
 class BudgetRow(Base, table=True):
@@ -79,16 +79,16 @@ class BudgetRow(Base, table=True):
     __tablename__ = "budget"
 
     day: str = Field(primary_key=True, sa_type=Text)
-    """UTC day, such as 2026-03-01."""
+    """UTC day in ISO format, such as ``2026-03-01``."""
     requests: int = Field(sa_type=BigInteger)
     tokens: float = Field(sa_type=Float)
     usd: float = Field(sa_type=Float)
     selected: int = Field(sa_type=BigInteger)
-    """Exchanges selected for scoring."""
+    """Number of exchanges selected for scoring."""
 
 
 class CalibrationRow(Base, table=True):
-    """Similarities that an embedder assigns to unrelated texts. The newest row is in effect."""
+    """Similarity that an embedder assigns to unrelated texts. The newest row is in effect."""
 
     __tablename__ = "calibration"
     __table_args__ = (Index("ix_calibration_made_at", "made_at"),)
@@ -100,7 +100,7 @@ class CalibrationRow(Base, table=True):
     """Fingerprint of the calibration method."""
     floor: float = Field(sa_type=Float)
     high: float = Field(sa_type=Float)
-    """The same-topic floor: see :class:`germane.calibration.Calibration`."""
+    """The same-topic floor, see :class:`germane.calibration.Calibration`."""
     n: int = Field(sa_type=Integer)
-    """Number of exchanges."""
+    """Number of exchanges that were measured."""
     made_at: datetime = Field(sa_type=UtcDateTime)

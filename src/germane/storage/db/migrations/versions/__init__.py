@@ -1,3 +1,3 @@
-"""Migrations, one file per revision. Migrations cannot be undone: to return to an older version, restore a backup."""
+"""Migrations, one file per revision. They cannot be undone: to return to an older version, restore a backup."""
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ down_revision = "0001"
 
 
 def upgrade() -> None:
-    """Create the table."""
+    """Create the ``rate_limit`` table."""
     op.create_table(
         "rate_limit",
         sa.Column("name", sa.Text(), primary_key=True),

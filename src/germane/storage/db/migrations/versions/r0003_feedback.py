@@ -1,6 +1,6 @@
 """Adds the tables ``feedback`` and ``calibration``.
 
-The ``answers`` view takes fingerprint and weight from the score, if there is one.
+The ``answers`` view now takes the fingerprint and the weight from the score, if there is one.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ LEFT JOIN score ON score.exchange_id = scoring_task.exchange_id AND score.scorer
 
 
 def upgrade() -> None:
-    """Create the tables, and replace the ``answers`` view."""
+    """Create the tables, add ``scoring_task.scored_as``, and replace the ``answers`` view."""
     _feedback()
     _calibration()
     op.add_column("scoring_task", sa.Column("scored_as", sa.Text()))

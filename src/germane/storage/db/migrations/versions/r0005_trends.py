@@ -17,7 +17,7 @@ DUE = sa.text("next_attempt_at IS NOT NULL")
 
 
 def upgrade() -> None:
-    """Create the tables."""
+    """Replace the indexes, create the tables, and mark all hours for rollup."""
     _indexes()
     _rollup()
     _rollup_count()
@@ -126,7 +126,7 @@ def _rollup_dimension() -> None:
 
 
 def _all_due() -> None:
-    """Mark all hours that contain rows for rollup. Until an hour is rolled up, trends read its rows."""
+    """Mark all hours that contain rows for rollup. Until an hour is rolled up, trends read its rows directly."""
     for table, column, condition in HOURS:
         hour = _HOUR[op.get_bind().dialect.name].format(column=column)
         op.execute(f"INSERT INTO rollup_due (hour) SELECT DISTINCT {hour} FROM {table} WHERE {condition}")  # noqa: S608 - constants
@@ -140,10 +140,10 @@ _HOUR = {
 
 
 def _indexes() -> None:
-    """Create the indexes.
+    """Replace the indexes.
 
-    The indexes contain all columns of scores and proxies that trends read. They also speed up searches for the lowest
-    scores of a scorer in a window, and for exchanges by route.
+    The new indexes contain all score and proxy columns that trends read. They also speed up searches for a scorer's
+    lowest scores in a window, and for exchanges by route.
     """
     op.drop_index("ix_score_started_at", "score")
     op.create_index("ix_score_started_at", "score", [*SCORE, "proxy"])

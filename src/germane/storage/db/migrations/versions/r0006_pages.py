@@ -13,7 +13,7 @@ JSON = sa.JSON().with_variant(postgresql.JSONB(), "postgresql")
 
 
 def upgrade() -> None:
-    """Create the table."""
+    """Create the ``job`` table."""
     op.create_table(
         "job",
         sa.Column("process", sa.Text(), primary_key=True),

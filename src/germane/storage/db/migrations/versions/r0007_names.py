@@ -20,7 +20,7 @@ TABLES = (
     ("arrival", "detector_input", "exchange_id"),
     ("mark", "marker", "at"),
 )
-"""Old name, new name, and the indexed column."""
+"""Old table name, new table name, and indexed column."""
 COLUMNS: dict[str, dict[str, str]] = {
     "exchange": {"draw": "sampling_key"},
     "scoring_task": {"tries": "retries", "attempts": "claims"},
@@ -102,7 +102,7 @@ def _rename_table(old: str, new: str, column: str) -> None:
 
 
 def _rename_columns(table: str, columns: Mapping[str, str]) -> None:
-    # Not through a batch operation, which would copy the table on SQLite.
+    # A batch operation would copy the whole table on SQLite.
     for old, new in columns.items():
         op.execute(f"ALTER TABLE {table} RENAME COLUMN {old} TO {new}")
 
@@ -151,7 +151,7 @@ def _rename_alert_values() -> None:
 
 
 def _with_rule_type(alert: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an alert with its rule type renamed. A rule that was named after its type is renamed too."""
+    """Return an alert's values with the rule type renamed. A rule that is named after its type is renamed too."""
     if alert["type"] not in RULE_TYPES:
         return dict(alert)
     renamed = RULE_TYPES[alert["type"]]
@@ -170,7 +170,7 @@ def _with_body_keys(body: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _replace_cursor_reason() -> None:
-    """Replace the reason that the sampler stores for the rest of an unfinished interval."""
+    """Replace the skip reason that the sampler has stored for the rest of an unfinished interval."""
     lease = sa.table("lease", sa.column("name", sa.Text()), sa.column("cursor", sa.Text()))
     for name, text in op.get_bind().execute(sa.select(lease).where(lease.c.cursor.is_not(None))).all():
         try:

@@ -1,4 +1,4 @@
-"""Adds the process that delays an exchange's span, which scores the exchange before others may."""
+"""Adds the id of the process that holds an exchange's span. That process scores the exchange first."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ down_revision = "0007"
 
 
 def upgrade() -> None:
-    """Add the column. The spans of existing exchanges wait no longer."""
+    """Add the column. It is NULL for existing exchanges, so their spans are no longer delayed."""
     op.add_column("exchange", sa.Column("span_holder", sa.Text()))

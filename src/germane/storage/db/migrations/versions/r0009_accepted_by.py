@@ -1,4 +1,4 @@
-"""Records who accepted a baseline, and removes the rarity of a drop, which said nothing about the drop."""
+"""Adds the name of the person who accepted a baseline, and removes ``alert.evidence``."""
 
 from __future__ import annotations
 
@@ -10,6 +10,10 @@ down_revision = "0008"
 
 
 def upgrade() -> None:
-    """Change the columns. Rarity was measured once, at the threshold at which every drop fires."""
+    """Add and drop the columns.
+
+    ``alert.evidence`` measured how rare a drop is, but always at the threshold at which drops fire, so it said nothing
+    about the individual drop.
+    """
     op.drop_column("alert", "evidence")
     op.add_column("baseline", sa.Column("accepted_by", sa.Text()))
