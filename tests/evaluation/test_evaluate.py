@@ -257,7 +257,7 @@ def test_invalid_arguments_are_rejected(arguments: dict[str, Any], message: str)
     ("arguments", "message"),
     [
         ({"scorers": ["relevance"]}, "^setting scorers: unknown scorer 'relevance'; known scorers: "),
-        ({"scorers": []}, "name at least one scorer"),
+        ({"scorers": []}, "no scorers selected"),
         ({"judje": "x"}, "did you mean 'judge'"),
     ],
 )
