@@ -242,7 +242,7 @@ def test_user_defined_scorers_need_no_judge(caplog: pytest.LogCaptureFixture) ->
         ({"rows": ["How?"]}, "row 0 is a str, not a mapping"),
         ({"rows": {"question": "How?"}}, "rows is a single mapping: pass a list of mappings"),
         ({"rows": {"question": ["How?"], "answer": []}}, "different lengths: question 1, answer 0"),
-        ({"rows": [ROW], "scorers": "noncommittal", "metrics": "noncommittal"}, "pass one of them"),
+        ({"rows": [ROW], "scorers": "noncommittal", "metrics": "noncommittal"}, "pass only one of them"),
         ({"rows": 7}, "rows is a int: pass mappings"),
         ({"rows": [ROW], "scorers": [Length(), Length()]}, "each scorer needs a unique name: length, length"),
     ],

@@ -143,7 +143,7 @@ def test_a_missing_part_can_be_configured_to_fail_the_score(asked: Exchange, sco
     (result,) = score(quality(0.8, ScoringError(UnscoredReason.UNPARSABLE, "prose"), 0.9, missing="fail"), asked)
 
     assert (result.value, result.reason) == (None, UnscoredReason.UNPARSABLE)
-    assert "without faithfulness: prose" in result.explanation
+    assert "no value for faithfulness: prose" in result.explanation
 
 
 def test_a_temporary_failure_of_a_part_postpones_the_score(asked: Exchange, score: Any) -> None:

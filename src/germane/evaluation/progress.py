@@ -30,7 +30,7 @@ class RunUsage:
     requests: int = 0
     """Requests to the judge and the embedder, excluding requests that user-defined scorers send."""
     input_tokens: int | None = None
-    """None if no server reported tokens."""
+    """Input tokens; None if no server reported them."""
     output_tokens: int | None = None
     cost: float | None = None
     """Cost in US dollars; None if no price is known."""

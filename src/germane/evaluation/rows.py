@@ -61,7 +61,7 @@ class ColumnMap:
         self._known = {column for columns in self.names.values() for column in columns}
 
     def get_cell(self, row: Mapping[str, Any], name: str) -> Any:
-        """Return a row's cell by germane's column name, or None if the row lacks an optional column.
+        """Return the cell for a germane column name, or None if the row lacks an optional column.
 
         Raises:
             UsageError: the row lacks a column that is required or that ``names`` refers to.
@@ -83,7 +83,7 @@ class ColumnMap:
         return self._find_cell(row, name) is not _ABSENT
 
     def other_columns(self, row: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the cells of all columns without a germane name, by column name."""
+        """Return the cells of all columns that germane does not recognize, by column name."""
         return {str(column): cell for column, cell in row.items() if column not in self._known}
 
     def _find_cell(self, row: Mapping[str, Any], name: str) -> Any:

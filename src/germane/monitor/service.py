@@ -94,7 +94,7 @@ class Monitor:
 
         Returns:
             Whether all of that succeeded within ``timeout`` seconds. Interrupted tasks are released, or their leases
-            expire, and another process or the next start scores them.
+            expire. Another process, or this one after a restart, then scores them.
         """
         return self._scheduler.stop(timeout)
 

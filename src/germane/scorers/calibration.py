@@ -103,7 +103,7 @@ class CosinePairs:
         because among exchanges on many topics, the nearest question may be about a different topic.
 
         Raises:
-            ValueError: the embedder gives all texts the same vector.
+            ValueError: the embedder returned the same vector for all texts.
         """
         floor = float(self.mean(weights=np.ones((1, self.n)))[0])
         shipped = DEFAULT_CALIBRATIONS.get((self.embedder, self.scorer))
@@ -166,7 +166,7 @@ def _are_paraphrases(vectors: Vectors) -> Mask:
 
 
 def measurement_fingerprint(embedder: str, scorer: str) -> str:
-    """Return the fingerprint of the way in which this version of germane measures calibrations."""
+    """Return the fingerprint of this version's calibration method for an embedder and a scorer."""
     return fingerprint(scorer=scorer, version=VERSION, parameters={"pairs": _PAIRS.get(scorer)}, embedder=embedder)
 
 
@@ -205,7 +205,7 @@ async def _embed_all(embedder: Embedder, texts: Sequence[str | None]) -> Vectors
 
 
 class CalibratedScorer:
-    """A scorer whose labels come from the calibrated value, which is stored in ``details["calibrated"]``.
+    """A scorer whose labels are based on the calibrated value, which is stored in ``details["calibrated"]``.
 
     The value and the fingerprint do not change. Calibrations for other embedders are ignored. Labels that are not
     bands,
@@ -248,7 +248,7 @@ class CalibratedScorer:
         """Return the wrapped scorer's score with the label for its calibrated value.
 
         Raises:
-            ScoringError: the wrapped scorer raised it.
+            ScoringError: the wrapped scorer failed.
         """
         score = await self.scorer.score(exchange)
         return apply_calibration(score, self._calibrations) if isinstance(score, Score) else score

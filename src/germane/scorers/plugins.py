@@ -79,7 +79,7 @@ class FunctionScorer:
         """Return the function's result. A :class:`Score` is stored under this scorer's name.
 
         Raises:
-            Exception: the function raised it.
+            Exception: any exception that the function raises.
         """
         try:
             call = self._call(exchange) if self._is_async else await self._threads.run(self._call, exchange)

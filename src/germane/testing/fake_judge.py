@@ -49,10 +49,10 @@ class FakeJudge:
             germane.start(**judge.settings())
 
     It serves ``/v1/chat/completions`` (with ``n``, ``response_format`` and ``logprobs``), ``/v1/embeddings`` (see
-    :func:`germane.testing.hashed_words`) and ``/v1/models``. By default, it replies to a request for
-    questions with ``questions``, to any other request with a JSON schema with a minimal instance of the schema, and to
-    a request for a digit or a single token with the rating 3. germane's built-in scorers accept these replies. You can
-    change all attributes while the server is running.
+    :func:`germane.testing.hashed_words`) and ``/v1/models``. By default, a request for questions gets
+    ``questions``, any other request with a JSON schema gets a minimal instance of the schema, and a request for a digit
+    or a single token gets the rating 3. germane's built-in scorers accept these replies. You can change all attributes
+    while the server is running.
     """
 
     def __init__(

@@ -106,7 +106,8 @@ class _Handler(BaseHTTPRequestHandler):
         with judge.track_request(request) as fault:
             failed = fault is not None and self._fail(fault, request)
             reply = None if failed else judge.reply(request, fault)
-        if reply is not None:  # after the request left the in-flight count: the client may send another one immediately
+        # Reply only when the request no longer counts as in flight: the client may send another one immediately.
+        if reply is not None:
             self._send(reply)
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the name in the base class

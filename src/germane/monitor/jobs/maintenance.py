@@ -35,7 +35,8 @@ logger = logging.getLogger("germane.monitor")
 class RollupJob:
     """Updates the rollups of hours whose data changed, in the process that holds the lease.
 
-    Queries read the individual rows of hours without a rollup, so a late rollup makes them slower but never incorrect.
+    For hours without a rollup, queries read the individual rows, so a late rollup makes queries slower but never
+    incorrect.
 
     Args:
         store: The store that contains the scores and rollups.
@@ -175,5 +176,5 @@ class RetentionJob:
         return removed + PruneResult(expired=expired)
 
     def _must_stop(self) -> bool:
-        """Return whether the round must end. If it continues, renew the lease."""
+        """Return whether the round must end, after renewing the lease if a renewal is due."""
         return self.stopping or not self.leader.acquire()

@@ -95,7 +95,7 @@ class Job:
         self._running = asyncio.Lock()
 
     async def run(self) -> None:
-        """Run the work once, without tracing it. Concurrent calls wait for each other."""
+        """Run the work once, without tracing it. Concurrent calls run one after another."""
         async with self._running:
             started_at, started = self._clock(), time.monotonic()
             try:
@@ -113,7 +113,7 @@ class Job:
                     self._outage_log.record_recovery(self.name)
                 self.last_run, self.problem = self._clock(), None
             run = JobRun(started_at=started_at, seconds=time.monotonic() - started, problem=self.problem)
-            self.runs = (*self.runs[1 - MAX_JOB_RUNS :], run)  # a new tuple each time: other threads read it
+            self.runs = (*self.runs[1 - MAX_JOB_RUNS :], run)  # always a new tuple: other threads read it
 
     async def run_whenever(self, wait: Callable[[], Awaitable[None]]) -> None:
         """Run the work each time ``wait`` returns, until cancelled."""

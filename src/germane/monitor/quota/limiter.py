@@ -32,16 +32,16 @@ MAX_EARLY_SECONDS: Final = 0.1
 BATCH_WINDOW: Final = 0.005
 """Seconds for which requests are collected before one transaction reserves them."""
 BATCH_SECONDS: Final = 0.5
-"""The number of requests that a process reserves at a time, expressed as the seconds that the rate limits spread them
-over. If the process is killed, other processes wait this long.
+"""A process reserves this many seconds' worth of requests at a time. If it is killed, other processes wait this
+long.
 """
 REFILL_LEAD_SECONDS: Final = 0.25
-"""How many seconds before its last reserved request starts a process makes the next reservations."""
+"""A process makes its next reservations this many seconds before its last reserved request starts."""
 TYPICAL_REQUEST_TOKENS: Final = 1_000
 MIN_QUEUE_TIMEOUT: Final = 600.0
-"""The minimum number of seconds that an exchange can wait for the rate limiter, however high the rate limit."""
+"""An exchange can wait for the rate limiter for at least this many seconds, however high the rate limit is."""
 MIN_REQUESTS_AWAITED: Final = 20
-"""The minimum number of requests that an exchange can wait for, however low the rate limit."""
+"""An exchange can wait for at least this many typical requests, however low the rate limit is."""
 SETTLE_DELAY: Final = 1.0
 """Seconds after which settlements are written, unless a reservation has already written them."""
 DATABASE_BACKOFF: Final = Backoff(initial=0.5, maximum=10.0)
@@ -174,9 +174,7 @@ class SharedRateLimiter:
     def settle(
         self, reservation: RequestReservation, *, requests: float = 0.0, tokens: float = 0.0, usd: float = 0.0
     ) -> None:
-        """Settle the actual usage minus the reserved usage, which is negative if the request used less than
-        reserved.
-        """
+        """Settle the difference between actual and reserved usage. Negative amounts are refunds."""
         self._ledger.settle(reservation, requests=requests, tokens=tokens, usd=usd)
         self._schedule_settlement()
 

@@ -50,13 +50,17 @@ class BudgetUsage:
     def __init__(self, budget: Budget) -> None:
         self.budget = budget
         self.exhausted_until: datetime | None = None
-        """The time when the budget covers the last rejected request, in UTC; None if the budget is not exhausted."""
+        """The time from which the budget covers the last rejected request, in UTC; None if the budget is not
+        exhausted.
+        """
         self._unsettled: dict[date, RequestUsage] = {}
         self._exhausted_in: datetime | None = None
         """The last hour in which a request was rejected."""
 
     def add_unsettled(self, day: date, usage: RequestUsage) -> None:
-        """Add a request's actual usage minus its reserved usage, which is negative if it used less than reserved."""
+        """Add the difference between a request's actual and reserved usage, which is negative if it used less than
+        reserved.
+        """
         self._unsettled[day] = self._unsettled.get(day, RequestUsage()) + usage
 
     def unsettled(self) -> Mapping[date, RequestUsage]:
@@ -110,7 +114,7 @@ class PendingRequest:
     tokens: float
     usd: float
     since: float
-    """When the request started to wait, as a time of the monotonic clock in seconds."""
+    """The time at which the request started to wait, in seconds on the monotonic clock."""
     future: asyncio.Future[RequestReservation]
 
     @property
@@ -159,7 +163,7 @@ class ReservationLedger:
         self._backoff = backoff
         self._thread_pool: DaemonThreadPool | None = None
         self._unsettled = dict.fromkeys((REQUESTS, TOKENS), 0.0)
-        """Actual minus reserved usage, by rate limit."""
+        """The difference between actual and reserved usage, by rate limit."""
         self._transaction = asyncio.Lock()
 
     @property
@@ -171,7 +175,9 @@ class ReservationLedger:
     def settle(
         self, reservation: RequestReservation, *, requests: float = 0.0, tokens: float = 0.0, usd: float = 0.0
     ) -> None:
-        """Settle the actual usage minus the reserved usage in the next transaction. It is negative if less was used."""
+        """Settle the difference between actual and reserved usage in the next transaction. Negative amounts are
+        refunds.
+        """
         if self.budget_usage is not None and reservation.day is not None:
             self.budget_usage.add_unsettled(reservation.day, RequestUsage(round(requests), tokens, usd))
         self._unsettled[REQUESTS] += requests
@@ -191,7 +197,7 @@ class ReservationLedger:
         """Reserve a batch in order of arrival, retrying while the database is unreachable.
 
         Args:
-            batch: The requests.
+            batch: The requests to reserve.
             rate_limited: Whether the requests count towards the rate limits in addition to the budget.
 
         Returns:
@@ -292,5 +298,5 @@ class ReservationLedger:
 
 
 def limit_cost(limit: RateLimit, tokens: float) -> float:
-    """Return how much of a rate limit a request with this number of tokens uses: tokens, or one request."""
+    """Return how much of a rate limit a request uses: its tokens for the token limit, otherwise 1."""
     return tokens if limit.name == TOKENS else 1.0

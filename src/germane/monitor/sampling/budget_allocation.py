@@ -42,7 +42,7 @@ class IntervalAllocation:
     """The number of exchanges that one interval may select."""
 
     count: float
-    """A whole number, or infinity if there is no limit."""
+    """The number of exchanges: a whole number, or infinity if there is no limit."""
     exhausted: bool = False
     """Whether no budget is left for the rest of the day."""
 

@@ -152,7 +152,7 @@ class CandidatePool:
         cursor = PoolCursor.from_json(text) if text else None
         if cursor is None or cursor.unselected is None:
             return self._sample_at_rate(cursor) if self._budget is None else self._select_if_due(cursor, self._budget)
-        # Skip some unselected candidates; if none is left, finish the interval.
+        # Skip a batch of unselected candidates. If there are none left, finish the interval.
         unselected = cursor.unselected
         candidates = self._store.sampling.list_candidates(MAX_SKIPPED_PER_TRANSACTION)
         if not candidates:
@@ -177,7 +177,7 @@ class CandidatePool:
         cost = estimate_cost(self._store.quota.load_usage_by_day(HISTORY_DAYS), in_progress, self._default_cost)
         length = interval_length(budget, cost, self._forecast, now)
         end = last_interval_end(now, length)
-        if cursor is None or cursor.sampled_until > now + timedelta(seconds=length):  # or the clock was set back
+        if cursor is None or cursor.sampled_until > now + timedelta(seconds=length):  # first run, or clock set back
             self._store.sampling.save_cursor(self._step(PoolCursor(end)))
             return 0
         if end <= cursor.sampled_until or end == self._skipped_interval:
@@ -207,7 +207,7 @@ class CandidatePool:
             indexes = {route: index for index, route in enumerate(routes)}
             route_indexes: IndexArray = np.array([indexes[_route(candidate)] for candidate in candidates])
             ids, captured = [candidate.id for candidate in candidates], _capture_probabilities(candidates)
-            # The sampling keys of captured exchanges are uniform between 0 and their capture probability.
+            # The sampling keys of captured exchanges are uniformly distributed between 0 and their capture probability.
             keys = np.array([candidate.sampling_key for candidate in candidates])
             uniforms = np.clip(keys / captured, MIN_UNIFORM, 1)
             size = int(min(count, len(candidates)))

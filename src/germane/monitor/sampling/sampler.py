@@ -71,7 +71,7 @@ class Sampler:
             The number of exchanges processed.
         """
         total = 0
-        # Process the whole pool first: exchanges added to it earlier would be skipped with the unselected ones.
+        # Finish with the pool first: exchanges added to it before that would be skipped with the unselected ones.
         while not self.stopping and (count := await self._thread_pool.run(self._as_leader, self._pool.run_step)):
             total += count
         while not self.stopping:

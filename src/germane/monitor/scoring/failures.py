@@ -92,7 +92,7 @@ class CircuitBreaker:
                 self.reason, self.problem = score.reason, problem
         elif score.reason not in _UNRELATED_TO_JUDGE:
             if self.problem is not None:
-                logger.log(_log_level(self.reason), "%s resumes", self.scorer)
+                logger.log(_log_level(self.reason), "%s has resumed", self.scorer)
             self.open_until = self.reason = self.problem = None
             self._failures = self._openings = 0
 

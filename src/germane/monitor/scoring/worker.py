@@ -22,7 +22,7 @@ from germane.scorers import Scorer, exchange_concurrency, is_rejected, is_retrya
 from germane.storage import ScoringTask, TaskClaim, TrackingStore
 
 JUDGE_TIMEOUTS_PER_SCORER: Final = 4
-"""Maximum time for a scorer to score one exchange, in judge timeouts: it may send more than one request."""
+"""Maximum time for a scorer to score one exchange, as a multiple of the judge timeout: it may send several requests."""
 MAX_PREFERRED: Final = 500
 """Maximum number of exchanges whose tasks are claimed first."""
 TaskOutcome = Score | ScheduledRetry | None
@@ -93,7 +93,7 @@ class ScoringWorker:
         self._judge_slots = asyncio.Semaphore(exchange_concurrency(limits.concurrency))
         self._held_tasks = 0
         self._deadlines: dict[int, float] = {}
-        """The times when held tasks time out, by task id, in seconds of the monotonic clock."""
+        """The times when held tasks time out, by task id, in seconds on the monotonic clock."""
         self._seconds_per_score = math.inf
         """The moving average of the seconds per score; infinite before the first score."""
         self._rounds: set[asyncio.Task[None]] = set()
@@ -150,7 +150,8 @@ class ScoringWorker:
     def held_task_ids(self) -> set[int]:
         """Return the ids of the tasks that are being scored. Thread-safe.
 
-        A task is excluded once its deadline is a whole lease ago, so that a scorer that never returns does not keep it.
+        A task is excluded if its deadline passed more than one lease duration ago, so that a scorer that never returns
+        does not keep it.
         """
         now = time.monotonic() - self._limits.lease.total_seconds()
         return {task_id for task_id, deadline in self._deadlines.copy().items() if now < deadline}

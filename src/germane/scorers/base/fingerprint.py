@@ -18,7 +18,7 @@ def fingerprint(
 ) -> str:
     """Return a hash, as 12 hexadecimal digits, of all inputs that determine a scorer's values.
 
-    Equal arguments give equal fingerprints in every process and release. ``parameters`` must be JSON-serializable.
+    Equal arguments produce equal fingerprints in every process and release. ``parameters`` must be JSON-serializable.
     ``prompt`` is the template, before any placeholder is filled in.
     """
     parts = {

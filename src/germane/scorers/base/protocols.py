@@ -111,7 +111,7 @@ class Judge(Protocol):
             top_tokens: The number of most likely tokens to return per position, if the server supports logprobs.
 
         Raises:
-            ScoringError: with one of the ``judge_...`` reasons, or ``unparsable``.
+            ScoringError: the request failed. The reason is one of the ``judge_...`` reasons, or ``unparsable``.
         """
         ...
 
@@ -128,7 +128,7 @@ class Embedder(Protocol):
         """Return an array with one unit-length row per text.
 
         Raises:
-            ScoringError: with reason ``embedder_error``.
+            ScoringError: the embedder failed. The reason is ``embedder_error``.
         """
         ...
 
@@ -164,7 +164,7 @@ class Scorer(Protocol):
         """Return an exchange's score, as a :class:`Score` or as a number.
 
         Raises:
-            ScoringError: the exchange cannot be scored. The error has the reason.
+            ScoringError: the exchange cannot be scored. The error states the reason.
         """
         ...
 

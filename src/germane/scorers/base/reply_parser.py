@@ -117,7 +117,7 @@ def require_introduction(text: str, *around: str) -> None:
         UnreadableReply: the texts contain any other words.
     """
     if any(word not in _INTRODUCTION_WORDS for word in _WORD.findall(_FENCE.sub(" ", " ".join(around)).lower())):
-        raise UnreadableReply(f"{text!r:.80} is more than the requested value")
+        raise UnreadableReply(f"{text!r:.80} contains more than the requested value")
 
 
 def find_error_member(value: Any) -> str | None:
@@ -179,7 +179,7 @@ def parse_text(value: Any) -> str:
         UnreadableReply: the value is not a string, is blank, or is a placeholder.
     """
     if not isinstance(value, str) or is_placeholder(value):
-        raise UnreadableReply(f"{value!r:.80} is not a text")
+        raise UnreadableReply(f"{value!r:.80} is not a usable text")
     return " ".join(strip_control_characters(value).split())
 
 
@@ -189,7 +189,7 @@ def is_placeholder(text: str) -> bool:
 
 
 def parse_list(value: Any, *, count: int | None = None) -> list[Any]:
-    """Check that a value is a list, with ``count`` items if given, and return it.
+    """Check that a value is a list, with ``count`` items if ``count`` is given, and return it.
 
     Raises:
         UnreadableReply: the value is not a list, or has a different length.

@@ -32,16 +32,16 @@ if TYPE_CHECKING:
     import openai
 
 PLACEHOLDER_API_KEY = "none"
-"""Sent to servers that need no key, because the client requires one."""
+"""The API key sent to servers that do not need one, because the client requires a key."""
 DEFAULT_BASE_URL = "https://api.openai.com"
 """The server that the client connects to by default."""
 CONNECTIONS_PER_CLIENT = 4
 MAX_INLINE_BYTES = 64_000
-"""Larger replies are parsed in a thread, so that they do not block the event loop."""
+"""Maximum size of a reply to parse on the event loop. Larger replies are parsed in a thread."""
 RETRY_DELAY = 0.5
 """Seconds before retrying a request whose reply does not come from a model."""
 MIN_SECRET_CHARACTERS = 6
-"""Minimum length of a secret to hide in error messages. Shorter keys are placeholders such as "test", a common word."""
+"""Minimum length of a secret to hide in error messages. Shorter ones are placeholders or common words."""
 _KEY = re.compile(r"\b(sk|key|gsk|hf|api)[-_][\w*.-]{6,}", re.IGNORECASE)
 _REFUSAL_CODES = frozenset(
     {"content_filter", "content_policy_violation", "responsibleaipolicyviolation", "context_length_exceeded"}
@@ -171,7 +171,7 @@ class ClientPool:
         return self._clients[slot // CONNECTIONS_PER_CLIENT]
 
     async def aclose(self) -> None:
-        """Close the running event loop's connections."""
+        """Close the connections that belong to the running event loop."""
         clients, self._clients = self._clients, []
         if self._loop in (None, asyncio.get_running_loop()):
             for client in clients:

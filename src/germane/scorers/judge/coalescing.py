@@ -66,7 +66,7 @@ class CoalescingJudge:
         An omitted option is equivalent to its default.
 
         Raises:
-            ScoringError: the judge raised it.
+            ScoringError: the judge failed.
         """
 
         async def send() -> Reply:

@@ -21,9 +21,9 @@ from germane.scorers.judge.http_client import MAX_REPLY_BYTES
 from germane.scorers.judge.prices import UsageMeter
 
 MIN_CALLERS = 16
-"""If fewer callers are waiting, a request is delayed so that more callers can join it."""
+"""If fewer callers than this are waiting, a request is delayed so that more callers can join it."""
 MAX_GATHER_SECONDS = 0.2
-"""Maximum length of that delay after the last reply, in seconds."""
+"""Maximum delay for gathering more callers after the last reply, in seconds."""
 MAX_WAIT_SECONDS = 2.0
 """Maximum time that callers wait for an in-flight request, in seconds."""
 MAX_REQUEST_BYTES = 800_000
@@ -93,7 +93,7 @@ class EmbeddingBatcher:
         The vectors of the first ``keep`` texts are cached, because questions repeat but answers do not.
 
         Raises:
-            ScoringError: with reason ``embedder_error``.
+            ScoringError: the embedder failed. The reason is ``embedder_error``.
         """
         cached = {text: self._cache[text] for text in texts if text in self._cache}
         missing = [text for text in dict.fromkeys(texts) if text not in cached]
@@ -198,7 +198,7 @@ class EmbeddingBatcher:
 
 
 def _split_batches(texts: Sequence[str], max_texts: int) -> Iterator[list[str]]:
-    """Yield the texts in order, in batches of limited length and size in bytes."""
+    """Yield the texts in order, in batches of limited length and byte size."""
     batch: list[str] = []
     size = 0
     for text in texts:
@@ -229,7 +229,8 @@ class OpenAIEmbedder:
         """Send one request, and return an array with one unit-length row per text.
 
         Raises:
-            ScoringError: with reason ``embedder_error``. It has ``retry_after`` (0 if the server did not request a
+            ScoringError: the embedder failed. The reason is ``embedder_error``. The error has ``retry_after`` (0 if the
+                server did not request a
                 delay) if the server was unreachable, slow or busy, or rejected the key, model or quota. For such a
                 rejection, ``rejected`` is true. Errors about these texts or the reply have neither.
         """
@@ -275,7 +276,7 @@ class OpenAIEmbedder:
 
 
 def decode_vector(vector: Any) -> Any:
-    """Decode a vector in base64, consisting of little-endian 32-bit floats. Return a list of numbers unchanged.
+    """Decode a base64-encoded vector of little-endian 32-bit floats. Return a list of numbers unchanged.
 
     Raises:
         ScoringError: the vector has neither format; the reason is ``embedder_error``.
@@ -316,7 +317,7 @@ def _require_different_rows(rows: Vectors, texts: Sequence[str]) -> None:
     Raises:
         ScoringError: different texts have the same row, apart from rounding. The reason is ``embedder_error``.
     """
-    are_equal = all((np.abs(row - rows[0]) <= _MAX_ROUNDING).all() for row in rows)  # usually stops at the second
+    are_equal = all((np.abs(row - rows[0]) <= _MAX_ROUNDING).all() for row in rows)  # usually stops at row 2
     if are_equal and len({_comparable(text) for text in texts}) > 1:
         raise ScoringError(
             UnscoredReason.EMBEDDER_ERROR, f"the embedder returned the same vector for {len(texts)} different texts"
@@ -324,6 +325,6 @@ def _require_different_rows(rows: Vectors, texts: Sequence[str]) -> None:
 
 
 def _comparable(text: str) -> str:
-    """Return the beginning of a text without the case, accents and punctuation, which embedders may ignore."""
+    """Return the beginning of a text with case, accents and punctuation removed, because embedders may ignore them."""
     letters = unicodedata.normalize("NFKD", text[:_COMPARED_CHARACTERS]).casefold()
     return "".join(character for character in letters if character.isalnum())

@@ -25,11 +25,13 @@ _CUT_OFF = frozenset({"length", "max_tokens", "model_length"})
 _REFUSED = frozenset({"content_filter", "safety", "recitation", "refusal", "blocklist", "prohibited_content", "spii"})
 """Finish reasons used by various servers, in lowercase. All other finish reasons are server failures."""
 _MAX_TOKEN_COUNT = 100_000_000
-"""Larger counts are ignored as invalid, because they would permanently exhaust a budget or a rate limit."""
+"""Maximum valid token count. Larger counts are ignored, because they would permanently exhaust a budget or a rate
+limit.
+"""
 _MAX_LOGPROB = 0.01
-"""Rounding may raise the log probability of a certain token above 0."""
+"""Maximum valid log probability. It exceeds 0 to allow for rounding."""
 _MIN_LOGPROB = -10_000.0
-"""Servers may send -infinity, or a large negative number, for a probability of 0."""
+"""Lower limit for log probabilities: servers may send -infinity or a large negative number for a probability of 0."""
 
 
 def build_request_options(

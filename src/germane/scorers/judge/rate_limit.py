@@ -57,7 +57,7 @@ class RateLimiter(Protocol):
     def settle(
         self, reservation: RequestReservation, *, requests: float = 0.0, tokens: float = 0.0, usd: float = 0.0
     ) -> None:
-        """Record the actual usage minus the reserved usage. Negative amounts refund unused reservations."""
+        """Record the difference between actual and reserved usage. Negative amounts are refunds."""
         ...
 
     def stop_waiting(self) -> None:
@@ -71,7 +71,7 @@ class RateLimiter(Protocol):
 
 @dataclass(slots=True)
 class RateSlot:
-    """A judge request that is allowed to be sent."""
+    """Permission to send one judge request, with its reservation, attempts and reply."""
 
     rate_limiter: RateLimiter | None = None
     reservation: RequestReservation = RequestReservation()

@@ -73,7 +73,7 @@ class LocalSimilarity:
 
 
 def _block_at_exit(exit_lock: threading.Lock, lock: threading.Lock, process: int) -> None:
-    """Block further calls, and wait for the call in progress, whose thread forked child processes do not inherit."""
+    """Block further calls, and wait for the call in progress. Do nothing in forked child processes."""
     if os.getpid() == process:
         exit_lock.acquire(timeout=EXIT_TIMEOUT)
         lock.acquire(timeout=EXIT_TIMEOUT)

@@ -121,7 +121,7 @@ class AnswerQuality:
 
         Raises:
             ScoringError: no part has a value, a part is missing and ``missing`` is ``"fail"``, or a part may succeed
-                later. The error has the reason of the first such part.
+                later. Its reason is that of the first such part.
         """
         parts = await self._parts.score_parts(exchange)
         values = [part.value for part in parts if part.value is not None]

@@ -81,7 +81,7 @@ class CombinedRelevancy:
 
         Raises:
             ScoringError: no part has a value, a part is missing and ``missing`` is ``"fail"``, or a part may succeed
-                later. The error has the reason of the first such part.
+                later. Its reason is that of the first such part.
         """
         parts = await self._parts.score_parts(exchange)
         value, missing = weighted_mean(parts), missing_parts(parts)

@@ -1,7 +1,7 @@
 """The share of the answer's claims that the contexts support: a judge checks each claim and must quote evidence.
 
-The claims are the sentences of the answer, except those that do not claim anything, or the judge extracts them. The
-judge's quotations count only if they occur in the contexts.
+The claims are the sentences of the answer, except those that do not claim anything. Alternatively, the judge extracts
+the claims. The judge's quotations count only if they occur in the contexts.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ _SCHEMA = {
 
 
 class Noncommittal:
-    """0 for noncommittal answers, 1 for all others. As with all scorers, higher is better.
+    """Scores noncommittal answers 0 and all other answers 1. As with all scorers, higher is better.
 
     "I don't know", refusals and clarifying questions are noncommittal. Rules detect them without a request, using
     phrases in 16 languages about what the speaker or the sources do not know, and the length of the rest of the answer.

@@ -154,7 +154,7 @@ class JudgeScorer(ABC):
         """Score an exchange.
 
         Raises:
-            ScoringError: the exchange cannot be scored. The error has the reason.
+            ScoringError: the exchange cannot be scored. The error states the reason.
         """
 
     @abstractmethod

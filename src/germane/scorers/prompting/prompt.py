@@ -30,7 +30,7 @@ MAX_MESSAGES = 4
 """Maximum number of earlier messages shown to the judge; the latest are kept."""
 MAX_MESSAGE_BYTES = 1_000
 MIN_ECHO_WORDS = 3
-"""Minimum words in a question to remove from the answer. The words of shorter questions may belong to the answer."""
+"""Shorter questions are not removed from the answer, because their words may belong to it."""
 _PREFIX_WORDS = 8
 _WORD = re.compile(r"\w+")
 _CLOSING = re.compile(r"[^\w\n]*[?!.:;\uff1f\u3002\u061f][^\w\n]*")

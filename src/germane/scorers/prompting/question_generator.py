@@ -108,7 +108,7 @@ class GeneratedQuestions:
 
     @property
     def noncommittal(self) -> bool:
-        """Whether a strict majority of the votes are that the answer is noncommittal."""
+        """Whether a strict majority votes that the answer is noncommittal."""
         votes = [question.noncommittal for question in self.questions if question.noncommittal is not None]
         return 2 * sum(votes) > len(votes)
 
@@ -153,7 +153,7 @@ class QuestionGenerator:
         if generated.request_kind == "choices":
             await self._ask_choices(session, answer, generated, self.count)
             if many:
-                if self.count > 1:  # with fewer than all choices, the server may still support n
+                if self.count > 1:  # two or more choices show that the server supports n
                     self._ignores_n = len(generated.questions) == 1
                 if self._ignores_n:
                     generated = GeneratedQuestions("list")  # mixed kinds would make values incomparable

@@ -50,7 +50,7 @@ _STARTS_WITH_REFUSAL = re.compile(rf"\W*(?:{'|'.join(_SECTIONS['refusal at the b
 
 
 def find_statement_problem(text: str) -> Literal["refusal", "error"] | None:
-    """Return whether a text inside a judge's JSON object starts as a refusal or an error message; None if neither.
+    """Return whether a text in a judge's JSON object starts like a refusal or an error message; None if it does not.
 
     Unlike :func:`find_reply_problem`, this accepts statements about the texts being judged, such as "The answer does
     not provide any information" and "The document says that the connection failed".
@@ -108,7 +108,7 @@ def _asks_after(text: str, sentence: str) -> bool:
 
 
 def _is_conversation(text: str) -> bool:
-    """Return whether a text is an assistant talking to its user, rather than a question about a subject."""
+    """Return whether a text reads like an assistant addressing its user, rather than a question about a subject."""
     first = next(split_into_sentences(text), text)
     if _asks_after(text, first) and not first.endswith(QUESTION_ENDINGS):  # "That content is blocked. Appeal?"
         return True

@@ -26,11 +26,13 @@ MAX_NONCOMMITTAL_CHARACTERS = 4_000
 MAX_WORDS_AFTER_PHRASE = 30
 """An answer that starts with a phrase is noncommittal if it has fewer other words than this."""
 MAX_WORDS_BEFORE_PHRASE = 10
-"""The limit for an answer that says something else before the phrase."""
+"""An answer that says something else before the phrase is noncommittal if it has fewer other words than this."""
 MAX_WORDS_BEFORE_QUESTION = 20
-"""The limit for an answer that ends with a question."""
+"""An answer that ends with a question is noncommittal if it has fewer other words than this."""
 MAX_WORDS_BEFORE_MEANING = 50
-"""The limit for an answer that ends by asking what was meant. It is the highest of these limits."""
+"""An answer that ends by asking what was meant is noncommittal if it has fewer other words than this. This is the
+highest of these limits.
+"""
 _SENTENCE = re.compile(
     r".+?(?:[.!?\u061f\u3002\uff1f\uff01;]+[\"'\u201d\u00bb)*_]*(?=\s|\Z)|[\u3002\uff1f\uff01\u061f]+|\n+|\Z)",
     re.DOTALL,
