@@ -115,7 +115,9 @@ class CalibrationJob:
             return
         await self._thread_pool.run(partial(self._store.labels.add_calibrations, calibrations))
         for calibration in calibrations:
-            logger.info("labels of %s with the embedder %s are now %s", calibration.scorer, calibration.embedder, calibration)
+            logger.info(
+                "labels of %s with the embedder %s are now %s", calibration.scorer, calibration.embedder, calibration
+            )
 
 
 def _is_recorded(answer: Answer) -> bool:

@@ -69,7 +69,7 @@ class DeliveryContext:
         return await self.threads.run(lambda: self.store.notifications.claim(channel, self.owner, lease=self.lease))
 
     async def keep_lease(self, notification: Notification) -> None:
-        """Renew a notification's lease until cancelled."""
+        """Renew a notification's lease until canceled."""
         while True:
             await asyncio.sleep(self.lease.total_seconds() / RENEWALS_PER_LEASE)
             with suppress(StorageError):  # the lease expires, and another process retries

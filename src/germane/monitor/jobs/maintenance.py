@@ -125,7 +125,7 @@ class RetentionJob:
         self._was_too_large = False
 
     async def run_forever(self, job: Job) -> None:
-        """Run ``job`` on the schedule until cancelled."""
+        """Run ``job`` on the schedule until canceled."""
         await asyncio.sleep(self._schedule.initial_delay.total_seconds())
         while True:
             await job.run()

@@ -116,7 +116,7 @@ class Job:
             self.runs = (*self.runs[1 - MAX_JOB_RUNS :], run)  # always a new tuple: other threads read it
 
     async def run_whenever(self, wait: Callable[[], Awaitable[None]]) -> None:
-        """Run the work each time ``wait`` returns, until cancelled."""
+        """Run the work each time ``wait`` returns, until canceled."""
         while True:
             await wait()
             await self.run()

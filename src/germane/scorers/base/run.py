@@ -37,7 +37,7 @@ def utc_now() -> datetime:
 async def run_scorer(scorer: Scorer, exchange: Exchange, *, clock: Callable[[], datetime] = utc_now) -> Score:
     """Score an exchange; return a score with a finite value in the scorer's range, or with a reason and no value.
 
-    Never raises, except if the task is cancelled. If a server requested a delay, ``details["retry_after"]`` contains it
+    Never raises, except if the task is canceled. If a server requested a delay, ``details["retry_after"]`` contains it
     in seconds; see :func:`is_retryable`.
     """
     started = time.perf_counter()

@@ -166,7 +166,7 @@ async def _limit_reply(response: Any) -> None:
 
 
 async def _limit_redirects(response: Any) -> None:
-    """Replace a redirect beyond the limit by HTTP status 508, which is not retried."""
+    """Replace a redirect beyond the limit with HTTP status 508, which is not retried."""
     left = redirects_left.get([MAX_REDIRECTS])
     if response.has_redirect_location:
         if not left[0]:

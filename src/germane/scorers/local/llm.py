@@ -117,7 +117,7 @@ class LocalJudge:
             await _run_in_thread(_stop_process, process)
 
     async def _start(self) -> OpenAIJudge:
-        await self.aclose()  # a server that died, or whose start was cancelled
+        await self.aclose()  # a server that died, or whose start was canceled
         started = time.perf_counter()
         api_key = secrets.token_hex(16)
         config = {
