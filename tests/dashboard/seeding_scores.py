@@ -91,7 +91,7 @@ def _meaning(value: float) -> str:
 
 def _faithfulness(made: SampleExchange, chance: random.Random, common: Mapping[str, Any]) -> Score:
     if made.kind == "refusal":
-        said = "the answer claims nothing: it is noncommittal: it says that it does not know, or refuses"
+        said = "the answer makes no claims, because it is noncommittal: it says that it does not know, or refuses"
         return Score(**common, reason=UnscoredReason.MISSING_INPUT, explanation=said)
     sentences = [one.strip() for one in (made.exchange.answer or "").split(". ") if one.strip()]
     sure = {"direct": 0.92, "partly": 0.85, "aside": 0.35}[made.kind]

@@ -242,7 +242,7 @@ def test_user_defined_scorers_need_no_judge(caplog: pytest.LogCaptureFixture) ->
         ({"rows": ["How?"]}, "row 0 is a str, not a mapping"),
         ({"rows": {"question": "How?"}}, "rows is a single mapping: pass a list of mappings"),
         ({"rows": {"question": ["How?"], "answer": []}}, "different lengths: question 1, answer 0"),
-        ({"rows": [ROW], "scorers": "noncommittal", "metrics": "noncommittal"}, "pass one of them"),
+        ({"rows": [ROW], "scorers": "noncommittal", "metrics": "noncommittal"}, "pass only one of them"),
         ({"rows": 7}, "rows is a int: pass mappings"),
         ({"rows": [ROW], "scorers": [Length(), Length()]}, "each scorer needs a unique name: length, length"),
     ],
@@ -257,7 +257,7 @@ def test_invalid_arguments_are_rejected(arguments: dict[str, Any], message: str)
     ("arguments", "message"),
     [
         ({"scorers": ["relevance"]}, "^setting scorers: unknown scorer 'relevance'; known scorers: "),
-        ({"scorers": []}, "name at least one scorer"),
+        ({"scorers": []}, "no scorers selected"),
         ({"judje": "x"}, "did you mean 'judge'"),
     ],
 )

@@ -99,7 +99,7 @@ def test_parquet_is_read(bare: Path, numeric: Any) -> None:
         ("a.jsonl", '{"question": "How?", "answer": {"text": "x"}}', "line 1 has a dict as its answer, not text"),
         ("a.jsonl", LINE.encode() + b"\n\xff\xfe{}", "line 2 is not UTF-8: byte 66 of the file is 0xff; save the file"),
         ("a.jsonl", b"\xef\xbb\xbf\xff", "line 1 is not UTF-8: byte 3 of the file"),
-        ("a.json", f"{LINE}\n{LINE}", "^a.json is not JSON: Extra data at line 2, column 1; .* JSON lines need"),
+        ("a.json", f"{LINE}\n{LINE}", "^a.json is not JSON: Extra data at line 2, column 1; .* for JSON Lines"),
         ("a.json", LINE, "^a.json contains a dict, not a list"),
         ("a.json", f'[{LINE}, "x"]', "^a.json, row 2 is a str, not a mapping"),
         ("a.csv", "", "^a.csv is empty: its first line must name the columns"),

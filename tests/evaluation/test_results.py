@@ -339,13 +339,13 @@ def test_json_report_is_a_single_object(numeric: Any) -> None:
 
 
 def test_report_shows_means_of_small_data_sets_with_a_note(evaluated: Evaluated) -> None:
-    """A data set is not a sample of the traffic. The interval is shown, and said to be wide."""
+    """A data set is not a sample of the traffic. The interval is shown, with a note that it is wide."""
     enough, few = (evaluated(["0.25", "0.75"] * half).report() for half in (10, 9))
 
     assert "| numeric | 20 | 0.500 |" in enough
     assert "| numeric | 18 | 0.500 | 0." in few
-    assert "fewer than 20 scores is wide" in few
-    assert "fewer than 20 scores is wide" not in enough
+    assert "fewer than 20 scores has a wide interval" in few
+    assert "fewer than 20 scores has a wide interval" not in enough
 
 
 def test_unknown_report_format_is_an_error(evaluated: Evaluated) -> None:

@@ -119,7 +119,7 @@ def test_contexts_can_be_texts_or_objects(numeric: Any, cell: Any, contexts: tup
     [
         ({**ROW, "answer": ["a", "b"]}, "row 0 has a list as its answer, not text: name the column"),
         ({**ROW, "contexts": [{"title": "x"}]}, "row 0 has a context that is an object without text, content or"),
-        ({**ROW, "history": [7]}, "row 0 has a int in its history: messages are strings, or objects with role"),
+        ({**ROW, "history": [7]}, "row 0 has a int in its history: messages must be strings or objects with role"),
         ({"user_input": TALK}, "row 0 has no column answer or response"),
     ],
 )

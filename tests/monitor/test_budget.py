@@ -566,7 +566,7 @@ def test_a_probe_beyond_the_budget_keeps_the_circuit_open(clock: Clock) -> None:
 
 def test_a_dollar_budget_requires_a_price(settings: Callable[..., Any], store: TrackingStore, judge: FakeJudge) -> None:
     """Without a price the start fails."""
-    message = r"""budget\.usd_per_hour: .*'my-model'.*prices setting: \[prices\."my-model"\]"""
+    message = r"""budget\.usd_per_hour: .*'my-model'.*prices setting as \[prices\."my-model"\]"""
     mine = judge.settings() | {"judge": "my-model"}
     with pytest.raises(SettingsError, match=message):
         shared_rate_limiter(settings(**mine, budget={"usd_per_hour": 1}), store)

@@ -156,5 +156,5 @@ def test_an_embedder_that_finds_all_texts_similar_is_reported(
     with caplog.at_level(logging.WARNING):
         process.check()
 
-    assert "finds all texts equally similar" in caplog.text
+    assert "similarities are the same for all texts" in caplog.text
     assert ("fake-embedder", NAME) not in process.cache

@@ -65,7 +65,7 @@ def test_a_rejected_key_pauses_the_scorer(
     until(lambda: store.answers.counts().done == 30)
     until(lambda: monitor.status().judge_problem is None)
     lines = [record.getMessage() for record in caplog.records if "answer_relevancy" in record.getMessage()]
-    assert [line.split(" and ")[0] for line in lines] == ["answer_relevancy is paused", "answer_relevancy resumes"]
+    assert [line.split(" and ")[0] for line in lines] == ["answer_relevancy is paused", "answer_relevancy has resumed"]
     assert "abcdef123456" not in caplog.text
 
 

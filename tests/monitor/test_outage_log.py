@@ -92,7 +92,7 @@ def failed(reason: UnscoredReason = UnscoredReason.UNPARSABLE, words: str = "") 
 
 
 def test_repeated_failures_of_a_scorer_are_logged(caplog: pytest.LogCaptureFixture) -> None:
-    """Five failures in a row are logged once, by reason only, and so is the first score after them."""
+    """Five consecutive failures are logged once, by reason only, and so is the first score after them."""
     failures, scored = FailureLog(), Score(scorer="s", fingerprint="f", value=0.5)
     for score in [
         *[failed()] * 4,
@@ -103,7 +103,7 @@ def test_repeated_failures_of_a_scorer_are_logged(caplog: pytest.LogCaptureFixtu
     ]:
         failures.record_score(score)
 
-    assert caplog.messages == ["s is failing repeatedly: scorer_error", "s has recovered after 7 failures in a row"]
+    assert caplog.messages == ["s is failing repeatedly: scorer_error", "s has recovered after 7 consecutive failures"]
 
 
 def test_failures_that_open_the_circuit_are_logged_by_the_circuit_breaker_only(
@@ -149,5 +149,5 @@ def test_failures_of_a_custom_scorer_are_logged(
     until(lambda: len(caplog.messages) == 2)
 
     assert caplog.messages == [
-        "broken is failing repeatedly: scorer_error", "broken has recovered after 20 failures in a row",
+        "broken is failing repeatedly: scorer_error", "broken has recovered after 20 consecutive failures",
     ]  # fmt: skip

@@ -243,7 +243,7 @@ def test_stop_does_not_wait_for_a_hanging_channel(
 
     assert not monitor.stop(0.3)
     until(lambda: not monitor.status().running)
-    assert "stopped before these channels had sent everything: callback" in caplog.text
+    assert "stopped before these channels had sent all notifications: callback" in caplog.text
     (posted,) = store.notifications.search(channel="callback")
     assert posted.status == "waiting"
     assert store.notifications.due_channels(["callback"]) == {"callback"}

@@ -124,7 +124,7 @@ def test_the_harmonic_mean_lies_between_the_minimum_and_the_plain_mean(values: l
 
 def test_a_missing_part_is_excluded_and_recorded(asked: Exchange, score: Any) -> None:
     """It never counts as 0. The remaining weights are renormalized."""
-    nothing = ScoringError(UnscoredReason.MISSING_INPUT, "the answer claims nothing")
+    nothing = ScoringError(UnscoredReason.MISSING_INPUT, "the answer makes no claims")
 
     whole, without = score(quality(0.8, 0.8, 0.9), asked)[0], score(quality(0.8, nothing, 0.9), asked)[0]
 
@@ -143,7 +143,7 @@ def test_a_missing_part_can_be_configured_to_fail_the_score(asked: Exchange, sco
     (result,) = score(quality(0.8, ScoringError(UnscoredReason.UNPARSABLE, "prose"), 0.9, missing="fail"), asked)
 
     assert (result.value, result.reason) == (None, UnscoredReason.UNPARSABLE)
-    assert "without faithfulness: prose" in result.explanation
+    assert "no value for faithfulness: prose" in result.explanation
 
 
 def test_a_temporary_failure_of_a_part_postpones_the_score(asked: Exchange, score: Any) -> None:

@@ -112,7 +112,7 @@ def test_a_missing_part_can_be_configured_to_fail_the_score(exchange: Make, scor
     (result,) = score(CombinedRelevancy(parts(**results), missing="fail"), exchange())
 
     assert (result.value, result.reason) == (None, UnscoredReason.OUT_OF_RANGE)
-    assert result.explanation == "without direct_relevancy, intent_match: as asked"
+    assert result.explanation == "no value for direct_relevancy, intent_match: as asked"
 
 
 def test_there_is_no_value_if_every_part_is_missing(exchange: Make, score: Any) -> None:

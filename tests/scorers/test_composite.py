@@ -70,7 +70,7 @@ def test_all_parts_missing_is_an_error() -> None:
     """With the reason of the first part."""
     missing = [part(None, reason=UnscoredReason.JUDGE_REFUSED, explanation="it would not"), part(None)]
 
-    with pytest.raises(ScoringError, match="without p, p: it would not") as caught:
+    with pytest.raises(ScoringError, match="no value for p, p: it would not") as caught:
         weighted_mean(missing)
     with pytest.raises(ScoringError, match="no part has a weight"):
         weighted_mean([])

@@ -186,7 +186,7 @@ def test_an_answer_without_claims_is_skipped(exchange: Make, judged: Any, fake: 
     (score,) = judged(NAME, [], exchange(EINSTEIN, answer, PAPERS))
 
     assert (score.value, score.reason, score.state) == (None, UnscoredReason.MISSING_INPUT, "skipped")
-    assert "the answer claims nothing" in score.explanation
+    assert "the answer makes no claims" in score.explanation
     assert fake.chat_requests == []
 
 

@@ -170,7 +170,7 @@ def test_a_missing_weights_package_is_reported(monkeypatch: pytest.MonkeyPatch) 
 
 def test_a_missing_weights_file_is_reported(tmp_path: Path) -> None:
     """A path in the settings must exist."""
-    with pytest.raises(ModelError, match="there is no file"):
+    with pytest.raises(ModelError, match="file not found"):
         LocalJudge(tmp_path / "other.gguf")
 
 

@@ -120,7 +120,7 @@ def test_errors_name_the_broken_plugin(installed: Path) -> None:
         "two": "german_kindness:two) cannot be loaded: TypeError: two() missing 2 required positional arguments",
         "gone": "german_kindness:gone) cannot be loaded: AttributeError",
         "away": "not_there:scorer) cannot be loaded: ModuleNotFoundError: No module named 'not_there'",
-        "misnamed": "german_kindness:instance) creates a scorer with another name, 'length'",
+        "misnamed": "german_kindness:instance) creates a scorer with a different name, 'length'",
     }
 
     _, errors = score(installed, *messages)

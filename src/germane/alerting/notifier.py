@@ -2,7 +2,7 @@
 
 Notifications do not affect whether an alert fires. Silences, acknowledgements and service-wide drops suppress
 notifications, but do not change an alert's state. If an alert is still firing when the suppression ends, the
-notification is sent then. A service-wide drop suppresses the alerts for its routes only in channels that are notified of the drop.
+notification is sent then. A service-wide drop suppresses route alerts only in channels that are notified of the drop.
 """
 
 from __future__ import annotations

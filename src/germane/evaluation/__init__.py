@@ -1,4 +1,4 @@
-"""Evaluation of data sets with the same scorers as production."""
+"""Evaluation of data sets with the same scorers that run in production."""
 
 from __future__ import annotations
 
@@ -65,7 +65,9 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Import the report functions on demand, because they need the charts and tables of ``germane.insights``."""
+    """Import the report functions on first access, because they depend on the charts and tables in
+    ``germane.insights``.
+    """
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = globals()[name] = getattr(import_module("germane.evaluation.report"), name)

@@ -1,8 +1,8 @@
-"""File of scores, so that an interrupted run can continue and a repeated run is free.
+"""A score cache on disk: an interrupted run continues where it stopped, and a repeated run is free.
 
-Scores with a value and skipped scores are stored; failed scores are retried. Each score is committed immediately, so
-the file stays valid if the process is killed. Several processes can share a file. It is a key-value store and not part
-of the tracking database, so it uses the standard library's SQLite.
+Scores with a value and skipped scores are cached. Failed scores are not, so that the next run retries them. Each score
+is committed immediately, so the file stays valid if the process is killed. Several processes can share a file. The
+cache is a key-value store outside the tracking database, so it uses the standard library's ``sqlite3``.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from germane.evaluation.serialize import dump_score, load_score
 from germane.score import Score
 
 VERSION = 1
-"""Version of the file's schema. Increase it when older files can no longer be read."""
+"""Schema version of the file. Increase it when a change makes existing files unreadable."""
 _APPLICATION_ID = 0x6765726D
-"""Identifies the file: "germ"."""
+"""The SQLite application ID that identifies a score cache: "germ" in ASCII."""
 _CREATE_TABLE = """
 CREATE TABLE score (
     scorer TEXT NOT NULL, fingerprint TEXT NOT NULL, content TEXT NOT NULL, score TEXT NOT NULL,
@@ -37,22 +37,24 @@ log = logging.getLogger("germane.evaluation")
 
 @dataclass(frozen=True, slots=True)
 class CacheKey:
-    """A scorer as configured, and its inputs."""
+    """Identifies a cached score by its scorer, the fingerprint of the scorer's configuration, and the scorer's
+    input.
+    """
 
     scorer: str
     fingerprint: str
     content: str
-    """Hash of the exchange's fields that the scorer may use."""
+    """Hash of the exchange fields that the scorer may use."""
 
 
 class ScoreCache:
-    """An SQLite file of scores. Use it on one thread, and close it or use it as a context manager."""
+    """A score cache in an SQLite file. Use it from one thread only, and close it or use it as a context manager."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         """Open or create the file.
 
         Raises:
-            UsageError: the file cannot be opened, is not a score cache, or has another version.
+            UsageError: the file cannot be opened, is not a score cache, or has a different schema version.
         """
         self.path = Path(path)
         self._is_broken = False
@@ -83,7 +85,7 @@ class ScoreCache:
         self._connection.close()
 
     def find_score(self, key: CacheKey) -> Score | None:
-        """Return the score with this key; None if there is none, or it cannot be read."""
+        """Return the cached score for a key, or None if there is none or it cannot be read."""
         try:
             row = self._connection.execute(_SELECT, (key.scorer, key.fingerprint, key.content)).fetchone()
             return None if row is None else load_score(row[0])
@@ -91,20 +93,20 @@ class ScoreCache:
             return None
 
     def save_score(self, key: CacheKey, score: Score) -> None:
-        """Store a score unless it failed. Log one warning if the file becomes unwritable."""
+        """Store a score unless it failed. If the file cannot be written, log one warning and stop caching."""
         if score.state == "failed" or self._is_broken:
             return
         try:
             self._connection.execute(_INSERT, (key.scorer, key.fingerprint, key.content, dump_score(score)))
         except sqlite3.Error as error:
-            # Not retried: each row would wait for the lock if another process holds it.
+            # Stop caching: if another process holds the lock, each row would wait for it.
             self._is_broken = True
-            log.warning("the cache %s cannot be written (%s); further scores will not be cached", self.path, error)
+            log.warning("cannot write to the cache %s (%s); further scores will not be cached", self.path, error)
 
     def _prepare(self) -> None:
-        """Create the table once. If several processes start together, one creates it while the others wait."""
+        """Check the file, and create the table if it is missing. Only one process at a time does this; others wait."""
         self._connection.execute("BEGIN IMMEDIATE")
-        # Check the owner before writing anything.
+        # Before writing to the file, check that it belongs to germane.
         owner, version = self._read_pragma("application_id"), self._read_pragma("user_version")
         tables = self._connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
         if tables and owner != _APPLICATION_ID:
@@ -122,9 +124,8 @@ class ScoreCache:
         # The journal mode is stored in the file, so it does not matter which process sets it.
         with contextlib.suppress(sqlite3.OperationalError):
             self._connection.execute("PRAGMA journal_mode = WAL")
-        self._connection.execute(
-            "PRAGMA synchronous = NORMAL"
-        )  # survives a killed process without waiting for the disk
+        # Commits survive a killed process without waiting for the disk.
+        self._connection.execute("PRAGMA synchronous = NORMAL")
 
     def _read_pragma(self, name: str) -> int:
         value: int = self._connection.execute(f"PRAGMA {name}").fetchone()[0]

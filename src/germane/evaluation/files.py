@@ -1,4 +1,4 @@
-"""Records of a data set, from files (JSONL, JSON, CSV, Parquet), data frames and lists."""
+"""Readers for data sets in files (JSONL, JSON, CSV, TSV, Parquet), data frames and other iterables."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from germane.errors import UsageError
 INSTALL_PANDAS = "install it with: pip install 'germane[pandas]'"
 _BOM = b"\xef\xbb\xbf"
 _csv_limit_lock = threading.Lock()
-"""Guards the csv module's limit on field lengths, which is a global setting."""
+"""Guards the field size limit of the csv module, which is global to the process."""
 
 Record = tuple[str, Any]
-"""The location of a record, such as ``answers.csv, line 2``, and the record."""
+"""A record's location, such as ``answers.csv, line 2``, and its content."""
 
 
 def iterate_records(rows: Any) -> Iterator[Record]:
-    """Yield the records of a file, a data frame, or an iterable, with their locations.
+    """Yield the location and content of each record in a file, a data frame, a mapping of columns, or an iterable.
 
     Raises:
         UsageError: the object contains no records, or the file cannot be read.
@@ -53,7 +53,7 @@ def iterate_records(rows: Any) -> Iterator[Record]:
 
 
 def _iterate_columns(columns: Mapping[Any, Any]) -> Iterator[Record]:
-    """Yield the rows of a mapping of columns to lists."""
+    """Yield the location and content of each row in a mapping of column names to lists of cells."""
     if not all(isinstance(cells, Sequence) and not isinstance(cells, str | bytes) for cells in columns.values()):
         raise UsageError("rows is a single mapping: pass a list of mappings, one for each row, or map columns to lists")
     lengths = {str(name): len(cells) for name, cells in columns.items()}
@@ -65,7 +65,7 @@ def _iterate_columns(columns: Mapping[Any, Any]) -> Iterator[Record]:
 
 
 def read_file_records(path: Path) -> Iterator[Record]:
-    """Yield the records of a file, whose format is determined by its suffix.
+    """Yield the location and content of each record in a file. The suffix of the file name determines the format.
 
     Raises:
         UsageError: the file cannot be read. The message names the file, the line, and the fix.
@@ -90,7 +90,7 @@ def _read_jsonl(path: Path) -> Iterator[Record]:
 
 def _read_json(path: Path) -> Iterator[Record]:
     text = "".join(line for _, line in _read_lines(path))
-    content = _parse_json(text, str(path), "a list of objects; JSON lines need the suffix .jsonl")
+    content = _parse_json(text, str(path), "a list of objects; for JSON Lines, use the suffix .jsonl")
     if not isinstance(content, list):
         raise UsageError(f"{path} contains a {type(content).__name__}, not a list of objects")
     yield from ((f"{path}, row {number}", record) for number, record in enumerate(content, 1))
@@ -147,7 +147,7 @@ def _read_parquet(path: Path) -> Iterator[Record]:
 
 
 def _read_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield the lines of a UTF-8 file with their numbers. Only ``\\n`` ends a line."""
+    """Yield the number and text of each line in a UTF-8 file. Only ``\\n`` ends a line."""
     start = 0
     with path.open("rb") as file:
         for number, line in enumerate(file, 1):

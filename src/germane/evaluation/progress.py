@@ -1,4 +1,6 @@
-"""Token usage and progress of an evaluation run: a progress bar on a terminal, otherwise occasional lines."""
+"""Usage and progress of an evaluation run. Progress is shown as a bar on a terminal, and as occasional lines
+elsewhere.
+"""
 
 from __future__ import annotations
 
@@ -15,31 +17,31 @@ if TYPE_CHECKING:
     from germane.scorers import UsageMeter
 
 PROGRESS_LINES = 10
-"""Number of lines written without a terminal."""
+"""Number of progress lines written if the output is not a terminal."""
 
 Number = TypeVar("Number", int, float)
 
 
 @dataclass(frozen=True, slots=True)
 class RunUsage:
-    """Usage of a run. Cached scores are free, and identical rows count once."""
+    """Usage of an evaluation run. Cached scores are free, and identical rows count once."""
 
     seconds: float = 0.0
     requests: int = 0
     """Requests to the judge and the embedder, excluding requests that user-defined scorers send."""
     input_tokens: int | None = None
-    """None if no server reported tokens."""
+    """Input tokens; None if no server reported them."""
     output_tokens: int | None = None
     cost: float | None = None
-    """US dollars; None without a known price."""
+    """Cost in US dollars; None if no price is known."""
 
     @property
     def tokens(self) -> int | None:
-        """Input and output tokens; None if no server reported them."""
+        """Input plus output tokens; None if no server reported them."""
         return _add(self.input_tokens, self.output_tokens)
 
     def plus_score(self, score: Score) -> RunUsage:
-        """Return the sum with a score's usage."""
+        """Return this usage plus a score's tokens and cost."""
         return replace(
             self,
             input_tokens=_add(self.input_tokens, score.input_tokens),
@@ -48,7 +50,7 @@ class RunUsage:
         )
 
     def plus_meter(self, meter: UsageMeter) -> RunUsage:
-        """Return the sum with the usage of judge and embedder, including failed requests."""
+        """Return this usage plus the usage of the judge and the embedder, including failed requests."""
         return replace(
             self,
             requests=self.requests + meter.requests + meter.embedding_requests,
@@ -59,7 +61,7 @@ class RunUsage:
 
 
 ReportProgress = Callable[[RunUsage], None]
-"""Called after each row with the usage so far."""
+"""A callback that receives the usage so far after each row."""
 
 
 @contextmanager
@@ -70,7 +72,10 @@ def show_progress(
     stream: TextIO | None = None,
     clock: Callable[[], float] = time.perf_counter,
 ) -> Iterator[ReportProgress]:
-    """Show the progress of a run: always, never, or (None) on a terminal and in a notebook."""
+    """Show the progress of a run, and yield the callback to call after each row.
+
+    If ``wanted`` is None, progress is shown only on a terminal and in a notebook.
+    """
     out = sys.stderr if stream is None else stream
     if not rows or wanted is False or (wanted is None and not out.isatty() and "ipykernel" not in sys.modules):
         yield lambda _usage: None

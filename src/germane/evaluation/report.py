@@ -1,4 +1,4 @@
-"""Reports of an evaluation in Markdown, HTML and JSON. Questions and answers are untrusted text in every format."""
+"""Evaluation reports in Markdown, HTML and JSON. Every format treats questions and answers as untrusted text."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ReportFormat = Literal["markdown", "json", "html"]
 
 
 def render_report(rows: Sequence[RowScores], usage: RunUsage, report_format: ReportFormat) -> str:
-    """Return a report in the given format.
+    """Return an evaluation report as text in the given format.
 
     Raises:
         UsageError: the format is unknown.
@@ -55,13 +55,13 @@ def render_report(rows: Sequence[RowScores], usage: RunUsage, report_format: Rep
     tables: list[tuple[str, tuple[str, ...], Sequence[tuple[str, ...]]]] = [
         ("Scores", SUMMARY_HEADINGS, [summary_cells(summary, summaries) for summary in summaries]),
         (
-            "Without a score",
+            "Unscored rows",
             ("scorer", "rows", "reason", "most frequent explanation"),
             [tuple(map(str, unscored)) for unscored in unscored_rows(rows)],
         ),
         (
             problems_heading(shown, problems),
-            ("score", "scorer", "row", "question", "answer", "why"),
+            ("score", "scorer", "row", "question", "answer", "explanation"),
             problem_rows,
         ),
     ]
@@ -78,21 +78,21 @@ def render_report(rows: Sequence[RowScores], usage: RunUsage, report_format: Rep
 
 
 def summary_cells(summary: ScorerSummary, summaries: Sequence[ScorerSummary]) -> tuple[str, ...]:
-    """Return a table row with the columns :data:`SUMMARY_HEADINGS`."""
+    """Return a summary as table cells, one for each of the :data:`SUMMARY_HEADINGS`."""
     is_only_one = sum(other.scorer == summary.scorer for other in summaries) == 1
     name = summary.scorer if is_only_one else f"{summary.scorer} {summary.fingerprint}"
     return name, *mean_cells(summary.estimate, min_samples=1), f"{summary.scored} of {summary.rows}"
 
 
 def small_sample_notes(summaries: Sequence[ScorerSummary]) -> list[str]:
-    """Return a note if a mean is based on few scores."""
+    """Return a list with a note if any mean is based on too few scores; otherwise an empty list."""
     if not any(0 < summary.n < MIN_SAMPLES for summary in summaries):
         return []
-    return [f"The interval of a mean of fewer than {MIN_SAMPLES} scores is wide: other rows may give another mean."]
+    return [f"A mean of fewer than {MIN_SAMPLES} scores has a wide interval: other rows may have a different mean."]
 
 
 def unscored_rows(rows: Sequence[RowScores]) -> list[tuple[str, int, str, str]]:
-    """Group the unscored rows by scorer and reason; return each group's row count and most common explanation."""
+    """Return the unscored rows by scorer and reason: scorer, row count, reason, and most frequent explanation."""
     explanations: dict[tuple[str, str], Counter[str]] = {}
     for row in rows:
         for score in row.scores.values():
@@ -106,7 +106,7 @@ def unscored_rows(rows: Sequence[RowScores]) -> list[tuple[str, int, str, str]]:
 
 
 def usage_sentence(rows: int, usage: RunUsage) -> str:
-    """Return a run's usage as a sentence."""
+    """Return a run's usage as a sentence, such as ``20 rows in 3.5 s, 40 requests.``"""
     requests = f", {_count(usage.requests, 'request')}" if usage.requests else ""
     tokens = "" if usage.tokens is None else f", {_count(usage.tokens, 'token')}"
     cost = "" if usage.cost is None else f", ${usage.cost:.4f}"
@@ -114,9 +114,9 @@ def usage_sentence(rows: int, usage: RunUsage) -> str:
 
 
 def group_problems(problems: Sequence[ScoringProblem]) -> list[tuple[ScoringProblem, int]]:
-    """Return the problems without repetitions, each with the number of further rows that it represents.
+    """Return the distinct problems, each with the number of duplicates in other rows.
 
-    Repetitions are scores of the same answer to the same question, and failures for the same reason.
+    Duplicates are equal scores for the same answer to the same question, and failures with the same explanation.
     """
     groups: dict[Hashable, list[ScoringProblem]] = {}
     for problem in problems:
@@ -127,17 +127,17 @@ def group_problems(problems: Sequence[ScoringProblem]) -> list[tuple[ScoringProb
 
 
 def problems_heading(shown: Sequence[tuple[ScoringProblem, int]], problems: Sequence[ScoringProblem]) -> str:
-    """Return the heading above the problems that are shown."""
+    """Return the heading for the list of problems, such as ``Worst 20 of 35 low or failed scores``."""
     return f"Worst {sum(similar + 1 for _, similar in shown)} of {len(problems)} low or failed scores"
 
 
 def similar_rows(problem: ScoringProblem, count: int) -> str:
-    """Return the number of further rows with the same problem, as text."""
+    """Return the number of other rows with the same problem as text, such as ``2 more rows with the same answer``."""
     return f"{_count(count, 'more row')} with the same {'failure' if problem.score.value is None else 'answer'}"
 
 
 def summary_to_dict(summary: ScorerSummary) -> dict[str, Any]:
-    """Convert a summary to JSON."""
+    """Convert a summary to a JSON-serializable dict."""
     estimate = summary.estimate
     return {
         "scorer": summary.scorer,
@@ -159,7 +159,7 @@ def summary_to_dict(summary: ScorerSummary) -> dict[str, Any]:
 
 
 def problem_to_dict(problem: ScoringProblem) -> dict[str, Any]:
-    """Convert a problem to JSON."""
+    """Convert a problem to a JSON-serializable dict."""
     return {**_row_texts(problem.row), **score_to_dict(problem.score)}
 
 

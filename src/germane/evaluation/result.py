@@ -1,4 +1,4 @@
-"""The result of an evaluation."""
+"""Evaluation results: scores, summaries, problems, threshold checks and reports."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from germane.evaluation.report import ReportFormat
 
 PROBLEM_THRESHOLD = 0.6
-"""The default threshold of :meth:`Evaluation.problems`."""
+"""The default threshold for :meth:`Evaluation.problems`."""
 FRAME_COLUMNS = ("id", "question", "answer", "contexts")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Evaluation:
-    """A data set's scores, in the order of its rows."""
+    """The result of an evaluation: the rows of the data set, in order, with their scores."""
 
     rows: tuple[RowScores, ...]
     usage: RunUsage = field(default_factory=RunUsage)
@@ -42,39 +42,41 @@ class Evaluation:
         return f"Evaluation({len(self.rows)} rows, scored by {', '.join(scorers) or 'nothing'})"
 
     def _repr_markdown_(self) -> str:
-        """Return the report that notebooks show."""
+        """Return the Markdown report, which notebooks display."""
         return self.report("markdown")
 
     @property
     def scores(self) -> list[Score]:
-        """All scores, row by row. Scores without a value have a reason."""
+        """All scores, in row order. Each score without a value has a reason."""
         return [score for row in self.rows for score in row.scores.values()]
 
     @property
     def cost(self) -> float | None:
-        """Cost of this run in US dollars, without cached scores; None without a known price."""
+        """Cost of this run in US dollars, excluding cached scores; None if no price is known."""
         return self.usage.cost
 
     @property
     def tokens(self) -> int | None:
-        """Input and output tokens of the judge in this run; None if no server reported them."""
+        """Input plus output tokens that the judge used in this run; None if no server reported them."""
         return self.usage.tokens
 
     @property
     def seconds(self) -> float:
-        """Duration of this run."""
+        """Duration of this run in seconds."""
         return self.usage.seconds
 
     def summary(self) -> list[ScorerSummary]:
-        """Return mean, interval and reasons per scorer, separately for each fingerprint."""
+        """Return each scorer's mean, interval, and number of unscored rows by reason, separately for each
+        fingerprint.
+        """
         return summarize(self.rows)
 
     def problems(self, threshold: float = PROBLEM_THRESHOLD) -> list[AnswerProblem]:
-        """Return the answers with low or failed scores, or scores below the threshold, each with these scores.
+        """Return the answers with low scores, failed scores, or scores below the threshold, together with those scores.
 
-        The threshold applies to the value that decides the label: the calibrated one if there is one. The answer with
-        the lowest score comes first, and answers without any score last. Rows with the same question and answer are one
-        answer.
+        The threshold applies to the value that determines the label: the calibrated value if there is one, otherwise
+        the score itself. The answer with the lowest score comes first, and answers with only failed scores come last.
+        Rows with the same question, answer, contexts and history count as one answer.
 
         Raises:
             UsageError: the threshold is not finite.
@@ -82,14 +84,14 @@ class Evaluation:
         return find_problem_answers(self.rows, threshold)
 
     def check(self, min_mean: float | None = None, min_coverage: float | None = None) -> EvaluationCheck:
-        """Compare each scorer's mean and share of scored rows with minimum values.
+        """Check each scorer's mean and coverage (the share of rows with a score) against minimum values.
 
         Raises:
             UsageError: ``min_mean`` is not finite, or ``min_coverage`` is not from 0 to 1.
         """
         return check_thresholds(self.summary(), min_mean, min_coverage)
 
-    def report(self, format: ReportFormat = "markdown") -> str:  # noqa: A002 - the word that users expect
+    def report(self, format: ReportFormat = "markdown") -> str:  # noqa: A002 - the name that users expect
         """Return a report as Markdown, as one JSON object, or as a self-contained HTML page.
 
         Raises:
@@ -102,8 +104,10 @@ class Evaluation:
     def to_pandas(self) -> Any:
         """Return a pandas data frame with one row per row of the data set.
 
-        Its columns are ``id``, ``question``, ``answer``, ``contexts``, the data set's other columns, and for each
-        scorer its value (NaN without one) under its name, followed by ``_label``, ``_reason`` and ``_explanation``.
+        The columns are ``id``, ``question``, ``answer``, ``contexts``, the data set's other columns, and four columns
+        per
+        scorer: its value (NaN if there is none) under the scorer's name, and columns with that name plus ``_label``,
+        ``_reason`` and ``_explanation``.
 
         Raises:
             UsageError: pandas is not installed.
@@ -112,7 +116,7 @@ class Evaluation:
 
 
 def to_frame(rows: Sequence[RowScores]) -> Any:
-    """Return the data frame of :meth:`Evaluation.to_pandas`.
+    """Return the rows as a data frame; see :meth:`Evaluation.to_pandas` for its columns.
 
     Raises:
         UsageError: pandas is not installed.

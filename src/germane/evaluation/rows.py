@@ -1,4 +1,4 @@
-"""Rows of a data set, converted to exchanges."""
+"""Conversion of data set rows to exchanges."""
 
 from __future__ import annotations
 
@@ -22,10 +22,12 @@ COLUMN_NAMES: Mapping[str, tuple[str, ...]] = {
     "route": ("route",),
     "model": ("model",),
 }
-"""germane's column names, then those of other libraries. Any other column is an attribute of the exchange."""
+"""Accepted names by column: germane's own name first, then those of other libraries. Other columns become
+attributes.
+"""
 REQUIRED_COLUMNS = frozenset({"question", "answer"})
 EVALUATION_SERVICE = "evaluate"
-"""Service assigned to all rows, and route assigned to rows without one."""
+"""The service name of all rows, and the route of rows that do not specify one."""
 _ABSENT = object()
 
 
@@ -37,17 +39,19 @@ class Row:
     """Location of the row, such as ``row 0`` or ``answers.csv, line 2``."""
     exchange: Exchange
     other_columns: Mapping[str, Any]
-    """Cells of the columns that germane has no name for, as they were read."""
+    """Unprocessed cells of the columns that are not in :data:`COLUMN_NAMES`."""
 
 
 class ColumnMap:
-    """Finds the cells of a row by column name. A name such as ``meta.history`` refers to a nested object."""
+    """Looks up a row's cells by column name. A dotted name such as ``meta.history`` refers to a field of a nested
+    object.
+    """
 
     def __init__(self, names: Mapping[str, str] | None = None) -> None:
-        """Use ``names``, which maps germane's column names to those of the data set.
+        """Create a column map. ``names`` maps germane's column names to the data set's.
 
         Raises:
-            UsageError: a name is not one of germane's columns.
+            UsageError: ``names`` contains an unknown germane column.
         """
         if unknown := sorted(set(names or ()) - set(COLUMN_NAMES)):
             raise UsageError(f"unknown columns {', '.join(unknown)}; known columns: {', '.join(COLUMN_NAMES)}")
@@ -57,7 +61,7 @@ class ColumnMap:
         self._known = {column for columns in self.names.values() for column in columns}
 
     def get_cell(self, row: Mapping[str, Any], name: str) -> Any:
-        """Return the cell of a column; None if the row does not have it.
+        """Return the cell for a germane column name, or None if the row lacks an optional column.
 
         Raises:
             UsageError: the row lacks a column that is required or that ``names`` refers to.
@@ -75,11 +79,11 @@ class ColumnMap:
         )
 
     def has_column(self, row: Mapping[str, Any], name: str) -> bool:
-        """Return whether a row has a column."""
+        """Return whether a row has a column, under any of its accepted names."""
         return self._find_cell(row, name) is not _ABSENT
 
     def other_columns(self, row: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the cells of all other columns."""
+        """Return the cells of all columns that germane does not recognize, by column name."""
         return {str(column): cell for column, cell in row.items() if column not in self._known}
 
     def _find_cell(self, row: Mapping[str, Any], name: str) -> Any:
@@ -135,10 +139,10 @@ def _to_exchange(row: Mapping[str, Any], columns: ColumnMap) -> Exchange:
 def _parse_conversation(
     row: Mapping[str, Any], columns: ColumnMap
 ) -> tuple[str | None, str | None, tuple[Message, ...]]:
-    """Return question, answer and earlier messages.
+    """Return the question, the answer and the earlier messages.
 
-    If the question is a conversation, its last user message is the question. The assistant's reply to it is the answer
-    if no column contains one.
+    If the question cell contains a conversation, its last user message is the question. If the row has no answer
+    column, the answer is the assistant's last reply to that message.
     """
     question = columns.get_cell(row, "question")
     messages = parse_messages(columns.get_cell(row, "history"))

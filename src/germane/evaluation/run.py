@@ -1,4 +1,4 @@
-"""Scoring of a data set: rows in, an evaluation out."""
+"""The entry points for evaluating a data set: :func:`evaluate` and :func:`aevaluate`."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     Scorers = OneScorer | Sequence[OneScorer]
 
 MAX_JUDGE_WAIT = 60.0
-"""Seconds to retry an unavailable judge. It is short, because someone may be waiting for the run."""
+"""Maximum seconds to retry an unavailable judge. The limit is short, because someone may be waiting for the result."""
 
 
 def evaluate(
@@ -87,30 +87,35 @@ async def aevaluate(
     """Score a data set.
 
     Args:
-        rows: Mappings, a mapping of columns to lists, a pandas data frame, a Hugging Face data set, or a file name
-            (JSONL, JSON, CSV, Parquet), with ``question`` or ``query``, ``answer`` and ``contexts``, or the Ragas
-            column names. Contexts are a list, or a JSON list in a string. ``id``, ``history``, ``route`` and ``model``
-            are used if present; other columns with plain values become attributes of the exchange.
-        scorers: Names, functions of an exchange, scorers, or classes of scorers, which are built from the settings.
-            Defaults to those in the settings. A single scorer needs no list.
-        metrics: Another name for ``scorers``.
-        columns: The data set's names for these columns, such as ``{"question": "q"}``.
-        cache: File in which each score is stored immediately. A later run only computes missing scores.
-        progress: Whether to show the progress on stderr. Defaults to true on a terminal and in a notebook.
-        limit: Score only the first rows.
-        calibration: Calibrations of cosine scores, such as ``germane.Store(url).labels.list_calibrations()``. If the
-            embedder is the same, labels come from the calibrated value. Values do not change.
-        **settings: Any field of :class:`germane.Settings`, such as ``judge``, ``embedder`` and ``concurrency``. An
-            unavailable judge is retried for up to 60 s without any success, or for ``retry_timeout`` seconds if that
-            is given here. From other sources, ``retry_timeout`` can only shorten the 60 s.
+        rows: A list of mappings, a mapping of column names to lists, a pandas data frame, a Hugging Face data set, or
+            a file name (JSONL, JSON, CSV, TSV, Parquet). The columns are ``question`` or ``query``, ``answer`` and
+            ``contexts``, or the Ragas column names. Contexts are a list, or a JSON list in a string. The columns
+            ``id``, ``history``, ``route`` and ``model`` are optional. Other columns with scalar values become
+            attributes of the exchange.
+        scorers: One scorer or a list of scorers: names, scoring functions, scorer objects, or scorer classes, which
+            are instantiated from the settings. Defaults to the ``scorers`` setting.
+        metrics: An alias for ``scorers``.
+        columns: A mapping of germane's column names to the data set's, such as ``{"question": "q"}``.
+        cache: A file that stores each score as soon as it is computed. Later runs compute only the missing scores.
+        progress: Whether to show progress on stderr. By default, it is shown only on a terminal and in a notebook.
+        limit: The number of rows to score, from the start of the data set. Defaults to all rows.
+        calibration: Calibrations of cosine scores, such as ``germane.Store(url).labels.list_calibrations()``. Scores
+            from a calibrated embedder are labeled by their calibrated values; the scores themselves do not change.
+        **settings: Any field of :class:`germane.Settings`, such as ``judge``, ``embedder`` and ``concurrency``. If
+            the judge is unavailable, requests are retried until 60 s have passed without a success, or
+            ``retry_timeout`` seconds if you pass that argument. A ``retry_timeout`` from another source, such as an
+            environment variable, can only shorten the 60 s.
+
+    Returns:
+        The evaluation, with the scores of each row.
 
     Raises:
-        UsageError: rows, columns or cache are invalid, an object is not a scorer, two scorers have the same name, or
-            both ``scorers`` and ``metrics`` are given. All rows are read before the first one is scored.
-        SettingsError: a setting is invalid or unknown, or nothing can be scored with the settings.
+        UsageError: ``rows``, ``columns`` or ``cache`` is invalid, an object is not a scorer, two scorers have the same
+            name, or both ``scorers`` and ``metrics`` are given. All rows are read before the first one is scored.
+        SettingsError: a setting is invalid or unknown, or no scorer can run with the settings.
     """
     if scorers is not None and metrics is not None:
-        raise UsageError("metrics is another name for scorers: pass one of them")
+        raise UsageError("metrics is an alias for scorers: pass only one of them")
     scorers = metrics if scorers is None else scorers
     loaded = load_settings(**settings)
     retry_timeout = loaded.retry_timeout if "retry_timeout" in settings else min(MAX_JUDGE_WAIT, loaded.retry_timeout)
@@ -124,10 +129,10 @@ async def aevaluate(
         try:
             names = [scorer.name for scorer in scorer_set.scorers]
             if not names:
-                raise SettingsError(scorer_set.unavailable_reason or "name at least one scorer")
+                raise SettingsError(scorer_set.unavailable_reason or "no scorers selected: pass at least one")
             if len(set(names)) < len(names):
                 raise UsageError(f"each scorer needs a unique name: {', '.join(names)}")
-            # Scorer objects that the caller passed have a judge and embedder of their own.
+            # Scorer objects passed by the caller have their own judge and embedder.
             own = {id(scorer) for scorer in given or ()}
             metered = [scorer for scorer in scorer_set.scorers if is_builtin(scorer) and id(scorer) not in own]
             dataset_scorer = DatasetScorer(
@@ -149,7 +154,7 @@ async def aevaluate(
         finally:
             await scorer_set.aclose()
 
-    # At the end, so that cached scores do not depend on calibrations.
+    # Calibrate at the end, so that cached scores do not depend on calibrations.
     calibrations = {(each.embedder, each.scorer): each for each in calibration}
     calibrated = [
         {name: apply_calibration(score, calibrations) for name, score in row_scores.items()} for row_scores in scores
@@ -161,6 +166,6 @@ async def aevaluate(
     return Evaluation(tuple(evaluated), usage)
 
 
-# Type checkers read Unpack[EvaluationSettingsArguments]; inspect, and tools that use it, read __signature__.
+# Type checkers read Unpack[EvaluationSettingsArguments]; inspect and the tools that use it read __signature__.
 evaluate.__signature__ = signature_with_settings(evaluate, EvaluationSettingsArguments)  # type: ignore[attr-defined]
 aevaluate.__signature__ = signature_with_settings(aevaluate, EvaluationSettingsArguments)  # type: ignore[attr-defined]

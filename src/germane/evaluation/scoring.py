@@ -26,12 +26,14 @@ if TYPE_CHECKING:
     from germane.scorers import Scorer, UsageMeter
 
 MAX_REJECTIONS: Final = 20
-"""After this number of rejections in a row, the run stops using the judge: a wrong key stays wrong."""
+"""Number of consecutive rejections after which the run stops sending requests: retries do not fix an invalid key."""
 FIRST_WAIT: Final = 1.0
-"""Seconds before the first retry. Each further wait is twice as long, up to :data:`MAX_WAIT`."""
+"""Seconds before the first retry. The delay doubles with each further retry, up to :data:`MAX_WAIT`."""
 MAX_WAIT: Final = 10.0
 RATE_LIMIT_TIMEOUT_FACTOR: Final = 10
-"""A rate-limited judge still serves other rows, so a row is retried for longer than with an unreachable judge."""
+"""Factor for the retry timeout of rate-limited rows. It is greater than 1, because the judge still serves other
+rows.
+"""
 
 log = logging.getLogger("germane.evaluation")
 Scores = Mapping[str, Score]
@@ -40,8 +42,8 @@ Scores = Mapping[str, Score]
 class RetryingScorer:
     """Runs one scorer and retries failures that may be temporary.
 
-    After several failures in a row, the scorer pauses: one row probes the judge while the others wait. If the judge
-    does not recover, the remaining rows fail for the same reason without a request.
+    After several consecutive failures, the scorer pauses: one row probes the judge while the others wait. If the judge
+    does not recover, the remaining rows fail with the same reason, without sending requests.
     """
 
     def __init__(
@@ -52,7 +54,7 @@ class RetryingScorer:
         first: float = FIRST_WAIT,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
-        """Retry for up to ``retry_timeout`` seconds without any success. The first follows after ``first`` seconds."""
+        """Retry until ``retry_timeout`` seconds pass without a success. The first retry is after ``first`` seconds."""
         self._scorer = scorer
         self._retry_timeout = timedelta(seconds=retry_timeout)
         self._backoff = Backoff(initial=first, maximum=min(MAX_WAIT, retry_timeout), max_retry_after=retry_timeout)
@@ -64,7 +66,7 @@ class RetryingScorer:
         self._final_failure: Score | None = None
 
     async def score(self, exchange: Exchange) -> Score:
-        """Return the score, or the final failure."""
+        """Return an exchange's score after any retries, or the final failure if the scorer has given up."""
         failing_since, attempts = None, 0
         while True:
             async with self._probe_lock:
@@ -88,7 +90,7 @@ class RetryingScorer:
 
     async def _run(self, exchange: Exchange, admission: Admission) -> Score:
         score = await run_scorer(self._scorer, exchange)
-        # A user-defined scorer may write another name into its scores.
+        # A user-defined scorer may set a different name in its scores.
         score = replace(score, scorer=self._scorer.name)
         if is_rejected(score):
             self._breaker.cancel_admission(admission)
@@ -98,7 +100,7 @@ class RetryingScorer:
                 self._give_up(score, f"the {model} rejected {MAX_REJECTIONS} requests in a row")
             return score
         if _may_retry(score):
-            # Before the breaker reads the clock: a pause as long as the limit must count as exceeding it.
+            # Read the clock before the breaker does: a pause exactly as long as the timeout must count as exceeding it.
             self._failing_since = self._failing_since or self._clock()
         self._breaker.record_score(score, admission)
         if self._failing_since is not None and _may_retry(score):
@@ -128,7 +130,7 @@ class RetryingScorer:
 
 
 class DatasetScorer:
-    """Scores exchanges, reusing scores from this run and from the cache."""
+    """Scores exchanges, and reuses scores from the current run and from the cache."""
 
     def __init__(
         self,
@@ -139,7 +141,9 @@ class DatasetScorer:
         cache: ScoreCache | None,
         retry_timeout: float,
     ) -> None:
-        """Score with ``scorers``, retrying for ``retry_timeout`` seconds. ``meter`` counts the usage of ``metered``."""
+        """Use ``scorers``, with retries for up to ``retry_timeout`` seconds. ``meter`` counts the usage of
+        ``metered``.
+        """
         self.scorers = scorers
         self.meter = meter
         self.metered = {scorer.name for scorer in metered}
@@ -150,18 +154,18 @@ class DatasetScorer:
 
     @property
     def usage(self) -> RunUsage:
-        """Usage of this run so far."""
+        """The usage of this run so far."""
         return self._unmetered_usage.plus_meter(self.meter)
 
     async def score(self, exchange: Exchange) -> Scores:
-        """Return an exchange's scores by scorer."""
+        """Return an exchange's scores as a mapping of scorer names to scores."""
         scores = await asyncio.gather(*(self._score(scorer, exchange) for scorer in self.scorers))
         return {score.scorer: score for score in scores}
 
     async def score_all(
         self, rows: Sequence[Row], *, concurrency: int, on_row_done: Callable[[], None] = lambda: None
     ) -> list[Scores]:
-        """Return the scores of all rows in order, scoring up to ``concurrency`` rows at a time."""
+        """Return the scores of each row, in row order. Up to ``concurrency`` rows are scored at a time."""
         scores: dict[int, Scores] = {}
         remaining = iter(enumerate(rows))
 
@@ -190,15 +194,15 @@ class DatasetScorer:
                     self.cache.save_score(key, score)
             future.set_result(score)
         finally:
-            future.cancel()  # without a result, its waiters are cancelled, too
+            future.cancel()  # if there is no result, cancel the waiting rows, too
         return score
 
 
 def cache_key(scorer: Scorer, exchange: Exchange) -> CacheKey:
-    """Return the key under which a score is reused.
+    """Return the cache key for an exchange's score.
 
-    Built-in scorers see question, answer, contexts and history. User-defined scorers may use any field, such as a
-    reference answer in another column, so all fields except the id are part of their key.
+    Built-in scorers read only the question, answer, contexts and history. User-defined scorers may read any field, such
+    as a reference answer in another column, so their keys cover all fields except the exchange's id.
 
     Raises:
         UsageError: the scorer has no name or no fingerprint.
@@ -206,7 +210,10 @@ def cache_key(scorer: Scorer, exchange: Exchange) -> CacheKey:
     try:
         name, fingerprint = scorer.name, scorer.fingerprint
     except AttributeError as error:
-        raise UsageError(f"a scorer needs name, fingerprint, requires, range and score(exchange): {error}") from None
+        raise UsageError(
+            f"a scorer needs the attributes name, fingerprint, requires and range, and the method score(exchange): "
+            f"{error}"
+        ) from None
     content: dict[str, Any] = {
         "question": exchange.question,
         "answer": exchange.answer,
@@ -225,10 +232,10 @@ def cache_key(scorer: Scorer, exchange: Exchange) -> CacheKey:
 
 
 def is_builtin(scorer: Scorer) -> bool:
-    """Return whether a scorer is a built-in one."""
+    """Return whether a scorer is built in."""
     return scorer.name in BUILTIN_SCORER_NAMES and type(scorer).__module__.startswith("germane.scorers.")
 
 
 def _may_retry(score: Score) -> bool:
-    """Return whether a retry may help. Rejected requests stay rejected, even if the server names a time."""
+    """Return whether a retry may help. Rejected requests are not retried, even if the server sends ``Retry-After``."""
     return not is_rejected(score) and is_retryable(score)

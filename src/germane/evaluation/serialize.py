@@ -1,4 +1,4 @@
-"""Conversion of scores to JSON and back."""
+"""JSON serialization of scores."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ _FIELDS = tuple(field.name for field in dataclasses.fields(Score))
 
 
 def to_json_value(value: Any) -> Any:
-    """Convert any value to JSON. The details of a user-defined scorer may contain anything."""
+    """Convert a value of any type to a JSON-serializable one. Details from user-defined scorers may contain any
+    type.
+    """
     if value is None or isinstance(value, (str, bool, int)):
         return value
     if isinstance(value, Mapping):
@@ -32,7 +34,7 @@ def to_json_value(value: Any) -> Any:
 
 
 def score_to_dict(score: Score) -> dict[str, Any]:
-    """Convert all fields of a score to JSON."""
+    """Convert a score to a JSON-serializable dict with all its fields."""
     return {name: to_json_value(getattr(score, name)) for name in _FIELDS}
 
 
@@ -42,10 +44,10 @@ def dump_score(score: Score) -> str:
 
 
 def load_score(line: str) -> Score:
-    """Return the score in a line of JSON.
+    """Parse a score from a line of JSON.
 
     Raises:
-        ValueError, TypeError, KeyError: the line does not hold a score.
+        ValueError, TypeError, KeyError: the line does not contain a score.
     """
     fields: dict[str, Any] = json.loads(line)
     reason, scored_at = fields["reason"], fields["scored_at"]

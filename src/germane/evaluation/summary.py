@@ -1,4 +1,4 @@
-"""Scores of a data set, summarized per scorer and compared with thresholds."""
+"""Summaries of a data set's scores per scorer, and threshold checks."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from germane.storage import Estimate
 
 ROUNDING_TOLERANCE = 1e-9
-"""A mean this far below a threshold is attributed to rounding."""
+"""A mean that is below a threshold by no more than this passes, to allow for rounding errors."""
 
 
 @dataclass(frozen=True, slots=True)
 class RowScores:
-    """One row of a data set with its scores by scorer."""
+    """One row of a data set, and its scores by scorer name."""
 
     exchange: Exchange
     scores: Mapping[str, Score]
@@ -53,25 +53,27 @@ class AnswerProblem:
 
     @property
     def lowest(self) -> float | None:
-        """The lowest value of the issues; None if all failed."""
+        """The lowest value among the issues; None if all of them failed."""
         return min((score.value for score in self.issues if score.value is not None), default=None)
 
 
 @dataclass(frozen=True, slots=True)
 class ScorerSummary:
-    """Summarizes one scorer's scores with one fingerprint. Different fingerprints are never averaged together."""
+    """Summary of one scorer's scores with one fingerprint. Scores with different fingerprints are never averaged
+    together.
+    """
 
     scorer: str
     rows: int
     """Number of rows in the data set."""
     estimate: Estimate | None
-    """Mean with n and interval; None if no row has a score."""
+    """The mean with its sample size and interval; None if no row has a score."""
     reasons: Mapping[str, int] = field(default_factory=dict)
     """Number of rows without a score, by reason."""
     fingerprint: str = ""
-    """Fingerprint of the scores; if there are none, of the attempts."""
+    """Fingerprint of the scores, or of the unscored attempts if no row has a score."""
     scored: int = 0
-    """Number of rows with a score of any fingerprint: a server may change its model during a run."""
+    """Number of rows with a score, across all fingerprints: a server may change its model during a run."""
     minimum: float | None = None
     """The lowest score; None if no row has a score."""
     maximum: float | None = None
@@ -86,7 +88,7 @@ class ScorerSummary:
 
     @property
     def coverage(self) -> float:
-        """Share of the rows that have a score, 0 to 1; 0 without rows."""
+        """Share of rows that have a score, from 0 to 1; 0 if there are no rows."""
         return self.scored / self.rows if self.rows else 0.0
 
 
@@ -155,7 +157,7 @@ def summarize(rows: Sequence[RowScores]) -> list[ScorerSummary]:
 
 
 def find_problems(rows: Sequence[RowScores]) -> list[ScoringProblem]:
-    """Return the low scores, lowest first, then the failed scores in order of the rows."""
+    """Return the low scores, lowest first, followed by the failed scores in row order."""
     problems = [
         ScoringProblem(row, score)
         for row in rows
@@ -166,9 +168,9 @@ def find_problems(rows: Sequence[RowScores]) -> list[ScoringProblem]:
 
 
 def find_problem_answers(rows: Sequence[RowScores], threshold: float) -> list[AnswerProblem]:
-    """Return the answers with low or failed scores, or scores below the threshold, lowest first.
+    """Return the answers with low scores, failed scores, or scores below the threshold, lowest first.
 
-    The threshold applies to the value that decides the label: the calibrated one if there is one.
+    The threshold applies to the value that determines the label: the calibrated value if there is one.
 
     Raises:
         UsageError: the threshold is not finite.
@@ -199,10 +201,10 @@ def _is_issue(score: Score, threshold: float) -> bool:
 def check_thresholds(
     summaries: Sequence[ScorerSummary], min_mean: float | None, min_coverage: float | None
 ) -> EvaluationCheck:
-    """Compare each scorer's mean and coverage with thresholds.
+    """Check each scorer's mean and coverage against thresholds.
 
-    A mean below ``min_mean`` fails, regardless of its interval, which the message states. The mean of fewer than 20
-    scores is not checked. Coverage is always checked, because it is a count.
+    A mean below ``min_mean`` fails even if the threshold lies inside its interval, which the message includes. The mean
+    of fewer than 20 scores is not checked. Coverage is always checked, because it is exact.
 
     Raises:
         UsageError: ``min_mean`` is not finite, or ``min_coverage`` is not from 0 to 1.

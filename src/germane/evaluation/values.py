@@ -1,4 +1,4 @@
-"""Parsers for the cells of a row: text, contexts, messages, plain attributes."""
+"""Parsers for data set cells: text, contexts, messages and scalar attributes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SURROGATES = re.compile("[\ud800-\udfff]")
 
 
 def parse_text(cell: Any, column: str) -> str | None:
-    """Return a cell's text, with numbers converted to text; None if the value is missing.
+    """Return a cell as text, or None if the value is missing. Numbers are converted to text.
 
     Raises:
         UsageError: the cell contains a list or an object.
@@ -39,7 +39,7 @@ def parse_text(cell: Any, column: str) -> str | None:
 
 
 def parse_contexts(cell: Any) -> tuple[Context, ...]:
-    """Return the contexts in a list, a JSON list in a string, or a single text.
+    """Parse contexts from a list, a JSON list in a string, or a single text.
 
     Raises:
         UsageError: a context is an object without text.
@@ -61,9 +61,9 @@ def parse_contexts(cell: Any) -> tuple[Context, ...]:
 
 
 def parse_messages(cell: Any) -> tuple[Message, ...]:
-    """Return the messages in a conversation: objects with ``role`` and ``content`` or ``text``, or strings.
+    """Parse the messages of a conversation: objects with ``role`` and ``content`` or ``text``, or strings.
 
-    A string may start with its role, such as ``user: Hello``. Otherwise the roles alternate, starting with the user.
+    A string can start with its role, as in ``user: Hello``. Otherwise the roles alternate, starting with the user.
 
     Raises:
         UsageError: a message is neither an object with text nor a string.
@@ -81,14 +81,14 @@ def parse_messages(cell: Any) -> tuple[Message, ...]:
             content = _text_field(item, "message")
         else:
             raise UsageError(
-                f"has a {type(item).__name__} in its history: messages are strings, or objects with role and content"
+                f"has a {type(item).__name__} in its history: messages must be strings or objects with role and content"
             )
         messages.append(Message(_ROLES.get(role, role), content))
     return tuple(messages)
 
 
 def parse_attribute(cell: Any) -> AttributeValue | None:
-    """Return a plain value; None for anything else, and for numbers that are not finite."""
+    """Return a cell as text, a number or a Boolean, or None for other types and for numbers that are not finite."""
     cell = cell.item() if hasattr(cell, "item") and hasattr(cell, "dtype") and not getattr(cell, "shape", ()) else cell
     if isinstance(cell, (bool, str)):
         return cell if isinstance(cell, bool) else _SURROGATES.sub("\ufffd", cell)
@@ -117,7 +117,7 @@ def _to_list(cell: Any) -> list[Any]:
 
 
 def _parse_list(cell: str) -> list[Any]:
-    """Parse a JSON list, or a Python list as data frames write it to CSV. Any other text is one item."""
+    """Parse a JSON list, or a Python list literal as pandas writes it to CSV. Any other text becomes a single item."""
 
     def parse_python(text: str) -> Any:
         try:
@@ -140,6 +140,6 @@ def _text_field(item: Mapping[str, Any], what: str) -> str:
         if (text := parse_text(item.get(name), what)) is not None:
             return text
     raise UsageError(
-        f"has a {what} that is an object without {', '.join(TEXT_FIELDS[:-1])} or {TEXT_FIELDS[-1]}: use texts, or "
+        f"has a {what} that is an object without {', '.join(TEXT_FIELDS[:-1])} or {TEXT_FIELDS[-1]}: use strings, or "
         "objects with one of these fields"
     )

@@ -1,4 +1,4 @@
-"""The monitor: the background work in one process."""
+"""The monitor, which does the background work in one process."""
 
 from __future__ import annotations
 
@@ -24,19 +24,20 @@ class Monitor:
     """Samples and scores exchanges, and evaluates alert rules, in one daemon thread.
 
     Args:
-        store: The store of exchanges and scores.
-        scorers: The scorers to run; if empty, only rules are evaluated.
-        attach: Called with an exchange and its scores once they are saved.
-        suppressed: A context in which nothing is traced or captured. Everything except ``attach`` runs in it.
+        store: The store that contains the exchanges and scores.
+        scorers: The scorers to run. If there are none, only alert rules are evaluated.
+        attach: Called with an exchange and its scores after they are saved.
+        suppressed: Returns a context in which nothing is traced or captured. All code except ``attach`` runs in it.
         channels: Alert channels, by name, in addition to the log and the configured channels.
         close: Closes the scorers' clients, on their event loop, when the monitor stops.
-        cancel_judge_requests: Cancels judge requests that wait for the rate limiter; called when stopping begins.
+        cancel_judge_requests: Cancels judge requests that are waiting for the rate limiter. Called when the monitor
+            starts to stop.
         budget_exhausted_until: Returns the time until which the budget is exhausted, for :meth:`status`.
-        backoff: The delays between a task's attempts, and between probes of a judge.
+        backoff: The delays between attempts of a task, and between probes of a judge.
         retention_schedule: The schedule for deleting old data.
-        worker_id: The id of this process as a worker, by default a new one.
-        waiting_exchanges: Returns the ids of the exchanges whose spans wait in this process, which it scores first.
-        calibrations: The calibrations that the scorers use for labels, by default those in the store.
+        worker_id: The worker id of this process. Defaults to a new id.
+        waiting_exchanges: Returns the ids of the exchanges whose spans this process holds. It scores them first.
+        calibrations: The calibrations that the scorers use for labels. Defaults to those in the store.
 
     Raises:
         SettingsError: A predicate cannot be imported.
@@ -85,21 +86,21 @@ class Monitor:
         self._scheduler = Scheduler(lambda: Supervisor(config), poll_interval=settings.poll_interval)
 
     def start(self) -> None:
-        """Start the thread unless it is running. A forked child has no thread until it calls this."""
+        """Start the thread unless it is running. A forked child process has no thread until it calls this method."""
         self._scheduler.start()
 
     def stop(self, timeout: float = 10.0) -> bool:
-        """Accept no more work, finish or release claimed tasks, close the clients and end the thread.
+        """Stop accepting work, finish or release claimed tasks, close the clients, and end the thread.
 
         Returns:
-            Whether all of that succeeded within ``timeout`` seconds. Interrupted tasks are released, or their
-            lease expires: another process or a later start scores them.
+            Whether all of that succeeded within ``timeout`` seconds. Interrupted tasks are released, or their leases
+            expire. Another process, or this one after a restart, then scores them.
         """
         return self._scheduler.stop(timeout)
 
     @property
     def queue_metrics(self) -> BacklogState | None:
-        """The last snapshot of the queue in the database; None if another process reads it. Thread-safe."""
+        """The last snapshot of the queue in the database; None if another process is the leader. Thread-safe."""
         service = self._scheduler.service
         return service.queue_metrics if isinstance(service, Supervisor) else None
 

@@ -46,18 +46,18 @@ SuppressTelemetry = Callable[[], AbstractContextManager[object]]
 
 MAIN_JOBS: Final = ("sample", "score", "save", "evaluate")
 POLLED_JOBS: Final = ("sample", "evaluate", "deliver", "rollup")
-"""Jobs that run at every poll interval; ``score`` and ``save`` run when they have work."""
+"""Jobs that run at every poll interval. ``score`` and ``save`` run whenever they have work."""
 RETENTION_JOB: Final = "retention"
 SAMPLER_LEASE: Final = "sampler"
 EVALUATOR_LEASE: Final = "watcher"
 STORE_THREADS: Final = 4
-"""The number of concurrent database calls."""
+"""The maximum number of concurrent database calls."""
 MIN_LEASE_TTL: Final = 10.0
-"""The shortest TTL of a leader lease, in seconds. A crashed leader delays its successor by this time."""
+"""The shortest TTL of a leader lease, in seconds. If the leader crashes, its successor waits at least this long."""
 HEARTBEAT_STOP_TIMEOUT: Final = 1.0
-"""Seconds that stopping waits for a heartbeat in progress."""
+"""Maximum seconds to wait for a heartbeat in progress when stopping."""
 JUDGE_TIMEOUT_SHARE: Final = 0.6
-"""The share of the stop timeout for judge requests in flight. The rest is for saving, notifications and closing."""
+"""The share of the stop timeout for in-flight judge requests. The rest is for saving, notifications and closing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,9 +79,9 @@ class SupervisorConfig:
     backoff: Backoff
     retention_schedule: RetentionSchedule
     worker_id: str | None
-    """By default a new one."""
+    """The worker id of this process. Defaults to a new id."""
     waiting_exchanges: Callable[[], Sequence[str]]
-    """Returns the ids of the exchanges whose spans wait for scores in this process."""
+    """Returns the ids of the exchanges whose spans this process holds until their scores arrive."""
     calibrations: CalibrationCache
     """The calibrations that the scorers use for labels."""
 
@@ -92,24 +92,28 @@ class MonitorStatus:
 
     running: bool
     jobs: Mapping[str, JobStatus] = field(default_factory=lambda: dict.fromkeys(MAIN_JOBS, JobStatus()))
-    """Statuses by job name: ``sample``, ``score``, ``save``, ``evaluate``, ``deliver``, ``rollup``, ``retention``, and
+    """Status by job name: ``sample``, ``score``, ``save``, ``evaluate``, ``deliver``, ``rollup``, ``retention``, and
     ``heartbeat`` in a process with scorers."""
     in_flight: int = 0
-    """The number of scorers that are running for an exchange now."""
+    """The number of scorer runs in progress, one per scorer and exchange."""
     unsaved: int = 0
-    """The number of exchanges whose scores are not saved yet."""
+    """The number of exchanges whose scores have not been saved yet."""
     judge_problem: str | None = None
-    """Why a circuit breaker pauses a scorer: a rejected key, an unreachable server."""
+    """Why a circuit breaker has paused a scorer, such as a rejected key or an unreachable server; None if none is
+    paused.
+    """
     budget_problem: str | None = None
-    """A message with the time until which the budget is exhausted; None if it is not, or without a budget."""
+    """A message with the time until which the budget is exhausted; None if it is not exhausted or not set."""
     channel_problems: Mapping[str, str] = field(default_factory=dict)
-    """Why each failing channel fails: the error from its last attempt, or the reason why this process cannot use it."""
+    """Problems by channel name: the error from the last attempt, or the reason why this process cannot use the
+    channel.
+    """
     open_alerts: tuple[Alert, ...] = ()
     """The open alerts after the last evaluation by any process."""
 
 
 class Supervisor:
-    """One run of the background jobs. It lives on the background thread's event loop."""
+    """One run of the background jobs, on the background thread's event loop."""
 
     def __init__(self, config: SupervisorConfig) -> None:
         store, settings, clock = config.store, config.settings, config.clock
@@ -208,10 +212,10 @@ class Supervisor:
             self._heartbeat.start()
 
     def periodic_jobs(self) -> Mapping[str, PeriodicJob]:
-        """Return the jobs that run at every poll interval.
+        """Return the jobs that run at every poll interval, by name.
 
-        Without scorers, nothing is sampled, because a later start may configure scorers. Evaluation runs even if there
-        are no rules, because it removes the scores queued for the detectors.
+        If there are no scorers, nothing is sampled, because the next start may configure scorers. Evaluation runs even
+        if there are no rules, because it removes the scores queued for the detectors.
         """
         always: dict[str, PeriodicJob] = {name: self._jobs[name].run for name in ("evaluate", "deliver", "rollup")}
         if not self._config.scorers:
@@ -224,11 +228,11 @@ class Supervisor:
 
     @property
     def queue_metrics(self) -> BacklogState | None:
-        """The last snapshot of the queue; None if another process reads it. Thread-safe."""
+        """The last snapshot of the queue; None if another process is the leader. Thread-safe."""
         return self._queue_metrics.snapshot
 
     async def stop(self, deadline: float) -> bool:
-        """Finish or release all work by ``deadline``, in event loop time; return whether nothing was lost."""
+        """Finish or release all work by ``deadline``, in event loop time; return whether no work was lost."""
         loop = asyncio.get_running_loop()
         self._sampler.stopping = self._feedback_requeue.stopping = self._scoring.stopping = True
         self._retention.stopping = self._rollups.stopping = self._calibration.stopping = True
@@ -263,7 +267,9 @@ class Supervisor:
         )
 
     async def _save_and_release(self) -> bool:
-        """Save all results, release tasks and leases, and close; return whether everything succeeded."""
+        """Save all results, release all tasks and leases, and close the clients; return whether everything
+        succeeded.
+        """
 
         async def release_tasks() -> None:
             queue = self._config.store.queue
@@ -279,7 +285,7 @@ class Supervisor:
         releasing_tasks = self._new_job("release tasks", release_tasks)
         releasing_leases = self._new_job("release leases", release_leases)
         closing, draining = self._new_job("close", self._config.close), self._new_job("drain", self._dispatcher.drain)
-        # First release what other processes wait for: a predicate that never returns delays only later steps.
+        # Release what other processes wait for first, so that a predicate that never returns delays only later steps.
         await self._jobs["score"].wait_until_idle()
         await self._jobs["save"].run()
         await releasing_tasks.run()
@@ -321,7 +327,7 @@ class Supervisor:
 
     async def _wake_up(self) -> None:
         now = self._config.clock()
-        if now < self._last_wake_up:  # the clock was set back: leases must be renewed for the new time
+        if now < self._last_wake_up:  # the clock was set back, so leases must be renewed
             self._heartbeat.send_now()
         self._last_wake_up = now
         self._scoring.wake()
@@ -348,7 +354,7 @@ class Supervisor:
     def _attach(self, exchange: Exchange, scores: Sequence[Score]) -> None:
         for score in scores:
             self._failure_log.record_score(score)
-        # In an empty context, where telemetry is not suppressed: these spans are intended.
+        # Use an empty context, in which telemetry is not suppressed: these spans are intended.
         Context().run(self._config.attach, exchange, scores)
 
     def _new_job(self, name: str, work: Callable[[], Awaitable[None]]) -> Job:

@@ -1,7 +1,8 @@
-"""Scorers: an exchange in, a score out. This package uses neither a database nor OpenTelemetry.
+"""Scorers, which turn exchanges into scores. This package uses neither a database nor OpenTelemetry.
 
-A user-defined scorer has ``name``, ``fingerprint``, ``requires``, ``range`` and ``async def score(exchange)``; see
-:class:`Scorer`. Call scorers through :func:`run_scorer`, which turns every outcome into a score or a reason.
+A user-defined scorer has the attributes ``name``, ``fingerprint``, ``requires`` and ``range``, and the method
+``async def score(exchange)``; see :class:`Scorer`. Call scorers through :func:`run_scorer`, which turns every outcome
+into a score with a value or a reason.
 """
 
 from __future__ import annotations

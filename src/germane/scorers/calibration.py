@@ -1,7 +1,7 @@
-"""Calibration of cosine scorers: two floors of an embedder's cosines, and labels on the calibrated scale.
+"""Calibration of cosine scorers: two floors for an embedder's cosines, and labels on the calibrated scale.
 
-Cosines from different embedders have different scales. Two floors are measured between texts from different exchanges:
-the similarity of unrelated texts, and the similarity of texts on the same topic, which belong to different questions.
+Cosines from different embedders have different scales. Both floors are measured between texts from different exchanges:
+the similarity of unrelated texts, and the similarity of texts on the same topic that belong to different questions.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ from germane.scorers.base.text import (
 
 VERSION = "2"
 MIN_CALIBRATION_EXCHANGES = 50
-"""Minimum number of exchanges with different questions."""
+"""Minimum number of exchanges with distinct questions."""
 TOPIC_PERCENTILE: Final = 75
-"""Percentile of the cosines with the nearest different question that is the same-topic floor."""
+"""The same-topic floor is this percentile of the cosines between each question and its nearest different question."""
 PARAPHRASE_LEVEL: Final = 0.9
-"""Two questions, or two answers, are paraphrases if their similarity, with that of unrelated ones as 0, is this high.
-A pair of paraphrased questions, or of exchanges with paraphrased answers, does not count as two questions."""
+"""Two questions, or two answers, are paraphrases if their similarity is at least this, on a scale from 0 for unrelated
+texts to 1 for equal texts. Exchanges with paraphrased questions or answers do not count as different."""
 MAX_EMBEDDED_BYTES = 8_000
-"""Limit for one embedded text, the same as for scoring."""
+"""Maximum size of an embedded text, the same as for scoring."""
 _TEXTS_PER_REQUEST = 100
 RATING_EXPONENT: Final = 0.515
 """Maps a rating of 5 to ``relevant``, 4 to ``mostly_relevant``, 3 to ``partly_relevant``, and less to ``irrelevant``:
-.5 becomes just less than .7. Expected values of small judges are compressed to the middle; this spreads them."""
+0.5 becomes just under 0.7. The expected ratings of small judges cluster in the middle; this spreads them."""
 CALIBRATED_SCORERS: Final = (*COSINE_SCORERS, "guarded_relevancy")
 """Scorers whose labels depend on a cosine. The value of ``guarded_relevancy`` is a rating times a cosine."""
 _PAIRS: Final = {
@@ -49,26 +49,26 @@ _PAIRS: Final = {
     "question_answer_similarity": "question and answer",
     "context_similarity": "question and context",
 }
-"""The compared texts, by scorer."""
+"""The texts that each scorer compares."""
 Mask = NDArray[np.bool_]
 Calibrations = Mapping[tuple[str, str], Calibration]
-"""Calibrations by embedder and scorer. Looked up for each score, so they can be added later."""
+"""Calibrations by embedder and scorer. They are looked up for each score, so they can be added later."""
 
 
 @dataclass(frozen=True)
 class CosinePairs:
-    """Cosines between texts of different exchanges, from which one scorer is calibrated."""
+    """Cosines between texts from different exchanges, which calibrate one scorer."""
 
     scorer: str
     embedder: str
     cosines: Vectors
-    """Shape (exchanges, exchanges): a question in each row. The diagonal, pairs within an exchange, is ignored."""
+    """Cosines of shape (exchanges, exchanges), with one question per row. The diagonal (same exchange) is ignored."""
     are_different: Mask | None = None
-    """Same shape: whether two exchanges have different questions and different answers. Defaults to all pairs."""
+    """Whether two exchanges differ in both question and answer, with the same shape. Defaults to True for all pairs."""
 
     @property
     def pairs(self) -> str:
-        """The compared texts, such as ``question and answer``."""
+        """The texts that are compared, such as ``question and answer``."""
         return _PAIRS[self.scorer]
 
     @property
@@ -79,7 +79,7 @@ class CosinePairs:
     def mean(self, *, weights: Vectors) -> Vectors:
         """Return the mean cosine of pairs from different exchanges, per resample.
 
-        ``weights`` has shape (resamples, n). An exchange that is drawn twice forms no pair with itself.
+        ``weights`` has the shape (resamples, n). An exchange that is drawn twice does not form a pair with itself.
         """
         off_diagonal = 1.0 - np.eye(self.n)
         total = ((weights @ (self.cosines * off_diagonal)) * weights).sum(axis=1)
@@ -97,13 +97,13 @@ class CosinePairs:
         return float(np.percentile(nearest[np.isfinite(nearest)], TOPIC_PERCENTILE))
 
     def to_calibration(self, now: datetime) -> Calibration:
-        """Return the calibration to store.
+        """Return the calibration with the measured floors.
 
-        If germane ships a calibration of the embedder, the same-topic floor is at least as high as the shipped one:
-        among exchanges on many topics, the nearest question may be about another topic.
+        If germane ships a calibration for the embedder, the same-topic floor is at least as high as the shipped one,
+        because among exchanges on many topics, the nearest question may be about a different topic.
 
         Raises:
-            ValueError: the embedder gives all texts the same vector.
+            ValueError: the embedder returned the same vector for all texts.
         """
         floor = float(self.mean(weights=np.ones((1, self.n)))[0])
         shipped = DEFAULT_CALIBRATIONS.get((self.embedder, self.scorer))
@@ -119,7 +119,9 @@ class CosinePairs:
 
 
 def distinct_exchanges(exchanges: Sequence[Exchange]) -> list[Exchange]:
-    """Return the exchanges with question and answer, one per distinct question: answers to one question are related."""
+    """Return the exchanges with a question and an answer, one per distinct question: answers to the same question are
+    related.
+    """
     distinct: dict[str, Exchange] = {}
     for exchange in exchanges:
         if not is_blank(exchange.question or "") and not is_blank(exchange.answer or ""):
@@ -156,7 +158,7 @@ async def measure_cosine_pairs(exchanges: Sequence[Exchange], embedder: Embedder
 
 
 def _are_paraphrases(vectors: Vectors) -> Mask:
-    """Return for each pair whether it is nearly as similar as equal texts, on the scale of unrelated texts."""
+    """Return, for each pair of texts, whether they are paraphrases according to :data:`PARAPHRASE_LEVEL`."""
     cosines = vectors @ vectors.T
     unrelated = cosines[~np.eye(len(cosines), dtype=bool)].mean()
     paraphrases: Mask = cosines - unrelated >= PARAPHRASE_LEVEL * (1 - unrelated)
@@ -164,16 +166,16 @@ def _are_paraphrases(vectors: Vectors) -> Mask:
 
 
 def measurement_fingerprint(embedder: str, scorer: str) -> str:
-    """Return the fingerprint of this version's measurement."""
+    """Return the fingerprint of this version's calibration method for an embedder and a scorer."""
     return fingerprint(scorer=scorer, version=VERSION, parameters={"pairs": _PAIRS.get(scorer)}, embedder=embedder)
 
 
 def _default_calibrations() -> dict[tuple[str, str], Calibration]:
-    """Return the calibrations of the embedders whose scales were measured, as in ``benchmarks/floors.py``."""
+    """Return the calibrations of the embedders measured with ``benchmarks/floors.py``."""
     measured = {
-        # Unrelated and same-topic floor, per scorer.
+        # The floors for unrelated and same-topic texts, per scorer.
         "local:all-MiniLM-L6-v2-int8": ((0.10, 0.74), (0.05, 0.58), (0.05, 0.58)),
-        # germane.testing: the vectors count words, so the scale is known.
+        # The embedder in germane.testing: its vectors count words, so the scale is known.
         "fake-embedder": ((0.0, TOPIC_LEVEL), (0.0, TOPIC_LEVEL), (0.0, TOPIC_LEVEL)),
     }
     return {
@@ -193,7 +195,7 @@ def _default_calibrations() -> dict[tuple[str, str], Calibration]:
 
 
 DEFAULT_CALIBRATIONS: Final = _default_calibrations()
-"""Shipped calibrations, by embedder and scorer. Measured ones take precedence."""
+"""Shipped calibrations by embedder and scorer. Measured calibrations take precedence."""
 
 
 async def _embed_all(embedder: Embedder, texts: Sequence[str | None]) -> Vectors:
@@ -203,9 +205,10 @@ async def _embed_all(embedder: Embedder, texts: Sequence[str | None]) -> Vectors
 
 
 class CalibratedScorer:
-    """A scorer whose labels come from the calibrated value, which is stored in ``details["calibrated"]``.
+    """A scorer whose labels are based on the calibrated value, which is stored in ``details["calibrated"]``.
 
-    Value and fingerprint do not change. Calibrations for other embedders are ignored, and labels that are not bands,
+    The value and the fingerprint do not change. Calibrations for other embedders are ignored. Labels that are not
+    bands,
     such as ``noncommittal``, are kept.
     """
 
@@ -220,54 +223,54 @@ class CalibratedScorer:
         """Return any other attribute of the wrapped scorer, such as its judge."""
         return getattr(self.__dict__["scorer"], name)
 
-    # Explicit, because __getattr__ does not make the class a Scorer for type checkers.
+    # These properties are explicit, because type checkers ignore __getattr__ when matching the Scorer protocol.
     @property
     def name(self) -> str:
-        """Name of the wrapped scorer."""
+        """The name of the wrapped scorer."""
         return self.scorer.name
 
     @property
     def fingerprint(self) -> str:
-        """Fingerprint of the wrapped scorer."""
+        """The fingerprint of the wrapped scorer."""
         return self.scorer.fingerprint
 
     @property
     def requires(self) -> frozenset[str]:
-        """Required inputs of the wrapped scorer."""
+        """The required inputs of the wrapped scorer."""
         return self.scorer.requires
 
     @property
     def range(self) -> tuple[float, float]:
-        """Range of the wrapped scorer."""
+        """The range of the wrapped scorer."""
         return self.scorer.range
 
     async def score(self, exchange: Exchange) -> Score | float:
         """Return the wrapped scorer's score with the label for its calibrated value.
 
         Raises:
-            ScoringError: raised by the wrapped scorer.
+            ScoringError: the wrapped scorer failed.
         """
         score = await self.scorer.score(exchange)
         return apply_calibration(score, self._calibrations) if isinstance(score, Score) else score
 
 
 def calibration_of(calibrations: Calibrations, embedder: str | None, scorer: str) -> Calibration | None:
-    """Return the calibration that applies: the measured one, otherwise the shipped one, otherwise None."""
+    """Return the calibration that applies: a measured one if it is current, otherwise a shipped one, otherwise None."""
     key = (embedder or "", scorer)
     measured = calibrations.get(key)
     return measured if measured and is_current_calibration(measured) else DEFAULT_CALIBRATIONS.get(key)
 
 
 def is_current_calibration(calibration: Calibration) -> bool:
-    """Return whether a calibration was measured in the way that this version of germane does."""
+    """Return whether a calibration was measured in the same way as in this version of germane."""
     return calibration.fingerprint == measurement_fingerprint(calibration.embedder, calibration.scorer)
 
 
 def apply_calibration(score: Score, calibrations: Calibrations) -> Score:
-    """Return the score with label and sentence for its calibrated value, or ``uncalibrated`` without a calibration.
+    """Return the score with the label and explanation for its calibrated value, or the label ``uncalibrated``.
 
-    Scores whose values are not cosines are returned unchanged. ``details`` gets the calibrated value, and as
-    ``low_below`` the cosine below which a single similarity is low.
+    Scores whose values are not cosines are returned unchanged. ``details`` gets the calibrated value as ``calibrated``,
+    and the cosine below which a single similarity is low as ``low_below``.
     """
     if score.value is None or score.embedder is None or score.scorer not in CALIBRATED_SCORERS:
         return score
@@ -302,7 +305,8 @@ def _calibrated_value(score: Score, calibrations: Calibrations) -> float | None:
     else:
         calibrated = calibration.rescale(score.value)
         if of_answers and isinstance(similarity, float):
-            # Small judges write unrelated questions from good answers, too: either similarity is evidence.
+            # Small judges also generate unrelated questions from good answers, so use the higher of the two
+            # similarities.
             calibrated = max(calibrated, of_answers.rescale(similarity))
     return min(calibrated, TOPIC_LEVEL) if "missing_kind" in score.details else calibrated
 
@@ -312,7 +316,7 @@ def _is_only_question_echo(score: Score) -> bool:
 
 
 def _with_meaning(label: str, explanation: str | None) -> str:
-    """Return the explanation with the sentence for the label in front, replacing an earlier one."""
+    """Return the explanation, starting with the sentence for the label, which replaces that for an earlier label."""
     rest = explanation or ""
     for meaning in MEANINGS.values():
         if rest.startswith(f"{meaning}."):

@@ -1,4 +1,4 @@
-"""User-defined scorers: decorated functions, entry points in the ``germane.scorers`` group, and modules to import."""
+"""User-defined scorers: scoring functions, entry points in the ``germane.scorers`` group, and modules to import."""
 
 from __future__ import annotations
 
@@ -33,13 +33,15 @@ ENTRY_POINT_GROUP: Final = "germane.scorers"
 SCORER_ATTRIBUTES: Final = ("name", "fingerprint", "requires", "range", "score")
 """The attributes of the :class:`Scorer` protocol."""
 THREADS_PER_SCORER: Final = 4
-"""Number of exchanges that a plain function scores concurrently. If this many calls hang, the scorer blocks."""
+"""Number of exchanges that a synchronous function scores concurrently. If this number of calls hang, the scorer
+blocks.
+"""
 
 
 class FunctionScorer:
-    """A scorer that calls a function of an exchange.
+    """A scorer that calls a scoring function with the exchange.
 
-    Plain functions run in a small thread pool of their own, so that they do not delay other scorers; ``async``
+    Synchronous functions run in a small thread pool per scorer, so that they do not delay other scorers. ``async``
     functions run on the event loop.
     """
 
@@ -49,7 +51,7 @@ class FunctionScorer:
         self.requires = declaration.requires
         self.range = declaration.range
         function = declaration.function
-        # A callable object has its function in __call__.
+        # The function of a callable object is its __call__ method.
         self._is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
             getattr(function, "__call__", None)  # noqa: B004
         )
@@ -59,9 +61,9 @@ class FunctionScorer:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Fingerprint of name, version, qualified name, range and required inputs.
+        """The fingerprint of the scorer's name, version, qualified function name, range and required inputs.
 
-        The module is not included, because its name differs between a script and a worker that imports it.
+        The module name is not included, because it differs between a script and a worker that imports the script.
         """
         return fingerprint(
             scorer=self.name,
@@ -77,17 +79,17 @@ class FunctionScorer:
         """Return the function's result. A :class:`Score` is stored under this scorer's name.
 
         Raises:
-            Exception: whatever the function raises.
+            Exception: any exception that the function raises.
         """
         try:
             call = self._call(exchange) if self._is_async else await self._threads.run(self._call, exchange)
             result = await call if inspect.isawaitable(call) else call
         except SystemExit as error:
-            raise RuntimeError(f"SystemExit: {error}") from error  # it would end the event loop
+            raise RuntimeError(f"SystemExit: {error}") from error  # SystemExit would end the event loop
         return dataclasses.replace(result, scorer=self.name) if isinstance(result, Score) else result
 
     async def aclose(self) -> None:
-        """Stop the threads without waiting for a hanging call."""
+        """Stop the threads, without waiting for calls in progress."""
         if "_threads" in self.__dict__:
             self._threads.close()
 
@@ -99,7 +101,7 @@ class FunctionScorer:
         try:
             return self.declaration.function(exchange)
         except StopIteration as error:
-            raise RuntimeError("StopIteration") from error  # futures cannot carry it
+            raise RuntimeError("StopIteration") from error  # futures cannot hold StopIteration
 
 
 def plugin_names() -> list[str]:
@@ -116,11 +118,11 @@ def find_name_conflicts() -> list[NameConflict]:
 def load_plugin(name: str) -> Scorer | None:
     """Load a scorer from an installed package; return None if no package has an entry point with this name.
 
-    The entry point refers to a function of an exchange, a scorer, or a class or function that creates a scorer.
+    The entry point refers to a scoring function, a scorer, or a class or function that creates a scorer.
 
     Raises:
         SettingsError: several packages have a scorer with this name, or the entry point cannot be loaded, does not
-            provide a scorer, or provides a scorer with another name.
+            provide a scorer, or provides a scorer with a different name.
     """
     entries = list(entry_points(group=ENTRY_POINT_GROUP, name=name))
     if not entries:
@@ -137,7 +139,7 @@ def load_plugin(name: str) -> Scorer | None:
     if defect:
         raise SettingsError(f"{what} is not a scorer: {defect}")
     if scorer.name != name:
-        raise SettingsError(f"{what} creates a scorer with another name, {scorer.name!r}")
+        raise SettingsError(f"{what} creates a scorer with a different name, {scorer.name!r}")
     return scorer
 
 
@@ -154,7 +156,7 @@ def scorer_defect(candidate: Any) -> str | None:
 
 
 def import_modules(names: Iterable[str]) -> None:
-    """Import the modules in order. Exceptions other than ``ImportError`` propagate.
+    """Import the named modules in order. Exceptions other than ``ImportError`` propagate.
 
     Raises:
         SettingsError: a module does not exist, or one of its imports fails.

@@ -1,4 +1,4 @@
-"""Test tools for germane and for applications that use it. They need no network, no API key and no model."""
+"""Testing tools for germane and for applications that use it. They work without a network, an API key or a model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tools for testing an application: captured exchanges, a frozen clock, and predictable ids."""
+"""Tools for testing an application: collecting exchanges, a frozen clock, and predictable ids."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def collect(**settings: Any) -> Iterator[list[Exchange]]:
-    """Capture exchanges in a list while the block runs, without a database or a judge.
+    """Collect captured exchanges in a list while the block runs, without a database or a judge.
 
     ::
 
@@ -33,8 +33,8 @@ def collect(**settings: Any) -> Iterator[list[Exchange]]:
                 yield exchanges
 
     Args:
-        settings: Arguments of ``germane.tracer.connect``, such as ``provider``, ``capture`` or ``redact``. Spans do not
-            wait for scores, unless ``holds_spans=True``.
+        settings: Arguments for ``germane.tracer.connect``, such as ``provider``, ``capture`` or ``redact``. Spans are
+            not held for scores unless you pass ``holds_spans=True``.
     """
     exchanges: list[Exchange] = []
     connect(**{"sink": exchanges.append, "service": "test", "holds_spans": False, **settings})
@@ -45,7 +45,7 @@ def collect(**settings: Any) -> Iterator[list[Exchange]]:
 
 
 class Clock:
-    """A frozen clock, which the test advances. Call it to get the time in UTC.
+    """A frozen clock that the test advances. Call it to get the time in UTC.
 
     ::
 
@@ -56,10 +56,10 @@ class Clock:
 
     def __init__(self, now: datetime = datetime(2026, 3, 1, 12, tzinfo=UTC)) -> None:
         self.now = now
-        """The time that the clock shows. Assign to it to set the clock."""
+        """The current time of the clock. Assign to this attribute to set the clock."""
 
     def __call__(self) -> datetime:
-        """Return the time that the clock shows."""
+        """Return the current time of the clock."""
         return self.now
 
     def advance(
@@ -71,12 +71,12 @@ class Clock:
         minutes: float = 0,
         seconds: float = 0,
     ) -> None:
-        """Advance the clock by a duration, or set it back by a negative one."""
+        """Advance the clock by a duration. A negative duration sets it back."""
         self.now += duration + timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds)
 
 
 class IncrementalIdGenerator(IdGenerator):
-    """Ids that count from 1, so that tests can compare them literally.
+    """Generates ids that count up from 1, so that tests can compare them with literal values.
 
     As the ``id_generator`` of a ``TracerProvider``, it makes the trace and span ids of captured exchanges predictable::
 

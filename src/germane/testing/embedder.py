@@ -1,4 +1,4 @@
-"""An embedder without a model."""
+"""A fake embedder, which does not need a model."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _WORD = re.compile(r"\w+")
 
 
 def hashed_words(text: str, dimension: int = 256) -> list[float]:
-    """Return a unit-length vector that counts the words of a text by their hash. Texts that share words are similar.
+    """Return a unit-length vector that counts a text's words by their hashes. Texts that share words are similar.
 
-    The vector is the same in every process. A text without words is hashed as a whole.
+    The vector is the same in every process. If a text has no words, the whole text is hashed.
     """
     vector = [0.0] * dimension
     for word in _WORD.findall(text.casefold()) or [text or " "]:
@@ -26,19 +26,19 @@ def hashed_words(text: str, dimension: int = 256) -> list[float]:
 
 
 class FakeEmbedder:
-    """An in-process embedder that uses :func:`hashed_words`: similarity depends on shared words, not on meaning."""
+    """An in-process embedder that uses :func:`hashed_words`. Similarity depends on shared words, not on meaning."""
 
     model = "fake-embedder"
 
     def __init__(self, vectors: Mapping[str, Sequence[float]] | None = None, *, dimension: int = 256) -> None:
-        """Create an embedder. ``vectors`` maps texts to fixed vectors, which also set the dimension."""
+        """Create an embedder. ``vectors`` maps texts to fixed vectors, whose length overrides ``dimension``."""
         self.vectors = dict(vectors or {})
         self.dimension = len(next(iter(self.vectors.values()))) if self.vectors else dimension
         self.calls: list[list[str]] = []
         """The texts of each call."""
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
-        """Return one unit-length row per text."""
+        """Return an array with one unit-length row per text."""
         self.calls.append(list(texts))
         return normalize_rows(
             [self.vectors.get(text) or hashed_words(text, self.dimension) for text in texts], len(texts)

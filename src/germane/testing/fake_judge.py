@@ -1,4 +1,4 @@
-"""A fake judge: a server that speaks the OpenAI protocol over real HTTP, without a model."""
+"""A fake judge: an HTTP server with an OpenAI-compatible API, without a model."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ DEFAULT_RATING = "3"
 """The default reply to a request for a single token."""
 
 TokenProbabilities = Mapping[str, float]
-"""Probability (0 to 1) by token."""
+"""Probabilities by token, from 0 to 1."""
 GenerateQuestions = Callable[[str], Sequence[str]]
 NoncommittalVotes = bool | Sequence[bool] | None
 ScriptedReply = str | Mapping[str, Any] | Sequence[str] | None
-"""A text, JSON, one text per choice, or None for the default reply."""
+"""A text, a JSON object, a list with one text per choice, or None for the default reply."""
 ReplyFunction = Callable[[JudgeRequest], ScriptedReply]
 OptionSupport = Literal["supported", "ignored", "rejected"]
-"""How a server reacts to a request option. A rejection is an HTTP 400 response."""
+"""How the server handles a request option. If an option is rejected, it returns HTTP status 400."""
 
 
 def questions_about(answer: str) -> list[str]:
@@ -41,7 +41,7 @@ def questions_about(answer: str) -> list[str]:
 
 
 class FakeJudge:
-    """A server that speaks the OpenAI protocol, for tests and demonstrations.
+    """A server with an OpenAI-compatible API, for tests and demonstrations.
 
     ::
 
@@ -49,10 +49,10 @@ class FakeJudge:
             germane.start(**judge.settings())
 
     It serves ``/v1/chat/completions`` (with ``n``, ``response_format`` and ``logprobs``), ``/v1/embeddings`` (see
-    :func:`germane.testing.hashed_words`) and ``/v1/models``. By default, it replies with ``questions`` to a request for
-    questions, with a small instance of the schema to any other request with a JSON schema, and with the rating 3 to a
-    request for a digit or a single token. germane's own scorers accept these replies. All attributes can be changed
-    while it runs.
+    :func:`germane.testing.hashed_words`) and ``/v1/models``. By default, a request for questions gets
+    ``questions``, any other request with a JSON schema gets a minimal instance of the schema, and a request for a digit
+    or a single token gets the rating 3. germane's built-in scorers accept these replies. You can change all attributes
+    while the server is running.
     """
 
     def __init__(
@@ -76,47 +76,48 @@ class FakeJudge:
         dimension: int = 256,
         port: int = 0,
     ) -> None:
-        """Listen on 127.0.0.1. With ``port`` 0, the system chooses a free port."""
+        """Start the server on 127.0.0.1. If ``port`` is 0, the operating system chooses a free port."""
         self.questions = questions
         """Returns the generated questions for an answer. Choice i is question i; if there are fewer questions than
         choices, the questions repeat.
         """
         self.noncommittal = noncommittal
-        """The judge's noncommittal vote: one for all choices, one per choice, or a function of the answer. None: no
-        vote."""
+        """Whether the judge votes that the answer is noncommittal: one vote for all choices, one per choice, or a
+        function of the answer that returns either. If None, there are no votes."""
         self.replies = replies
         self.first_token = first_token
-        """Probabilities for a chat reply's first token, or a function of the request that returns them. None: no
-        log probabilities. The default reply to a request for a single token is the likeliest of these tokens."""
+        """The probabilities for the first token of a chat reply, or a function of the request that returns them. If
+        None, there are no logprobs. The default reply to a request for a single token is the likeliest of these tokens.
+        """
         self.vectors = dict(vectors or {})
-        """Fixed vectors by text, all of one dimension. Other texts are hashed."""
+        """Fixed vectors by text, all of the same dimension. Other texts are hashed."""
         self.latency = latency
         """Seconds before each reply."""
         self.embedding_latency = embedding_latency
         """Seconds before each embedding reply. Defaults to ``latency``."""
         self.faults: deque[Fault | None] = deque(faults)
-        """Faults for the next chat requests, in order. None: no fault."""
+        """Faults for the next chat requests, in order. None means no fault for that request."""
         self.embedding_faults: deque[Fault | None] = deque(embedding_faults)
-        """Faults for the next embedding requests, in order. None: no fault."""
+        """Faults for the next embedding requests, in order. None means no fault for that request."""
         self.outage: Fault | None = None
-        """Fault applied to every request while it is set."""
+        """A fault that is applied to every request while it is set."""
         self.supports_n = supports_n
-        """Whether the server supports ``n``. If not, it replies with one choice."""
+        """Whether the server supports ``n``. If not, it always returns one choice."""
         self.response_format = response_format
         self.logprobs = logprobs
         self.encoding_format = encoding_format
-        """How the server reacts to ``encoding_format: base64``, which has 32-bit precision."""
+        """How the server handles ``encoding_format: base64``, which has 32-bit precision."""
         self.model = model
         self.embedding_model = embedding_model
         self.dimension = dimension
         self.requests: list[JudgeRequest] = []
         """All requests so far, in order of arrival."""
         self.in_flight = 0
-        """The number of concurrent chat requests."""
+        """The current number of concurrent chat requests."""
         self.max_in_flight = 0
         """The largest number of concurrent chat requests so far."""
         self.embeddings_in_flight = 0
-        """The number of concurrent embedding requests."""
+        """The current number of concurrent embedding requests."""
         self.max_embeddings_in_flight = 0
         """The largest number of concurrent embedding requests so far."""
         self.closing = threading.Event()
@@ -137,10 +138,10 @@ class FakeJudge:
 
     @property
     def replies(self) -> ReplyFunction | deque[ScriptedReply]:
-        """The scripted replies: a function of the request, or a list that is consumed one reply at a time.
+        """The scripted replies: a function of the request, or a queue that is consumed one reply at a time.
 
-        A text is sent as is and a mapping as JSON, both for each requested choice. A list has one text per choice.
-        None, or the end of the list, means the default reply.
+        A text is sent unchanged and a mapping as JSON, in both cases for every requested choice. A list contains one
+        text per choice. For None, and when the queue is empty, the default reply is sent.
         """
         return self._replies
 
@@ -164,7 +165,7 @@ class FakeJudge:
         return [request for request in self.requests if request.path.endswith("/embeddings")]
 
     def settings(self) -> dict[str, Any]:
-        """Return the settings that make germane use this judge, and that turn proxy scores off."""
+        """Return the settings that make germane use this judge and disable proxy scores."""
         return {
             "base_url": self.base_url,
             "api_key": "test",
@@ -174,7 +175,7 @@ class FakeJudge:
         }
 
     def close(self) -> None:
-        """Stop listening, disconnect all clients and wait for the threads. Idempotent."""
+        """Stop listening, disconnect all clients, and wait for the threads to exit. Idempotent."""
         if self.closing.is_set():
             return
         self.closing.set()
@@ -286,7 +287,7 @@ class FakeJudge:
         return [defaults[index % len(defaults)] if defaults else "" for index in range(n)]
 
     def _default_contents(self, request: JudgeRequest) -> list[str]:
-        """Return the contents of the default reply. Choices use them in turn."""
+        """Return the contents of the default reply, which the choices use in turn."""
         if request.asks_for_rating:
             return [DEFAULT_RATING]
         if request.schema is not None and not request.asks_for_questions:
@@ -327,11 +328,11 @@ class FakeJudge:
 
 
 def schema_instance(schema: Mapping[str, Any], *, items: int = 1) -> Any:
-    """Return a small value that is valid for a JSON schema.
+    """Return a minimal value that is valid under a JSON schema.
 
-    Alternatives and enumerations use their first member, objects have all their properties, and lists have ``items``
-    items within the limits of the schema. A number is its minimum. Without a minimum it is 0, or the number of the list
-    item (from 1) that contains it, because such numbers usually identify the item.
+    Alternatives and enumerations use their first member, objects have all properties, and lists have ``items`` items,
+    within the limits of the schema. A number is its minimum. If it has no minimum, it is 0 or, inside a list item, the
+    number of that item (from 1), because such numbers usually identify the item.
     """
 
     def resolve(node: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -372,7 +373,7 @@ def schema_instance(schema: Mapping[str, Any], *, items: int = 1) -> Any:
 
 
 def _logprobs(probabilities: TokenProbabilities, top: int) -> dict[str, Any]:
-    """Return the ``logprobs`` of a one-token choice, with the ``top`` likeliest tokens."""
+    """Return the ``logprobs`` for a one-token choice, with the ``top`` likeliest tokens."""
     tokens = [
         {"token": token, "logprob": math.log(probability) if probability > 0 else -9999.0, "bytes": None}
         for token, probability in sorted(probabilities.items(), key=lambda item: -item[1])

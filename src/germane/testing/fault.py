@@ -23,47 +23,47 @@ _FINISH_REASONS: dict[Any, str] = {"thinking": "length", "cut_off": "length", "c
 
 @dataclass(frozen=True)
 class Fault:
-    """A failure of one request.
+    """A simulated failure of one request. These are the kinds of faults.
 
-    Any request:
+    For any request:
 
     - ``status``: an HTTP error with ``status``, ``code``, ``message`` and ``retry_after``
     - ``hang``: no reply until the judge is closed
     - ``reset``: a connection reset
-    - ``truncated``: half a body
-    - ``drip``: an endless body, one byte at a time
-    - ``endless``: an endless body, as fast as the client reads it
+    - ``truncated``: half of the body
+    - ``drip``: an endless body, sent one byte at a time
+    - ``endless``: an endless body, sent as fast as the client reads it
     - ``garbage``: an HTML page
-    - ``not_json``: invalid JSON with the content type of JSON
-    - ``empty_body``: no content
-    - ``compressed``: a gzip body, which germane's requests exclude
-    - ``error_body``: HTTP 200 with an error that has ``code`` and ``message``
+    - ``not_json``: invalid JSON with the JSON content type
+    - ``empty_body``: an empty body
+    - ``compressed``: a gzip-compressed body, although germane's requests do not accept compression
+    - ``error_body``: HTTP status 200 and an error with ``code`` and ``message``
     - ``redirect``: a redirect to the same path
 
-    Chat requests:
+    For chat requests:
 
     - ``no_choices``: an empty list of choices
     - ``empty``: choices without content
     - ``thinking``: choices without content, because the token limit is reached
     - ``malformed``: invalid JSON in the first choice
     - ``cut_off``: half of the content, because the token limit is reached
-    - ``refusal``: a refusal in place of the content
+    - ``refusal``: a refusal instead of content
     - ``content_filter``: content removed by a filter
-    - ``prose``: text around the content
-    - ``number_words``: numbers in the JSON content written as words
+    - ``prose``: other text around the content
+    - ``number_words``: each number in the JSON written in words
     - ``out_of_range``: each number in the JSON replaced by 1000000
     - ``nan``: each number in the JSON replaced by NaN
     - ``wrong_count``: each list in the JSON without its last item
     - ``zero_logprobs``, ``probabilities_as_logprobs``, ``boolean_logprobs``: each log probability replaced by 0, by its
       probability, or by true
 
-    Embedding requests:
+    For embedding requests:
 
     - ``nan``, ``zeros``: each number replaced by NaN or 0
     - ``wrong_dimension``: vectors of dimension 0
     - ``other_dimension``: vectors of half the dimension, as after a model change
-    - ``uneven_dimension``: the last vector one number short
-    - ``wrong_count``: one vector too few
+    - ``uneven_dimension``: the last vector without its last number
+    - ``wrong_count``: one vector missing
     - ``booleans``: each number replaced by true
     - ``constant``: the same vector for all texts
     - ``one_based_index``, ``string_index``, ``duplicate_index``, ``no_index``: each vector's index counted from 1, as a
@@ -98,7 +98,7 @@ def corrupt_choices(choices: list[dict[str, Any]], fault: Fault | None) -> None:
 
 
 def corrupt_vectors(rows: list[list[float]], fault: Fault | None) -> list[list[float]]:
-    """Return the vectors of an embedding reply with a fault applied."""
+    """Return the vectors for an embedding reply, with a fault applied."""
     kind = fault.kind if fault else None
     if kind == "nan":
         return [[float("nan")] * len(row) for row in rows]
@@ -134,7 +134,7 @@ def corrupt_indexes(data: list[dict[str, Any]], fault: Fault | None) -> None:
 def _in_json(
     *, number: Callable[[float], Any] = lambda number: number, items: Callable[[list[Any]], Any] = lambda items: items
 ) -> Callable[[str], str]:
-    """Return a function that replaces the numbers and lists in JSON content. Other content stays as it is."""
+    """Return a function that replaces the numbers and lists in JSON content. Other content is not changed."""
 
     def replace(value: Any) -> Any:
         if isinstance(value, dict):

@@ -10,7 +10,9 @@ from germane.testing.fake_judge import FakeJudge
 
 
 def main() -> None:
-    """Serve until interrupted. The first line of output is the base URL, such as ``http://127.0.0.1:40123/v1``."""
+    """Run the fake judge until interrupted. The first line of output is its base URL, such as
+    http://127.0.0.1:40123/v1.
+    """
     parser = argparse.ArgumentParser(prog="python -m germane.testing.judge", description=main.__doc__)
     parser.add_argument("--port", type=int, default=0, help="port to listen on (default: a free port)")
     parser.add_argument("--latency", type=float, default=0.0, help="seconds before each reply")

@@ -1,4 +1,4 @@
-"""Requests that a fake judge received."""
+"""Requests received by a fake judge."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ _QUESTION_PROPERTIES = ({"question"}, {"question", "noncommittal"})
 
 
 class JudgeRequest(NamedTuple):
-    """A request that a fake judge received."""
+    """A request received by a fake judge."""
 
     path: str
     body: dict[str, Any]
     headers: Mapping[str, str]
-    """Names in lower case."""
+    """The HTTP headers, with lowercase names."""
     query: str = ""
     """The query string of the URL."""
 
@@ -28,15 +28,15 @@ class JudgeRequest(NamedTuple):
 
     @property
     def text(self) -> str:
-        """All messages, joined by line breaks."""
+        """The messages of a chat request, joined with line breaks."""
         return "\n".join(self.texts)
 
     @property
     def answer(self) -> str:
         """The answer that the request is about.
 
-        This is the ``answer`` section of the last message with delimited sections, otherwise its first section. If no
-        message has sections, it is the whole last message.
+        This is the ``answer`` section of the last message that has delimited sections, or that message's first section
+        if there is none with that name. If no message has sections, it is the whole last message.
         """
         for message in reversed(self.texts):
             sections = dict(_sections(message))
@@ -45,13 +45,13 @@ class JudgeRequest(NamedTuple):
         return self.texts[-1] if self.texts else ""
 
     def section(self, name: str) -> str | None:
-        """Return the text inside the last delimiters of this name, such as ``question``. None if there are none."""
+        """Return the text of the last delimited section with this name, such as ``question``; None if there is none."""
         texts = [text for message in self.texts for label, text in _sections(message) if label == name]
         return texts[-1] if texts else None
 
     @property
     def schema(self) -> Mapping[str, Any] | None:
-        """The JSON schema of the requested reply."""
+        """The JSON schema of the requested reply; None if there is none."""
         json_schema = (self.body.get("response_format") or {}).get("json_schema") or {}
         schema = json_schema.get("schema")
         return schema if isinstance(schema, Mapping) else None
@@ -68,26 +68,26 @@ class JudgeRequest(NamedTuple):
 
     @property
     def asks_for_rating(self) -> bool:
-        """Whether the reply is a digit: the request is limited to one token or asks for one."""
+        """Whether the reply must be a digit: the request asks for one, or the reply is limited to one token."""
         return self.is_single_token or "Reply with one digit" in self.text
 
     @property
     def asks_for_questions(self) -> bool:
-        """Whether the reply is JSON with one generated question, or a list of them."""
+        """Whether the reply must be JSON with one generated question or a list of them."""
         if self.schema is None:
             return '{"question' in self.text
         return _is_question(self.schema) or self.asks_for_question_list
 
     @property
     def asks_for_question_list(self) -> bool:
-        """Whether one choice contains all generated questions."""
+        """Whether one choice must contain all generated questions."""
         if self.schema is None:
             return '{"questions"' in self.text
         return _is_question((self.schema.get("properties", {}).get("questions") or {}).get("items"))
 
     @property
     def asks_for_votes(self) -> bool:
-        """Whether the reply must state for each question whether the answer is noncommittal."""
+        """Whether the reply must also say, for each question, whether the answer is noncommittal."""
         return '"noncommittal"' in (self.text if self.schema is None else json.dumps(self.schema))
 
     @property

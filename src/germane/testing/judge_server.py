@@ -1,4 +1,4 @@
-"""The HTTP server of a fake judge, and the faults below HTTP."""
+"""The HTTP server of a fake judge, and faults at the connection level."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from germane.testing.judge_request import JudgeRequest
 
 @dataclass
 class JudgeReply:
-    """An HTTP reply. A body that is not bytes is sent as JSON."""
+    """An HTTP response. If the body is not bytes, it is sent as JSON."""
 
     body: Any
     status: int = 200
@@ -26,7 +26,7 @@ class JudgeReply:
 
 
 class JudgeBackend(Protocol):
-    """The part of a fake judge that its server calls."""
+    """The interface of a fake judge that its server uses."""
 
     model: str
     embedding_model: str
@@ -42,7 +42,7 @@ class JudgeBackend(Protocol):
 
 
 class JudgeServer(ThreadingHTTPServer):
-    """A server that keeps track of its connections and threads, so that closing it ends all of them."""
+    """A server that tracks its connections and threads, so that all of them end when it is closed."""
 
     daemon_threads = True
     request_queue_size = 256
@@ -54,14 +54,14 @@ class JudgeServer(ThreadingHTTPServer):
         super().__init__(address, _Handler)
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Serve a connection on a separate thread, which :meth:`end_connections` waits for."""
+        """Handle a connection in a separate thread, which :meth:`end_connections` waits for."""
         self.threads = [thread for thread in self.threads if thread.is_alive()]
         thread = threading.Thread(target=self.process_request_thread, args=(request, client_address), daemon=True)
         self.threads.append(thread)
         thread.start()
 
     def end_connections(self) -> None:
-        """Shut down all connections, and wait for their threads."""
+        """Shut down all connections, and wait for their threads to exit."""
         for connection in list(self.connections):
             with contextlib.suppress(OSError):
                 connection.shutdown(socket.SHUT_RDWR)
@@ -69,7 +69,7 @@ class JudgeServer(ThreadingHTTPServer):
             thread.join()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Ignore disconnected clients. Tests disconnect on purpose."""
+        """Ignore errors from disconnected clients, because tests disconnect on purpose."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -106,11 +106,12 @@ class _Handler(BaseHTTPRequestHandler):
         with judge.track_request(request) as fault:
             failed = fault is not None and self._fail(fault, request)
             reply = None if failed else judge.reply(request, fault)
-        if reply is not None:  # sent when no longer in flight, because the client may send another immediately
+        # Reply only when the request no longer counts as in flight: the client may send another one immediately.
+        if reply is not None:
             self._send(reply)
 
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class's name
-        """Log nothing."""
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the name in the base class
+        """Suppress access logs."""
 
     def _send(self, reply: JudgeReply) -> None:
         body = reply.body if isinstance(reply.body, bytes) else json.dumps(reply.body).encode()
@@ -126,7 +127,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
 
     def _fail(self, fault: Fault, request: JudgeRequest) -> bool:
-        """Fail without a complete reply. Return False for faults that are complete replies."""
+        """Apply a fault that prevents a complete reply. Return False for faults that are complete replies."""
         closing = self.server.judge.closing
         if fault.kind == "hang":
             closing.wait()

@@ -1,4 +1,4 @@
-"""An OTLP receiver for tests, over real HTTP and gRPC."""
+"""An OTLP receiver for tests, which uses real HTTP and gRPC connections."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ _MESSAGES: Mapping[str, tuple[Any, Any, str]] = {
     "logs": (logs.ExportLogsServiceRequest, logs.ExportLogsServiceResponse, "logs.v1.LogsService"),
     "metrics": (metrics.ExportMetricsServiceRequest, metrics.ExportMetricsServiceResponse, "metrics.v1.MetricsService"),
 }
-"""Request, response and gRPC service of each signal."""
+"""The request type, response type and gRPC service of each signal."""
 
 OTLPProtocol = Literal["http/protobuf", "grpc"]
 T = TypeVar("T")
 
 
 class OTLPReceiver:
-    """Receives spans, log records and metrics on 127.0.0.1, to test what an application exports.
+    """Receives spans, log records and metrics on 127.0.0.1, so that tests can check what an application exports.
 
     ::
 
@@ -48,11 +48,11 @@ class OTLPReceiver:
             subprocess.run([sys.executable, "app.py"], env={**os.environ, **receiver.environment()})
             span = receiver.wait_for(lambda received: received.span("invoke_workflow ask"))
 
-    The gRPC server starts when ``grpc_endpoint`` is first used, which imports grpcio.
+    The gRPC server starts when ``grpc_endpoint`` is first used. It requires grpcio.
     """
 
     def __init__(self) -> None:
-        """Listen on a free port."""
+        """Start the HTTP server on a free port."""
         self._changed = threading.Condition()
         self._spans: list[ReceivedSpan] = []
         self._logs: list[ReceivedLog] = []
@@ -107,10 +107,10 @@ class OTLPReceiver:
         return next((span for span in self.spans if span.name == name), None)
 
     def wait_for(self, predicate: Callable[[OTLPReceiver], T], timeout: float = 10.0) -> T:
-        """Wait until ``predicate`` returns a true value for this receiver, and return that value.
+        """Wait until ``predicate`` returns a truthy value for this receiver, and return that value.
 
         Raises:
-            TimeoutError: The value was still false after ``timeout`` seconds. The message lists what was received.
+            TimeoutError: The value was still falsy after ``timeout`` seconds. The message lists what was received.
         """
         with self._changed:
             value = self._changed.wait_for(lambda: predicate(self), timeout)
@@ -176,7 +176,7 @@ class OTLPReceiver:
 
 
 class _HTTPServer(ThreadingHTTPServer):
-    daemon_threads = False  # closing waits for them
+    daemon_threads = False  # closing waits for the threads
 
     def __init__(self, address: tuple[str, int], receiver: OTLPReceiver) -> None:
         self.receiver = receiver
@@ -186,7 +186,7 @@ class _HTTPServer(ThreadingHTTPServer):
 class _Handler(BaseHTTPRequestHandler):
     server: _HTTPServer
     timeout = 5
-    """Seconds that a client may take to send its request. Closing may take as long."""
+    """Seconds within which a client must send its request. Closing the server may take as long."""
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
@@ -208,5 +208,5 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(reply)
 
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class's name
-        """Log nothing."""
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the name in the base class
+        """Suppress access logs."""

@@ -1,4 +1,4 @@
-"""Spans, log records and metrics in OTLP export requests, as plain values."""
+"""Conversion of spans, log records and metrics in OTLP export requests to dataclasses."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ class ReceivedEvent:
     name: str
     attributes: Attributes
     time: int
-    """Nanoseconds since 1970."""
+    """The time in nanoseconds since the Unix epoch."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReceivedLink:
-    """A link from a span to another."""
+    """A link from one span to another."""
 
     trace_id: str
     span_id: str
@@ -39,20 +39,22 @@ class ReceivedLink:
 
 @dataclass(frozen=True, slots=True)
 class ReceivedSpan:
-    """A received span. Trace ids have 32 and span ids 16 hexadecimal digits. Times are nanoseconds since 1970."""
+    """A received span. Trace ids have 32 hexadecimal digits, and span ids 16. Times are in nanoseconds since the Unix
+    epoch.
+    """
 
     name: str
     trace_id: str
     span_id: str
     parent_span_id: str | None
-    """None for a root span."""
+    """The id of the parent span; None for a root span."""
     kind: str
-    """``INTERNAL``, ``SERVER``, ``CLIENT``, ``PRODUCER`` or ``CONSUMER``."""
+    """The span kind: ``INTERNAL``, ``SERVER``, ``CLIENT``, ``PRODUCER`` or ``CONSUMER``."""
     attributes: Attributes
     events: tuple[ReceivedEvent, ...]
     links: tuple[ReceivedLink, ...]
     status: str
-    """``UNSET``, ``OK`` or ``ERROR``."""
+    """The status code: ``UNSET``, ``OK`` or ``ERROR``."""
     status_message: str
     start: int
     end: int
@@ -71,14 +73,14 @@ class ReceivedLog:
     trace_id: str | None
     span_id: str | None
     time: int
-    """Nanoseconds since 1970, or 0 if unknown."""
+    """The time in nanoseconds since the Unix epoch; 0 if unknown."""
     resource: Attributes
     scope: str
 
 
 @dataclass(frozen=True, slots=True)
 class ReceivedDataPoint:
-    """A data point of a metric. The ``value`` of a histogram is its sum."""
+    """A data point of a metric. For a histogram, ``value`` is the sum."""
 
     attributes: Attributes
     value: float
@@ -86,7 +88,7 @@ class ReceivedDataPoint:
     bounds: tuple[float, ...] = ()
     buckets: tuple[int, ...] = ()
     exemplars: tuple[tuple[str, str, float], ...] = ()
-    """Trace id, span id and value of each exemplar."""
+    """The trace id, span id and value of each exemplar."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -498,7 +498,10 @@ def test_outage_and_recovery_of_a_channel_are_logged_once_each(
     asyncio.run(work())
 
     assert [record.getMessage() for record in caplog.records] == [
-        "channel hook failed to deliver an alert: ConnectError; further failures will be counted until one succeeds",
+        (
+            "channel hook failed to deliver an alert: ConnectError; "
+            "further failures are not logged until a delivery succeeds"
+        ),
         "channel hook has recovered after 5 failed attempts",
     ]
 

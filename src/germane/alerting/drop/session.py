@@ -114,7 +114,7 @@ class DetectorSession:
         self.fired: FiringDrop | None = None
         """The drop that the detector has detected in the processed scores; None if it has not fired."""
         self.affected: tuple[str | None, ...] = ()
-        """The scopes of the alerts for the firing drop: the affected routes, and None if it affects the whole service."""
+        """The routes for which the firing drop has alerts; None stands for an alert about the whole service."""
         self.compared: tuple[str, ...] = ()
         """The routes that the levels of the firing drop cover. A route that joins the baseline later is not added."""
         self.processed = 0

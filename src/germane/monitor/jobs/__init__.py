@@ -1,1 +1,1 @@
-"""Periodic jobs: delivery of notifications, rollups, retention and queue metrics."""
+"""Periodic jobs: notification delivery, rollups, retention, calibration and queue metrics."""

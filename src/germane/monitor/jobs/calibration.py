@@ -1,4 +1,4 @@
-"""Calibration: the scale of each embedder's cosines, measured on the exchanges that were scored."""
+"""Calibration of each embedder's cosine similarities, measured on scored exchanges."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ from germane.scorers import (
 from germane.storage import Answer, AnswerFilter, CalibrationCache, TrackingStore
 
 CHECK_INTERVAL: Final = timedelta(minutes=10)
-"""The time between two checks, and before the first. Every process reads the calibrations again at each check."""
+"""The interval between checks, and the delay before the first. Each check also reloads the stored calibrations."""
 MAX_AGE: Final = timedelta(days=7)
-"""The age at which a calibration is measured again."""
+"""The age at which a calibration is replaced by a new one."""
 WINDOW: Final = timedelta(days=30)
 MAX_EXCHANGES: Final = 200
-"""The number of exchanges that are embedded for one measurement."""
+"""The maximum number of exchanges to embed per calibration."""
 _LOADED_PER_EXCHANGE: Final = 4
-"""More exchanges are loaded than embedded, because questions repeat."""
+"""The number of exchanges to load per exchange to embed. Exchanges with repeated questions are dropped."""
 logger = logging.getLogger("germane.monitor")
 
 
 class CalibrationJob:
-    """Calibrates the embedders of this process's scorers, and follows calibrations of other processes.
+    """Calibrates the embedders of this process's scorers, and loads calibrations made by other processes.
 
-    One process measures, as soon as there are 50 scored exchanges with different questions, and once a week. Only
-    exchanges that were scored are embedded, so that filters and sampling rates also limit what embedders receive.
+    One process calibrates an embedder as soon as there are 50 scored exchanges with distinct questions, and then once a
+    week. Only scored exchanges are embedded, so filters and sample rates also limit the text that embedders receive.
     """
 
     def __init__(
@@ -65,10 +65,10 @@ class CalibrationJob:
             if scorer.name in CALIBRATED_SCORERS and embedder is not None:
                 found.setdefault(embedder.model, (scorer.name, embedder))
         self._embedders: Mapping[str, tuple[str, Embedder]] = found
-        """A scorer and its embedder, by the embedder's model."""
+        """A scorer's name and its embedder, by the embedder's model."""
 
     async def run(self) -> None:
-        """Measure what is missing or older than a week, if a check is due.
+        """If a check is due, make missing calibrations, replace those older than a week, and reload all calibrations.
 
         Raises:
             ScoringError: the embedder failed.
@@ -85,7 +85,11 @@ class CalibrationJob:
         await self._thread_pool.run(self._calibrations.reload)
 
     def _load_exchanges(self, model: str, scorer: str, now: datetime) -> list[Exchange]:
-        """Return the exchanges to measure; none if there are too few, or if the embedder's calibration is recent."""
+        """Return the exchanges to embed.
+
+        The list is empty if another process is the leader, if the embedder's calibration is recent, or if there are too
+        few exchanges.
+        """
         if not self._leader.acquire():
             return []
         stored = self._store.labels.list_calibrations()
@@ -105,11 +109,15 @@ class CalibrationJob:
         try:
             calibrations = [pairs.to_calibration(now) for pairs in measured]
         except ValueError as error:
-            logger.warning("%s cannot be calibrated, because it finds all texts equally similar: %s", embedder, error)
+            logger.warning(
+                "%s cannot be calibrated, because its similarities are the same for all texts: %s", embedder, error
+            )
             return
         await self._thread_pool.run(partial(self._store.labels.add_calibrations, calibrations))
         for calibration in calibrations:
-            logger.info("labels of %s with %s are now %s", calibration.scorer, calibration.embedder, calibration)
+            logger.info(
+                "labels of %s with the embedder %s are now %s", calibration.scorer, calibration.embedder, calibration
+            )
 
 
 def _is_recorded(answer: Answer) -> bool:

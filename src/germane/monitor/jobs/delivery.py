@@ -1,4 +1,6 @@
-"""Delivery of notifications: one worker per channel claims notifications from the database, sends and retries them."""
+"""Notification delivery: one worker per channel claims notifications from the database, sends them and retries
+failures.
+"""
 
 from __future__ import annotations
 
@@ -28,19 +30,19 @@ from germane.monitor.loop.leases import LeaderLease
 from germane.storage import DeliveryOutcome, TrackingStore
 
 MAX_EXCHANGES_QUOTED: Final = 5
-"""The number of exchanges that a message quotes per alert."""
+"""The maximum number of exchanges that a message quotes per alert."""
 RENEWALS_PER_LEASE: Final = 3
-"""The number of times that a notification's lease is renewed within its duration."""
+"""The number of times that a notification's lease is renewed per lease duration."""
 DELIVERY_BACKOFF: Final = Backoff(initial=1.0, maximum=60.0, max_retry_after=3600.0)
 RESOLVED_REMINDER_PERIOD: Final = timedelta(minutes=5)
-"""The time for which reminders include a resolved alert."""
+"""The time after resolution during which reminders still include an alert."""
 REMINDER_LEASE_FACTOR: Final = timedelta(seconds=2)
 """The TTL of the reminder lease per second of the reminder interval.
 
-A process that takes over from a stopped one sends the next reminder before the alerts expire at the receiver.
+If the holder stops, another process takes over and sends the next reminder before the alerts expire at the receiver.
 """
 RELEASE_TIMEOUT: Final = 1.0
-"""Seconds that releasing notifications may take during shutdown."""
+"""Maximum seconds for releasing notifications during shutdown."""
 
 Result = TypeVar("Result")
 NewJob = Callable[[str, Callable[[], Awaitable[None]]], Job]
@@ -60,22 +62,22 @@ class DeliveryContext:
     lease: timedelta
     backoff: Backoff = DELIVERY_BACKOFF
     formats: Mapping[str, MessageFormat] = field(default_factory=dict)
-    """How the channels word their messages, by name."""
+    """Message formats by channel name."""
 
     def format_for(self, channel: str) -> MessageFormat:
         """Return the message format of a channel."""
         return self.formats.get(channel, MessageFormat())
 
     async def run_in_thread(self, function: Callable[..., Result], *arguments: object) -> Result:
-        """Call one of the store's methods in a thread."""
+        """Call a store method in a thread, and return its result."""
         return await self.threads.run(function, *arguments)
 
     async def claim_notification(self, channel: str) -> Notification | None:
-        """Claim the next due notification for the duration of the lease."""
+        """Claim the next due notification for the duration of the lease, and return it; None if none is due."""
         return await self.threads.run(lambda: self.store.notifications.claim(channel, self.owner, lease=self.lease))
 
     async def keep_lease(self, notification: Notification) -> None:
-        """Renew a notification's lease until cancelled."""
+        """Renew a notification's lease until canceled."""
         while True:
             await asyncio.sleep(self.lease.total_seconds() / RENEWALS_PER_LEASE)
             with suppress(StorageError):  # the lease expires, and another process retries
@@ -84,7 +86,7 @@ class DeliveryContext:
                 )
 
     async def record_outcome(self, notification: Notification, outcome: DeliveryOutcome) -> str | None:
-        """Record the outcome of an attempt; return the new status of the notification."""
+        """Record the outcome of a delivery attempt, and return the notification's new status."""
         return await self.run_in_thread(self.store.notifications.record_attempt, notification.id, self.owner, outcome)
 
 
@@ -96,7 +98,7 @@ class ChannelWorker:
         self.channel = channel
         self.context = context
         self.in_progress: Notification | None = None
-        """The notification that is being sent, or whose outcome is not recorded yet."""
+        """The notification that is being sent, or whose outcome has not been recorded yet."""
         self._outcome: DeliveryOutcome | None = None
         """The outcome of ``in_progress``, once it is known."""
         self._error: str | None = None
@@ -115,7 +117,7 @@ class ChannelWorker:
         self._wake_up.set()
 
     def schedule_reminder(self, reminder: Callable[[], Awaitable[None]]) -> None:
-        """Send a reminder before the next notification."""
+        """Schedule a reminder to be sent before the next notification."""
         self._reminder = reminder
         self.wake()
 
@@ -130,7 +132,7 @@ class ChannelWorker:
             timer.cancel()
 
     async def deliver_due(self) -> None:
-        """Send notifications, one after another, until none is due.
+        """Send due notifications, one at a time, until there are none left.
 
         Raises:
             StorageError: The database is unreachable.
@@ -175,15 +177,17 @@ class ChannelWorker:
         except DeliveryError as error:
             delay = retry_delay(notification.attempt, retry_after=error.retry_after) if error.retryable else None
             return DeliveryOutcome(http_status=error.status, error=error.problem, retry_after=delay)
-        except SettingsError as error:  # a secret was removed a moment ago
+        except SettingsError as error:  # a secret has been removed since the check
             return DeliveryOutcome(error=str(error), retry_after=retry_delay(notification.attempt))
         except StorageError as error:
             return DeliveryOutcome(error=type(error).__name__, retry_after=retry_delay(notification.attempt))
-        except Exception as error:  # noqa: BLE001 - a channel may be user code: no exception escapes
+        except Exception as error:  # noqa: BLE001 - a channel may be user code, so any exception is possible
             return DeliveryOutcome(error=error_location(error))
 
     async def _record_outcome(self) -> None:
-        """Record the outcome of the last attempt. If that fails, retry later, so that the message is not sent twice."""
+        """Record the outcome of the last attempt. If this fails, retry it later instead of sending the message
+        twice.
+        """
         notification, outcome = self.in_progress, self._outcome
         if notification is None or outcome is None:
             return
@@ -210,7 +214,7 @@ class ChannelWorker:
         """Log the first failure after a success; further failures are only counted."""
         if self._error is None:
             logger.warning(
-                "channel %s failed to deliver an alert: %s; further failures will be counted until one succeeds",
+                "channel %s failed to deliver an alert: %s; further failures are not logged until a delivery succeeds",
                 self.name,
                 error,
             )
@@ -231,9 +235,9 @@ class NotificationDispatcher:
     Args:
         context: The store and options that all workers share.
         channels: The channels, by name.
-        accepts: Filters by channel name, which select the alerts that each channel is notified of.
-        new_job: Creates the job of a worker, from its name and work.
-        new_lease: Creates the lease for reminders, from its name and TTL.
+        accepts: Filters by channel name, which select the alerts to send to each channel.
+        new_job: Creates a worker's job from a name and a function to run.
+        new_lease: Creates a lease for reminders from a name and a TTL.
     """
 
     def __init__(
@@ -264,12 +268,12 @@ class NotificationDispatcher:
 
     @property
     def problems(self) -> dict[str, str]:
-        """The problem of each channel that does not work, by name."""
+        """Problems by channel name, for the channels that do not work."""
         return {name: problem for name, worker in self._workers.items() if (problem := worker.problem) is not None}
 
     @property
     def leases(self) -> list[LeaderLease]:
-        """The leases that this process may hold for reminders."""
+        """The reminder leases that this process may hold."""
         return [reminder.lease for reminder in self._reminders]
 
     async def wake_due_channels(self) -> None:
@@ -290,7 +294,7 @@ class NotificationDispatcher:
         )
 
     async def close(self) -> None:
-        """Stop sending. Notifications that are not sent yet stay in the database for another process."""
+        """Stop sending. Unsent notifications stay in the database, where another process can claim them."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -298,7 +302,7 @@ class NotificationDispatcher:
             worker.cancel_retries()
         interrupted = [worker.name for worker in self._workers.values() if worker.in_progress]
         if interrupted:
-            logger.warning("stopped before these channels had sent everything: %s", ", ".join(interrupted))
+            logger.warning("stopped before these channels had sent all notifications: %s", ", ".join(interrupted))
             with suppress(StorageError, TimeoutError):
                 async with asyncio.timeout(RELEASE_TIMEOUT):
                     await self._context.run_in_thread(self._context.store.notifications.release, self._context.owner)
@@ -319,7 +323,7 @@ class AlertReminder:
         self._channel = channel
         self._accepts = accepts
         self._next_reminder = 0.0
-        """Time of the next reminder, in event loop time."""
+        """The time of the next reminder, on the event loop's clock."""
 
     async def schedule_if_due(self) -> None:
         """Schedule a reminder with the worker if one is due and this process holds the lease."""

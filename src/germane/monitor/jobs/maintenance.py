@@ -1,4 +1,4 @@
-"""Maintenance of the database by one process: rollups for trends, and retention."""
+"""Database maintenance by one process at a time: rollups for trends, and retention."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ MIN_INTERVAL: Final = timedelta(seconds=5)
 MAX_INTERVAL: Final = 60 * MIN_INTERVAL
 """The longest interval between two rounds."""
 CURRENT_HOUR_INTERVAL: Final = timedelta(minutes=1)
-"""The interval between two rounds that include the current hour, which changes constantly."""
+"""The interval between rounds that include the current hour, whose data changes constantly."""
 MAX_ROUND_SECONDS: Final = 1.0
-"""Seconds after which a round starts no further batch."""
+"""Seconds after which a round does not start another batch."""
 PAUSE_FACTOR: Final = 10
-"""The shortest pause after a round, as a multiple of its duration."""
+"""The shortest pause after a round, as a multiple of the round's duration."""
 HOURS_PER_BATCH: Final = 6
 LEASE_INTERVALS: Final = 1.5
 """The TTL of the leader lease, as a multiple of the interval between two rounds."""
@@ -33,12 +33,13 @@ logger = logging.getLogger("germane.monitor")
 
 
 class RollupJob:
-    """Rolls up the hours that changed, in the process that holds the lease.
+    """Updates the rollups of hours whose data changed, in the process that holds the lease.
 
-    For hours without a rollup, readers use the rows instead, so a late rollup makes queries slower but never incorrect.
+    For hours without a rollup, queries read the individual rows, so a late rollup makes queries slower but never
+    incorrect.
 
     Args:
-        store: The store of scores and rollups.
+        store: The store that contains the scores and rollups.
         breakdowns: The ``breakdowns`` setting.
         leader: The lease that a process must hold to roll up.
         thread_pool: Runs the database calls.
@@ -70,7 +71,7 @@ class RollupJob:
             self._next_round = now + max(MIN_INTERVAL, duration * PAUSE_FACTOR)
 
     def _run_round(self, now: datetime) -> timedelta:
-        """Roll up some hours, newest first; return the duration."""
+        """Roll up a limited number of hours, newest first, and return the duration of the round."""
         started = time.monotonic()
         with_current_hour = _is_due(now, self._next_current_hour, CURRENT_HOUR_INTERVAL)
         if self.leader.acquire():
@@ -91,18 +92,18 @@ def _is_due(now: datetime, due: datetime | None, max_interval: timedelta) -> boo
 
 @dataclass(frozen=True, slots=True)
 class RetentionSchedule:
-    """When the retention job runs."""
+    """The schedule of the retention job."""
 
     initial_delay: timedelta = timedelta(minutes=5)
-    """The delay after the start, while the application is busy starting up."""
+    """The delay before the first run, so that the job does not slow down the application's startup."""
     interval: timedelta = timedelta(hours=1)
 
 
 class RetentionJob:
     """Expires orphaned tasks, erases old text, deletes old exchanges and counts, and enforces the maximum size.
 
-    It calls the database from its own thread, so that a long round delays no other job. Once ``stopping`` is true, it
-    stops after the current short transaction.
+    It calls the database from its own thread, so that a long round does not delay other jobs. If ``stopping`` becomes
+    true, it stops after the current transaction, which is short.
     """
 
     def __init__(
@@ -124,7 +125,7 @@ class RetentionJob:
         self._was_too_large = False
 
     async def run_forever(self, job: Job) -> None:
-        """Run ``job`` on the schedule until cancelled."""
+        """Run ``job`` on the schedule until canceled."""
         await asyncio.sleep(self._schedule.initial_delay.total_seconds())
         while True:
             await job.run()
@@ -150,7 +151,7 @@ class RetentionJob:
         expired = 0
         while not self._must_stop() and (batch := self._store.queue.expire_orphaned_tasks()):
             expired += batch
-        # The earlier of the two clocks, so that recent data does not look old if one clock is ahead.
+        # Use the earlier of the two clocks, so that recent data does not look old if one clock is ahead.
         now = min(self._clock(), self._store.now())
         removed = self._store.retention.prune(
             texts_before=now - timedelta(days=self._retention.text_days),
@@ -160,13 +161,13 @@ class RetentionJob:
         )
         max_size = self._retention.max_size
         if max_size is not None and not self._must_stop():
-            # Log once that the database exceeds its maximum size, and once that it no longer does.
+            # Log once when the database exceeds its maximum size, and once when it no longer does.
             size = self._store.retention.measure_size(max_size)
             is_too_large = size > max_size
             if is_too_large and not self._was_too_large:
                 message = (
-                    "the database uses %.0f MB, retention.max_size is %.0f MB, and the remaining data is too recent to "
-                    "delete"
+                    "the database uses %.0f MB, more than retention.max_size (%.0f MB), and the remaining data is too "
+                    "recent to delete"
                 )
                 logger.warning(message, size / 1e6, max_size / 1e6)
             elif self._was_too_large and not is_too_large:
@@ -175,5 +176,5 @@ class RetentionJob:
         return removed + PruneResult(expired=expired)
 
     def _must_stop(self) -> bool:
-        """Return whether to end the round. Renews the lease if not."""
+        """Return whether the round must end, after renewing the lease if a renewal is due."""
         return self.stopping or not self.leader.acquire()

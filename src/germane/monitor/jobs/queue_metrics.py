@@ -1,4 +1,4 @@
-"""Queue metrics: the backlog in the database, read for gauges by the process that samples."""
+"""Queue metrics: gauges of the backlog in the database, exported by the process that samples."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from germane.storage import TrackingStore, budget_shares
 from germane.tracer import BacklogState, are_gauges_exported
 
 MAX_TIME_SHARE: Final = 0.01
-"""The maximum share of time spent reading: a long backlog takes longer to count, so it is counted less often."""
+"""The maximum share of time spent reading. A long backlog takes longer to count, so it is read less often."""
 
 
 class QueueMetricsJob:
-    """Keeps a snapshot of the queue in memory, so that no metrics exporter waits for a database.
+    """Keeps a snapshot of the queue in memory, so that metrics exporters do not wait for the database.
 
     Args:
-        is_needed: Whether any gauge is exported; if not, nothing is read.
+        is_needed: Returns whether any gauge is exported. If none is, the job does not read the database.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class QueueMetricsJob:
         self._next_read = 0.0
 
     async def run(self) -> None:
-        """Replace the snapshot if it is due, and drop it when another process has become the leader."""
+        """Refresh the snapshot if it is due, and drop it if another process has become the leader."""
         if self.snapshot is not None or time.monotonic() >= self._next_read:
             self.snapshot = await self._thread_pool.run(self._current_snapshot)
 
@@ -65,7 +65,7 @@ class QueueMetricsJob:
 
     def _load_snapshot(self) -> BacklogState:
         backlog = self._store.queue.load_backlog(alive_within=timedelta(seconds=self._settings.task_lease))
-        # Every state is reported, even with a count of 0; counts are summed over the fingerprints of a scorer.
+        # Every state is reported, even if its count is 0. Counts are summed over a scorer's fingerprints.
         exchanges: dict[tuple[str, str], int] = {}
         for tasks in backlog.outstanding.tasks:
             for state, count in (

@@ -9,7 +9,7 @@ from datetime import timedelta
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
-    """Delays that double from ``initial`` up to ``maximum`` seconds, each reduced at random by up to half.
+    """Delays that double from ``initial`` up to ``maximum`` seconds, each randomly shortened by up to half.
 
     The jitter keeps processes that failed together from retrying together.
     """
@@ -17,7 +17,7 @@ class Backoff:
     initial: float = 1.0
     maximum: float = 300.0
     max_retry_after: float | None = None
-    """The longest ``Retry-After`` from a server that is respected, in seconds; ``maximum`` by default."""
+    """The longest ``Retry-After`` delay to honor, in seconds. Defaults to ``maximum``."""
 
     @property
     def longest_delay(self) -> float:
@@ -28,9 +28,9 @@ class Backoff:
         """Return the delay before the next attempt.
 
         Args:
-            attempts: The number of failed attempts so far, from 1.
-            retry_after: The delay requested by the server, in seconds; capped at ``max_retry_after``, or at
-                ``maximum`` without one.
+            attempts: The number of failed attempts so far; at least 1.
+            retry_after: The delay requested by the server, in seconds. It is capped at ``max_retry_after``, or at
+                ``maximum`` if that is not set.
         """
         without_jitter = min(self.initial * 2.0 ** min(attempts - 1, 60), self.maximum)
         requested = min(retry_after or 0.0, self.maximum if self.max_retry_after is None else self.max_retry_after)

@@ -1,4 +1,4 @@
-"""A background job that runs repeatedly, its status, and the log of outages that affect jobs."""
+"""Background jobs that run repeatedly, their status, and the log of outages that affect them."""
 
 from __future__ import annotations
 
@@ -18,16 +18,15 @@ logger = logging.getLogger("germane.monitor")
 
 
 class OutageLog:
-    """The outage log shared by all of a monitor's jobs. An unreachable database is one outage, even if it affects many
-    jobs.
+    """The outage log that all jobs of a monitor share. Thread-safe.
 
-    Thread-safe.
+    An unreachable database is one outage, even if it affects many jobs.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._outages: dict[str, tuple[str, set[str]]] = {}
-        """The job that reported an outage first, and the jobs that it affects now, by outage."""
+        """By outage, the job that reported it first, and the jobs that it currently affects."""
 
     def record_failure(self, job: str, outage: str, message: str) -> None:
         """Record that an outage affects a job, and log ``message`` if the outage is new."""
@@ -40,7 +39,7 @@ class OutageLog:
             logger.warning("background job %r is failing: %s", job, message)
 
     def record_recovery(self, job: str) -> None:
-        """Record that a job succeeded, and log the end of each outage that affected this job alone."""
+        """Record that a job succeeded, and log the end of each outage that affected only this job."""
         with self._lock:
             reporters = [self._remove_job(job, outage) for outage in list(self._outages)]
         for reporter in filter(None, reporters):
@@ -63,7 +62,7 @@ class JobStatus:
     """A background job's status."""
 
     last_run: datetime | None = None
-    """Time of the last success; UTC."""
+    """Time of the last successful run, in UTC."""
     problem: str | None = None
     """The error from the last run; None if it succeeded."""
     runs: Sequence[JobRun] = ()
@@ -103,7 +102,7 @@ class Job:
                 with self._suppressed():
                     await self._work()
             except Exception as error:
-                # An unreachable database is one outage of all jobs; any other error is an outage of this job.
+                # An unreachable database is one outage for all jobs; any other error is an outage of this job.
                 outage = type(error).__name__ if isinstance(error, StorageError) else self.name
                 if self.problem is None or isinstance(error, StorageError):
                     self._outage_log.record_failure(self.name, outage, describe_error(error))
@@ -114,16 +113,16 @@ class Job:
                     self._outage_log.record_recovery(self.name)
                 self.last_run, self.problem = self._clock(), None
             run = JobRun(started_at=started_at, seconds=time.monotonic() - started, problem=self.problem)
-            self.runs = (*self.runs[1 - MAX_JOB_RUNS :], run)  # a new tuple each time: other threads read it
+            self.runs = (*self.runs[1 - MAX_JOB_RUNS :], run)  # always a new tuple: other threads read it
 
     async def run_whenever(self, wait: Callable[[], Awaitable[None]]) -> None:
-        """Run the work each time that ``wait`` returns, until cancelled."""
+        """Run the work each time ``wait`` returns, until canceled."""
         while True:
             await wait()
             await self.run()
 
     async def wait_until_idle(self) -> None:
-        """Wait until a run in progress has ended."""
+        """Wait for the run in progress, if any, to end."""
         async with self._running:
             pass
 

@@ -1,4 +1,4 @@
-"""Coordination between processes on one database: heartbeats that renew task leases, and leader leases."""
+"""Coordination between processes that share a database: heartbeats that renew task leases, and leader leases."""
 
 from __future__ import annotations
 
@@ -12,20 +12,22 @@ from germane.monitor.loop.job import Job, JobStatus
 from germane.storage import TrackingStore
 
 RENEWALS_PER_TTL: Final = 3
-"""The number of times that the lease is renewed within its TTL."""
+"""The number of times that a lease is renewed per TTL."""
 THREAD_NAME: Final = "germane-monitor-heartbeat"
 BEATS_PER_LEASE: Final = 4
 MAX_INTERVAL: Final = 15.0
 """The longest interval between two heartbeats in seconds, even if the lease is longer.
 
-Heartbeats also show which workers are alive, and correct leases after a clock was set back.
+Heartbeats also show which workers are alive, and correct leases after a clock is set back.
 """
 RETRY_INTERVAL: Final = 1.0
-"""The longest interval after a failed heartbeat, in seconds."""
+"""The longest delay before the next heartbeat after a failed one, in seconds."""
 
 
 class LeaderLease:
-    """A named lease that one process holds at a time. It becomes free when the holder releases it or it expires."""
+    """A named lease that one process holds at a time. It becomes free when the holder releases it or when it
+    expires.
+    """
 
     def __init__(
         self, store: TrackingStore, name: str, owner: str, *, ttl: timedelta, clock: Callable[[], datetime]
@@ -39,7 +41,7 @@ class LeaderLease:
         self._is_leader = False
 
     def acquire(self) -> bool:
-        """Acquire the lease if it is free, renew it if it is due, and return whether this process holds it.
+        """Acquire the lease if it is free, renew it if a renewal is due, and return whether this process holds it.
 
         The database is called at most three times per TTL; in between, the last result is returned. Blocks.
 
@@ -68,7 +70,7 @@ class Heartbeat:
     Args:
         job: Sends one heartbeat.
         deregister: Runs after the last heartbeat, in the same thread, so that no late heartbeat can follow it.
-        lease: The time for which one heartbeat renews the leases of the tasks that the process holds.
+        lease: The duration for which each heartbeat renews the leases of the process's tasks.
     """
 
     def __init__(self, job: Job, *, deregister: Job, lease: timedelta) -> None:

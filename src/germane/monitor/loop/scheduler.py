@@ -22,7 +22,7 @@ MAX_CLOCK_CHECK_INTERVAL: Final = 1.0
 MIN_CLOCK_STEP: Final = 0.5
 """Smallest backward step in seconds that counts as setting the clock back. Smaller steps are ordinary slewing."""
 SERVICE_SHARE: Final = 0.9
-"""The share of the stop timeout for the service. The rest is for the end of the event loop and its thread."""
+"""The share of the stop timeout that the service gets. The rest is for stopping the event loop and its thread."""
 PeriodicJob = Callable[[], Awaitable[object]]
 Seconds = Callable[[], float]
 
@@ -31,19 +31,20 @@ _schedulers: weakref.WeakSet[Scheduler] = weakref.WeakSet()
 
 
 class BackgroundService(Protocol):
-    """A service for the background thread. It is created, run and stopped on the thread's event loop."""
+    """A service that is created, run and stopped on the event loop of the background thread."""
 
     def periodic_jobs(self) -> Mapping[str, PeriodicJob]:
         """Return the jobs that run at every poll interval, by name. They must not raise."""
         ...
 
     async def stop(self, deadline: float) -> bool:
-        """Finish or release all work by ``deadline``, in event loop time; return whether nothing was lost."""
+        """Finish or release all work by ``deadline``, in event loop time; return whether no work was lost."""
         ...
 
 
 class Scheduler:
-    """Runs a service in one daemon thread from :meth:`start` to :meth:`stop`. Forked children do not inherit it.
+    """Runs a service in one daemon thread from :meth:`start` to :meth:`stop`. Forked child processes do not inherit the
+    thread.
 
     Args:
         make_service: Creates the service, on the thread's event loop.
@@ -53,12 +54,12 @@ class Scheduler:
     """
 
     service: BackgroundService | None
-    """The running service."""
+    """The running service; None if none is running."""
     _thread: threading.Thread | None
     _loop: asyncio.AbstractEventLoop | None
     _stop_deadline: asyncio.Future[float] | None
     _stop_timeout: float | None
-    """The timeout of :meth:`stop` in seconds, once it is called."""
+    """The timeout passed to :meth:`stop`, in seconds; None before that call."""
 
     def __init__(
         self,
@@ -123,7 +124,7 @@ class Scheduler:
         timer.start()
 
         async def check_clock() -> None:
-            """Run all jobs immediately if the clock was set back: APScheduler would wait for it to catch up."""
+            """Run all jobs immediately when the clock is set back: APScheduler would wait for it to catch up."""
             while True:
                 await asyncio.sleep(min(self._poll_interval, MAX_CLOCK_CHECK_INTERVAL))
                 if self._clock_steps.was_set_back():
@@ -137,10 +138,10 @@ class Scheduler:
         timer.pause()
         self._stopped_cleanly = await service.stop(deadline)
         timer.shutdown(wait=False)
-        await asyncio.sleep(0)  # shutdown is a callback on the loop
+        await asyncio.sleep(0)  # shutdown() schedules a callback on the loop
 
     def _reset(self) -> None:
-        """Reset to a state without a thread: a forked child inherits no threads, and locks in an arbitrary state."""
+        """Reset to the state before start(): a forked child has no threads, and its locks are in an arbitrary state."""
         # Keep references to the parent's objects: collecting its loop here would also close it in the parent.
         self._inherited = dict(vars(self))
         self._lock = threading.Lock()
@@ -149,7 +150,7 @@ class Scheduler:
 
 
 class ClockStepDetector:
-    """Detects that the wall clock was set back, by comparing it with a monotonic clock."""
+    """Detects when the wall clock is set back, by comparing it with a monotonic clock."""
 
     def __init__(self, wall_clock: Seconds, monotonic_clock: Seconds) -> None:
         self._wall_clock = wall_clock
@@ -165,8 +166,8 @@ class ClockStepDetector:
 def _apscheduler(jobs: Mapping[str, PeriodicJob], interval: float) -> AsyncIOScheduler:
     """Return a scheduler that runs each job immediately and then every ``interval`` seconds.
 
-    A job that takes longer than the interval is not interrupted; the runs that it missed are coalesced into one. This
-    is normal operation here, so the scheduler's warnings about it are suppressed, without touching the application's
+    A job that takes longer than the interval is not interrupted, and its missed runs are coalesced into one. This is
+    normal operation here, so APScheduler's warnings about it are suppressed, without changing the application's
     loggers.
     """
     disabled_logger = logging.getLogger("germane.monitor.apscheduler")

@@ -1,4 +1,4 @@
-"""The rate limiter for judge requests: rate limits and a budget that all processes on one database share."""
+"""The rate limiter for judge requests: rate limits and a budget shared by all processes on a database."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ from germane.settings import Budget, Settings
 from germane.storage import RateLimit, TrackingStore
 
 MAX_EARLY_SECONDS: Final = 0.1
-"""Seconds by which a request may be early after an idle period, to make up for the time of a database call."""
+"""Maximum seconds by which a request can start early after an idle period, to compensate for the database call."""
 BATCH_WINDOW: Final = 0.005
-"""Seconds for which requests are collected before they are reserved in one transaction."""
+"""Seconds for which requests are collected before one transaction reserves them."""
 BATCH_SECONDS: Final = 0.5
-"""Seconds' worth of requests that a process reserves at a time. If the process is killed, other processes wait this
+"""A process reserves this many seconds' worth of requests at a time. If it is killed, other processes wait this
 long.
 """
 REFILL_LEAD_SECONDS: Final = 0.25
-"""Seconds before the start of its last reserved request at which a process makes the next reservations."""
+"""A process makes its next reservations this many seconds before its last reserved request starts."""
 TYPICAL_REQUEST_TOKENS: Final = 1_000
 MIN_QUEUE_TIMEOUT: Final = 600.0
-"""Seconds that an exchange may wait for the rate limiter even under a high limit."""
+"""An exchange can wait for the rate limiter for at least this many seconds, however high the rate limit is."""
 MIN_REQUESTS_AWAITED: Final = 20
-"""Requests that an exchange may wait for even under a low limit."""
+"""An exchange can wait for at least this many typical requests, however low the rate limit is."""
 SETTLE_DELAY: Final = 1.0
-"""Seconds after which settlements are written if no reservation has written them earlier."""
+"""Seconds after which settlements are written, unless a reservation has already written them."""
 DATABASE_BACKOFF: Final = Backoff(initial=0.5, maximum=10.0)
 """The delays between attempts to reach the database."""
 _TYPICAL_COST: Final = {REQUESTS: 1.0, TOKENS: float(TYPICAL_REQUEST_TOKENS)}
@@ -60,9 +60,10 @@ def rate_limits(settings: Settings) -> list[RateLimit]:
 
 
 def max_concurrency(settings: Settings) -> int:
-    """Return the number of exchanges that a process scores at a time: at most those that can start in a judge timeout.
+    """Return the maximum number of exchanges that a process scores at a time.
 
-    Exchanges that could not start soon stay in the database, where any process can claim them.
+    Under a rate limit, it is at most the number that can start within the judge timeout. Other exchanges stay in the
+    database, where any process can claim them.
     """
     startable = [
         settings.judge_timeout / (_TYPICAL_COST[limit.name] * limit.interval) for limit in rate_limits(settings)
@@ -71,16 +72,16 @@ def max_concurrency(settings: Settings) -> int:
 
 
 def max_queue_wait(settings: Settings) -> float:
-    """Return the maximum wait of an exchange for the rate limiter, in seconds; 0 without a rate limit."""
+    """Return the maximum time that an exchange waits for the rate limiter, in seconds; 0 without a rate limit."""
     waits = [MIN_REQUESTS_AWAITED * _TYPICAL_COST[limit.name] * limit.interval for limit in rate_limits(settings)]
     return max([0.0, *(max(MIN_QUEUE_TIMEOUT, wait) for wait in waits)])
 
 
 def shared_rate_limiter(settings: Settings, store: TrackingStore) -> SharedRateLimiter | None:
-    """Return a rate limiter that all processes on this database share; None without any limit.
+    """Return a rate limiter shared by all processes on this database; None if there is no rate limit and no budget.
 
     Raises:
-        SettingsError: The budget is limited in dollars, and the judge's price is unknown.
+        SettingsError: The budget is limited in dollars, but the judge's price is unknown.
     """
     check_judge_price(settings)
     limits = rate_limits(settings)
@@ -108,8 +109,8 @@ class SharedRateLimiter:
     """Grants judge requests in order of arrival. Serves one event loop.
 
     A process reserves half a second's worth of its waiting requests at a time, in one transaction, and makes the next
-    reservations shortly before these are used up. Under load that is a few transactions per second, regardless of the
-    number of requests, and processes alternate. With a budget and no rate limit, all waiting requests are reserved in
+    reservations shortly before these are used up. Under load, that is a few transactions per second, regardless of the
+    number of requests, and processes take turns. With a budget and no rate limit, all waiting requests are reserved in
     one transaction.
 
     Args:
@@ -144,7 +145,7 @@ class SharedRateLimiter:
 
     @property
     def budget_exhausted_until(self) -> datetime | None:
-        """The time when the budget is available again, in UTC; None if it is not exhausted, or without a budget."""
+        """The time in UTC when budget is available again; None if the budget is not exhausted or not set."""
         return None if self._ledger.budget_usage is None else self._ledger.budget_usage.exhausted_until
 
     async def acquire(self, tokens: float, usd: float = 0.0) -> RequestReservation:
@@ -152,14 +153,14 @@ class SharedRateLimiter:
 
         Raises:
             ScoringError: ``budget``: the budget does not cover the request. ``judge_rate_limited``: scoring stopped
-                while it waited.
+                while the request was waiting.
         """
         return await self._reserve(self._queue, self._serve_queue, tokens, usd)
 
     async def reserve_retry(self, reservation: RequestReservation) -> RequestReservation:
-        """Reserve the same amount again for a request that is about to be resent.
+        """Reserve the same amount again for a request that is about to be resent, and return the new reservation.
 
-        The request does not wait, because it already counts as in flight; the rate limits count it afterwards.
+        The request does not wait for the rate limits, because it is already in flight; they count it afterwards.
 
         Raises:
             ScoringError: As for :meth:`acquire`.
@@ -173,7 +174,7 @@ class SharedRateLimiter:
     def settle(
         self, reservation: RequestReservation, *, requests: float = 0.0, tokens: float = 0.0, usd: float = 0.0
     ) -> None:
-        """Settle actual minus reserved usage, which is negative if the request used less."""
+        """Settle the difference between actual and reserved usage. Negative amounts are refunds."""
         self._ledger.settle(reservation, requests=requests, tokens=tokens, usd=usd)
         self._schedule_settlement()
 
@@ -216,7 +217,7 @@ class SharedRateLimiter:
             return await future
         except asyncio.CancelledError:
             if future.done() and not future.cancelled() and future.exception() is None:
-                self._cancel(future.result())  # it was granted at the same moment
+                self._cancel(future.result())  # the reservation was granted at the same moment
             raise
 
     def _run_once(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
@@ -226,13 +227,15 @@ class SharedRateLimiter:
             self._tasks[work] = asyncio.get_running_loop().create_task(work())
 
     def _schedule_settlement(self) -> None:
-        """Schedule the writing of settlements, even if no further request arrives."""
+        """Make sure that settlements are written even if no further request arrives."""
         if self._settle_timer is None and self._ledger.has_unsettled and not self._ledger.closed:
             loop = asyncio.get_running_loop()
             self._settle_timer = loop.call_later(SETTLE_DELAY, self._run_once, self._serve_queue)
 
     async def _serve_queue(self) -> None:
-        """Reserve for the queue, batch by batch, until it is empty and everything is settled."""
+        """Make reservations for the queued requests, batch by batch, until the queue is empty and all usage is
+        settled.
+        """
         loop = asyncio.get_running_loop()
         await asyncio.sleep(BATCH_WINDOW)
         while True:
@@ -270,7 +273,7 @@ class SharedRateLimiter:
 
     async def _serve_retries(self) -> None:
         await asyncio.sleep(BATCH_WINDOW)
-        while batch := self._retries.copy():  # they stay in the list until resolved: stop_waiting() rejects them
+        while batch := self._retries.copy():  # keep them in the list until resolved, for stop_waiting()
             granted = await self._ledger.reserve(batch, rate_limited=False)
             for request, grant in zip(batch, granted, strict=True):
                 self._resolve(request, grant)
@@ -278,7 +281,7 @@ class SharedRateLimiter:
             await asyncio.sleep(BATCH_WINDOW)
 
     def _start_next(self, start: _ScheduledStart) -> None:
-        """Let the first request in the queue start; refund the reservation if no request is left."""
+        """Start the first request in the queue, or refund the reservation if the queue is empty."""
         self._scheduled.discard(start)
         if start.timer is not None:
             start.timer.cancel()

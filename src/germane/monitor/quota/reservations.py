@@ -1,4 +1,4 @@
-"""Reservations for judge requests against the rate limits and the budget that all processes on a database share."""
+"""Reservations for judge requests, against rate limits and a budget shared by all processes on a database."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def check_judge_price(settings: Settings) -> None:
     limited = [name for name in ("usd_per_hour", "usd_per_day") if getattr(budget, name) is not None]
     if limited and PriceList(settings.prices).find_price(judge) is None:
         raise SettingsError(
-            f"setting budget.{limited[0]}: the price of the judge {judge!r} is unknown; add it to the prices setting: "
-            f'[prices."{judge}"], then input and output, in US dollars per million tokens'
+            f"setting budget.{limited[0]}: the price of the judge {judge!r} is unknown; add it to the prices setting "
+            f'as [prices."{judge}"] with input and output in US dollars per million tokens'
         )
 
 
@@ -50,13 +50,17 @@ class BudgetUsage:
     def __init__(self, budget: Budget) -> None:
         self.budget = budget
         self.exhausted_until: datetime | None = None
-        """The time when the budget covers the last rejected request, in UTC; None if the budget is not exhausted."""
+        """The time from which the budget covers the last rejected request, in UTC; None if the budget is not
+        exhausted.
+        """
         self._unsettled: dict[date, RequestUsage] = {}
         self._exhausted_in: datetime | None = None
         """The last hour in which a request was rejected."""
 
     def add_unsettled(self, day: date, usage: RequestUsage) -> None:
-        """Add a request's actual minus reserved usage on that day; negative if it used less."""
+        """Add the difference between a request's actual and reserved usage, which is negative if it used less than
+        reserved.
+        """
         self._unsettled[day] = self._unsettled.get(day, RequestUsage()) + usage
 
     def unsettled(self) -> Mapping[date, RequestUsage]:
@@ -69,7 +73,7 @@ class BudgetUsage:
         self._unsettled = {day: usage for day, usage in (self._unsettled | remaining).items() if usage}
 
     def discard_refunds(self, attempted: Mapping[date, RequestUsage]) -> None:
-        """Drop the refunds of a failed settlement: if the connection was lost, it may have been committed.
+        """Drop the refunds of a failed settlement: if the connection was lost, they may have been committed.
 
         Settling a refund twice would allow spending more than the budget.
         """
@@ -99,18 +103,18 @@ class BudgetUsage:
 
 
 def exhausted_message(until: datetime) -> str:
-    """Return a clause with the time until which the budget is exhausted."""
+    """Return a clause such as ``the budget is spent until 2026-03-02 00:00 UTC``."""
     return f"the budget is spent until {until.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
 
 
 @dataclass(slots=True, eq=False)
 class PendingRequest:
-    """A judge request that waits for its reservation."""
+    """A judge request that is waiting for a reservation."""
 
     tokens: float
     usd: float
     since: float
-    """Start of the wait, in seconds of the monotonic clock."""
+    """The time at which the request started to wait, in seconds on the monotonic clock."""
     future: asyncio.Future[RequestReservation]
 
     @property
@@ -121,18 +125,18 @@ class PendingRequest:
 
 @dataclass(frozen=True, slots=True)
 class GrantedReservation:
-    """A reservation, with the wait until its request may start."""
+    """A reservation, and the delay before its request can start."""
 
     reservation: RequestReservation
     wait: float
-    """Seconds until the request may start."""
+    """Seconds until the request can start."""
 
 
 class ReservationLedger:
     """Makes reservations, one transaction at a time, and settles earlier ones in the same transaction.
 
-    While the database is unreachable, nothing is granted, because the usage by other processes is unknown. The ledger
-    retries until it is reachable again.
+    While the database is unreachable, nothing is granted, because the usage of other processes is unknown. The ledger
+    retries until the database is reachable again.
 
     Args:
         limits: Rate limits named ``requests`` and ``tokens``.
@@ -159,7 +163,7 @@ class ReservationLedger:
         self._backoff = backoff
         self._thread_pool: DaemonThreadPool | None = None
         self._unsettled = dict.fromkeys((REQUESTS, TOKENS), 0.0)
-        """Actual minus reserved usage, by rate limit."""
+        """The difference between actual and reserved usage, by rate limit."""
         self._transaction = asyncio.Lock()
 
     @property
@@ -171,18 +175,20 @@ class ReservationLedger:
     def settle(
         self, reservation: RequestReservation, *, requests: float = 0.0, tokens: float = 0.0, usd: float = 0.0
     ) -> None:
-        """Settle actual minus reserved usage with the next transaction; negative if less was used."""
+        """Settle the difference between actual and reserved usage in the next transaction. Negative amounts are
+        refunds.
+        """
         if self.budget_usage is not None and reservation.day is not None:
             self.budget_usage.add_unsettled(reservation.day, RequestUsage(round(requests), tokens, usd))
         self._unsettled[REQUESTS] += requests
         self._unsettled[TOKENS] += tokens
 
     def settle_resend(self) -> None:
-        """Settle a resent request with the next transaction. The budget already covers it."""
+        """Count a resent request towards the rate limits in the next transaction. The budget already covers it."""
         self._unsettled[REQUESTS] += 1.0
 
     def cancel(self, reservation: RequestReservation) -> None:
-        """Refund an unused reservation with the next transaction."""
+        """Refund an unused reservation in the next transaction."""
         self.settle(reservation, requests=-1.0, tokens=-reservation.tokens, usd=-reservation.usd)
 
     async def reserve(
@@ -191,7 +197,7 @@ class ReservationLedger:
         """Reserve a batch in order of arrival, retrying while the database is unreachable.
 
         Args:
-            batch: The requests.
+            batch: The requests to reserve.
             rate_limited: Whether the requests count towards the rate limits in addition to the budget.
 
         Returns:
@@ -205,7 +211,9 @@ class ReservationLedger:
             except StorageError as error:
                 attempts += 1
                 if self.problem is None:
-                    logger.warning("judge requests are waiting for the rate limits in the database: %s", error)
+                    logger.warning(
+                        "judge requests are paused: the rate limits in the database are unavailable: %s", error
+                    )
                 self.problem = str(error)
                 await asyncio.sleep(self._backoff.delay(attempts).total_seconds())
             else:
@@ -215,11 +223,11 @@ class ReservationLedger:
                 return granted
 
     async def aclose(self) -> None:
-        """Write the remaining settlements after the transaction in progress."""
+        """Wait for the transaction in progress, and then write the remaining settlements."""
         try:
             await self._commit([])
         except StorageError as error:
-            logger.info("the last judge requests were not settled: %s", error)
+            logger.info("the usage of the last judge requests could not be settled: %s", error)
         finally:
             if self._thread_pool is not None:
                 self._thread_pool.close()
@@ -290,5 +298,5 @@ class ReservationLedger:
 
 
 def limit_cost(limit: RateLimit, tokens: float) -> float:
-    """Return the amount of a rate limit that a request with this number of tokens uses."""
+    """Return how much of a rate limit a request uses: its tokens for the token limit, otherwise 1."""
     return tokens if limit.name == TOKENS else 1.0

@@ -18,13 +18,13 @@ from germane.storage import BudgetDay, BudgetLimits, HourCount, RequestUsage, bu
 SECONDS_PER_HOUR: Final = 3600
 HOURS_PER_DAY: Final = 24
 EXCHANGES_PER_INTERVAL: Final = 20
-"""The number of exchanges that an interval should select, approximately."""
+"""The approximate number of exchanges to select per interval."""
 INTERVAL_LENGTHS: Final = (60, 120, 180, 240, 300, 360, 600, 720, 900, 1200, 1800, 3600)
 """The possible lengths of an interval in seconds: divisors of an hour, so that intervals align with the clock."""
 PRIOR_EXCHANGES: Final = 20
-"""The weight of the default cost, as a number of exchanges."""
+"""The weight of the default cost estimate, as a number of exchanges."""
 MIN_TRAFFIC_SHARE: Final = 0.01
-"""The assumed traffic for an hour without traffic so far, as a share of the mean hour."""
+"""The assumed traffic for an hour of the day in which there has been none, as a share of the mean hourly traffic."""
 ROUNDING_TOLERANCE: Final = 1e-9
 
 
@@ -42,9 +42,9 @@ class IntervalAllocation:
     """The number of exchanges that one interval may select."""
 
     count: float
-    """A whole number, or infinity without a limit."""
+    """The number of exchanges: a whole number, or infinity if there is no limit."""
     exhausted: bool = False
-    """Whether nothing is left for the rest of the day."""
+    """Whether no budget is left for the rest of the day."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +70,9 @@ def default_cost(judge_scorers: int) -> ExchangeCost:
 
 
 def forecast_traffic(counts: Sequence[HourCount]) -> DailyTraffic:
-    """Return the mean traffic for each hour of the day; for an hour without data, the mean of all hours.
+    """Return the mean traffic for each hour of the day. An hour without data gets the mean of all hours.
 
-    After the first hour with traffic, hours without traffic count as data.
+    After the first hour with traffic, hours without traffic count as zeros.
     """
     if not counts:
         return DailyTraffic()
@@ -95,8 +95,8 @@ def estimate_cost(days: Sequence[BudgetDay], in_progress: int, default: Exchange
 
     Args:
         days: The budget usage by day.
-        in_progress: Selected exchanges that have not cost anything yet.
-        default: The estimate used without data.
+        in_progress: The number of selected exchanges whose cost is not included yet.
+        default: The estimate to use if there is no data.
     """
     finished = max(0, sum(day.selected for day in days) - in_progress)
     total = sum((day.usage for day in days), RequestUsage())
@@ -125,13 +125,13 @@ def allocate_interval(
     """Return the number of exchanges that the interval ending at ``end`` may select.
 
     Args:
-        budget: The setting.
-        spent: The budget usage on the day of ``end``, in UTC.
-        in_progress: Exchanges that were selected earlier but not yet scored. They take precedence.
-        cost: The cost of an exchange.
+        budget: The ``budget`` setting.
+        spent: The budget usage on the UTC day of ``end``.
+        in_progress: The number of exchanges that were selected earlier but not yet scored. They take precedence.
+        cost: The estimated cost of an exchange.
         forecast: The expected traffic.
-        since: The start of the interval; earlier if the intervals before it selected nothing.
-        end: The end of the interval. A day's last interval ends one interval length before midnight.
+        since: The start of the interval, or an earlier time if the previous intervals selected nothing.
+        end: The end of the interval. The last interval of a day ends one interval length before midnight.
     """
     end = end.astimezone(UTC)
     by_day = _affordable(budget_limits_at(budget, end.replace(hour=HOURS_PER_DAY - 1)), spent, in_progress, cost)
@@ -157,12 +157,14 @@ def interval_length(budget: Budget, cost: ExchangeCost, forecast: DailyTraffic, 
 
 
 def last_interval_end(at: datetime, length: int) -> datetime:
-    """Return the end of the last interval: a whole multiple of ``length`` seconds since the Unix epoch."""
+    """Return the end of the last complete interval: a whole multiple of ``length`` seconds since the Unix epoch."""
     return datetime.fromtimestamp(at.timestamp() // length * length, UTC)
 
 
 def _affordable(limits: BudgetLimits, spent: RequestUsage, in_progress: int, cost: ExchangeCost) -> float:
-    """Return the number of further exchanges that the limits allow: a whole number, or infinity without a limit."""
+    """Return the number of further exchanges that the limits allow: a whole number, or infinity if there is no
+    limit.
+    """
     units = (
         (limits.requests, spent.requests, cost.requests),
         (limits.tokens, spent.tokens, cost.tokens),

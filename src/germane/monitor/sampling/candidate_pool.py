@@ -1,9 +1,10 @@
-"""The candidate pool: under a budget, each interval ends with a selection from the exchanges that arrived in it.
+"""The candidate pool: under a budget, each interval ends with a selection from the exchanges that arrived during it.
 
-One transaction makes the selection: it makes all selected candidates ready and stores, with the lease, a record of the
-inputs of the inclusion probabilities. The remaining candidates are skipped in batches, whose probabilities follow from
-that record. If a process stops before all candidates are skipped, the next leader continues with the same selection and
-the same probabilities; if it stops before that transaction, nothing has changed. While such a record is open, no new
+The selection is one transaction. It makes all selected candidates ready and stores a record with the lease, from which
+the inclusion probabilities can be computed. The remaining candidates are then skipped in batches, with probabilities
+from that record. If a process stops before all of them are skipped, the next leader continues with the same selection
+and the same probabilities. If it stops before the transaction, nothing has changed. While there is such a record, no
+new
 candidates are added.
 """
 
@@ -37,29 +38,31 @@ from germane.storage import Candidate, SamplerStep, SelectedCandidate, TrackingS
 MAX_SKIPPED_PER_TRANSACTION: Final = 500
 CANDIDATES_PER_PAGE: Final = 10_000
 HISTORY_DAYS: Final = 7
-"""The number of days whose traffic and cost today's selection is based on."""
+"""The number of past days whose traffic and cost determine today's selection."""
 MIN_UNIFORM: Final = 2.0**-53
 Route = tuple[str, str]
-"""Service and route."""
+"""A service and a route."""
 
 logger = logging.getLogger("germane.monitor")
 
 
 @dataclass(frozen=True, slots=True)
 class UnselectedCandidates:
-    """Why candidates were not selected, and the inputs of their inclusion probabilities."""
+    """The candidates that were not selected: the reason, and the inputs for their inclusion probabilities."""
 
     reason: UnscoredReason
     mixture: Mixture | None = None
-    """None if nothing was sampled."""
+    """The weights of the interval; None if nothing was sampled."""
     routes: tuple[Route, ...] = ()
 
     def inclusion_probabilities(self, candidates: Sequence[Candidate]) -> dict[str, float | None]:
-        """Return the inclusion probability of each candidate, by id; None if nothing was sampled."""
+        """Return the inclusion probability of each candidate by exchange id; the values are None if nothing was
+        sampled.
+        """
         if self.mixture is None:
             return dict.fromkeys(candidate.id for candidate in candidates)
         indexes = {route: index for index, route in enumerate(self.routes)}
-        # A candidate with an unknown route cannot have been in the pool; it must not block the others.
+        # A candidate with an unknown route was not in the pool, but it must not block the others.
         mixture = replace(self.mixture, floors=(*self.mixture.floors, 0.0))
         routes = np.array([indexes.get(_route(candidate), len(indexes)) for candidate in candidates])
         probabilities = mixture.probabilities(routes, _proxies(candidates)) * _capture_probabilities(candidates)
@@ -68,15 +71,15 @@ class UnselectedCandidates:
 
 @dataclass(frozen=True, slots=True)
 class PoolCursor:
-    """The progress of the pool, stored with the lease."""
+    """The progress of the candidate pool, stored with the lease."""
 
     sampled_until: datetime
     """The end of the last interval that was sampled, in UTC."""
     unselected: UnselectedCandidates | None = None
-    """The candidates of that interval that are still to be skipped; None when it is finished."""
+    """The candidates in that interval that have not been skipped yet; None once the interval is finished."""
 
     def to_json(self) -> str:
-        """Serialize the cursor."""
+        """Return the cursor as JSON."""
         rest = self.unselected
         mixture = rest and rest.mixture
         remainder = rest and {
@@ -95,7 +98,7 @@ class PoolCursor:
 
     @classmethod
     def from_json(cls, text: str) -> PoolCursor:
-        """Parse a serialized cursor."""
+        """Parse a cursor from JSON."""
         stored = json.loads(text)
         sampled_until, remainder = datetime.fromisoformat(stored["drawn"]), stored["remainder"]
         if remainder is None:
@@ -112,12 +115,12 @@ class PoolCursor:
 
 
 class CandidatePool:
-    """Selects from the candidates, in the process that holds the sampler's lease.
+    """Selects the candidates to score, in the process that holds the sampler's lease.
 
     Args:
         budget: The budget, if any. Without one, candidates from an earlier budget are sampled at ``sample_rate``.
-        default_cost: Assumed cost of an exchange until there is data.
-        lease_holder: The name of the lease, and the id of this process as its owner.
+        default_cost: The assumed cost of an exchange until there is data.
+        lease_holder: The name of the lease, and this process's id as the owner.
     """
 
     def __init__(
@@ -142,12 +145,14 @@ class CandidatePool:
         self._exhausted_date: date | None = None
 
     def run_step(self) -> int:
-        """Run one transaction: select, or skip a batch of unselected candidates; return the number of candidates."""
+        """Select candidates, or skip a batch of unselected ones, in one transaction; return the number of
+        candidates.
+        """
         text = self._store.sampling.load_cursor(self.lease_holder[0])
         cursor = PoolCursor.from_json(text) if text else None
         if cursor is None or cursor.unselected is None:
             return self._sample_at_rate(cursor) if self._budget is None else self._select_if_due(cursor, self._budget)
-        # Skip some unselected candidates; if none is left, finish the interval.
+        # Skip a batch of unselected candidates. If there are none left, finish the interval.
         unselected = cursor.unselected
         candidates = self._store.sampling.list_candidates(MAX_SKIPPED_PER_TRANSACTION)
         if not candidates:
@@ -158,10 +163,10 @@ class CandidatePool:
         return len(candidates) if skipped else 0
 
     def _select_if_due(self, cursor: PoolCursor | None, budget: Budget) -> int:
-        # The database's clock, as for budget reservations: an hour that has not begun there adds nothing to the budget.
+        # Budget reservations also use the database's clock: an hour that has not begun there adds no budget.
         now = self._store.now().astimezone(UTC)
         minute = last_interval_end(now, INTERVAL_LENGTHS[0])
-        if minute == self._checked_at:  # no interval can have ended since
+        if minute == self._checked_at:  # no interval can have ended since the last check
             return 0
         self._checked_at = minute
         if self._forecast_date != now.date():
@@ -172,7 +177,7 @@ class CandidatePool:
         cost = estimate_cost(self._store.quota.load_usage_by_day(HISTORY_DAYS), in_progress, self._default_cost)
         length = interval_length(budget, cost, self._forecast, now)
         end = last_interval_end(now, length)
-        if cursor is None or cursor.sampled_until > now + timedelta(seconds=length):  # or the clock was set back
+        if cursor is None or cursor.sampled_until > now + timedelta(seconds=length):  # first run, or clock set back
             self._store.sampling.save_cursor(self._step(PoolCursor(end)))
             return 0
         if end <= cursor.sampled_until or end == self._skipped_interval:
@@ -187,7 +192,7 @@ class CandidatePool:
         return self._select(end, count=None if allocation.exhausted else allocation.count)
 
     def _select(self, end: datetime, *, count: float | None) -> int:
-        """Select up to ``count`` candidates; None if the day's budget is exhausted."""
+        """Select up to ``count`` candidates, or none if ``count`` is None because the day's budget is exhausted."""
         candidates = page = self._store.sampling.list_candidates(CANDIDATES_PER_PAGE)
         while len(page) == CANDIDATES_PER_PAGE:
             page = self._store.sampling.list_candidates(CANDIDATES_PER_PAGE, after=page[-1])
@@ -202,7 +207,7 @@ class CandidatePool:
             indexes = {route: index for index, route in enumerate(routes)}
             route_indexes: IndexArray = np.array([indexes[_route(candidate)] for candidate in candidates])
             ids, captured = [candidate.id for candidate in candidates], _capture_probabilities(candidates)
-            # The sampling keys of captured exchanges are uniform between 0 and their capture probability.
+            # The sampling keys of captured exchanges are uniformly distributed between 0 and their capture probability.
             keys = np.array([candidate.sampling_key for candidate in candidates])
             uniforms = np.clip(keys / captured, MIN_UNIFORM, 1)
             size = int(min(count, len(candidates)))
@@ -215,12 +220,16 @@ class CandidatePool:
             unselected = UnselectedCandidates(UnscoredReason.NOT_SAMPLED, sample.mixture, tuple(routes))
         elif self._exhausted_date != end.date():
             self._exhausted_date = end.date()
-            logger.warning("the budget of %s is spent: no more exchanges will be scored until midnight UTC", end.date())
+            logger.warning(
+                "the budget for %s is spent: no more exchanges will be scored until midnight UTC", end.date()
+            )
         written = self._store.sampling.select_candidates(self._step(PoolCursor(end, unselected)), selected)
         return len(candidates) if written else 0
 
     def _sample_at_rate(self, cursor: PoolCursor | None) -> int:
-        """Sample the candidates from a former budget by sampling key, as if there had never been a budget."""
+        """Sample the candidates left over from a removed budget by sampling key, as if there had never been a
+        budget.
+        """
         candidates = self._store.sampling.list_candidates(MAX_SKIPPED_PER_TRANSACTION)
         if not candidates:
             return 0

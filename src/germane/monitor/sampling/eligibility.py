@@ -1,4 +1,4 @@
-"""Eligibility: the scorers that cannot score an exchange, and whether a rule requires it to be scored."""
+"""Eligibility of exchanges: which scorers cannot score an exchange, and whether a rule requires it to be scored."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from germane.scorers import Scorer, lacks_input
 from germane.settings import AlwaysScore, ExchangeFilter
 
 COMPLETE_STATUSES: Final = ("ok",)
-"""The statuses of a handler whose answer is complete. An answer cut short by an error or a client that disconnected
-would get a low score."""
+"""The exchange statuses with a complete answer. Other answers were cut short, by an error or because the client
+disconnected, and would get low scores."""
 
 logger = logging.getLogger("germane.monitor")
 
@@ -29,13 +29,13 @@ class Eligibility:
     """The eligibility of an exchange, determined before sampling."""
 
     skip_reasons: Mapping[str, UnscoredReason] = field(default_factory=dict)
-    """The reason by scorer, for the scorers that skip the exchange."""
+    """The scorers that skip the exchange, each with the reason."""
     always_score: bool = False
-    """Whether a rule in the ``always_score`` setting requires a score; rules that wait for feedback do not count."""
+    """Whether a rule in the ``always_score`` setting requires a score, not counting rules that wait for feedback."""
 
 
 class Predicate:
-    """A user-supplied function that accepts or rejects an exchange. Exceptions it raises do not stop the sampler."""
+    """A user-supplied function that accepts or rejects an exchange. Its exceptions do not stop the sampler."""
 
     def __init__(self, name: str, function: Callable[[Exchange], Any]) -> None:
         self.name = name
@@ -43,7 +43,9 @@ class Predicate:
         self._has_failed = False
 
     def evaluate(self, exchange: Exchange, *, default: bool) -> bool:
-        """Return the function's result; ``default`` if it raises or returns no value, which is logged once."""
+        """Return the function's result, or ``default`` if it raises or returns no value. The first failure is
+        logged.
+        """
         try:
             result = self._function(exchange)
             if result is not None and not inspect.isawaitable(result):
@@ -51,12 +53,12 @@ class Predicate:
             if inspect.iscoroutine(result):
                 result.close()
             error: BaseException = TypeError("the predicate returned no value")
-        except (Exception, SystemExit, CancelledError) as raised:  # noqa: BLE001 - user code must not stop the loop
+        except (Exception, SystemExit, CancelledError) as raised:  # noqa: BLE001 - user code must not stop the sampler
             error = raised
         if not self._has_failed:
             self._has_failed = True
             # Only the location is logged: the message may quote user text.
-            logger.warning("predicate %s failed and is ignored whenever it fails: %s", self.name, error_location(error))
+            logger.warning("predicate %s failed: %s; it is ignored whenever it fails", self.name, error_location(error))
         return default
 
 
@@ -65,8 +67,8 @@ class ExchangeMatcher:
 
     Args:
         filter_: The filter.
-        setting: The name of the setting, for errors.
-        default: The result of a predicate that fails.
+        setting: The name of the setting, for error messages.
+        default: The result to use if the predicate fails.
 
     Raises:
         SettingsError: The predicate cannot be imported.
@@ -90,14 +92,14 @@ class ExchangeMatcher:
             value = exchange.attributes.get(name)
             if value is None:
                 return False
-            text = str(value).lower() if isinstance(value, bool) else str(value)  # true, as in TOML and JSON
+            text = str(value).lower() if isinstance(value, bool) else str(value)  # "true", as in TOML and JSON
             if not fnmatchcase(text, pattern):
                 return False
         return self._predicate is None or self._predicate.evaluate(exchange, default=self._default)
 
 
 class EligibilityChecker:
-    """Determines the scorers that can score an exchange, and whether it must be scored.
+    """Determines which scorers can score an exchange, and whether it must be scored.
 
     Raises:
         SettingsError: A predicate cannot be imported.
@@ -111,7 +113,7 @@ class EligibilityChecker:
         always_score: Sequence[AlwaysScore] = (),
     ) -> None:
         self._scorers = scorers
-        # A filter whose predicate fails lets the exchange through: an extra score is better than a silent gap.
+        # If a filter's predicate fails, the exchange passes: an extra score is better than a silent gap.
         self._filters = {
             name: ExchangeMatcher(filter_, f"filters.{name}", default=True) for name, filter_ in (filters or {}).items()
         }
@@ -121,12 +123,12 @@ class EligibilityChecker:
         ]
         self._always_score = [matcher for feedback_below, matcher in rules if feedback_below is None]
         self.feedback_rules = [(below, matcher) for below, matcher in rules if below is not None]
-        """The rules that wait for feedback: the label below which they apply, and their other conditions."""
+        """The rules that wait for feedback: the label value below which each applies, and its other conditions."""
 
     def check(self, exchange: Exchange) -> Eligibility:
-        """Return the eligibility of an exchange. May call user code."""
+        """Return the eligibility of an exchange. May call user-supplied predicates."""
         rules = [rule for rule in self._always_score if rule.matches(exchange)]
-        # A rule or filter that names a status selects such answers, complete or not.
+        # A rule or filter with a status condition selects answers with that status, even incomplete ones.
         status_required = any(rule.filter.status for rule in rules)
         skip_reasons: dict[str, UnscoredReason] = {}
         for scorer in self._scorers:
@@ -141,7 +143,7 @@ class EligibilityChecker:
 
 
 def import_predicate(name: str, setting: str) -> Predicate:
-    """Import the function ``module:function`` that a setting names.
+    """Import the predicate that a setting names as ``module:function``.
 
     Raises:
         SettingsError: The function cannot be imported or is not synchronous.
@@ -159,8 +161,12 @@ def import_predicate(name: str, setting: str) -> Predicate:
 
 
 def warn_unused_filters(filters: Iterable[str], scorers: Collection[str]) -> None:
-    """Log a warning for each filter of a scorer that is not running in this process."""
+    """Log a warning for each filter whose scorer does not run in this process."""
     for name in filters:
         if scorers and name not in scorers:
             running = ", ".join(sorted(scorers))
-            logger.warning("filters.%s has no effect: no such scorer runs here (running: %s)", name, running)
+            logger.warning(
+                "filters.%s has no effect: this process does not run a scorer with that name (running: %s)",
+                name,
+                running,
+            )

@@ -1,12 +1,13 @@
 """Priority sampling with a defensive mixture: selects candidates and computes inclusion probabilities.
 
-Weights w in an interval with M candidates, K routes and M_r candidates in a route, where the suspicion of an
-exchange is u = 1 - proxy, clipped to [.02, 1]::
+In an interval with M candidates, K routes and M_r candidates per route, the weight w of a candidate with the suspicion
+u = 1 - proxy, clipped to [0.02, 1], is::
 
-    w = .5 / M  +  .3 u^2 / sum u^2  +  .2 / (K M_r)
+    w = 0.5 / M  +  0.3 u^2 / sum u^2  +  0.2 / (K M_r)
 
-Each candidate gets a number h, uniform in (0, 1]. The candidates with the k largest values of w / h are selected. If
-tau is the next largest value, the inclusion probability of a candidate is pi = min(1, w / tau).
+Each candidate gets a random number h, uniform in (0, 1]. The k candidates with the largest values of w / h are
+selected.
+If tau is the next largest value, the inclusion probability of a candidate is pi = min(1, w / tau).
 
 Source: N. Duffield, C. Lund, M. Thorup, Priority sampling for estimation of arbitrary subset sums, J. ACM 54(6), 2007.
 """
@@ -24,7 +25,7 @@ from numpy.typing import NDArray
 UNIFORM_SHARE: Final = 0.5
 SUSPICION_SHARE: Final = 0.3
 ROUTE_SHARE: Final = 0.2
-"""The shares of the mixture: equal for all, by suspicion, and equal for each route."""
+"""The shares of the mixture's components: uniform over candidates, by suspicion, and uniform over routes."""
 MIN_SUSPICION: Final = 0.02
 FloatArray = NDArray[np.float64]
 IndexArray = NDArray[np.int64]
@@ -35,31 +36,31 @@ _COMPONENT_HASH: Final = blake2b(digest_size=8, key=b"germane.part")
 
 @dataclass(frozen=True, slots=True)
 class Mixture:
-    """One interval's weights and sampling threshold: enough to compute any inclusion probability."""
+    """One interval's weights and sampling threshold, from which any inclusion probability can be computed."""
 
     uniform: float
     """The uniform component of the weight."""
     suspicion: float
-    """The factor of the squared suspicion; 0 if no candidate has a proxy score."""
+    """The factor for the squared suspicion; 0 if no candidate has a proxy score."""
     default_suspicion: float
     """The suspicion of a candidate without a proxy score."""
     floors: tuple[float, ...]
     """The route component of the weight, by route."""
     threshold: float = 0.0
-    """tau; 0 if all candidates are selected."""
+    """The sampling threshold tau; 0 if all candidates are selected."""
 
     def proxy_free_weights(self, routes: IndexArray) -> FloatArray:
-        """Return the part of the weights that does not depend on the proxy scores."""
+        """Return the part of each candidate's weight that does not depend on its proxy score."""
         return self.uniform + np.asarray(self.floors, dtype=np.float64)[routes]
 
     def weights(self, routes: IndexArray, proxies: FloatArray) -> FloatArray:
-        """Return the weights, in (0, 1]; a missing proxy score is NaN."""
+        """Return the candidates' weights, in (0, 1]. Missing proxy scores are passed as NaN."""
         suspicion = np.clip(1 - proxies, MIN_SUSPICION, 1)
         suspicion = np.where(np.isnan(proxies), self.default_suspicion, suspicion)
         return self.proxy_free_weights(routes) + self.suspicion * suspicion**2
 
     def probabilities(self, routes: IndexArray, proxies: FloatArray) -> FloatArray:
-        """Return the inclusion probabilities of candidates, selected or not, in (0, 1]."""
+        """Return the inclusion probabilities of any candidates, selected or not, in (0, 1]."""
         return _inclusion_probabilities(self.weights(routes, proxies), self.threshold)
 
 
@@ -74,15 +75,16 @@ class PrioritySample:
     """The inclusion probabilities of the selected candidates, in (0, 1]."""
     components: tuple[MixtureComponent, ...]
     """The component that selected each candidate. The candidates not selected by suspicion form a sample in
-    which all candidates of a route had the same probability."""
+    which all candidates in a route had the same probability."""
 
 
 def build_mixture(routes: IndexArray, proxies: FloatArray) -> Mixture:
-    """Return the weights of the candidates. Without any proxy score, the uniform component replaces the suspicion.
+    """Return the mixture for the candidates of an interval. If there are no proxy scores, the uniform component
+    replaces the suspicion component.
 
     Args:
-        routes: The index of the route of each candidate; not empty. Each index up to the largest has a candidate.
-        proxies: The proxy score of each candidate; NaN if it has none.
+        routes: Each candidate's route, as an index. Must not be empty, and every index up to the largest must occur.
+        proxies: Each candidate's proxy score; NaN if it has none.
     """
     candidates, per_route = len(routes), np.bincount(routes)
     floors = tuple((ROUTE_SHARE / (len(per_route) * per_route)).tolist())
@@ -90,7 +92,7 @@ def build_mixture(routes: IndexArray, proxies: FloatArray) -> Mixture:
     if not len(known):
         return Mixture((UNIFORM_SHARE + SUSPICION_SHARE) / candidates, 0.0, 1.0, floors)
     median = float(np.median(known))
-    # Sorted, so that the sum does not depend on the order of the candidates, down to the last bit.
+    # Sort the values, so that the sum is bit-for-bit independent of the order of the candidates.
     squares = float(np.sort(known**2).sum()) + (candidates - len(known)) * median**2
     return Mixture(UNIFORM_SHARE / candidates, SUSPICION_SHARE / squares, median, floors)
 
@@ -101,11 +103,11 @@ def draw_priority_sample(
     """Select exactly ``count`` candidates, or all if there are fewer.
 
     Args:
-        routes: The index of the route of each candidate.
-        proxies: The proxy score of each candidate; NaN if it has none.
-        uniforms: A uniform number in (0, 1] for each candidate, independent of everything else.
-        ids: The exchange id of each candidate, which breaks ties.
-        count: At least 1.
+        routes: Each candidate's route, as an index.
+        proxies: Each candidate's proxy score; NaN if it has none.
+        uniforms: A random number for each candidate, uniform in (0, 1] and independent of everything else.
+        ids: Each candidate's exchange id, which breaks ties.
+        count: The number of candidates to select; at least 1.
     """
     mixture = build_mixture(routes, proxies)
     weights = mixture.weights(routes, proxies)
@@ -115,12 +117,12 @@ def draw_priority_sample(
         rank = len(priorities) - count - 1
         threshold = float(np.partition(priorities, rank)[rank])
         above = np.flatnonzero(priorities > threshold)
-        # Exchanges in one trace share a sampling key, and may share a priority.
+        # Exchanges in the same trace have the same sampling key, and may have the same priority.
         ties = sorted(np.flatnonzero(priorities == threshold).tolist(), key=lambda index: ids[index])
         selected = np.sort(np.concatenate([above, np.array(ties[: count - len(above)], dtype=np.int64)]))
     probabilities = _inclusion_probabilities(weights[selected], threshold)
     proxy_free = mixture.proxy_free_weights(routes[selected])
-    # A second uniform number attributes each selection to a component, in proportion to the components' weights.
+    # A second random number attributes each selection to a component, in proportion to the components' weights.
     marks = np.array([component_uniform(ids[index]) for index in selected]) * probabilities
     limits = _inclusion_probabilities(proxy_free, threshold)
 
@@ -134,7 +136,7 @@ def draw_priority_sample(
 
 
 def component_uniform(exchange_id: str) -> float:
-    """Return a number in (0, 1], from a keyed hash of the exchange id, that is independent of its sampling key."""
+    """Return a number in (0, 1] from a keyed hash of the exchange id, independent of the exchange's sampling key."""
     keyed = _COMPONENT_HASH.copy()
     keyed.update(exchange_id.encode())
     return ((int.from_bytes(keyed.digest()) >> 11) + 1) / 2**53

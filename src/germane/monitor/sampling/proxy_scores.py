@@ -1,4 +1,6 @@
-"""Proxy scores: free local scores for a uniform sample of exchanges, within a share of one CPU core."""
+"""Proxy scores: free scores from a local model, for a uniform sample of exchanges, using a limited share of one CPU
+core.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +16,9 @@ from germane.scorers import LocalSimilarity, Scorer, is_local_installed, uses_co
 from germane.settings import Settings
 
 MAX_SAVED_INTERVALS: Final = 10.0
-"""The number of poll intervals for which unused time is kept."""
+"""The number of poll intervals for which unused CPU time is kept."""
 MIN_SHARE: Final = 0.1
-"""The share of the new CPU time that may be used even after overspending."""
+"""The share of newly accrued CPU time that may be used even after overspending."""
 INITIAL_SECONDS_PER_EXCHANGE: Final = 0.015
 """The assumed CPU seconds per exchange before the first measurement."""
 SMOOTHING: Final = 0.2
@@ -28,15 +30,15 @@ logger = logging.getLogger("germane.monitor")
 
 
 class CpuBudget:
-    """CPU time that accrues steadily. Each call spends half of what has accrued, so that the next call always has some.
+    """CPU time that accrues steadily. Each call may spend half of it, so that some always remains for the next call.
 
     The inclusion probability depends on earlier measurements and on the number of exchanges, never on their content,
-    so inverse-probability weighting is unbiased. The probability is never 0.
+    so estimates with inverse-probability weights are unbiased. The probability is never 0.
 
     Args:
-        share: The share of one core, above 0.
-        poll_interval: Seconds between two calls. One call spends at most half of this time.
-        clock: A monotonic clock in seconds.
+        share: The share of one core; greater than 0.
+        poll_interval: Seconds between calls. A call spends at most half of this time.
+        clock: A monotonic clock that returns seconds.
     """
 
     def __init__(self, share: float, *, poll_interval: float, clock: Callable[[], float] = time.monotonic) -> None:
@@ -68,7 +70,9 @@ class ProxyScore(NamedTuple):
     """The proxy score of one eligible exchange."""
 
     value: float | None
-    """The cosine similarity of question and answer in [-1, 1]; None outside the sample, and if the model failed."""
+    """Cosine similarity of question and answer, in [-1, 1]; None if the exchange was not sampled or the model
+    failed.
+    """
     probability: float
     """The inclusion probability, in (0, 1]."""
 
@@ -86,12 +90,12 @@ class ProxyModel(Protocol):
 
 
 class ProxyScorer:
-    """Computes proxy scores for a sample chosen by a keyed hash of the exchange id, and measures the CPU time.
+    """Computes proxy scores for a sample chosen by a keyed hash of the exchange id, and measures the CPU time used.
 
     Args:
-        model: Computes the values.
+        model: The model that computes the scores.
         cpu_budget: Limits the size of the sample.
-        cpu_clock: The CPU seconds of the calling thread.
+        cpu_clock: Returns the CPU time of the calling thread in seconds.
     """
 
     def __init__(
@@ -103,9 +107,9 @@ class ProxyScorer:
         self._disabled = False
 
     def score_sample(self, exchanges: Sequence[Exchange]) -> Mapping[str, ProxyScore]:
-        """Return the proxy scores of all exchanges with a question and a complete answer, by id. Blocks.
+        """Return a proxy score for each exchange with a question and a complete answer, by id. Blocks.
 
-        Never raises: if the model fails, the failure is logged once and proxy scores are disabled.
+        Never raises. If the model fails, the failure is logged and proxy scores are disabled.
         """
         eligible = [exchange for exchange in exchanges if exchange.status == "ok" and self._model.supports(exchange)]
         if self._disabled or not eligible:
@@ -127,7 +131,7 @@ class ProxyScorer:
 
 
 def proxy_uniform(exchange_id: str) -> float:
-    """Return a number in (0, 1], from a keyed hash of the exchange id, that is independent of its sampling key."""
+    """Return a number in (0, 1] from a keyed hash of the exchange id, independent of the exchange's sampling key."""
     keyed = _SAMPLE_HASH.copy()
     keyed.update(exchange_id.encode())
     return ((int.from_bytes(keyed.digest()) >> 11) + 1) / 2**53
@@ -136,15 +140,15 @@ def proxy_uniform(exchange_id: str) -> float:
 def build_proxy_scorer(
     settings: Settings, scorers: Sequence[Scorer], *, installed: Callable[[], bool] = is_local_installed
 ) -> ProxyScorer | None:
-    """Return the proxy scorer of this process; None if it is not needed, disabled or not installed.
+    """Return this process's proxy scorer; None if it is not needed, disabled or not installed.
 
-    Proxy scores are needed if a judge scores only some of the exchanges. The model takes about 190 MB of memory.
-    A missing extra is logged.
+    Proxy scores are needed if a judge scores only some of the exchanges. The model takes about 190 MB of memory. If the
+    ``local`` extra is needed but not installed, this is logged.
     """
     scores_all = settings.budget is None and settings.sample_rate == 1
     if scores_all or not settings.proxy_cpu or not any(map(uses_coalescing_judge, scorers)):
         return None
     if not installed():
-        logger.info("proxy scores need an extra: pip install 'germane[local]', or set proxy_cpu = 0")
+        logger.info("proxy scores need an extra: run pip install 'germane[local]', or disable them with proxy_cpu = 0")
         return None
     return ProxyScorer(LocalSimilarity(), CpuBudget(settings.proxy_cpu, poll_interval=settings.poll_interval))

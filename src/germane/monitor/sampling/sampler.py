@@ -1,6 +1,7 @@
 """The sampler, which selects the exchanges to score, and feedback-triggered requeueing.
 
-Exchanges with a low label are scored even if sampling skipped them."""
+Requeueing scores exchanges with a low label even if sampling skipped them.
+"""
 
 from __future__ import annotations
 
@@ -20,17 +21,17 @@ from germane.storage import SamplingDecision, TrackingStore
 
 EXCHANGES_PER_TRANSACTION: Final = 500
 ScoreProxies = Callable[[Sequence[Exchange]], Mapping[str, tuple[float | None, float]]]
-"""Computes proxy scores. Returns, by id, the value (None outside the sample) and the inclusion probability."""
+"""Computes proxy scores. Returns a value (None if not sampled) and an inclusion probability by exchange id."""
 LABELS_PER_TRANSACTION: Final = 100
 
 
 class Sampler:
-    """Decides once on every exchange, in one of the processes that share the database.
+    """Decides, once per exchange, whether to score it. Runs in only one of the processes that share the database.
 
     Args:
-        sample_rate: None under a budget, where candidates wait in the pool.
-        max_span_delay: The time for which a span waits for its scores. During that time, only its own process scores
-        the exchange.
+        sample_rate: Fraction of exchanges to score. None if a budget is set; exchanges then enter the candidate pool.
+        max_span_delay: Maximum time that a span is held until its scores arrive. Until then, only the process that
+            holds the span scores the exchange.
     """
 
     def __init__(
@@ -62,12 +63,15 @@ class Sampler:
         self._clock = clock
 
     async def run(self, on_progress: Callable[[], object] = lambda: None) -> int:
-        """Select from the pool if an interval has ended, then decide on all new exchanges; return their number.
+        """Select from the pool if an interval has ended, and then decide on all new exchanges.
 
-        ``on_progress`` is called after each transaction, so that scoring starts before the last one.
+        ``on_progress`` is called after each transaction, so that scoring can start before the last one.
+
+        Returns:
+            The number of exchanges processed.
         """
         total = 0
-        # Process the whole pool first: exchanges that enter it before that would be skipped with the rest.
+        # Finish with the pool first: exchanges added to it before that would be skipped with the unselected ones.
         while not self.stopping and (count := await self._thread_pool.run(self._as_leader, self._pool.run_step)):
             total += count
         while not self.stopping:
@@ -88,7 +92,7 @@ class Sampler:
         for exchange in exchanges:
             if self.stopping:
                 break
-            self._leader.acquire()  # renew the lease: with slow predicates, it would expire
+            self._leader.acquire()  # renew the lease, which could expire during slow predicates
             decision = decide_sampling(
                 exchange,
                 sample_rate=self._sample_rate,
@@ -103,7 +107,7 @@ class Sampler:
         ):
             return 0
         for exchange, decision in zip(exchanges, decisions, strict=False):
-            # A sampled exchange's span is held for its scores. If there will be none, release it.
+            # The span of a sampled exchange is held until its scores arrive. If there will be none, release it.
             is_held = self._sample_rate is not None and exchange.sampling_key <= self._sample_rate
             if is_held and decision.skip.keys() == self._fingerprints.keys():
                 now = self._clock()
@@ -118,13 +122,14 @@ class Sampler:
 def decide_sampling(
     exchange: Exchange, *, sample_rate: float | None, eligibility: Eligibility, scorers: Sequence[str]
 ) -> SamplingDecision:
-    """Decide which scorers skip an exchange, and the probability that it was considered for scoring.
+    """Return which scorers skip an exchange, and the probability that it was considered for scoring.
 
-    Exchanges that cannot be scored are not sampled: a missing input or an incomplete answer is always counted. An
-    exchange that no scorer can score was therefore certain to be considered if it was captured, as was one that a rule
-    requires. Any other exchange is sampled by its sampling key alone, regardless of its content, so that
-    inverse-probability weighting is unbiased: it is scored if its key is at most the capture probability and at most
-    the sample rate. Without a sample rate there is a budget, and the exchange is a candidate until its interval ends.
+    Exchanges that cannot be scored are not sampled, so missing inputs and incomplete answers are always counted. For an
+    exchange that no scorer can score, or that a rule requires to be scored, the probability is the capture probability.
+    All other exchanges are sampled by their sampling key, regardless of their content, so that estimates with
+    inverse-probability weights are unbiased: an exchange is scored if its key is at most the capture probability and at
+    most the sample rate. If there is no sample rate, there is a budget, and the exchange is a candidate until its
+    interval ends.
     """
 
     def decision(reason: str, probability: float | None, skip: Mapping[str, UnscoredReason]) -> SamplingDecision:
@@ -137,18 +142,18 @@ def decide_sampling(
         return decision("sampled", captured, skip)
     if sample_rate is None:
         return decision("candidate", None, skip)
-    probability = min(sample_rate, captured) or None  # at a rate of 0 nothing is sampled
+    probability = min(sample_rate, captured) or None  # at a rate of 0, nothing is sampled
     if exchange.sampling_key <= sample_rate:
         return decision("sampled", probability, skip)
     return decision("not_sampled", probability, dict.fromkeys(scorers, UnscoredReason.NOT_SAMPLED) | dict(skip))
 
 
 class FeedbackRequeue:
-    """Processes each label once, in the process that samples. Without a feedback rule it does nothing.
+    """Requeues exchanges with low labels. Each label is processed once, and only if there are feedback rules.
 
     Args:
         fingerprints: The fingerprints of the running scorers, by name.
-        lease_holder: Under a budget, the lease and its holder: requeued exchanges then count as selected.
+        lease_holder: If a budget is set, the lease and its holder. Requeued exchanges then count as selected.
     """
 
     def __init__(
@@ -178,7 +183,9 @@ class FeedbackRequeue:
         return total
 
     def _process_batch(self) -> tuple[int, int]:
-        """Return the number of processed labels and of tasks that became ready."""
+        """Process a batch of labels; return the number of labels processed and the number of tasks that became
+        ready.
+        """
         labels = self._store.sampling.list_pending_feedback(LABELS_PER_TRANSACTION) if self._leader.acquire() else []
         if not labels:
             return 0, 0

@@ -14,19 +14,19 @@ from germane.scorers import is_rejected, is_retryable
 
 Admission = Literal["allow", "probe", "reject"]
 MAX_REJECTIONS: Final = 2
-"""The number of consecutive rejections that opens the circuit. A single rejection may be caused by the exchange."""
+"""The number of consecutive rejections that opens the circuit. The exchange may have caused a single rejection."""
 MAX_OUTAGES: Final = 5
-"""The number of consecutive failures of an unreachable, slow or rate-limited judge that opens the circuit."""
+"""The number of consecutive failures that opens the circuit if the judge is unreachable, slow or rate-limited."""
 _UNRELATED_TO_JUDGE: Final = frozenset(
     {UnscoredReason.MISSING_INPUT, UnscoredReason.SCORER_ERROR, UnscoredReason.BUDGET}
 )
 logger = logging.getLogger("germane.monitor")
 MIN_CLEANUP_SIZE: Final = 10_000
-"""The number of tasks in memory above which old ones are dropped."""
+"""The number of tasks in memory above which the state of old tasks is dropped."""
 
 
 class CircuitBreaker:
-    """Decides whether a scorer may call its judge now.
+    """Decides whether a scorer may call its judge.
 
     Consecutive failures open the circuit for a time that doubles with each failed probe. After that time, one exchange
     is scored as a probe. Any reply from the judge closes the circuit.
@@ -55,7 +55,7 @@ class CircuitBreaker:
         return self._probing or timedelta() < remaining <= timedelta(seconds=self._backoff.longest_delay)
 
     def admit(self) -> Admission:
-        """Return whether an exchange may be scored now, and whether it is the probe."""
+        """Return whether to score an exchange normally, score it as the probe, or reject it."""
         if self.open_until is None:
             return "allow"
         if self.is_rejecting:
@@ -64,18 +64,18 @@ class CircuitBreaker:
         return "probe"
 
     def retry_delay(self) -> timedelta:
-        """Return the delay before the next attempt: the rest of the pause, or while probing, the minimum delay."""
+        """Return the delay before the next attempt: the rest of the pause, but at least the initial delay."""
         if self.open_until is None:
             return timedelta()
         return max(self.open_until - self._clock(), timedelta(seconds=self._backoff.initial))
 
     def cancel_admission(self, admission: Admission) -> None:
-        """Revoke an admission whose exchange was not scored."""
+        """Cancel an admission whose exchange was not scored."""
         if admission == "probe":
             self._probing = False
 
     def record_score(self, score: Score, admission: Admission) -> None:
-        """Open or close the circuit according to an admitted exchange's score."""
+        """Open or close the circuit, depending on the score of an admitted exchange."""
         self.cancel_admission(admission)
         if is_rejected(score) or is_retryable(score):
             self._failures += 1
@@ -92,13 +92,13 @@ class CircuitBreaker:
                 self.reason, self.problem = score.reason, problem
         elif score.reason not in _UNRELATED_TO_JUDGE:
             if self.problem is not None:
-                logger.log(_log_level(self.reason), "%s resumes", self.scorer)
+                logger.log(_log_level(self.reason), "%s has resumed", self.scorer)
             self.open_until = self.reason = self.problem = None
             self._failures = self._openings = 0
 
 
 def retry_after(score: Score) -> float | None:
-    """Return the ``Retry-After`` that the judge's server sent, in seconds; None if it sent none."""
+    """Return the ``Retry-After`` delay that the judge's server sent, in seconds; None if it sent none."""
     seconds = score.details.get("retry_after")
     return float(seconds) if isinstance(seconds, (int, float)) else None
 
@@ -110,18 +110,18 @@ def _log_level(reason: UnscoredReason | None) -> int:
 
 @dataclass(slots=True)
 class RetryState:
-    """One task's failed attempts."""
+    """The failed attempts of one task."""
 
     since: datetime
     attempts: int = 0
 
 
 class RetryPolicy:
-    """Decides when a task with a transient failure is retried, until ``retry_timeout`` after its first failure.
+    """Decides when to retry a task with a transient failure. Retries end ``retry_timeout`` after its first failure.
 
-    The time counts from the first failure rather than from the question: an exchange that waited overnight for this
-    process has as much time as any other. First failures are kept in memory, so a restart resets the time. The
-    number of attempts, which determines the delay, is stored with the task and survives a restart.
+    The timeout starts at the first failure rather than at the exchange's start, so an exchange that waited overnight
+    for this process has as much time as any other. The times of first failures are kept in memory, so a restart resets
+    the timeout. The number of attempts, which determines the delay, is stored with the task and survives a restart.
     """
 
     def __init__(self, retry_timeout: timedelta, *, backoff: Backoff, clock: Callable[[], datetime]) -> None:
@@ -135,21 +135,21 @@ class RetryPolicy:
         """Record a failed attempt and return the time of the next one; None if the task has failed for too long.
 
         Args:
-            task_id: The task.
+            task_id: The id of the task.
             attempts: The number of earlier failed attempts by any process.
-            retry_after: The shortest delay, in seconds.
+            retry_after: The minimum delay, in seconds.
         """
         now = self._clock()
         state = self._states.setdefault(task_id, RetryState(now))
         if now - state.since >= self._retry_timeout:
             return None
         state.attempts = max(state.attempts, attempts) + 1
-        if len(self._states) > self._cleanup_size:  # most of them were finished by other processes long ago
+        if len(self._states) > self._cleanup_size:  # other processes have finished most of them long ago
             oldest = now - 2 * self._retry_timeout
             self._states = {id_: state for id_, state in self._states.items() if state.since > oldest}
             self._cleanup_size = max(MIN_CLEANUP_SIZE, 2 * len(self._states))
         return now + self._backoff.delay(state.attempts, retry_after=retry_after)
 
     def forget_task(self, task_id: object) -> None:
-        """Forget a task that is finished."""
+        """Discard the state of a finished task."""
         self._states.pop(task_id, None)

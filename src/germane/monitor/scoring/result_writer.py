@@ -1,4 +1,4 @@
-"""The result writer: saves scores in group commits, then attaches them to their spans."""
+"""The result writer: saves scores in group commits, and then attaches them to their spans."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from germane.storage import ScoringTask, TrackingStore
 
 UNAVAILABLE_ERRORS: Final = (DatabaseUnreachable, DatabaseNotMigrated)
 REJECTED_ERRORS: Final = (StorageError, TypeError, ValueError, AttributeError, ArithmeticError)
-"""Errors that the database, or the code that calls it, raises for a score that cannot be stored."""
+"""Errors that the database or the code that calls it raises if a score cannot be stored."""
 BATCH_INTERVAL: Final = 0.05
-"""Seconds for which a transaction collects results after the first one. A transaction costs as much as ten results."""
+"""Seconds to wait for more results after the first one, because a transaction costs as much as writing ten results."""
 FAILURES_BEFORE_WARNING: Final = 5
-"""The number of consecutive failures after which a scorer is reported."""
+"""The number of consecutive failures after which a warning is logged for a scorer."""
 CIRCUIT_BREAKER_REASONS: Final = frozenset(
     {UnscoredReason.JUDGE_REJECTED, *(reason for reason in UnscoredReason if reason.is_transient)}
 )
@@ -34,7 +34,7 @@ logger = logging.getLogger("germane.monitor")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduledRetry:
-    """A task that is retried later."""
+    """A task to retry later."""
 
     task: ScoringTask
     until: datetime
@@ -44,7 +44,7 @@ class ScheduledRetry:
 
 @dataclass(frozen=True, slots=True)
 class ExchangeResult:
-    """The results from one round of scoring for one exchange."""
+    """The results of one round of scoring an exchange."""
 
     exchange: Exchange
     scores: Sequence[tuple[ScoringTask, Score]]
@@ -52,7 +52,9 @@ class ExchangeResult:
 
 
 class ResultWriter:
-    """Group commit: results that arrive within a moment, or during one transaction, are written in the next one."""
+    """Saves results in group commits: results that arrive within 50 ms, or during a transaction, share the next
+    transaction.
+    """
 
     def __init__(
         self,
@@ -71,11 +73,11 @@ class ResultWriter:
         self._wake_up = asyncio.Event()
 
     def __len__(self) -> int:
-        """Return the number of exchanges whose results are not saved yet."""
+        """Return the number of exchanges whose results have not been saved yet."""
         return len(self._unsaved)
 
     def held_task_ids(self) -> set[int]:
-        """Return the ids of the tasks whose results are not saved yet. Thread-safe."""
+        """Return the ids of the tasks whose results have not been saved yet. Thread-safe."""
         unsaved = tuple(self._unsaved)
         scored = {task.id for result in unsaved for task, _ in result.scores}
         return scored | {retry.task.id for result in unsaved for retry in result.retries}
@@ -90,15 +92,16 @@ class ResultWriter:
         self._wake_up.set()
 
     async def wait_for_results(self) -> None:
-        """Wait until there may be results to save, and a moment longer for more of them."""
+        """Wait until there may be results to save, and then 50 ms longer for more results."""
         await self._wake_up.wait()
         await asyncio.sleep(BATCH_INTERVAL)
         self._wake_up.clear()
 
     async def save(self) -> None:
-        """Save all results, then attach the scores for the tasks that this process completed.
+        """Save all results, and then attach the scores of the tasks that this process completed.
 
-        A task that another process has claimed in the meantime is completed there. If the database is unreachable, all
+        A task that another process has claimed in the meantime is left to that process. If the database is unreachable,
+        all
         results are kept for the next call.
 
         Raises:
@@ -127,7 +130,7 @@ class ResultWriter:
         except UNAVAILABLE_ERRORS:
             raise
         except REJECTED_ERRORS as error:
-            if len(batch) > 1:  # write one by one, so that the invalid result does not block the others
+            if len(batch) > 1:  # write them one by one, so that the invalid result does not block the others
                 return [completed for result in batch for completed in self._commit([result])]
             failures = [
                 (
@@ -145,7 +148,8 @@ class ResultWriter:
             return self._store.queue.complete_tasks(self._owner, failures)
 
     def _write(self, batch: Sequence[ExchangeResult]) -> list[tuple[ScoringTask, Score]]:
-        # Retries first: if they failed after the completions, repeated completions would return nothing to attach.
+        # Write retries first: if they failed after the completions, repeating the completions would return no scores to
+        # attach.
         groups: dict[tuple[UnscoredReason, int], list[ScheduledRetry]] = {}
         for result in batch:
             for retry in result.retries:  # one statement per reason and second
@@ -164,18 +168,18 @@ class ResultWriter:
 
 
 class FailureLog:
-    """Logs the scorers that fail repeatedly, based on all saved scores."""
+    """Logs warnings for scorers that fail repeatedly, based on the saved scores."""
 
     def __init__(self) -> None:
         self._failures_in_a_row: dict[str, int] = {}
-        """Numbers of consecutive failures, by scorer."""
+        """The number of consecutive failures by scorer."""
 
     def record_score(self, score: Score) -> None:
-        """Count a failure or a recovery. Explanations are not logged: they may quote user text."""
+        """Count a failure or record a recovery. Explanations are not logged, because they may quote user text."""
         failures = self._failures_in_a_row.get(score.scorer, 0)
         if score.state == "scored":
             if failures >= FAILURES_BEFORE_WARNING:
-                logger.warning("%s has recovered after %d failures in a row", score.scorer, failures)
+                logger.warning("%s has recovered after %d consecutive failures", score.scorer, failures)
             self._failures_in_a_row.pop(score.scorer, None)
         elif score.state == "failed" and score.reason not in CIRCUIT_BREAKER_REASONS:
             self._failures_in_a_row[score.scorer] = failures + 1

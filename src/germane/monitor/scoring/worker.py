@@ -1,4 +1,4 @@
-"""The scoring worker: claims tasks, runs their scorers and passes the results on."""
+"""The scoring worker: claims tasks, runs their scorers, and passes the results to the result writer."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from germane.scorers import Scorer, exchange_concurrency, is_rejected, is_retrya
 from germane.storage import ScoringTask, TaskClaim, TrackingStore
 
 JUDGE_TIMEOUTS_PER_SCORER: Final = 4
-"""The number of judge timeouts that one scorer may take for one exchange, because it may send more than one request."""
+"""Maximum time for a scorer to score one exchange, as a multiple of the judge timeout: it may send several requests."""
 MAX_PREFERRED: Final = 500
-"""Maximum number of exchanges whose tasks are looked up first."""
+"""Maximum number of exchanges whose tasks are claimed first."""
 TaskOutcome = Score | ScheduledRetry | None
 
 
 class ScoringCrashed(GermaneError):
-    """Scoring an exchange raised an unexpected error. Its tasks are claimed again when their lease expires."""
+    """An unexpected error while scoring an exchange. Its tasks are claimed again when their leases expire."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,25 +37,25 @@ class ScoringLimits:
     """Limits on the concurrency and duration of scoring."""
 
     concurrency: int
-    """Maximum number of judge requests in flight, and of running scorers that do not use germane's judge."""
+    """Maximum number of in-flight judge requests, and of concurrent runs of scorers that do not use germane's judge."""
     judge_timeout: float
-    """Seconds."""
+    """The timeout of a judge request, in seconds."""
     max_queue_wait: float = 0.0
-    """Additional seconds for waiting under a rate limit."""
+    """Additional time to wait for the rate limiter, in seconds."""
     lease: timedelta = timedelta(seconds=60)
-    """The time for which a claimed task is kept after the last heartbeat."""
+    """How long a claimed task stays claimed after the last heartbeat."""
 
     @property
     def scorer_timeout(self) -> float:
-        """Maximum time that one scorer may take for one exchange, including waits, in seconds."""
+        """Maximum time for a scorer to score one exchange, including waits, in seconds."""
         return JUDGE_TIMEOUTS_PER_SCORER * self.judge_timeout + self.max_queue_wait
 
 
 class ScoringWorker:
     """Claims tasks, scores them concurrently, and passes the outcomes to a :class:`ResultWriter`.
 
-    A free slot is filled immediately, so a slow exchange does not delay others. The worker claims only as many tasks as
-    it can start within about a second, those of the ``preferred`` exchanges first.
+    Free slots are filled immediately, so a slow exchange does not delay others. The worker claims only as many tasks as
+    it can start within about a second, starting with those of the ``preferred`` exchanges.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class ScoringWorker:
         preferred: Callable[[], Sequence[str]] = tuple,
     ) -> None:
         self.in_flight = 0
-        """The number of scorers that are running for an exchange now."""
+        """The number of scorer runs in progress, one per scorer and exchange."""
         self.stopping = False
         self._scorers = {(scorer.name, scorer.fingerprint): scorer for scorer in scorers}
         self._circuit_breakers = {
@@ -93,9 +93,9 @@ class ScoringWorker:
         self._judge_slots = asyncio.Semaphore(exchange_concurrency(limits.concurrency))
         self._held_tasks = 0
         self._deadlines: dict[int, float] = {}
-        """Times when the scorers of held tasks time out, by task id, in seconds of the monotonic clock."""
+        """The times when held tasks time out, by task id, in seconds on the monotonic clock."""
         self._seconds_per_score = math.inf
-        """The exponential moving average; infinite before the first score."""
+        """The moving average of the seconds per score; infinite before the first score."""
         self._rounds: set[asyncio.Task[None]] = set()
         self._crash: BaseException | None = None
         self._has_more = False
@@ -103,7 +103,7 @@ class ScoringWorker:
 
     @property
     def problem(self) -> str | None:
-        """Why a circuit breaker pauses a scorer; None if no scorer is paused."""
+        """Why a circuit breaker has paused a scorer; None if no scorer is paused."""
         return next((breaker.problem for breaker in self._circuit_breakers.values() if breaker.problem), None)
 
     def wake(self) -> None:
@@ -134,7 +134,7 @@ class ScoringWorker:
             )
             claims = await self._thread_pool.run(claim_tasks, self._owner, self._fingerprints)
             self._has_more = len(claims) == capacity
-            # A task whose lease expired in the meantime is claimed again although this process still scores it.
+            # If a task's lease has expired, it may be claimed again while this process is still scoring it.
             held = self.held_task_ids() | self._results.held_task_ids()
             for claim in claims:
                 if new := tuple(task for task in claim.tasks if task.id not in held):
@@ -150,16 +150,17 @@ class ScoringWorker:
     def held_task_ids(self) -> set[int]:
         """Return the ids of the tasks that are being scored. Thread-safe.
 
-        A task that is a whole lease past its deadline is excluded: a scorer that never returns must not keep it.
+        A task is excluded if its deadline passed more than one lease duration ago, so that a scorer that never returns
+        does not keep it.
         """
         now = time.monotonic() - self._limits.lease.total_seconds()
         return {task_id for task_id, deadline in self._deadlines.copy().items() if now < deadline}
 
     async def stop(self, grace_period: float) -> bool:
-        """Start no more tasks, and cancel those that do not finish within ``grace_period`` seconds.
+        """Stop starting tasks, and cancel those that do not finish within ``grace_period`` seconds.
 
         Returns:
-            Whether nothing had to be canceled.
+            Whether all tasks finished without being canceled.
         """
         self.stopping = True
         if not self._rounds:
@@ -171,14 +172,14 @@ class ScoringWorker:
         return not unfinished
 
     def _capacity(self) -> int:
-        """Return the number of exchanges to claim now."""
+        """Return the number of exchanges to claim next."""
         breakers = self._circuit_breakers.values()
         is_saving_slow = len(self._results) > 4 * self._limits.concurrency
         if self.stopping or is_saving_slow or all(breaker.is_rejecting for breaker in breakers):
             return 0
-        if all(breaker.open_until for breaker in breakers):  # one exchange, as the probe
+        if all(breaker.open_until for breaker in breakers):  # claim one exchange as the probe
             return 0 if self._held_tasks else 1
-        # All slots, plus about one second of queued work. A few free slots are not worth a transaction.
+        # Fill all slots and queue about one second of work. A few free slots are not worth a transaction.
         concurrency = self._limits.concurrency
         slots = exchange_concurrency(concurrency) if self._uses_judge else concurrency
         free = slots + min(slots, math.ceil(slots / self._seconds_per_score)) - self._held_tasks
@@ -192,7 +193,9 @@ class ScoringWorker:
             self.wake()
 
     async def _score_claim(self, claim: TaskClaim, deadline: float) -> None:
-        """Run all scorers on one exchange concurrently."""
+        """Run the scorers of the claimed tasks concurrently on one exchange, and add their results to the next
+        transaction.
+        """
         try:
             outcomes = await asyncio.gather(*(self._score_task(claim.exchange, task, deadline) for task in claim.tasks))
         finally:
@@ -206,7 +209,7 @@ class ScoringWorker:
             self._results.add_result(ExchangeResult(claim.exchange, scores, retries))
 
     async def _score_task(self, exchange: Exchange, task: ScoringTask, deadline: float) -> TaskOutcome:
-        """Return a score, a scheduled retry, or None to release the task."""
+        """Run a task's scorer; return the score, a scheduled retry, or None to release the task."""
         key = (task.scorer, task.fingerprint)
         scorer, breaker = self._scorers[key], self._circuit_breakers[key]
         async with self._judge_slots if uses_coalescing_judge(scorer) else self._slots:
@@ -223,9 +226,9 @@ class ScoringWorker:
                 return self._retry_or_fail(task, score, retry_after=breaker.retry_delay().total_seconds())
             try:
                 score = await self._run_scorer(scorer, exchange, deadline)
-                # Use the task's scorer name; keep the fingerprint of the scorer that actually ran.
+                # Use the task's scorer name, but keep the fingerprint in the score, which may differ from the task's.
                 score = replace(score, scorer=task.scorer)
-                if self.stopping and is_retryable(score):  # it may not have been sent yet: the next start retries it
+                if self.stopping and is_retryable(score):  # may not have been sent: retry after the next start
                     return None
                 breaker.record_score(score, admission)
             finally:
@@ -256,7 +259,7 @@ class ScoringWorker:
         return score
 
     def _retry_or_fail(self, task: ScoringTask, score: Score, *, retry_after: float | None) -> TaskOutcome:
-        """Schedule a retry, or return the score without a value when the task has been retried for too long."""
+        """Return a scheduled retry, or the unscored result if the task has been retried for too long."""
         until = self._retry_policy.next_retry_at(task.id, attempts=task.retries, retry_after=retry_after)
         if until is None or score.reason is None:
             self._retry_policy.forget_task(task.id)

@@ -1,4 +1,4 @@
-"""Weighted combinations of scores, whose scorers run concurrently."""
+"""Composite scores: weighted combinations of other scorers' scores. The scorers run concurrently."""
 
 from __future__ import annotations
 
@@ -18,16 +18,18 @@ from germane.scorers.base.run import is_rejected, is_retryable, run_scorer
 from germane.scorers.base.text import shorten
 
 MAX_EXPLANATION_CHARACTERS = 200
-"""Length to which a part's explanation is truncated."""
+"""Maximum length of a part's explanation; longer ones are truncated."""
 MAX_WAITING_EXCHANGES = 1_000
-"""Number of exchanges whose scored parts are cached while other parts are retried. The oldest is evicted first."""
+"""Maximum number of exchanges whose finished parts are cached while other parts are retried. The oldest are evicted
+first.
+"""
 
 MissingPolicy = Literal["renormalize", "fail"]
-"""Behavior if a part is missing: renormalize the remaining weights, or return no value."""
+"""What to do if a part has no value: renormalize the remaining weights, or return no value."""
 
 
 def validate_weights(weights: object, defaults: Mapping[str, float]) -> dict[str, float]:
-    """Return the positive weights in the order of the defaults, which apply if ``weights`` is None.
+    """Return the positive weights, in the order of ``defaults``. If ``weights`` is None, the defaults are used.
 
     Raises:
         TypeError: the weights do not map names to numbers.
@@ -59,12 +61,12 @@ class ScorePart:
 
     @property
     def value(self) -> float | None:
-        """The part's value, clipped to 0..1 because cosines can be negative; None if it is missing."""
+        """The part's value, clipped to [0, 1] because cosines can be negative; None if there is none."""
         return None if self.score.value is None else min(max(self.score.value, 0.0), 1.0)
 
     @property
     def calibrated(self) -> float | None:
-        """The value that decides the label: the calibrated one if there is one, otherwise :attr:`value`."""
+        """The value that determines the label: the calibrated value if there is one, otherwise :attr:`value`."""
         calibrated = self.score.details.get("calibrated")
         return calibrated if isinstance(calibrated, float) and self.value is not None else self.value
 
@@ -75,7 +77,9 @@ class ScorePart:
         return is_rejected(score) or is_retryable(score) or score.reason is UnscoredReason.BUDGET
 
     def details(self) -> dict[str, object]:
-        """Return the part as JSON: unclipped value, weight, label or reason, explanation and truncations."""
+        """Return the part as a JSON-serializable dict: unclipped value, weight, label or reason, explanation and
+        truncations.
+        """
         score = self.score
         fields = {
             "value": score.value,
@@ -90,13 +94,15 @@ class ScorePart:
 
 
 class CompositeParts:
-    """Scorers that run as parts of one score. Finished parts of an exchange are cached while others are retried."""
+    """The scorers that compute the parts of a composite score. An exchange's finished parts are cached during
+    retries.
+    """
 
     def __init__(self, scorers: Mapping[str, Scorer], weights: Mapping[str, float], missing: MissingPolicy) -> None:
-        """Use the scorers that have a weight.
+        """Keep the scorers that have a weight.
 
         Raises:
-            ValueError: ``missing`` is not a known policy, or a weight has no scorer.
+            ValueError: ``missing`` is not a known policy, or there is no scorer for a weight.
         """
         if missing not in get_args(MissingPolicy):
             raise ValueError(f"missing must be {' or '.join(get_args(MissingPolicy))}, not {missing!r}")
@@ -109,17 +115,17 @@ class CompositeParts:
 
     @property
     def fingerprints(self) -> dict[str, str]:
-        """Fingerprints of all parts as configured."""
+        """The configured fingerprints of all parts, by name."""
         return {name: scorer.fingerprint for name, scorer in self.scorers.items()}
 
     async def score_parts(self, exchange: Exchange) -> list[ScorePart]:
-        """Score all parts. If the exchange is retried, only unfinished scorers run again.
+        """Score all parts, and return them. If the exchange is retried, only unfinished scorers run again.
 
         Raises:
-            ScoringError: a part may still succeed on a retry, or a part is missing under the ``fail`` policy. Carries
-                the reason of the first such part.
+            ScoringError: a part may still succeed on a retry, or a part is missing under the ``fail`` policy. Its
+                reason is that of the first such part.
         """
-        # All fields that scorers may use: the id is not enough, because rows of a data set may share one.
+        # The key includes all fields that scorers may use: data set rows can have the same id.
         key = (exchange.id, exchange.question, exchange.answer, exchange.contexts, exchange.history)
         finished = self._finished.get(key, {})
         unfinished = {name: scorer for name, scorer in self.scorers.items() if name not in finished}
@@ -146,12 +152,14 @@ def missing_parts(parts: Iterable[ScorePart]) -> list[ScorePart]:
 
 
 def part_fingerprints(parts: Iterable[ScorePart]) -> dict[str, str | None]:
-    """Return the fingerprints of the scores that were used; None for missing parts."""
+    """Return the fingerprint of each part's score, by name; None for missing parts."""
     return {part.name: None if part.value is None else part.score.fingerprint for part in parts}
 
 
 def band_of_parts(parts: Sequence[ScorePart]) -> str:
-    """Return the band of the weighted mean of calibrated values; ``uncalibrated`` if that of a part is unknown."""
+    """Return the band of the weighted mean of the calibrated values, or ``uncalibrated`` if any part is
+    uncalibrated.
+    """
     if any(part.score.label == UNCALIBRATED for part in parts):
         return UNCALIBRATED
     present = [(part.calibrated, part.weight) for part in parts if part.calibrated is not None]
@@ -163,7 +171,7 @@ def weighted_mean(parts: Iterable[ScorePart]) -> float:
     """Return the weighted mean of the parts that have a value. Missing parts are excluded and never count as 0.
 
     Raises:
-        ScoringError: no part with a weight has a value; carries the reason of the first missing part.
+        ScoringError: no part with a weight has a value. Its reason is that of the first missing part.
     """
     parts = list(parts)
     present = [(part.value, part.weight) for part in parts if part.value is not None]
@@ -174,7 +182,7 @@ def weighted_mean(parts: Iterable[ScorePart]) -> float:
 
 
 def missing_error(missing: Sequence[ScorePart]) -> ScoringError:
-    """Return the error for a score that lacks these parts, with the reason of the first one."""
+    """Return the error for a composite score without these parts, with the reason of the first one."""
     if not missing:
         return ScoringError(UnscoredReason.MISSING_INPUT, "no part has a weight")
     first = missing[0].score
@@ -183,7 +191,7 @@ def missing_error(missing: Sequence[ScorePart]) -> ScoringError:
     waits = [part.score.details.get("retry_after") for part in missing]
     return ScoringError(
         first.reason or UnscoredReason.MISSING_INPUT,
-        f"without {names}{why}",
+        f"no value for {names}{why}",
         retry_after=max((wait for wait in waits if isinstance(wait, (int, float))), default=None),
         rejected=any(is_rejected(part.score) for part in missing),
     )
@@ -194,8 +202,8 @@ def raise_if_incomplete(parts: Sequence[ScorePart]) -> None:
 
     Raises:
         ScoringError: the budget is exhausted, or the judge is unreachable, busy, or rejects the key or quota. The
-            composite score waits, so that a temporary failure does not become part of it. An exhausted budget is
-            reported first.
+            composite score is retried, so that a temporary failure does not affect its value. An exhausted budget takes
+            precedence as the reason.
     """
     over_budget = [part for part in parts if part.score.reason is UnscoredReason.BUDGET]
     if incomplete := over_budget or [part for part in parts if part.may_succeed_later]:
@@ -203,7 +211,7 @@ def raise_if_incomplete(parts: Sequence[ScorePart]) -> None:
 
 
 def combined_usage(parts: Sequence[ScorePart]) -> dict[str, Any]:
-    """Return the :class:`Score` fields for judges, embedders, and total tokens and cost."""
+    """Return the parts' judges, embedders, total tokens and total cost as a dict of :class:`Score` fields."""
 
     def join(field: Literal["judge", "embedder"]) -> str | None:
         return ", ".join(dict.fromkeys(name for part in parts if (name := getattr(part.score, field)))) or None

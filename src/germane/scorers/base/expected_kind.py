@@ -1,7 +1,7 @@
-"""The kind of thing that an English question asks for, and whether the answer contains any: a time or a quantity.
+"""A check for English questions that ask for a time or a quantity: whether the answer contains one.
 
-The check is lenient: an answer only fails it if it contains no word or digit of that kind at all. Questions of other
-kinds, and questions and answers in other languages, always pass.
+The check is lenient: an answer fails only if it contains no word or digit of the expected kind at all. Other questions,
+and questions and answers in other languages, always pass.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _ENGLISH: Final = re.compile(r"\b(?:the|and|it|its|has|have|were|are|this|that|y
 
 
 def describe_missing_kind(kind: str) -> str:
-    """Return a sentence for a kind that :func:`find_missing_kind` returned."""
+    """Return a sentence that explains a kind returned by :func:`find_missing_kind`."""
     return f"The question asks for {kind}, but the answer contains none."
 
 

@@ -16,10 +16,10 @@ def fingerprint(
     judge: str | None = None,
     embedder: str | None = None,
 ) -> str:
-    """Hash all inputs that determine a scorer's values into 12 hexadecimal digits.
+    """Return a hash, as 12 hexadecimal digits, of all inputs that determine a scorer's values.
 
-    Equal arguments give equal fingerprints in every process and release. ``parameters`` must be JSON-serializable;
-    ``prompt`` is the template before any placeholder is filled.
+    Equal arguments produce equal fingerprints in every process and release. ``parameters`` must be JSON-serializable.
+    ``prompt`` is the template, before any placeholder is filled in.
     """
     parts = {
         "scorer": scorer,

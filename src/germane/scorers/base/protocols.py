@@ -1,4 +1,4 @@
-"""Protocols of scorers, judges and embedders, and the data that they exchange."""
+"""Protocols for scorers, judges and embedders, and the data that they exchange."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from germane.settings import Settings
 
 MAX_REPLY_TOKENS = 800
-"""Default token limit for one judge reply. It is generous because reasoning models spend part of it on thinking."""
+"""Default token limit for one judge reply. It is generous, because reasoning models use part of it for reasoning."""
 MAX_TOTAL_PROBABILITY = 1.02
-"""Total probability of alternative tokens; more than 1 for rounded log probabilities."""
+"""Maximum total probability of alternative tokens. It exceeds 1 to allow for rounded log probabilities."""
 CHECK_MESSAGE = Message("user", "Reply with: ok")
-"""A minimal request that shows whether the judge is reachable, which model serves it, and what it supports."""
+"""A minimal request that shows whether the judge is reachable, which model replies, and what the server supports."""
 
 Vectors = NDArray[np.float64]
-"""Array of shape (texts, dimensions) with unit-length rows."""
+"""An array of shape (texts, dimensions) with unit-length rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,31 +32,31 @@ class Token:
 
     text: str
     alternatives: Mapping[str, float] = field(default_factory=dict)
-    """The most likely tokens at this position with their probabilities, 0 to 1."""
+    """The most likely tokens at this position, and their probabilities from 0 to 1."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A judge's reply: one text per choice, with token counts and cost."""
+    """A judge's reply: one text per choice, token counts and cost."""
 
     texts: tuple[str, ...]
-    """May hold fewer choices than requested, because many servers ignore ``n``. A refused choice is an empty text."""
+    """The text of each choice; empty for a refusal. May be fewer than requested, because many servers ignore ``n``."""
     input_tokens: int | None = None
     output_tokens: int | None = None
     model: str | None = None
-    """The model name that the server reports."""
+    """The model name that the server reported."""
     cost: float | None = None
-    """US dollars; None without a known price."""
+    """Cost in US dollars; None if no price is known."""
     first_token: Mapping[str, float] = field(default_factory=dict)
-    """Probabilities, 0 to 1, of the most likely first tokens of the first choice. Empty without logprobs."""
+    """The most likely first tokens of the first choice, and their probabilities from 0 to 1. Empty without logprobs."""
     tokens: tuple[Token, ...] = ()
     """All tokens of the first choice. Empty without logprobs."""
     cut_off: frozenset[int] = frozenset()
-    """Indexes of the texts that reached the token limit."""
+    """The indexes of the texts that reached the token limit."""
 
 
 class JudgeOptions(TypedDict, total=False):
-    """Keyword arguments of :meth:`Judge.ask`, for functions that forward them."""
+    """The keyword arguments of :meth:`Judge.ask`, for functions that forward them."""
 
     n: int
     temperature: float
@@ -69,7 +69,7 @@ class JudgeOptions(TypedDict, total=False):
 DEFAULT_JUDGE_OPTIONS: JudgeOptions = {
     "n": 1, "temperature": 0.0, "max_tokens": 512, "stop": (), "schema": None, "top_tokens": 0,
 }  # fmt: skip
-"""The defaults in the signature of :meth:`Judge.ask`."""
+"""The default values in the signature of :meth:`Judge.ask`."""
 
 
 class Judge(Protocol):
@@ -81,7 +81,7 @@ class Judge(Protocol):
         ...
 
     async def identify(self) -> str:
-        """Return the model name that the server reports, sending a minimal request if there was no reply yet.
+        """Return the model name that the server reports. If there was no reply yet, send a minimal request first.
 
         Raises:
             ScoringError: the judge did not reply.
@@ -99,19 +99,19 @@ class Judge(Protocol):
         schema: Mapping[str, Any] | None = None,
         top_tokens: int = 0,
     ) -> Reply:
-        """Return up to ``n`` choices.
+        """Send a conversation to the model, and return its reply with up to ``n`` choices.
 
         Args:
             messages: The conversation to send.
-            n: Number of choices to request.
-            temperature: Sampling temperature.
-            max_tokens: Token limit for each choice.
+            n: The number of choices to request.
+            temperature: The sampling temperature.
+            max_tokens: The token limit for each choice.
             stop: Stop sequences, each of which ends a choice.
-            schema: JSON schema of the reply. Servers may ignore it.
-            top_tokens: Number of most likely tokens to return per position, if the server supports logprobs.
+            schema: A JSON schema for the reply. Servers may ignore it.
+            top_tokens: The number of most likely tokens to return per position, if the server supports logprobs.
 
         Raises:
-            ScoringError: with one of the ``judge_...`` reasons, or ``unparsable``.
+            ScoringError: the request failed. The reason is one of the ``judge_...`` reasons, or ``unparsable``.
         """
         ...
 
@@ -125,25 +125,29 @@ class Embedder(Protocol):
         ...
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
-        """Return one unit-length row per text, all of the same dimension.
+        """Return an array with one unit-length row per text.
 
         Raises:
-            ScoringError: with reason ``embedder_error``.
+            ScoringError: the embedder failed. The reason is ``embedder_error``.
         """
         ...
 
 
 class Scorer(Protocol):
-    """Turns an exchange into a score. Call it through :func:`germane.scorers.run_scorer`, which handles its errors."""
+    """Turns an exchange into a score. Call scorers through :func:`germane.scorers.run_scorer`, which handles their
+    errors.
+    """
 
     @property
     def name(self) -> str:
-        """The name under which its scores are stored."""
+        """The name under which the scores are stored."""
         ...
 
     @property
     def fingerprint(self) -> str:
-        """Short hash of all inputs that determine the values. Different fingerprints are never averaged together."""
+        """A short hash of all inputs that determine the values. Scores with different fingerprints are never averaged
+        together.
+        """
         ...
 
     @property
@@ -153,20 +157,20 @@ class Scorer(Protocol):
 
     @property
     def range(self) -> tuple[float, float]:
-        """Minimum and maximum value, inclusive. Higher is better."""
+        """The minimum and maximum value, inclusive. Higher is better."""
         ...
 
     async def score(self, exchange: Exchange) -> Score | float:
-        """Return an exchange's score, or only its value.
+        """Return an exchange's score, as a :class:`Score` or as a number.
 
         Raises:
-            ScoringError: there is no value; carries the reason.
+            ScoringError: the exchange cannot be scored. The error states the reason.
         """
         ...
 
 
 class ScorerModels(Protocol):
-    """The settings, shared models and other scorers that the ``build`` function of a built-in scorer may use."""
+    """The settings, shared models and other scorers that a built-in scorer's ``build`` function may use."""
 
     settings: Settings
 

@@ -21,7 +21,7 @@ _THINKING = re.compile(
     rf"|(?:<{_TAG}>|\[THINK\]|<\|channel\|>(?:analysis|commentary)).*\Z|<\|(?:end|return)\|>",
     re.DOTALL | re.IGNORECASE,
 )
-"""A reasoning block, in tags or in the channels of the harmony format. Some servers omit its opening tag."""
+"""A reasoning block, in tags or in the channels of the Harmony format. Some servers omit the opening tag."""
 _OPENING = re.compile(r"[{\[]")
 _WORD = re.compile(r"\w+")
 _FENCE = re.compile(r"```\w*")
@@ -35,42 +35,42 @@ _INTRODUCTION_WORDS = frozenset(
         *("done", "thank", "thanks", "let", "me", "see", "know", "if", "need", "anything", "else"),
     }
 )
-"""Words allowed around a rating in a code fence, or around a JSON object."""
+"""The words allowed around a rating in a code fence, or around a JSON object."""
 _ERROR_NAME = re.compile(r"(?<![a-z])(?:errors?|err|exceptions?|faults?|failures?|refusals?|traceback)(?![a-z])")
 _CAPITAL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _NO_ERROR = ("", "none", "no", "null", "false", "n/a", "-", "ok", "0")
 _PLACEHOLDER = re.compile(r"\W*|<[^<>]*>|\W*(?:strings?|n/?a|tbd|todo|placeholder|null|undefined)\W*", re.IGNORECASE)
-"""A text that a judge copied from the description of the requested form."""
+"""A placeholder that the judge copied from the description of the reply format."""
 _NUMBER = re.compile(r"\A\s*([-+]?\d+(?:[.,]\d+)?)\s*(?:/\s*(\d+)|(%))?\s*\Z")
 _NUMBER_WORDS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 QUESTION_MARKS = "?\uff1f\u061f;\u055e\u1367\u2e2e\u203d"
-"""Question marks of several scripts; the fourth is the Greek one."""
+"""Question marks in several scripts. The fourth is the Greek one."""
 
 
 class UnreadableReply(ScoringError):
-    """A reply does not have the requested form. A retry may help."""
+    """The reply does not have the requested format. A retry may help."""
 
     def __init__(self, message: str, reason: UnscoredReason = UnscoredReason.UNPARSABLE) -> None:
         super().__init__(reason, message)
 
 
 def strip_thinking(reply: str) -> str:
-    """Remove reasoning blocks, control characters and a byte order mark from a reply."""
+    """Return a reply without reasoning blocks, control characters and a byte order mark."""
     return strip_control_characters(_THINKING.sub("", reply)[:MAX_REPLY_CHARACTERS]).strip().lstrip("\ufeff")
 
 
 def find_json_values(text: str) -> Iterator[Any]:
-    """Yield the JSON objects and lists in a text, outermost first, ignoring any text around them.
+    """Yield the outermost JSON objects and lists in a text, ignoring any text around them.
 
-    A value that the text cuts off ends the search: its inner values are not what was asked for. A value with two
-    members of the same name is not JSON.
+    A truncated value ends the search, because the values inside it are not the requested ones. An object with duplicate
+    names is not valid JSON.
     """
     for value, _, _ in _locate_json_values(text):
         yield value
 
 
 def _locate_json_values(text: str) -> Iterator[tuple[Any, int, int]]:
-    """Yield the values of :func:`find_json_values` with their first and last positions."""
+    """Yield each value of :func:`find_json_values` with its start and end positions."""
     decoder = json.JSONDecoder(object_pairs_hook=_unique_members)
     end = 0
     for opening in list(_OPENING.finditer(text))[:_MAX_JSON_CANDIDATES]:
@@ -88,12 +88,12 @@ def _locate_json_values(text: str) -> Iterator[tuple[Any, int, int]]:
 
 
 def parse_json_object(reply: str) -> Mapping[str, Any]:
-    """Return the JSON object that a reply consists of, apart from code fences, reasoning and an introduction.
+    """Return the JSON object in a reply, which may also contain code fences, reasoning and an introduction.
 
-    In other text, an object is an example or belongs to a refusal: "I cannot rate this. The format is {...}."
+    Within any other text, an object is an example or part of a refusal: "I cannot rate this. The format is {...}."
 
     Raises:
-        UnreadableReply: the reply contains no JSON object, several different ones, other text, or an error member.
+        UnreadableReply: the reply contains no JSON object, several different ones, other text, or an error field.
     """
     text = strip_thinking(reply)
     located = [each for each in _locate_json_values(text) if isinstance(each[0], dict)]
@@ -111,17 +111,19 @@ def parse_json_object(reply: str) -> Mapping[str, Any]:
 
 
 def require_introduction(text: str, *around: str) -> None:
-    """Check the texts around a value: they may only introduce it, such as "Sure! Here is the JSON:".
+    """Check that the texts around a value only introduce it, such as "Sure! Here is the JSON:".
 
     Raises:
-        UnreadableReply: they say something else.
+        UnreadableReply: the texts contain any other words.
     """
     if any(word not in _INTRODUCTION_WORDS for word in _WORD.findall(_FENCE.sub(" ", " ".join(around)).lower())):
-        raise UnreadableReply(f"{text!r:.80} is more than the requested value")
+        raise UnreadableReply(f"{text!r:.80} contains more than the requested value")
 
 
 def find_error_member(value: Any) -> str | None:
-    """Return the first non-empty member of a JSON value, at any depth, whose name says that it is an error."""
+    """Return the first non-empty field of a JSON value, at any depth, whose name indicates an error; None if there is
+    none.
+    """
     if isinstance(value, list):
         return next((error for item in value if (error := find_error_member(item))), None)
     if not isinstance(value, dict):
@@ -146,7 +148,7 @@ def parse_number(value: Any, minimum: float, maximum: float) -> float:
     """Parse a number, a numeric string (``"4"``, ``"80%"``, ``"4/5"`` if ``maximum`` is 5), or a number word up to ten.
 
     Raises:
-        UnreadableReply: the value is not a number (``unparsable``) or lies outside the limits (``out_of_range``).
+        UnreadableReply: the value is not a number (``unparsable``), or it is outside the limits (``out_of_range``).
     """
     number: float | None = None
     if isinstance(value, (int, float)) and not isinstance(value, bool):
@@ -171,26 +173,26 @@ def parse_number(value: Any, minimum: float, maximum: float) -> float:
 
 
 def parse_text(value: Any) -> str:
-    """Return a string with normalized white space.
+    """Return a string with normalized whitespace.
 
     Raises:
         UnreadableReply: the value is not a string, is blank, or is a placeholder.
     """
     if not isinstance(value, str) or is_placeholder(value):
-        raise UnreadableReply(f"{value!r:.80} is not a text")
+        raise UnreadableReply(f"{value!r:.80} is not a usable text")
     return " ".join(strip_control_characters(value).split())
 
 
 def is_placeholder(text: str) -> bool:
-    """Return whether a text says nothing: it is blank, or only "...", "string" or "N/A"."""
+    """Return whether a text is blank or a placeholder, such as "...", "string" or "N/A"."""
     return _PLACEHOLDER.fullmatch(text.strip()) is not None
 
 
 def parse_list(value: Any, *, count: int | None = None) -> list[Any]:
-    """Return a list. If ``count`` is given, check that the list has this number of items.
+    """Check that a value is a list, with ``count`` items if ``count`` is given, and return it.
 
     Raises:
-        UnreadableReply: the value is not a list, or has another length.
+        UnreadableReply: the value is not a list, or has a different length.
     """
     if not isinstance(value, list):
         raise UnreadableReply(f"{value!r:.80} is not a list")
@@ -200,7 +202,7 @@ def parse_list(value: Any, *, count: int | None = None) -> list[Any]:
 
 
 def parse_choice(value: Any, choices: Mapping[str, bool]) -> bool:
-    """Return the meaning of a verdict, which must equal a choice: "not supported" contains "supported".
+    """Return the Boolean meaning of a verdict. It must equal one of the choices: "not supported" contains "supported".
 
     Raises:
         UnreadableReply: the value is not one of the choices.

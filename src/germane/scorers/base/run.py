@@ -1,4 +1,4 @@
-"""Error boundary around scorers: every call ends in a score or a reason."""
+"""The error boundary around scorers: every call returns a score with a value or a reason."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from germane.scorers.base.protocols import Scorer
 from germane.scorers.base.text import is_blank, shorten
 
 ROUNDING_TOLERANCE = 1e-6
-"""A value this far outside its range is attributed to rounding and clipped."""
+"""A value outside its range by no more than this is clipped, to allow for rounding errors."""
 _FIELD_TYPES: Mapping[str, type] = {
     "scorer": str, "fingerprint": str, "value": Real, "reason": UnscoredReason, "label": str, "explanation": str,
     "details": Mapping, "judge": str, "embedder": str,
@@ -35,10 +35,10 @@ def utc_now() -> datetime:
 
 
 async def run_scorer(scorer: Scorer, exchange: Exchange, *, clock: Callable[[], datetime] = utc_now) -> Score:
-    """Score an exchange; return a finite value in the scorer's range, or the reason why there is no value.
+    """Score an exchange; return a score with a finite value in the scorer's range, or with a reason and no value.
 
-    Never raises, except that cancelling the task cancels the call. If a server requested a delay,
-    ``details["retry_after"]`` contains it in seconds; see :func:`is_retryable`.
+    Never raises, except if the task is canceled. If a server requested a delay, ``details["retry_after"]`` contains it
+    in seconds; see :func:`is_retryable`.
     """
     started = time.perf_counter()
     try:
@@ -54,8 +54,8 @@ async def run_scorer(scorer: Scorer, exchange: Exchange, *, clock: Callable[[], 
         task = asyncio.current_task()
         if task is None or task.cancelling():
             raise
-        score = _unscored(scorer, UnscoredReason.SCORER_ERROR, "CancelledError: the scorer cancelled itself")
-    # Scorers may be user code. Any exception becomes a failed score, because one bad row must not end the loop.
+        score = _unscored(scorer, UnscoredReason.SCORER_ERROR, "CancelledError: the scorer canceled itself")
+    # Scorers may be user code. Any exception becomes a failed score, so that one bad row does not end the loop.
     except Exception as error:  # noqa: BLE001
         score = _unscored(scorer, UnscoredReason.SCORER_ERROR, f"{type(error).__name__}: {error}")
     return dataclasses.replace(score, latency=time.perf_counter() - started, scored_at=clock())
@@ -67,7 +67,9 @@ def is_retryable(score: Score) -> bool:
 
 
 def is_rejected(score: Score) -> bool:
-    """Return whether the judge's or embedder's server rejects the key, model or quota, so that all requests fail."""
+    """Return whether the judge's or embedder's server rejects the key, model or quota, which makes all requests
+    fail.
+    """
     return score.reason is UnscoredReason.JUDGE_REJECTED or (
         score.reason is not None and bool(score.details.get("rejected"))
     )
@@ -76,7 +78,7 @@ def is_rejected(score: Score) -> bool:
 def lacks_input(scorer: Scorer, exchange: Exchange) -> bool:
     """Return whether the exchange lacks an input that the scorer requires.
 
-    A scorer with invalid ``requires`` counts as having its inputs; :func:`run_scorer` reports the error.
+    If the scorer's ``requires`` is invalid, return False; :func:`run_scorer` reports the error.
     """
     try:
         return bool(_missing_inputs(scorer, exchange))

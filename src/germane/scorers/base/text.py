@@ -1,4 +1,4 @@
-"""Text functions that accept any user text of any size."""
+"""Text functions that accept user text of any content and size."""
 
 from __future__ import annotations
 
@@ -7,16 +7,18 @@ import unicodedata
 from collections.abc import Iterable
 
 ONLY_QUESTION_ECHO = "The answer only repeats the question."
-"""Explanation of the score 0 for an answer without content of its own."""
+"""The explanation for a score of 0 if the answer adds nothing to the question."""
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 _VISIBLE_CATEGORIES = frozenset("LNPS")
 _PREFIX = 100
-"""Number of characters checked first, usually enough. The rest is deduplicated, so a megabyte of blanks is fast."""
+"""Number of characters to check first, which usually suffices. The rest is deduplicated, so a megabyte of blanks is
+fast.
+"""
 _MARKS = (
     "\u0300-\u036f\u0591-\u05bd\u05bf-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06dc"
     "\u0900-\u0963\u0966-\u0dff\u0e31\u0e34-\u0e3a\u0e47-\u0e4e\u0eb1\u0eb4-\u0ebc\u0ec8-\u0ecd\u102b-\u103e\u200c\u200d"
 )
-"""Combining marks. ``\\w`` alone would split Hindi and Thai words there."""
+"""Combining marks. ``\\w`` alone would split Hindi and Thai words at these characters."""
 _UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
 """Scripts without spaces between words: Thai, Lao, Burmese, Khmer, Japanese, Chinese."""
 _WORD = re.compile(rf"[{_UNSPACED}{_MARKS}]*[{_UNSPACED}][{_UNSPACED}{_MARKS}]*|(?:(?![{_UNSPACED}])[\w{_MARKS}])+")
@@ -24,7 +26,7 @@ _STARTS_UNSPACED = re.compile(rf"[{_UNSPACED}]")
 
 
 def is_blank(text: str) -> bool:
-    """Return whether a text has no visible character: only white space, control and zero-width characters."""
+    """Return whether a text contains no visible characters: only whitespace, control and zero-width characters."""
 
     def has_visible(characters: Iterable[str]) -> bool:
         return any(unicodedata.category(character)[0] in _VISIBLE_CATEGORIES for character in characters)
@@ -34,33 +36,35 @@ def is_blank(text: str) -> bool:
 
 
 def normalize_for_comparison(text: str | None) -> str:
-    """Fold case and white space, so that equal texts compare equal."""
+    """Return a text with folded case and normalized whitespace, for comparison; an empty string for None."""
     return " ".join((text or "").casefold().split())
 
 
 def has_letters(text: str) -> bool:
-    """Return whether a text contains a letter of any script."""
+    """Return whether a text contains a letter in any script."""
     return any(character.isalpha() for character in text)
 
 
 def strip_control_characters(text: str) -> str:
-    """Replace control characters and lone surrogates, which break JSON and tokenizers, with spaces."""
+    """Return a text with spaces instead of control characters and lone surrogates, which break JSON and tokenizers."""
     return _CONTROL.sub(" ", text)
 
 
 def truncate_utf8(text: str, limit: int) -> str:
-    """Return the start of a text, at most ``limit`` bytes of UTF-8. No tokenizer produces more tokens than bytes."""
+    """Return the start of a text, up to ``limit`` bytes of UTF-8. No tokenizer produces more tokens than bytes."""
     encoded = text[:limit].encode("utf-8", "replace")
     return encoded[:limit].decode("utf-8", "ignore")
 
 
 def shorten(text: str, limit: int) -> str:
-    """Truncate a text to ``limit`` characters, ending in an ellipsis if it is longer."""
+    """Return a text, truncated to ``limit`` characters including an ellipsis if it is longer."""
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
 def split_words(text: str) -> list[str]:
-    """Return the lower-case words in order. In scripts without spaces, each pair of adjacent letters is a word."""
+    """Return a text's words in order, in lowercase. In scripts without spaces, each pair of adjacent letters is a
+    word.
+    """
     words: list[str] = []
     for match in _WORD.finditer(unicodedata.normalize("NFKC", text).lower()):
         run = match[0]

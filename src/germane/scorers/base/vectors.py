@@ -17,7 +17,7 @@ def normalize_rows(rows: Sequence[Any] | ArrayLike, count: int) -> Vectors:
     """Return the rows as an array of shape (count, dimensions), each scaled to unit length.
 
     Raises:
-        ScoringError: the rows have the wrong number, dimension or content; reason ``embedder_error``.
+        ScoringError: the number, dimension or content of the rows is invalid; the reason is ``embedder_error``.
     """
     try:
         matrix = np.array(rows, dtype=np.float64)
@@ -36,12 +36,12 @@ def normalize_rows(rows: Sequence[Any] | ArrayLike, count: int) -> Vectors:
 
 
 def mean_pairwise_cosine(rows: Vectors) -> float | None:
-    """Return the mean cosine over all pairs of unit-length rows; None for fewer than two rows."""
+    """Return the mean cosine of all pairs of unit-length rows, or None if there are fewer than two rows."""
     n = len(rows)
     if n < 2:
         return None
     total = rows.sum(axis=0)
-    return float((total @ total - n) / (n * (n - 1)))  # the squared length of the sum is n + 2 times the sum over pairs
+    return float((total @ total - n) / (n * (n - 1)))  # |sum|^2 is n plus twice the sum over pairs
 
 
 def _invalid(what: str) -> ScoringError:

@@ -1,4 +1,4 @@
-"""Judge and embedder that estimate the usage of their requests without sending them."""
+"""A judge and an embedder that estimate the usage of their requests without sending them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from germane.scorers.judge.rate_limit import BYTES_PER_TOKEN, estimate_tokens
 from germane.settings import Settings
 
 OUTPUT_TOKEN_FACTOR, EXTRA_OUTPUT_TOKENS = 2, 20
-"""Assumed size of a reply: this multiple of the minimal reply's tokens, plus this number of tokens."""
+"""Assumed size of a reply: the minimal reply's tokens times the factor, plus the extra tokens."""
 _RATING = "5"
 _QUESTION_LIST = re.compile(r"<questions-(\w+)>\n(.*?)\n</questions-\1>", re.DOTALL)
 """A numbered list with one question per line. The judge's reply has one item per question."""
@@ -40,14 +40,16 @@ class RequestEstimate:
 
 
 class DryRunJudge:
-    """Replies with the minimal value of the schema; without a schema, with a question or a rating."""
+    """Replies with the minimal value that the schema allows or, without a schema, with a question or a rating."""
 
     def __init__(self, model: str, estimate: RequestEstimate) -> None:
         self.model = model
         self.estimate = estimate
 
     async def identify(self) -> str:
-        """Return the model's name. Not counted, because a real judge is identified once, not for every exchange."""
+        """Return the model name. This is not counted, because a real judge is identified once, not for every
+        exchange.
+        """
         return self.model
 
     async def ask(
@@ -55,7 +57,7 @@ class DryRunJudge:
         messages: Sequence[Message],
         *,
         n: int = 1,
-        temperature: float = 0.0,  # noqa: ARG002 - the protocol's
+        temperature: float = 0.0,  # noqa: ARG002 - required by the protocol
         max_tokens: int = 512,
         stop: Sequence[str] = (),  # noqa: ARG002
         schema: Mapping[str, Any] | None = None,
@@ -82,13 +84,13 @@ class DryRunEmbedder:
         self.estimate = estimate
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
-        """Count the texts."""
+        """Count the tokens of the texts, and return one vector per text."""
         self.estimate.embedded_tokens += sum(len(text.encode("utf-8", "replace")) for text in texts) / BYTES_PER_TOKEN
         return np.tile(np.eye(1, _DIMENSIONS), (len(texts), 1))
 
 
 def build_dry_run_scorer(name: str, settings: Settings, *, judge: str, embedder: str) -> tuple[Scorer, RequestEstimate]:
-    """Return a built-in scorer that sends no requests, and the estimate to which their usage is added.
+    """Return a built-in scorer that sends no requests, and the estimate that counts the usage of the requests.
 
     Raises:
         SettingsError: the scorer is unknown, or its options are invalid.
@@ -100,14 +102,14 @@ def build_dry_run_scorer(name: str, settings: Settings, *, judge: str, embedder:
 
 
 def estimate_output_tokens(minimal_reply: str) -> float:
-    """Return the assumed number of output tokens, given the minimal reply."""
+    """Return the assumed number of output tokens for a request, given its minimal reply."""
     return OUTPUT_TOKEN_FACTOR * estimate_tokens([Message("assistant", minimal_reply)]) + EXTRA_OUTPUT_TOKENS
 
 
 def minimal_value(schema: Mapping[str, Any], number: int = 1, *, items: int = 1) -> Any:
-    """Return the minimal value that is valid under a JSON schema.
+    """Return a minimal value that is valid under a JSON schema.
 
-    Lists have ``items`` items if the schema allows it. ``number`` distinguishes the items of a list.
+    Lists have ``items`` items if the schema allows that. ``number`` distinguishes the items in a list.
     """
     if "enum" in schema:
         return schema["enum"][0]

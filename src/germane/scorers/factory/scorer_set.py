@@ -1,4 +1,4 @@
-"""One process's scorers, constructed from settings, with the judge and the embedder that they share."""
+"""Construction of a process's scorers from the settings, with the judge and the embedder that they share."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ CAPTURE_ONLY = (
     "question_answer_similarity and noncommittal"
 )
 LOCAL_CHECK_TOKENS = 8
-"""Token limit for the check request to the embedded judge, which neither reasons nor stops on its own."""
+"""Token limit for the check request to the embedded judge, which does not reason and does not stop by itself."""
 log = logging.getLogger("germane.scorers")
 _logged_conflicts: set[NameConflict] = set()
 
 
 class ScorerFactory:
-    """Creates one process's scorers, and the objects that they share."""
+    """Creates a process's scorers and the objects that they share."""
 
     def __init__(self, settings: Settings, rate_limiter: RateLimiter | None = None) -> None:
         self.settings = settings
@@ -53,14 +53,14 @@ class ScorerFactory:
         self.closers: list[Callable[[], Awaitable[None]]] = [] if rate_limiter is None else [rate_limiter.aclose]
         """Functions to call on shutdown, in reverse order."""
         self.meter = UsageMeter()
-        """Usage of the judge and the embedder."""
+        """The usage of the judge and the embedder."""
         self._scorers: dict[str, Scorer] = {}
 
     def resolve(self, scorer: object) -> Scorer:
-        """Return the scorer for a name, a function of an exchange, or a scorer.
+        """Return the scorer for a name, a scoring function, a scorer class, or a scorer.
 
         Raises:
-            UsageError: the object is none of these.
+            UsageError: the object is not one of these.
             SettingsError, ModelError: see :meth:`get_scorer`.
         """
         if isinstance(scorer, str):
@@ -79,7 +79,7 @@ class ScorerFactory:
         return cast("Scorer", scorer)
 
     def _build_class(self, scorer: type) -> Scorer:
-        """Build a built-in scorer from the settings, and another one without arguments."""
+        """Instantiate a scorer class: a built-in one from the settings, any other without arguments."""
         name = getattr(scorer, "name", None)
         if isinstance(name, str) and name in registry.BUILTIN_SCORER_NAMES and scorer.__module__.startswith("germane."):
             return self.get_scorer(name)
@@ -90,10 +90,10 @@ class ScorerFactory:
         return self.resolve(scorer())
 
     def get_scorer(self, name: str) -> Scorer:
-        """Return the scorer with this name, always the same instance.
+        """Return the scorer with this name. The same instance is returned each time.
 
         Raises:
-            SettingsError: it is unknown, its options are invalid, or its judge or embedder is not configured.
+            SettingsError: the scorer is unknown, its options are invalid, or its judge or embedder is not configured.
             ModelError: the weights of an embedded model are missing or corrupt.
         """
         if name not in self._scorers:
@@ -158,7 +158,7 @@ class ScorerFactory:
         return scorer
 
     def _find_user_scorer(self, name: str) -> Scorer:
-        """Return a declared function, otherwise the scorer of an installed package."""
+        """Return the declared function with this name as a scorer, or else the scorer from an installed package."""
         declaration = registry.find_declaration(name)
         scorer = FunctionScorer(declaration) if declaration else load_plugin(name)
         if scorer is None:
@@ -179,7 +179,7 @@ class ScorerFactory:
         settings = self.settings
         if not settings.has_server:
             raise SettingsError(
-                f"{what} needs a server: set OPENAI_API_KEY, or OPENAI_BASE_URL for one that needs no key"
+                f"{what} needs a server: set OPENAI_API_KEY, or OPENAI_BASE_URL for a server without keys"
             )
         return ModelServer(
             api_key=settings.api_key.get_secret_value() if settings.api_key else None,
@@ -190,13 +190,13 @@ class ScorerFactory:
 
 @dataclass
 class ScorerSet:
-    """One process's scorers. Created by :func:`build_scorers`; close it on the event loop on which it scored."""
+    """A process's scorers, created by :func:`build_scorers`. Close it on the event loop that it was used on."""
 
     scorers: tuple[Scorer, ...] = ()
     judge: Judge | None = None
     embedder: Embedder | None = None
     meter: UsageMeter = field(default_factory=UsageMeter)
-    """Usage of the judge and the embedder so far."""
+    """The usage of the judge and the embedder so far."""
     unavailable_reason: str | None = None
     """Why nothing can be scored, in one sentence; None if there are scorers."""
     closers: list[Callable[[], Awaitable[None]]] = field(default_factory=list, repr=False)
@@ -205,16 +205,17 @@ class ScorerSet:
 
     @property
     def budget_exhausted_until(self) -> datetime | None:
-        """UTC time at which an exhausted budget renews; None if it is not exhausted or there is no budget."""
+        """The time in UTC when budget is available again; None if the budget is not exhausted or not set."""
         return None if self.rate_limiter is None else self.rate_limiter.budget_exhausted_until
 
     def stop_waiting(self) -> None:
-        """Reject requests that wait for the rate limiter. Call it on the event loop that scores."""
+        """Reject requests that are waiting for the rate limiter. Call this on the event loop that scores."""
         if self.rate_limiter is not None:
             self.rate_limiter.stop_waiting()
 
     async def check_judge(self) -> None:
-        """Send a minimal request to the judge, if any: only its server knows whether key and model are valid.
+        """Send a minimal request to the judge, if any, because only its server knows whether the key and model are
+        valid.
 
         Raises:
             ScoringError: the judge did not reply.
@@ -242,9 +243,9 @@ def build_scorers(
     built-in one. No connection is opened and no process is started before the first score.
 
     Args:
-        settings: Settings of this process.
-        scorers: Names, functions of an exchange, or scorers to use instead of those in the settings.
-        calibrations: Calibrations for labels, by embedder and scorer. They may be added later.
+        settings: The settings of this process.
+        scorers: Scorer names, scoring functions, scorers or scorer classes to use instead of those in the settings.
+        calibrations: Calibrations for labels, by embedder and scorer. More can be added later.
         rate_limiter: Limits the judge's requests to a server. Closed with the scorers.
 
     Raises:
@@ -286,7 +287,9 @@ def build_scorers(
 
 
 def default_scorer_names(settings: Settings) -> tuple[str, ...]:
-    """Return the scorers named in the settings, or the default ones for the judge and the installed extras."""
+    """Return the names of the scorers in the settings, or the defaults for the configured judge and the installed
+    extras.
+    """
     if settings.scorers is not None:
         return settings.scorers
     if settings.has_server or settings.judge == LOCAL:

@@ -1,4 +1,4 @@
-"""Connections to servers that speak the OpenAI protocol, and classification of their errors."""
+"""Connections to servers with an OpenAI-compatible API, and classification of their errors."""
 
 from __future__ import annotations
 
@@ -32,46 +32,46 @@ if TYPE_CHECKING:
     import openai
 
 PLACEHOLDER_API_KEY = "none"
-"""Sent to servers that need no key, because the client requires one."""
+"""The API key sent to servers that do not need one, because the client requires a key."""
 DEFAULT_BASE_URL = "https://api.openai.com"
-"""Where the client connects if it is given no URL."""
+"""The server that the client connects to by default."""
 CONNECTIONS_PER_CLIENT = 4
 MAX_INLINE_BYTES = 64_000
-"""Larger replies are parsed in a thread, so that they do not block the event loop."""
+"""Maximum size of a reply to parse on the event loop. Larger replies are parsed in a thread."""
 RETRY_DELAY = 0.5
-"""Seconds before a request is retried whose reply is not from a model."""
+"""Seconds before retrying a request whose reply does not come from a model."""
 MIN_SECRET_CHARACTERS = 6
-"""Shorter keys are placeholders such as "test", which may be ordinary words in an error message."""
+"""Minimum length of a secret to hide in error messages. Shorter ones are placeholders or common words."""
 _KEY = re.compile(r"\b(sk|key|gsk|hf|api)[-_][\w*.-]{6,}", re.IGNORECASE)
 _REFUSAL_CODES = frozenset(
     {"content_filter", "content_policy_violation", "responsibleaipolicyviolation", "context_length_exceeded"}
 )
-"""Codes that concern a single request. Other requests may succeed."""
+"""Error codes that concern a single request. Other requests may succeed."""
 _QUOTA_CODES = frozenset({"insufficient_quota", "billing_hard_limit_reached", "billing_not_active"})
 _OUT_OF_TOKENS = "output limit was reached"
-"""OpenAI's error if a reasoning model reaches the token limit before it replies."""
+"""Part of OpenAI's error message if a reasoning model reaches the token limit before it replies."""
 
 
 @dataclass(frozen=True)
 class ModelServer:
-    """Address of a judge's or embedder's server, with timeout and retries."""
+    """The address, timeout and retries of a judge's or embedder's server."""
 
     api_key: str | None = None
     base_url: str | None = None
     timeout: float = 60.0
-    """Seconds for one request, including retries."""
+    """Timeout for one request, including retries, in seconds."""
     retries: int = 1
-    """Number of times that the client retries a request after a connection error, a 5xx or a 429."""
+    """Maximum number of retries per request, after connection errors and HTTP statuses 429 and 5xx."""
 
     def __repr__(self) -> str:
         return f"ModelServer(timeout={self.timeout}, retries={self.retries})"
 
     def connect(self) -> openai.AsyncOpenAI:
-        """Return a client. It opens no connection before its first request.
+        """Return a client. It does not open a connection before its first request.
 
         Raises:
             SettingsError: ``base_url`` is invalid.
-            ScoringError: the environment names a proxy or certificates that cannot be used.
+            ScoringError: the environment specifies a proxy or certificates that cannot be used.
         """
         import openai
 
@@ -79,7 +79,7 @@ class ModelServer:
             url = urlsplit(self.base_url or "")
             url.port  # noqa: B018 - raises for an invalid port
             query = dict(parse_qsl(url.query))
-            # Without the query: the client would append request paths to it.
+            # Remove the query, because the client would append request paths to it.
             base_url = self.base_url and str(http_library().URL(url._replace(query="", fragment="").geturl()))
         except (ValueError, http_library().InvalidURL):
             raise SettingsError("setting base_url: invalid URL") from None
@@ -103,7 +103,7 @@ class ModelServer:
         except TimeoutError:
             raise ScoringError(UnscoredReason.JUDGE_TIMEOUT, f"no reply within {self.timeout:g} s") from None
         except openai.APIConnectionError as error:
-            if isinstance(error.__cause__, ScoringError):  # openai 1.x wraps what a hook raises
+            if isinstance(error.__cause__, ScoringError):  # openai 1.x wraps exceptions from hooks
                 raise error.__cause__ from None
             raise self._connection_error(error) from None
         except openai.APIStatusError as error:
@@ -128,7 +128,7 @@ class ModelServer:
             return ScoringError(UnscoredReason.JUDGE_UNREACHABLE, f"no connection to {address}: {cause}")
         return ScoringError(
             UnscoredReason.JUDGE_UNREACHABLE,
-            f"no connection to {address} through the proxy that {proxy} names: {cause}",
+            f"no connection to {address} through the proxy set in {proxy}: {cause}",
             fix=f"start the proxy, correct {proxy}, or exclude the server with NO_PROXY",
         )
 
@@ -144,19 +144,20 @@ class ModelServer:
 class ClientPool:
     """Clients for one server, created on demand.
 
-    Can be used from several event loops in succession. Clients that belong to a closed loop are dropped, because they
-    can be neither used nor closed.
+    The pool can be used from several event loops, one after another. Clients that belong to a closed loop are dropped,
+    because they can no longer be used or closed.
     """
 
     def __init__(self, server: ModelServer) -> None:
         self.server = server
         self._loop: asyncio.AbstractEventLoop | None = None
         self._clients: list[openai.AsyncOpenAI] = []
-        with suppress(ScoringError):  # the environment may be corrected; until then, each request fails
+        with suppress(ScoringError):  # the environment may be fixed later; until then, each request fails
             self._clients.append(server.connect())
 
     def client_for(self, slot: int) -> openai.AsyncOpenAI:
-        """Return the client for a slot. A client checks all its connections on each request, so each has only a few.
+        """Return the client for a slot. Each client has only a few connections, because it checks all of them on each
+        request.
 
         Raises:
             ScoringError: see :meth:`ModelServer.connect`.
@@ -170,7 +171,7 @@ class ClientPool:
         return self._clients[slot // CONNECTIONS_PER_CLIENT]
 
     async def aclose(self) -> None:
-        """Close the running event loop's connections."""
+        """Close the connections that belong to the running event loop."""
         clients, self._clients = self._clients, []
         if self._loop in (None, asyncio.get_running_loop()):
             for client in clients:
@@ -178,7 +179,7 @@ class ClientPool:
 
 
 class NoModelReply(Exception):
-    """A reply with HTTP 200 does not come from a model: a gateway's page, an error, or nothing."""
+    """A reply with HTTP status 200 that does not come from a model: a gateway's page, an error, or an empty body."""
 
     def __init__(self, message: str, reason: UnscoredReason = UnscoredReason.JUDGE_UNREACHABLE) -> None:
         super().__init__(message)
@@ -186,7 +187,7 @@ class NoModelReply(Exception):
 
 
 def reason_for_error(error: openai.APIStatusError) -> UnscoredReason:
-    """Return the reason for an HTTP error, which determines whether a retry may help and who must act."""
+    """Return the reason for an HTTP error. It determines whether a retry may help."""
     codes = {str(code).lower() for code in (error.code, error.type) if code}
     return _reason_for_status(error.status_code, codes, server_message(error))
 
@@ -214,9 +215,9 @@ def server_message(error: openai.APIStatusError) -> str:
 async def post_json(
     client: openai.AsyncOpenAI, path: str, body: Mapping[str, Any], *, max_bytes: int = MAX_REPLY_BYTES
 ) -> Any:
-    """Send a POST request and return the JSON of the reply, with its objects as namespaces.
+    """Send a POST request, and return the parsed JSON of the reply, with JSON objects as namespaces.
 
-    The client retries connection errors and HTTP errors. A reply that does not come from a model is retried as often.
+    The client retries connection errors and HTTP errors. Replies that do not come from a model are retried as often.
 
     Raises:
         NoModelReply: the reply is not a JSON object, or contains an error.
@@ -259,12 +260,12 @@ def _parse_reply(content: bytes) -> Any:
 
 
 def _is_error(error: Any) -> bool:
-    """Return whether an error member is not empty. An object without members is a true value."""
+    """Return whether an error field is not empty. An empty namespace is truthy, so its fields are checked."""
     return bool(vars(error) if isinstance(error, SimpleNamespace) else error)
 
 
 def _error_in_reply(error: Any) -> NoModelReply:
-    """Return the exception for an error object; gateways put the model's HTTP status into its ``code``."""
+    """Return the exception for an error object. Gateways put the model's HTTP status into its ``code``."""
     message = getattr(error, "message", error)
     if error is None:
         return NoModelReply("the body is not a JSON object")

@@ -1,4 +1,4 @@
-"""Judge wrapper that coalesces identical requests."""
+"""A judge wrapper that coalesces identical requests."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ class _InFlightRequest:
     task: asyncio.Task[Any]
     waiters: int = 0
     is_paid: bool = False
-    """Whether one waiter received the reply with its tokens and cost."""
+    """Whether one of the waiters has received the reply with its tokens and cost."""
 
 
 class CoalescingJudge:
     """Sends identical concurrent requests once, and meters all requests.
 
-    One waiter receives the reply with its tokens and cost. The others receive the same texts with 0 tokens and no
-    cost, so that sums over scores equal the actual cost. A request is cancelled when no caller waits for it any more.
+    One waiter receives the reply with its tokens and cost. The others receive the same texts with 0 tokens and a cost
+    of 0, so that the scores add up to the actual cost. A request is canceled when no caller is waiting for it anymore.
     """
 
     def __init__(self, judge: ClosableJudge, meter: UsageMeter | None = None) -> None:
@@ -60,12 +60,13 @@ class CoalescingJudge:
         await self.judge.aclose()
 
     async def ask(self, messages: Sequence[Message], **options: Unpack[JudgeOptions]) -> Reply:
-        """Return the reply to this request or to an identical one in flight; see :meth:`Judge.ask` for the options.
+        """Return the reply to this request, or to an identical in-flight request; see :meth:`Judge.ask` for the
+        options.
 
-        An omitted option equals its default.
+        An omitted option is equivalent to its default.
 
         Raises:
-            ScoringError: raised by the judge.
+            ScoringError: the judge failed.
         """
 
         async def send() -> Reply:
@@ -88,7 +89,7 @@ class CoalescingJudge:
         )
 
     def _join(self, key: Hashable, send: Callable[[], Coroutine[Any, Any, Any]]) -> _InFlightRequest:
-        """Return the request with this key that is in flight, or start it."""
+        """Return the in-flight request for this key, starting one if there is none."""
         loop = asyncio.get_running_loop()
         if loop is not self._loop:
             self._loop, self._in_flight = loop, {}

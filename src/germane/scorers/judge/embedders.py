@@ -1,4 +1,4 @@
-"""Embedder for servers that speak the OpenAI protocol, and batching of concurrent calls."""
+"""An embedder for servers with an OpenAI-compatible API, and batching of concurrent calls."""
 
 from __future__ import annotations
 
@@ -21,33 +21,33 @@ from germane.scorers.judge.http_client import MAX_REPLY_BYTES
 from germane.scorers.judge.prices import UsageMeter
 
 MIN_CALLERS = 16
-"""With fewer waiting callers, a request is delayed so that more callers can join it."""
+"""If fewer callers than this are waiting, a request is delayed so that more callers can join it."""
 MAX_GATHER_SECONDS = 0.2
-"""Maximum length of this delay after the last reply."""
+"""Maximum delay for gathering more callers after the last reply, in seconds."""
 MAX_WAIT_SECONDS = 2.0
-"""Maximum time that callers wait for a request in flight."""
+"""Maximum time that callers wait for an in-flight request, in seconds."""
 MAX_REQUEST_BYTES = 800_000
-"""Size of the texts in one request: about 200,000 tokens. Servers accept 300,000 or more."""
+"""Maximum size of the texts in one request: about 200,000 tokens. Servers accept 300,000 or more."""
 MAX_VECTOR_BYTES = 100_000
-"""Size of one vector in a reply: 4,096 numbers as text."""
+"""Maximum size of a vector in a reply: 4,096 numbers as text."""
 Vector = Vectors
 """One unit-length vector."""
 _Call = tuple[Sequence[str], asyncio.Future[dict[str, Vector]]]
 _MAX_ROUNDING = 1e-6
-"""Difference between the numbers of equal vectors."""
+"""Maximum difference between the elements of two vectors that count as equal."""
 _COMPARED_CHARACTERS = 200
-"""Embedders ignore the end of long texts."""
+"""Number of characters to compare, because embedders ignore the end of long texts."""
 _SINGLE_REQUEST_ERRORS = ("HTTP 400", "HTTP 422")
 """Prefixes of errors that concern a single request rather than all requests."""
 
 
 class EmbeddingBatcher:
-    """An embedder that combines concurrent calls into few requests and sends identical texts once.
+    """An embedder that combines concurrent calls into fewer requests, and sends identical texts once.
 
-    If no request is in flight, it gathers calls for a few milliseconds. If one is in flight, it gathers until that
-    request returns; with few callers it then waits for up to twice the request's duration.
+    If no request is in flight, it gathers calls for a few milliseconds. If one is in flight, it gathers calls until
+    that request returns. If there are only a few callers then, it waits for up to twice the request's duration.
 
-    Can be used from one event loop at a time. Invalid texts of one caller do not affect others: if a batch is
+    It can be used from one event loop at a time. A caller's invalid texts do not affect other callers: if a batch is
     rejected, each caller's texts are sent separately.
     """
 
@@ -63,12 +63,12 @@ class EmbeddingBatcher:
         """Configure the batching.
 
         Args:
-            embedder: Receives the batches. The caller closes it.
-            gather_seconds: Time to gather calls.
-            max_texts: Send immediately when this many texts are waiting.
-            cache_size: Number of vectors to cache; see :meth:`embed`.
-            max_wait: Maximum number of seconds that texts wait for a request in flight before they are sent in their
-                own request.
+            embedder: The embedder that receives the batches. The caller closes it.
+            gather_seconds: Time for which calls are gathered into a request, in seconds.
+            max_texts: The number of waiting texts at which a request is sent immediately.
+            cache_size: The number of vectors to cache; see :meth:`embed`.
+            max_wait: Maximum number of seconds that texts wait for an in-flight request before they are sent in a
+                separate request.
         """
         self.embedder = embedder
         self.gather_seconds = gather_seconds
@@ -88,17 +88,17 @@ class EmbeddingBatcher:
         return self.embedder.model
 
     async def embed(self, texts: Sequence[str], *, keep: int = 0) -> Vectors:
-        """Return one unit-length row per text.
+        """Return an array with one unit-length row per text.
 
-        The first ``keep`` texts are cached: questions repeat, answers do not.
+        The vectors of the first ``keep`` texts are cached, because questions repeat but answers do not.
 
         Raises:
-            ScoringError: with reason ``embedder_error``.
+            ScoringError: the embedder failed. The reason is ``embedder_error``.
         """
         cached = {text: self._cache[text] for text in texts if text in self._cache}
         missing = [text for text in dict.fromkeys(texts) if text not in cached]
         rows = {**cached, **(await self._enqueue(missing) if missing else {})}
-        if len({row.shape for row in rows.values()}) > 1:  # the server now serves another model under the same name
+        if len({row.shape for row in rows.values()}) > 1:  # the server now serves a different model under the same name
             self._cache.clear()
             rows = await self._enqueue(list(dict.fromkeys(texts)))
         for text in texts[:keep]:
@@ -109,7 +109,7 @@ class EmbeddingBatcher:
         return np.stack([rows[text] for text in texts])
 
     async def aclose(self) -> None:
-        """Cancel waiting calls and requests in flight."""
+        """Cancel waiting calls and in-flight requests."""
         self._stop_timer()
         calls, self._calls = self._calls, []
         for _, future in calls:
@@ -128,7 +128,9 @@ class EmbeddingBatcher:
         return await future
 
     def _schedule(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Send the waiting calls now, or set the timer, unless it fires earlier anyway."""
+        """Send the waiting calls now if there are enough texts. Otherwise, make sure that the timer fires soon
+        enough.
+        """
         if sum(len(texts) for texts, _ in self._calls) >= self.max_texts:
             self._send()
             return
@@ -171,7 +173,7 @@ class EmbeddingBatcher:
     def _finish(self, calls: list[_Call], started: float, task: asyncio.Task[dict[str, Vector]]) -> None:
         self._in_flight.discard(task)
         error = None if task.cancelled() else task.exception()
-        # Neither an outage nor a rejection of all requests, so smaller batches may succeed.
+        # The error is neither an outage nor a rejection of all requests, so smaller batches may succeed.
         is_about_texts = isinstance(error, ScoringError) and error.retry_after is None and not error.rejected
         if len(calls) > 1 and is_about_texts:
             for call in calls:
@@ -186,7 +188,7 @@ class EmbeddingBatcher:
                 future.set_exception(error)
             else:
                 future.set_result(task.result())
-        # With a single caller, the next call does not wait for others.
+        # If there was only one caller, the next call does not wait for others.
         loop = task.get_loop()
         now = loop.time()
         self._gather_until = now + (min(2 * (now - started), MAX_GATHER_SECONDS) if len(calls) > 1 else 0.0)
@@ -196,7 +198,7 @@ class EmbeddingBatcher:
 
 
 def _split_batches(texts: Sequence[str], max_texts: int) -> Iterator[list[str]]:
-    """Yield the texts in order, in batches limited by number and bytes."""
+    """Yield the texts in order, in batches of limited length and byte size."""
     batch: list[str] = []
     size = 0
     for text in texts:
@@ -210,7 +212,7 @@ def _split_batches(texts: Sequence[str], max_texts: int) -> Iterator[list[str]]:
 
 
 class OpenAIEmbedder:
-    """Requests vectors from a server, base64-encoded if the server supports it, because base64 parses much faster."""
+    """Requests vectors from a server, in base64 if the server supports it, because that is much faster to parse."""
 
     def __init__(self, model: str, server: ModelServer, *, meter: UsageMeter | None = None) -> None:
         self.model = model
@@ -224,12 +226,13 @@ class OpenAIEmbedder:
         return f"OpenAIEmbedder({self.model!r})"
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
-        """Return one unit-length row per text, in one request.
+        """Send one request, and return an array with one unit-length row per text.
 
         Raises:
-            ScoringError: ``embedder_error``. It has ``retry_after`` (0 if the server named no time) if the server was
-                unreachable, slow or busy, or rejected the key, model or quota; in the latter cases ``rejected`` is
-                true. Errors that concern these texts or the reply have neither.
+            ScoringError: the embedder failed. The reason is ``embedder_error``. The error has ``retry_after`` (0 if the
+                server did not request a
+                delay) if the server was unreachable, slow or busy, or rejected the key, model or quota. For such a
+                rejection, ``rejected`` is true. Errors about these texts or the reply have neither.
         """
         try:
             async with self.server.guard_request():
@@ -251,7 +254,7 @@ class OpenAIEmbedder:
         await self._clients.aclose()
 
     async def _request(self, texts: list[str]) -> Any:
-        """Send a request. If the server rejects the first one, it may not support base64: retry with floats."""
+        """Send a request. If the server rejects base64 before it has ever accepted it, retry with floats."""
         import openai
 
         try:
@@ -273,10 +276,10 @@ class OpenAIEmbedder:
 
 
 def decode_vector(vector: Any) -> Any:
-    """Decode a base64 vector of little-endian 32-bit floats. Return lists of numbers unchanged.
+    """Decode a base64-encoded vector of little-endian 32-bit floats. Return a list of numbers unchanged.
 
     Raises:
-        ScoringError: neither; reason ``embedder_error``.
+        ScoringError: the vector has neither format; the reason is ``embedder_error``.
     """
     if isinstance(vector, list) and all(type(number) in (int, float) for number in vector):
         return vector
@@ -287,11 +290,11 @@ def decode_vector(vector: Any) -> Any:
 
 
 def _parse_vectors(reply: Any, texts: Sequence[str]) -> Vectors:
-    """Return one row of length 1 per text. The reply may be any JSON.
+    """Return an array with one unit-length row per text. The reply can be any JSON value.
 
     Raises:
-        ScoringError: the reply does not have one vector per text, each with the text's index, or has the same vector
-            for all of several different texts; reason ``embedder_error``.
+        ScoringError: the reply does not contain one vector per text, each with the text's index, or different texts all
+            have the same vector. The reason is ``embedder_error``.
     """
     data = getattr(reply, "data", None)
     if not isinstance(data, list):
@@ -312,9 +315,9 @@ def _require_different_rows(rows: Vectors, texts: Sequence[str]) -> None:
     """Check that unit-length rows differ if the texts do.
 
     Raises:
-        ScoringError: the rows are equal apart from rounding; reason ``embedder_error``.
+        ScoringError: different texts have the same row, apart from rounding. The reason is ``embedder_error``.
     """
-    are_equal = all((np.abs(row - rows[0]) <= _MAX_ROUNDING).all() for row in rows)  # usually, the second differs
+    are_equal = all((np.abs(row - rows[0]) <= _MAX_ROUNDING).all() for row in rows)  # usually stops at row 2
     if are_equal and len({_comparable(text) for text in texts}) > 1:
         raise ScoringError(
             UnscoredReason.EMBEDDER_ERROR, f"the embedder returned the same vector for {len(texts)} different texts"
@@ -322,6 +325,6 @@ def _require_different_rows(rows: Vectors, texts: Sequence[str]) -> None:
 
 
 def _comparable(text: str) -> str:
-    """Return the beginning of a text without case, accents and punctuation, which embedders may ignore."""
+    """Return the beginning of a text with case, accents and punctuation removed, because embedders may ignore them."""
     letters = unicodedata.normalize("NFKD", text[:_COMPARED_CHARACTERS]).casefold()
     return "".join(character for character in letters if character.isalnum())

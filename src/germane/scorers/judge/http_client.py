@@ -1,6 +1,7 @@
-"""The HTTP client under the OpenAI client: limits on replies, redirects and pauses, and the environment's settings.
+"""The HTTP client for the OpenAI client: limits on replies, redirects and pauses, proxies, and certificates.
 
-The OpenAI client is built on ``httpx2`` from version 3, and on ``httpx`` before."""
+The OpenAI client uses ``httpx2`` from version 3, and ``httpx`` in earlier versions.
+"""
 
 from __future__ import annotations
 
@@ -20,54 +21,54 @@ from germane.score import UnscoredReason
 from germane.scorers.judge.rate_limit import count_request
 
 MAX_REPLY_BYTES = 1_000_000
-"""Default limit on the size of a reply."""
+"""Default maximum size of a reply, in bytes."""
 MAX_REDIRECTS = 2
 """Maximum number of redirects for one request, including its retries."""
 MAX_CLIENT_PAUSE = 1.0
-"""Seconds. If a server requests a longer pause, the client raises the error instead of waiting."""
+"""Longest pause, in seconds, for which the client waits. For a longer ``Retry-After``, it raises the error instead."""
 MAX_RETRY_AFTER = 86_400.0
-"""Seconds. Longer pauses that a server requests are capped at this value."""
+"""Longest ``Retry-After`` delay, in seconds. Longer delays are capped at this value."""
 max_reply_bytes: ContextVar[int] = ContextVar("max_reply_bytes", default=MAX_REPLY_BYTES)
-"""Limit on the size of the replies to the current request."""
+"""Maximum size of the replies to the current request, in bytes."""
 redirects_left: ContextVar[list[int]] = ContextVar("redirects_left")
-"""One number: how many redirects the current request may still follow. Unset outside of a request."""
+"""A list with one item: the number of redirects that the current request may still follow. Unset outside a request."""
 _PROXY_VARIABLES = frozenset({"http_proxy", "https_proxy", "all_proxy"})
 _FILE_VARIABLES: Mapping[str, Callable[[ssl.SSLContext, str], object]] = {
     "SSL_CERT_FILE": lambda context, path: context.load_verify_locations(cafile=path),
     "SSL_CERT_DIR": lambda _, path: list(Path(path).iterdir()),
     "SSLKEYLOGFILE": lambda context, path: setattr(context, "keylog_filename", path),
 }
-"""How the files that the TLS library reads or writes are opened, by environment variable."""
+"""By environment variable, a function that opens the TLS file that the variable specifies."""
 
 
 class ReplyTooLarge(Exception):
-    """A server's reply is longer than :data:`max_reply_bytes`, or compressed."""
+    """The server's reply is larger than :data:`max_reply_bytes`, or compressed."""
 
 
 @cache
 def http_library() -> Any:
-    """Return the HTTP library of the installed OpenAI client."""
+    """Return the HTTP library that the installed OpenAI client uses."""
     import openai
 
     return import_module("httpx2" if int(openai.__version__.partition(".")[0]) >= 3 else "httpx")
 
 
 def build_http_client(connect_timeout: float) -> Any:
-    """Return an HTTP client that uses the proxies and certificates that the environment names.
+    """Return an HTTP client that uses the proxies and certificates from the environment.
 
     Raises:
-        ScoringError: an environment variable names a proxy or certificates that cannot be used; the message names it
-            without its value, which may contain a password. Reason ``judge_unreachable``.
+        ScoringError: an environment variable specifies a proxy or certificates that cannot be used. The message does
+            not include its value, which may contain a password. The reason is ``judge_unreachable``.
     """
     import openai
 
     try:
         return openai.DefaultAsyncHttpxClient(
             verify=_certificates(),
-            # No read timeout: the deadline around the request also ends slow streams.
+            # No read timeout is needed: the deadline for the whole request also ends slow streams.
             timeout=openai.Timeout(None, connect=connect_timeout),
             max_redirects=MAX_REDIRECTS,
-            # The limit on replies counts the bytes received, which may expand a thousandfold.
+            # The size limit counts the bytes received, which could expand a thousandfold if compressed.
             headers={"Accept-Encoding": "identity"},
             event_hooks={"request": [count_request], "response": [_limit_reply, _limit_redirects, _limit_pause]},
         )
@@ -76,8 +77,8 @@ def build_http_client(connect_timeout: float) -> Any:
 
 
 def parse_retry_after(headers: Any) -> float | None:
-    """Return the delay that a server requests, in seconds, at most a day; None if it requests none."""
-    # In the order of the client, which would sleep for the first value that it finds.
+    """Return the delay that a server requested, in seconds and at most one day; None if it did not request any."""
+    # Use the client's order of precedence: it would sleep for the first value that it finds.
     for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
         with suppress(KeyError, ValueError):
             return min(max(0.0, float(headers[name]) * unit), MAX_RETRY_AFTER)
@@ -94,13 +95,13 @@ def parse_retry_after(headers: Any) -> float | None:
 
 @cache
 def _certificates() -> ssl.SSLContext:
-    """Load the certificates once, because loading is slow."""
+    """Return a TLS context with the certificates, which are loaded only once because loading is slow."""
     context: ssl.SSLContext = http_library().create_ssl_context()
     return context
 
 
 def _environment_error(error: Exception) -> ScoringError:
-    """Return an error that names the environment variable that makes the HTTP client fail, and how to correct it."""
+    """Return an error that names the environment variable that caused the failure, and how to fix it."""
 
     def unreachable(message: str, fix: str) -> ScoringError:
         return ScoringError(UnscoredReason.JUDGE_UNREACHABLE, message, fix=fix)
@@ -111,25 +112,23 @@ def _environment_error(error: Exception) -> ScoringError:
                 if value := os.environ.get(name):
                     load(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), value)
             except OSError as cause:
-                return unreachable(
-                    f"{name} names a file that cannot be used: {type(cause).__name__}", f"correct {name}"
-                )
-        message = f"the certificates of the system cannot be loaded: {type(error).__name__}"
+                return unreachable(f"the file in {name} cannot be used: {type(cause).__name__}", f"correct {name}")
+        message = f"the system's certificates cannot be loaded: {type(error).__name__}"
         return unreachable(message, "set SSL_CERT_FILE to the path of a PEM file")
     proxies = {name: value for name, value in os.environ.items() if value and name.lower() in _PROXY_VARIABLES}
     for name, value in proxies.items():
         try:
             http_library().AsyncHTTPTransport(verify=False, proxy=value if "://" in value else f"http://{value}")
         except ImportError:
-            return unreachable(f"{name} names a SOCKS proxy, which needs another package", "pip install socksio")
+            return unreachable(f"the SOCKS proxy in {name} needs an extra package", "pip install socksio")
         except (ValueError, http_library().InvalidURL):
-            return unreachable(f"{name} is not the URL of a proxy", f"set {name} to a URL such as http://host:port")
-    names = ", ".join(proxies) or "the proxy of the system"
+            return unreachable(f"{name} is not a valid proxy URL", f"set {name} to a URL such as http://host:port")
+    names = ", ".join(proxies) or "the system's proxy"
     return unreachable(f"{names} cannot be used: {type(error).__name__}", f"correct {names}")
 
 
 def proxy_variable(url: str) -> str | None:
-    """Return the environment variable that names the proxy for a URL; None if requests go to the server directly."""
+    """Return the name of the environment variable with the proxy for a URL; None if requests do not use a proxy."""
     from urllib.request import proxy_bypass
 
     parts = urlsplit(url)
@@ -141,8 +140,8 @@ def proxy_variable(url: str) -> str | None:
 
 @cache
 def _limited_stream_class() -> Any:
-    class LimitedStream(http_library().AsyncByteStream):  # type: ignore[misc]  # one of two libraries
-        """The body of a reply, which ends with an error at the limit."""
+    class LimitedStream(http_library().AsyncByteStream):  # type: ignore[misc]  # from either library
+        """The body of a reply, which raises an error if it exceeds the size limit."""
 
         def __init__(self, stream: Any, limit: int) -> None:
             self._stream, self._left = stream, limit
@@ -167,7 +166,7 @@ async def _limit_reply(response: Any) -> None:
 
 
 async def _limit_redirects(response: Any) -> None:
-    """Turn a redirect beyond the limit into HTTP 508, which is not retried."""
+    """Replace a redirect beyond the limit with HTTP status 508, which is not retried."""
     left = redirects_left.get([MAX_REDIRECTS])
     if response.has_redirect_location:
         if not left[0]:
@@ -177,7 +176,7 @@ async def _limit_redirects(response: Any) -> None:
 
 
 async def _limit_pause(response: Any) -> None:
-    """Keep the client from sleeping through a long ``Retry-After`` while it occupies a request slot."""
+    """Prevent the client from sleeping for a long ``Retry-After`` delay while it occupies a request slot."""
     pause = parse_retry_after(response.headers)
     if pause is not None and pause > MAX_CLIENT_PAUSE:
         response.headers["x-should-retry"] = "false"

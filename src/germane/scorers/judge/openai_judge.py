@@ -1,4 +1,4 @@
-"""Judge for servers that speak the OpenAI protocol."""
+"""A judge for servers with an OpenAI-compatible API."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ DEFAULT_CONCURRENCY = 64
 class RequestSlots:
     """A fair limit on concurrent requests.
 
-    Can be used from several event loops in succession. Slots occupied by a closed loop are free again.
+    It can be used from several event loops, one after another. A new loop starts with all slots free.
     """
 
     def __init__(self, count: int) -> None:
@@ -41,7 +41,7 @@ class RequestSlots:
 
     @asynccontextmanager
     async def acquire(self) -> AsyncIterator[int]:
-        """Wait for a slot in order of arrival. Yield its number: the lowest free one, starting at 0."""
+        """Wait for a slot in order of arrival, and yield its number, which is the lowest free one, starting at 0."""
         loop = asyncio.get_running_loop()
         if loop is not self._loop:
             self._loop, self._semaphore = loop, asyncio.Semaphore(self.count)
@@ -57,16 +57,18 @@ class RequestSlots:
 
 @dataclass(frozen=True, slots=True)
 class _ServerPause:
-    """A server's request to wait."""
+    """A pause requested by the server."""
 
     since: float
-    """Monotonic clock, seconds."""
+    """When the pause was requested, on the monotonic clock in seconds, like ``until``."""
     until: float
     error: ScoringError
 
 
 class OpenAIJudge:
-    """Sends requests to a chat model with limited concurrency. Later requests omit options that the server rejects."""
+    """Sends requests to a chat model, with limited concurrency. After the server rejects an option, requests omit
+    it.
+    """
 
     def __init__(
         self,
@@ -77,7 +79,7 @@ class OpenAIJudge:
         prices: PriceList | None = None,
         rate_limiter: RateLimiter | None = None,
     ) -> None:
-        """Use ``model`` at ``server``. Without ``prices``, only the built-in price list applies."""
+        """Use ``model`` on ``server``. If ``prices`` is omitted, only the built-in price list applies."""
         self.model = model
         self.server = server
         self._prices = prices or PriceList()
@@ -102,9 +104,9 @@ class OpenAIJudge:
         schema: Mapping[str, Any] | None = None,
         top_tokens: int = 0,
     ) -> Reply:
-        """Return up to ``n`` choices, fewer if the server ignores ``n``.
+        """Send a request, and return the reply with up to ``n`` choices; fewer if the server ignores ``n``.
 
-        Time spent waiting for a slot does not count towards the timeout. If the server requests a pause during this
+        Time spent waiting for a slot does not count towards the timeout. If the server requests a pause during that
         time, the request is not sent.
 
         Raises:
@@ -129,7 +131,7 @@ class OpenAIJudge:
             return rate_slot.reply
 
     async def identify(self) -> str:
-        """Return the model name from the latest reply, sending a minimal request if there was none.
+        """Return the model name from the latest reply. If there was no reply yet, send a minimal request first.
 
         Raises:
             ScoringError: see :meth:`ask`.
@@ -138,7 +140,7 @@ class OpenAIJudge:
             try:
                 await self.ask([CHECK_MESSAGE], max_tokens=MAX_REPLY_TOKENS)
             except ScoringError as error:
-                if error.reason is not UnscoredReason.UNPARSABLE:  # reachable, but the reply is empty
+                if error.reason is not UnscoredReason.UNPARSABLE:  # the judge is reachable, but the reply is empty
                     raise
         self._served_model = self._served_model or self.model
         return self._served_model
@@ -165,7 +167,7 @@ class OpenAIJudge:
             raise
 
     def _raise_if_paused_since(self, called: float) -> None:
-        """Raise the server's error if it requested a pause after this request was made, and the pause is not over."""
+        """Raise the server's error if the server requested a pause after ``called``, and the pause is not over."""
         pause = self._server_pause
         if pause is not None and pause.since >= called and (remaining := pause.until - time.monotonic()) > 0:
             raise ScoringError(pause.error.reason, str(pause.error), retry_after=remaining)
@@ -182,6 +184,6 @@ class OpenAIJudge:
 def exchange_concurrency(slots: int) -> int:
     """Return the number of exchanges to score concurrently to keep the slots busy.
 
-    About half of the exchanges wait for embeddings or for a slot.
+    At any time, about half of the exchanges are waiting for embeddings or for a slot.
     """
     return 2 * slots

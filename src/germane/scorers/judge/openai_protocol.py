@@ -1,4 +1,4 @@
-"""Requests and replies of the OpenAI protocol, and the options that a server supports."""
+"""Requests and replies in the OpenAI API format, and detection of the options that a server supports."""
 
 from __future__ import annotations
 
@@ -23,13 +23,15 @@ _UNNAMED_SUSPECTS = frozenset({"response_format", "logprobs", "n"})
 _COMPLETE = frozenset({"", "stop", "eos", "eos_token", "end_turn", "stop_sequence", "tool_calls", "function_call"})
 _CUT_OFF = frozenset({"length", "max_tokens", "model_length"})
 _REFUSED = frozenset({"content_filter", "safety", "recitation", "refusal", "blocklist", "prohibited_content", "spii"})
-"""Finish reasons of several servers, in lower case. All others are failures of the server."""
+"""Finish reasons used by various servers, in lowercase. All other finish reasons are server failures."""
 _MAX_TOKEN_COUNT = 100_000_000
-"""Larger counts are ignored as invalid; they would permanently exhaust a budget or a limit."""
+"""Maximum valid token count. Larger counts are ignored, because they would permanently exhaust a budget or a rate
+limit.
+"""
 _MAX_LOGPROB = 0.01
-"""Rounding may raise the log probability of a certain token above 0."""
+"""Maximum valid log probability. It exceeds 0 to allow for rounding."""
 _MIN_LOGPROB = -10_000.0
-"""Servers may send -infinity, or a large negative number, for a probability of 0."""
+"""Lower limit for log probabilities: servers may send -infinity or a large negative number for a probability of 0."""
 
 
 def build_request_options(
@@ -41,7 +43,7 @@ def build_request_options(
     schema: Mapping[str, Any] | None,
     top_tokens: int,
 ) -> dict[str, Any]:
-    """Convert the arguments of :meth:`Judge.ask` to options of the OpenAI protocol."""
+    """Return the arguments of :meth:`Judge.ask` as a dict of request options in the OpenAI API format."""
     options: dict[str, Any] = {"temperature": temperature, "max_tokens": max_tokens}
     if n > 1:
         options["n"] = n
@@ -63,9 +65,10 @@ class SupportedOptions:
         self._proven: frozenset[str] = frozenset()
 
     async def send(self, options: Mapping[str, Any], post: Callable[[Mapping[str, Any]], Awaitable[Any]]) -> Any:
-        """Call ``post`` with the options, and again without any option that the server rejects.
+        """Call ``post`` with the options, repeat the call without options that the server rejects, and return the
+        result.
 
-        An option is only remembered as rejected if omitting it helped, because a request can be invalid for other
+        An option is remembered as rejected only if omitting it helped, because a request can be invalid for other
         reasons.
         """
         import openai
@@ -86,7 +89,9 @@ class SupportedOptions:
                 return reply
 
     def _find_rejected_option(self, error: openai.APIStatusError, sent: Sequence[str]) -> str | None:
-        """Return the option that the error names, otherwise one that the server has never accepted."""
+        """Return the option named in the error, or else one that the server has never accepted; None if there is
+        none.
+        """
         if reason_for_error(error) is not UnscoredReason.JUDGE_REJECTED or error.code == "model_not_found":
             return None
         message = f"{error.param} {server_message(error)}"
@@ -104,7 +109,7 @@ def _without(options: Mapping[str, Any], rejected: frozenset[str]) -> dict[str, 
 
 
 def parse_reply(completion: Any) -> Reply:
-    """Convert a completion to a reply. Texts longer than any that germane requests are truncated.
+    """Convert a completion to a reply. Texts far longer than any reply that germane requests are truncated.
 
     Raises:
         ScoringError: the completion is empty (``unparsable``), a refusal (``judge_refused``), or incomplete because the
@@ -178,7 +183,7 @@ def _parse_count(usage: Any, name: str) -> int | None:
 
 
 def _parse_tokens(choice: Any) -> tuple[Token, ...]:
-    """Return the tokens of a choice with their alternatives; none if the server sends no logprobs."""
+    """Return the tokens in a choice, with their alternatives; empty if the server does not send logprobs."""
     content = getattr(getattr(choice, "logprobs", None), "content", None)
     tokens = []
     for position in content if isinstance(content, list) else []:
@@ -188,9 +193,9 @@ def _parse_tokens(choice: Any) -> tuple[Token, ...]:
 
 
 def _parse_alternatives(top: Any) -> dict[str, float]:
-    """Return the probability of each token; empty if the values cannot be log probabilities.
+    """Return the probability of each alternative token; empty if the values are not log probabilities.
 
-    Some servers send probabilities, zeros or booleans instead.
+    Some servers send probabilities, zeros or Booleans instead.
     """
     probabilities: dict[str, float] = {}
     for alternative in top if isinstance(top, list) else []:

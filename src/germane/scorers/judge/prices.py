@@ -1,4 +1,4 @@
-"""Model prices, from the user's settings or the dated price list in ``prices.toml``, and the count of usage."""
+"""Model prices, from the user's settings or the dated price list in ``prices.toml``, and usage metering."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from germane.settings import LOCAL, Price
 
 MILLION = 1_000_000
 FREE_PRICE = Price(input=0.0, output=0.0)
-"""Price of models that run in this process."""
+"""The price of models that run locally."""
 _VERSION = re.compile(r"[-@:](?:\d{4}-\d{2}-\d{2}|\d{8}|\d{6}|\d{4}|\d{3}|latest)")
-"""Version suffixes that vendors add to a model's name."""
+"""A version suffix that vendors add to a model name."""
 
 
 class PriceList:
@@ -31,9 +31,9 @@ class PriceList:
         """Return a model's price, or None if it is unknown.
 
         Args:
-            configured: The model's name in the settings.
-            served: The name that the server reports, if known. The built-in list is searched for this name only,
-                because servers may give any model any alias; user prices apply to both names.
+            configured: The model name in the settings.
+            served: The model name that the server reports, if known. User prices apply to both names. The built-in list
+                is then searched only for this one, because a server can use any alias for any model.
         """
         for name in (served, configured):
             if name and (price := _find(self._user_prices, name)):
@@ -52,14 +52,14 @@ class PriceList:
 
 @dataclass
 class UsageMeter:
-    """Usage of the judge and the embedder in one process. Counts that a server does not report are excluded."""
+    """The usage of the judge and the embedder in one process. Usage that a server does not report is not included."""
 
     requests: int = 0
     """Judge requests, including failed ones. A coalesced request counts once."""
     input_tokens: int = 0
     output_tokens: int = 0
     cost: float = 0.0
-    """US dollars, for requests with a known price."""
+    """Cost in US dollars of the requests with a known price."""
     embedding_requests: int = 0
     """Embedder requests. One request can contain the texts of many exchanges."""
     embedding_tokens: int = 0
@@ -77,7 +77,9 @@ def price_list_date() -> date:
 
 
 def _find(prices: Mapping[str, Price], model: str) -> Price | None:
-    """Return the price of the longest name that matches the model's name, ignoring a version suffix."""
+    """Return the price of the longest name that equals the model name, apart from a version suffix; None if none
+    does.
+    """
     matching = [
         name for name in prices if model.startswith(name) and (model == name or _VERSION.fullmatch(model, len(name)))
     ]

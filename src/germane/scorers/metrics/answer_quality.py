@@ -1,4 +1,4 @@
-"""Overall quality of a RAG answer: retrieval, faithfulness and relevancy in one value with a grade."""
+"""The overall quality of a RAG answer: context relevance, faithfulness and relevancy combined into one graded value."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ RELEVANCIES = (
     "answer_relevancy", "direct_relevancy", "guarded_relevancy", "question_coverage", "intent_match",
     "combined_relevancy", "question_answer_similarity",
 )  # fmt: skip
-"""Scorers that can be the relevancy part."""
+"""The scorers that can be used as the relevancy part."""
 GRADES = ((0.9, "A"), (0.8, "B"), (0.7, "C"), (0.6, "D"), (-math.inf, "F"))
-"""Lower limit and letter, best first."""
+"""The minimum value for each letter grade, best first."""
 
 QualityAggregate = Literal["weighted", "harmonic", "minimum"]
 
@@ -38,7 +38,7 @@ def part_weights(relevancy: str, weights: object) -> dict[str, float]:
     """Return the positive weights of the parts, by name.
 
     Raises:
-        TypeError, ValueError: the weights are invalid, or the scorer cannot be the relevancy part.
+        TypeError, ValueError: the weights are invalid, or the scorer cannot be used as the relevancy part.
     """
     if relevancy not in RELEVANCIES:
         raise ValueError(f"relevancy must be one of {', '.join(RELEVANCIES)}, not {relevancy!r:.80}")
@@ -46,8 +46,8 @@ def part_weights(relevancy: str, weights: object) -> dict[str, float]:
 
 
 def grade(value: float) -> str:
-    """Return the letter grade of a value: A from .9, B from .8, C from .7, D from .6, otherwise F."""
-    # The tolerance covers rounding of sums such as .3 * .9 + .4 * .9 + .3 * .9.
+    """Return the letter grade for a value: A for 0.9 and above, B for 0.8, C for 0.7, D for 0.6, and F below that."""
+    # The tolerance allows for rounding errors in sums such as 0.3 * 0.9 + 0.4 * 0.9 + 0.3 * 0.9.
     return next(letter for limit, letter in GRADES if value >= limit - 1e-9)
 
 
@@ -58,14 +58,15 @@ def harmonic_mean(values: Sequence[float]) -> float:
 
 
 class AnswerQuality:
-    """Context relevance (weight .3), faithfulness (.4) and relevancy (.3) combined, from 0 to 1; the label is a grade.
+    """Combines context relevance (weight 0.3), faithfulness (0.4) and relevancy (0.3) into a value from 0 to 1.
 
-    The value is the weighted mean, the harmonic mean, or the minimum; ``details`` holds all three. Each part is first
-    clipped to 0..1. A part that failed permanently or was skipped is excluded and never counts as 0; label,
-    explanation, details and fingerprint record this. If a part may succeed later, the whole score waits for it. With
-    the default options, scoring takes four judge requests and one shared embedding request.
+    The value is the weighted mean, the harmonic mean, or the minimum; ``details`` contains all three. The label is a
+    letter grade. Each part is first clipped to [0, 1]. A part that failed permanently or was skipped is excluded and
+    never counts as 0; the label, explanation, details and fingerprint record this. If a part may succeed later, the
+    whole score is retried. With the default options, scoring an exchange takes four judge requests and one shared
+    embedding request.
 
-    Source: the parts are from Es et al. 2023, arXiv 2309.15217; germane defines the weights and grades.
+    Source: the parts are from Es et al. 2023, arXiv 2309.15217. germane defines the weights and grades.
     """
 
     name = "answer_quality"
@@ -86,11 +87,11 @@ class AnswerQuality:
 
         Args:
             scorers: The parts, by name.
-            relevancy: Name of the relevancy part.
-            weights: Weights of the parts by name, for the weighted mean; any sum is allowed. A part without a weight,
-                or with a weight of 0, does not run.
-            aggregate: The aggregate that is the value.
-            grade_from: The aggregate that determines the grade, by default the value.
+            relevancy: The name of the relevancy part.
+            weights: The weights of the parts for the weighted mean, by name. They do not need to add up to 1. A part
+                without a weight, or with a weight of 0, does not run.
+            aggregate: The aggregate to use as the value.
+            grade_from: The aggregate that determines the grade. Defaults to ``aggregate``.
             missing: With ``fail``, there is no value unless every part has one.
 
         Raises:
@@ -112,15 +113,15 @@ class AnswerQuality:
 
     @property
     def fingerprint(self) -> str:
-        """Fingerprint of version, weights, aggregate, and the parts as configured."""
+        """The fingerprint of the version, the weights, the aggregate and the configured parts."""
         return self._fingerprint_for(self._parts.fingerprints)
 
     async def score(self, exchange: Exchange) -> Score:
-        """Score an exchange; ``details`` holds all three aggregates, and each part with value, weight and reason.
+        """Score an exchange. ``details`` contains all three aggregates, and each part's value, weight and reason.
 
         Raises:
-            ScoringError: no part has a value, a part is missing with ``missing="fail"``, or a part may succeed later.
-                Carries the reason of the first such part.
+            ScoringError: no part has a value, a part is missing and ``missing`` is ``"fail"``, or a part may succeed
+                later. Its reason is that of the first such part.
         """
         parts = await self._parts.score_parts(exchange)
         values = [part.value for part in parts if part.value is not None]
@@ -150,7 +151,9 @@ class AnswerQuality:
         )
 
     def _fingerprint_for(self, parts: Mapping[str, str | None]) -> str:
-        """Return the fingerprint for the given fingerprints of the parts; None stands for a missing part."""
+        """Return the fingerprint for the given fingerprints of the parts, in which None means that a part is
+        missing.
+        """
         parameters: dict[str, object] = {"weights": self.weights, "aggregate": self.aggregate, "parts": dict(parts)}
         if self.grade_from != self.aggregate:
             parameters["grade_from"] = self.grade_from
@@ -158,6 +161,6 @@ class AnswerQuality:
 
 
 def build(models: ScorerModels, options: Mapping[str, Any]) -> Scorer:
-    """Build the scorer from settings, with the parts that it needs."""
+    """Return the scorer for the settings, with the parts that it needs."""
     weights = part_weights(options.get("relevancy", "answer_relevancy"), options.get("weights"))
     return AnswerQuality({name: models.get_scorer(name) for name in weights}, **options)

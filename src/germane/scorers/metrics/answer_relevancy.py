@@ -1,4 +1,4 @@
-"""Relevancy from generated questions: a judge writes questions to which the text would be an answer."""
+"""Relevancy from generated questions: a judge writes questions that the answer would answer."""
 
 from __future__ import annotations
 
@@ -37,13 +37,14 @@ LabelSource = Literal["guarded", "answer", "questions"]
 class AnswerRelevancy(JudgeScorer):
     """Mean similarity between the question and N questions that a judge generates from the answer alone.
 
-    With ``similarity="embedding"``, the similarity is the cosine of two vectors. The value lies from -1 to 1, in
-    practice from about 0 for another topic to 1. With ``"judge"``, the judge rates each generated question as 1
-    (identical), .75, .5, .25 or 0; the value lies from 0 to 1 and no embedder is needed.
+    With ``similarity="embedding"``, the similarity is the cosine of two vectors. The value is between -1 and 1; in
+    practice, between about 0 for a different topic and 1. With ``"judge"``, the judge rates each generated question as
+    1 (identical), 0.75, 0.5, 0.25 or 0. The value is between 0 and 1, and no embedder is needed.
 
-    The score says whether the answer addresses the question, not whether it is true or complete. Noncommittal answers
-    ("I don't know", a clarifying question) are detected by rules without a judge request, and get 0 and the label
-    ``noncommittal``. Sends one judge request per exchange, two with ``"judge"``, and one more if questions are missing.
+    The score shows whether the answer addresses the question, not whether it is true or complete. Noncommittal answers
+    ("I don't know", a clarifying question) are detected by rules, without a judge request; they get a score of 0 and
+    the label ``noncommittal``. Scoring takes one judge request per exchange, one more with ``"judge"``, one more if the
+    judge also rates the answer (``label_from="guarded"``), and one more if questions are missing.
 
     Source: Es et al. 2023, arXiv 2309.15217, section 3.
     """
@@ -67,18 +68,20 @@ class AnswerRelevancy(JudgeScorer):
         """Configure the scorer.
 
         Args:
-            judge: Generates the questions.
-            embedder: Required with ``similarity="embedding"``.
-            generated_questions: Number of questions to generate, 1 to 10. The value is the mean over the usable ones.
+            judge: The judge that generates the questions.
+            embedder: Required if ``similarity`` is ``embedding``.
+            generated_questions: The number of questions to generate, from 1 to 10. The value is the mean over the
+                usable ones.
             prompt_style: ``few_shot`` suits the smallest models, which follow examples but not instructions.
-            similarity: Compare the questions by ``embedding`` or by the ``judge``.
-            judge_detects_refusals: The judge also votes on whether the answer is noncommittal; a strict majority makes
-                the score 0. The prompt is longer, and small judges vote wrongly.
-            remove_question_echo: Remove repetitions of the question from the answer first.
+            similarity: Whether to compare the questions by ``embedding`` or by the ``judge``.
+            judge_detects_refusals: Whether the judge also votes on whether the answer is noncommittal. A strict
+                majority sets the score to 0. The prompt is longer, and small judges vote unreliably.
+            remove_question_echo: Whether to remove repetitions of the question from the answer first.
             label_from: With ``guarded``, the judge also rates the answer in a second request, and the label combines
-                the rating with the similarity of question and answer. With ``answer``, the label is that of the higher
-                of two similarities: of the questions, and of question and answer. With ``questions``, the value alone
-                decides. By default ``guarded`` with embeddings, otherwise ``questions``.
+                the rating with the similarity of question and answer. With ``answer``, the label is based on the higher
+                of two similarities: between the questions, and between question and answer. With ``questions``, the
+                label depends only on the value. Defaults to ``guarded`` with embeddings, and otherwise to
+                ``questions``.
 
         Raises:
             ValueError: an argument is invalid.
@@ -119,13 +122,15 @@ class AnswerRelevancy(JudgeScorer):
         )
 
     def prompts(self) -> Sequence[Prompt]:
-        """Return the prompts for generating questions, and for comparing them if the judge does."""
+        """Return the prompts for generating questions and, if the judge does so, for comparing them and rating the
+        answer.
+        """
         comparison = (PROMPT,) if self.similarity == "judge" else ()
         rating = (DIRECT_PROMPT,) if self._rater is not None else ()
         return (*self._generator.prompts(), *comparison, *rating)
 
     def parameters(self) -> Mapping[str, object]:
-        """Return the number of questions, the rules, the schema and all options."""
+        """Return the number of questions, the rules, the schema and all options, for the fingerprint."""
         return {
             **self._generator.method.parameters(),
             "questions": self.generated_questions,
@@ -139,7 +144,7 @@ class AnswerRelevancy(JudgeScorer):
         }
 
     async def score(self, exchange: Exchange) -> Score:
-        """Score an exchange; ``details`` holds every question with its similarity.
+        """Score an exchange. ``details`` contains every question and its similarity.
 
         Raises:
             ScoringError: the judge or the embedder failed, or no reply contained a usable question.
@@ -166,9 +171,9 @@ class AnswerRelevancy(JudgeScorer):
     async def _score_without_judge(self, explanation: str, label: str, details: Mapping[str, object]) -> Score:
         """Return a score of 0 without requesting questions.
 
-        It has the fingerprint of judged scores, so that they share a trend.
+        It has the same fingerprint as judged scores, so that they share a trend.
         """
-        request_kind = await self._generator.request_kind()  # first: it may identify the judge, too
+        request_kind = await self._generator.request_kind()  # call this first, because it may also identify the judge
         fingerprint = self.fingerprint_for(await self.judge.identify(), asked=request_kind)
         return await self.build_score_without_request(
             0.0, fingerprint=fingerprint, label=label, explanation=explanation, details=details
@@ -224,12 +229,13 @@ class AnswerRelevancy(JudgeScorer):
         return apply_calibration(score, {})
 
     async def _rate(self, session: JudgeSession, inputs: PromptInputs) -> dict[str, object]:
-        """Return the judge's rating of the answer for the label, or why there is none.
+        """Return details with the judge's rating of the answer, which determines the label, or the reason why there is
+        none.
 
         Raises:
             ScoringError: the request may succeed later.
         """
-        assert self._rater is not None  # noqa: S101 - only called with one
+        assert self._rater is not None  # noqa: S101 - only called if there is a rater
         try:
             rating = await self._rater.rate(session, inputs.template_values())
         except ScoringError as error:
@@ -260,7 +266,7 @@ class AnswerRelevancy(JudgeScorer):
 
 
 def build(models: ScorerModels, options: Mapping[str, Any]) -> Scorer:
-    """Build the scorer from settings."""
+    """Return the scorer for the settings."""
     settings = models.settings
     arguments: dict[str, Any] = {
         "generated_questions": settings.generated_questions,
@@ -275,7 +281,7 @@ def build(models: ScorerModels, options: Mapping[str, Any]) -> Scorer:
 
 
 def _error_without_question(generated: GeneratedQuestions) -> ScoringError:
-    """Return the error for a judge that refused, was cut off, passed on an error, or wrote something else."""
+    """Return the error for replies without a usable question: a refusal, an error, a truncated reply, or other text."""
     problems = {question.problem for question in generated.questions}
     if "refusal" in problems:
         return ScoringError(UnscoredReason.JUDGE_REFUSED, "the judge refused to write a question")
@@ -291,7 +297,7 @@ def _error_without_question(generated: GeneratedQuestions) -> ScoringError:
 
 
 def _describe_questions(similarities: Sequence[float], questions: Sequence[str]) -> str:
-    """Return a sentence with the most and the least similar generated question."""
+    """Return a sentence with the most similar and the least similar generated question."""
     pairs = sorted(zip(similarities, questions, strict=True))
     (lowest, farthest), (highest, nearest) = pairs[0], pairs[-1]
     explanation = f'Most similar generated question: "{shorten(nearest, 80)}" ({highest:.2f})'

@@ -1,4 +1,4 @@
-"""Relevancy combined from four methods."""
+"""Relevancy as a weighted mean of four scorers."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ WEIGHTS: Mapping[str, float] = {
 
 
 class CombinedRelevancy:
-    """Weighted mean of four scorers, from 0 to 1: see :data:`WEIGHTS`.
+    """Weighted mean of four scorers, from 0 to 1. The weights are in :data:`WEIGHTS`.
 
-    Each part is first clipped to 0..1, because ``answer_relevancy`` is a cosine. The parts run concurrently. A part
-    that failed permanently is excluded and the remaining weights are renormalized; label, explanation, details and
-    fingerprint record this. If a part may succeed later, the whole score waits for it. With the default options,
+    Each part is first clipped to [0, 1], because ``answer_relevancy`` is a cosine. The parts run concurrently. If a
+    part failed permanently, it is excluded and the remaining weights are renormalized; the label, explanation, details
+    and fingerprint record this. If a part may succeed later, the whole score is retried. With the default options,
     scoring takes four judge requests (fewer if parts share one) and one shared embedding request.
 
     Source: defined by germane; the weights are arbitrary.
@@ -52,12 +52,13 @@ class CombinedRelevancy:
         weights: Mapping[str, float] | None = None,
         missing: MissingPolicy = "renormalize",
     ) -> None:
-        """Combine ``scorers``, given by name. A part without a weight, or with a weight of 0, does not run.
+        """Combine ``scorers``, which maps part names to scorers. Parts without a weight, or with a weight of 0, do not
+        run.
 
         With ``missing="fail"``, there is no value unless every part has one.
 
         Raises:
-            TypeError, ValueError: the weights are invalid; or a part has no scorer.
+            TypeError, ValueError: the weights are invalid, or a part has no scorer.
         """
         self.weights = validate_weights(weights, WEIGHTS)
         self._parts = CompositeParts(scorers, self.weights, missing)
@@ -68,18 +69,19 @@ class CombinedRelevancy:
 
     @property
     def fingerprint(self) -> str:
-        """Fingerprint of version, weights, and the parts as configured.
+        """The fingerprint of the version, the weights and the configured parts.
 
-        ``missing`` is not included, because it determines whether there is a value, not what it is.
+        ``missing`` is not included, because it determines only whether there is a value, not the value itself.
         """
         return self._fingerprint_for(self._parts.fingerprints)
 
     async def score(self, exchange: Exchange) -> Score:
-        """Score an exchange; ``details`` holds each part with value, weight and reason, and the ``missing`` parts.
+        """Score an exchange. ``details`` contains each part's value, weight and reason, and the names of ``missing``
+        parts.
 
         Raises:
-            ScoringError: no part has a value, a part is missing with ``missing="fail"``, or a part may succeed later.
-                Carries the reason of the first such part.
+            ScoringError: no part has a value, a part is missing and ``missing`` is ``"fail"``, or a part may succeed
+                later. Its reason is that of the first such part.
         """
         parts = await self._parts.score_parts(exchange)
         value, missing = weighted_mean(parts), missing_parts(parts)
@@ -107,12 +109,14 @@ class CombinedRelevancy:
         )
 
     def _fingerprint_for(self, parts: Mapping[str, str | None]) -> str:
-        """Return the fingerprint for the given fingerprints of the parts; None stands for a missing part."""
+        """Return the fingerprint for the given fingerprints of the parts, in which None means that a part is
+        missing.
+        """
         parameters = {"weights": self.weights, "parts": dict(parts)}
         return fingerprint(scorer=self.name, version=VERSION, parameters=parameters)
 
 
 def build(models: ScorerModels, options: Mapping[str, Any]) -> Scorer:
-    """Build the scorer from settings, with the parts that have a weight."""
+    """Return the scorer for the settings, with the parts that have a weight."""
     parts = {name: models.get_scorer(name) for name in validate_weights(options.get("weights"), WEIGHTS)}
     return CombinedRelevancy(parts, **options)

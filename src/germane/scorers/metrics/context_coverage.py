@@ -1,4 +1,4 @@
-"""Share of the answer's words that occur in the contexts, without any model."""
+"""The share of the answer's words that occur in the contexts, computed without a model."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from germane.scorers.base.text import shorten, split_words, strip_control_charac
 
 VERSION = "1"
 MAX_WORDS_SHOWN = 20
-"""Maximum number of missing words in the details."""
+"""Maximum number of missing words to include in the details."""
 MAX_INLINE_CHARACTERS = 50_000
-"""Longer texts are processed in a thread, so that they do not block the event loop."""
+"""Maximum length of texts to process on the event loop. Longer ones are processed in a thread."""
 
 
 class ContextCoverage:
     """Share of the answer's distinct words that occur in the contexts, from 0 to 1.
 
-    It is free, works in every language, and is hard to beat for measuring faithfulness. It does not understand the
-    text: a contradiction that uses the words of the contexts scores high, a correct paraphrase scores low, and a
-    noncommittal answer is scored like any other.
+    It is free, works in every language, and is hard to beat as a measure of faithfulness. It does not understand text:
+    a contradiction in the words of the contexts scores high, and a correct paraphrase scores low. Noncommittal answers
+    are scored like any other answer.
 
     Source: defined by germane.
     """
@@ -39,14 +39,14 @@ class ContextCoverage:
 
     @property
     def fingerprint(self) -> str:
-        """Fingerprint of the version; the scorer has no options."""
+        """The fingerprint of the version. The scorer has no options."""
         return fingerprint(scorer=self.name, version=VERSION, parameters={})
 
     async def score(self, exchange: Exchange) -> Score:
-        """Score an exchange; ``details`` holds the word counts, and some missing words.
+        """Score an exchange. ``details`` contains the word counts and up to 20 missing words.
 
         Raises:
-            ScoringError: ``missing_input``; the answer has no words.
+            ScoringError: the answer has no words; the reason is ``missing_input``.
         """
         answer, contexts = exchange.answer or "", [context.text for context in exchange.contexts]
         if len(answer) + sum(map(len, contexts)) <= MAX_INLINE_CHARACTERS:
@@ -70,12 +70,12 @@ class ContextCoverage:
 
 
 def build(_models: ScorerModels, options: Mapping[str, Any]) -> Scorer:
-    """Build the scorer from settings."""
+    """Return the scorer for the settings."""
     return ContextCoverage(**options)
 
 
 def _compare_words(answer: str, contexts: Iterable[str]) -> tuple[int, list[str]]:
-    """Return the number of distinct words in the answer, and the words that occur in no context."""
+    """Return the number of distinct words in the answer, and those that do not occur in any context."""
     answer_words = dict.fromkeys(split_words(strip_control_characters(answer)))
     context_words = {word for context in contexts for word in split_words(strip_control_characters(context))}
     return len(answer_words), [word for word in answer_words if word not in context_words]

@@ -1,4 +1,4 @@
-"""Relevance of the retrieved contexts to the question: a judge rates all contexts in one request."""
+"""The relevance of the retrieved contexts to the question: a judge rates all contexts in one request."""
 
 from __future__ import annotations
 
@@ -37,19 +37,20 @@ from germane.scorers.prompting.rating import MAX_RATING, MIN_RATING, TOP_TOKENS,
 SINGLE_PROMPT, LIST_PROMPT = load_prompt("context_rating"), load_prompt("context_ratings")
 
 RatingSource = Literal["expected", "parsed", "list expected", "list parsed"]
-"""A single context's rating or a list of ratings, as expected values or as the judge wrote them."""
+"""How the ratings were obtained: for a single context or a list, as expected values or as written by the judge."""
 
 
 class ContextRelevance(JudgeScorer):
-    """Position-weighted mean of a judge's ratings of the contexts, from 0 to 1; the weights are decay ** position.
+    """Position-weighted mean of a judge's ratings of the contexts, from 0 to 1. The weights are decay ** position.
 
-    The judge rates each context from 1 (contains no part of the answer) to 5 (contains all of it), scaled to 0..1 as
-    (rating - 1) / 4, with one request for all contexts of an exchange. If the server returns logprobs, each rating is
-    the expected value over the digits at its position, which is finer than the digit that the judge writes; a single
-    context is then rated with one token. The source of the ratings is part of the fingerprint.
+    The judge rates all contexts of an exchange in one request, each from 1 (contains no part of the answer) to 5
+    (contains the whole answer). Ratings are scaled to [0, 1] as (rating - 1) / 4. If the server returns logprobs, each
+    rating is the expected value over the possible digits, which is more precise than the digit that the judge writes; a
+    single context then takes only one output token. The source of the ratings is part of the fingerprint.
 
-    With an embedder, each rating is multiplied by the cosine of context and question. Such values are lower and have
-    their own scale. The answer is neither needed nor used. Contexts that were not retrieved do not affect the score.
+    With an embedder, each rating is multiplied by the cosine of context and question. Such values are lower and are on
+    a different scale. The answer is neither required nor used. Contexts that were not retrieved do not affect the
+    score.
 
     Sources: Es et al. 2023, arXiv 2309.15217; expected values as in Liu et al. 2023, arXiv 2303.16634.
     """
@@ -70,12 +71,13 @@ class ContextRelevance(JudgeScorer):
         """Configure the scorer.
 
         Args:
-            judge: Rates the contexts.
+            judge: The judge that rates the contexts.
             embedder: If given, a context's score is its rating times max(cosine(question, context), 0).
             aggregate: The mean to use as the value: ``position_weighted``, or the unweighted ``mean``. ``details``
-                holds both.
-            decay: Weight of each context relative to the one before it, greater than 0 and at most 1.
-            logprobs: Request token probabilities. Without them, all ratings are the digits that the judge writes.
+                contains both.
+            decay: The weight of each context relative to the previous one; greater than 0 and at most 1.
+            logprobs: Whether to request token probabilities. Without them, all ratings are the digits that the judge
+                writes.
 
         Raises:
             TypeError, ValueError: an option is invalid.
@@ -89,11 +91,11 @@ class ContextRelevance(JudgeScorer):
         self.rater = Rater(judge, SINGLE_PROMPT, logprobs=logprobs)
 
     def prompts(self) -> Sequence[Prompt]:
-        """Return the prompts for one context and for several."""
+        """Return the prompts for a single context and for several contexts."""
         return (SINGLE_PROMPT, LIST_PROMPT)
 
     def parameters(self) -> Mapping[str, object]:
-        """Return the options and the limits."""
+        """Return the options and the limits, for the fingerprint."""
         return {
             **self.rater.parameters(),
             "aggregate": self.aggregate,
@@ -103,7 +105,8 @@ class ContextRelevance(JudgeScorer):
         }
 
     async def score(self, exchange: Exchange) -> Score:
-        """Score an exchange; ``details`` holds each context's score, both means, and the number of ``relevant`` ones.
+        """Score an exchange. ``details`` contains each context's score, both means, and the number of ``relevant``
+        contexts.
 
         Raises:
             ScoringError: the judge did not reply or did not rate every context, or the embedder failed.
@@ -167,7 +170,7 @@ class ContextRelevance(JudgeScorer):
 
 
 def build(models: ScorerModels, options: Mapping[str, Any]) -> Scorer:
-    """Build the scorer from settings. The ``guarded`` option multiplies ratings by cosines."""
+    """Return the scorer for the settings. The ``guarded`` option multiplies ratings by cosines."""
     arguments = dict(options)
     guarded = arguments.pop("guarded", False)
     if not isinstance(guarded, bool):

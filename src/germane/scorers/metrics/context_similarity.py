@@ -1,4 +1,4 @@
-"""Cosine similarity of the retrieved contexts to the question, without a judge."""
+"""The cosine similarity between the retrieved contexts and the question, without a judge."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from germane.scorers.prompting.context_blocks import (
 
 VERSION = "1"
 MAX_EMBEDDED_BYTES = 8_000
-"""Limit for one embedded text."""
+"""Maximum size of an embedded text."""
 
 
 class ContextSimilarity:
     """Position-weighted mean of the cosine similarities between the question and each context, from -1 to 1.
 
-    It separates topics and needs no judge. It does not show whether a context on the topic contains the answer, and
-    its thresholds apply to one embedder only. A retriever that uses the same embedder is measured by its own
-    criterion. Scoring takes one shared embedding request.
+    It distinguishes topics and does not need a judge. It does not show whether a context on the right topic contains
+    the answer, and its thresholds apply only to one embedder. If the retriever uses the same embedder, the score
+    measures it by its own criterion. Scoring takes one shared embedding request.
 
     Source: defined by germane.
     """
@@ -49,9 +49,9 @@ class ContextSimilarity:
         aggregate: ContextAggregate = "position_weighted",
         decay: float = DECAY,
     ) -> None:
-        """Use the position-weighted or the unweighted ``mean`` as the value; ``details`` holds both.
+        """Use the ``position_weighted`` mean or the unweighted ``mean`` as the value; ``details`` contains both.
 
-        ``decay`` is the weight of each context relative to the one before it, greater than 0 and at most 1.
+        ``decay`` is the weight of each context relative to the previous one; greater than 0 and at most 1.
 
         Raises:
             TypeError, ValueError: an option is invalid.
@@ -65,7 +65,7 @@ class ContextSimilarity:
 
     @property
     def fingerprint(self) -> str:
-        """Fingerprint of version, aggregate, limits and embedder."""
+        """The fingerprint of the version, the aggregate, the limits and the embedder."""
         return fingerprint(
             scorer=self.name,
             version=VERSION,
@@ -79,7 +79,7 @@ class ContextSimilarity:
         )
 
     async def score(self, exchange: Exchange) -> Score:
-        """Score an exchange; ``details`` holds each context's similarity, and both means.
+        """Score an exchange. ``details`` contains each context's similarity and both means.
 
         Raises:
             ScoringError: the embedder failed.
@@ -105,5 +105,5 @@ class ContextSimilarity:
 
 
 def build(models: ScorerModels, options: Mapping[str, Any]) -> Scorer:
-    """Build the scorer from settings."""
+    """Return the scorer for the settings."""
     return ContextSimilarity(models.embedder, **options)

@@ -1,4 +1,4 @@
-"""Relevancy by direct rating: a judge rates how well the answer addresses the question, 1 to 5."""
+"""Relevancy by direct rating: a judge rates from 1 to 5 how well the answer addresses the question."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ PROMPT = load_prompt("direct_rating")
 
 
 class DirectRelevancy(JudgeScorer):
-    """A judge's rating of the answer from 1 (not at all) to 5 (fully), scaled to 0..1 as (rating - 1) / 4.
+    """A judge's rating of the answer from 1 (not at all) to 5 (fully), scaled to [0, 1] as (rating - 1) / 4.
 
-    If the server returns logprobs, the rating is the expected value over the digits of the first token, with one
-    request for one token and no rationale. Otherwise it is the digit that the judge writes. The two methods give
-    different values, so they have different fingerprints.
+    If the server returns logprobs, the rating is the expected value over the possible digits of the first token, from
+    one request for one token without a rationale. Otherwise, it is the digit that the judge writes. The two methods
+    produce different values, so they have different fingerprints.
 
-    A refusal keeps the judge's rating, because an honest refusal can be the best possible answer. If the rules of
-    :func:`germane.scorers.find_noncommittal` match, the label is ``noncommittal``. The judge sees earlier messages.
-    The score does not say whether the answer is true.
+    A refusal keeps the judge's rating, because an honest refusal can be the best possible answer. If a rule of
+    :func:`germane.scorers.find_noncommittal` matches, the label is ``noncommittal``. The judge also sees the earlier
+    messages. The score does not show whether the answer is true.
 
-    Source: the weighting by token probabilities is from G-Eval, Liu et al. 2023, arXiv 2303.16634, section 2.
+    Source: weighting by token probabilities is from G-Eval, Liu et al. 2023, arXiv 2303.16634, section 2.
     """
 
     name = "direct_relevancy"
@@ -38,9 +38,9 @@ class DirectRelevancy(JudgeScorer):
         """Configure the scorer.
 
         Args:
-            judge: Rates the answers.
-            remove_question_echo: Remove repetitions of the question from the answer first.
-            logprobs: Request token probabilities. Turn this off for a judge that reasons before it answers.
+            judge: The judge that rates the answers.
+            remove_question_echo: Whether to remove repetitions of the question from the answer first.
+            logprobs: Whether to request token probabilities. Disable this for a judge that reasons before it replies.
         """
         super().__init__(judge)
         self.remove_question_echo = remove_question_echo
@@ -51,7 +51,7 @@ class DirectRelevancy(JudgeScorer):
         return (PROMPT,)
 
     def parameters(self) -> Mapping[str, object]:
-        """Return the options, the limits of a rating, and the rules that determine the label."""
+        """Return the options, the rating scale, and the rules that determine the label, for the fingerprint."""
         return {
             **self.rater.parameters(),
             "remove_copies": self.remove_question_echo,
@@ -59,7 +59,7 @@ class DirectRelevancy(JudgeScorer):
         }
 
     async def score(self, exchange: Exchange) -> Score:
-        """Score an exchange; ``details`` holds the rating and its method.
+        """Score an exchange. ``details`` contains the rating and its method.
 
         Raises:
             ScoringError: the judge did not reply, or its reply is not a rating.
@@ -73,16 +73,16 @@ class DirectRelevancy(JudgeScorer):
 
 
 def build(models: ScorerModels, options: Mapping[str, Any]) -> Scorer:
-    """Build the scorer from settings."""
+    """Return the scorer for the settings."""
     return DirectRelevancy(models.judge, **options)
 
 
 async def score_question_echo(scorer: JudgeScorer, rater: Rater, inputs: PromptInputs) -> Score:
     """Return a score of 0 without requesting a rating.
 
-    It has the fingerprint of rated scores, so that they share a trend.
+    It has the same fingerprint as rated scores, so that they share a trend.
     """
-    method = await rater.rating_method()  # first: it may identify the judge, too
+    method = await rater.rating_method()  # call this first, because it may also identify the judge
     return await scorer.build_score_without_request(
         0.0,
         fingerprint=scorer.fingerprint_for(await scorer.judge.identify(), rated=method),
@@ -94,7 +94,7 @@ async def score_question_echo(scorer: JudgeScorer, rater: Rater, inputs: PromptI
 def rating_fields(
     scorer: JudgeScorer, inputs: PromptInputs, session: JudgeSession, rating: Rating, value: float
 ) -> dict[str, Any]:
-    """Return the fields of a rated :class:`Score`: fingerprint, label, explanation and details."""
+    """Return the fields of a rated :class:`Score` as a dict: fingerprint, label, explanation and details."""
     match = find_noncommittal(inputs.answer)
     explanation = f"The judge rates how well the answer addresses the question: {rating}."
     details = {**rating.details(), **inputs.details()}

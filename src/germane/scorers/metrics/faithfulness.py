@@ -1,7 +1,8 @@
-"""Share of the answer's claims that the contexts state: a judge checks each claim and must quote the evidence.
+"""The share of the answer's claims that the contexts support: a judge checks each claim and must quote evidence.
 
-The claims are the sentences of the answer, except sentences that claim nothing, or are extracted by the judge. The
-judge's quotations count only if they occur in the contexts."""
+The claims are the sentences of the answer, except those that do not claim anything. Alternatively, the judge extracts
+the claims. The judge's quotations count only if they occur in the contexts.
+"""
 
 from __future__ import annotations
 
@@ -44,32 +45,32 @@ from germane.scorers.prompting.prompt import (
 from germane.scorers.refusals.rules import COURTESY, OFFER, REFUSAL_RULES_HASH, find_noncommittal
 
 _ELLIPSIS = re.compile(r"\.{3,}|\u2026|\[\s*\]|\(\s*\)")
-"""Marks for words that a quotation omits."""
+"""Ellipses, which replace words that a quotation omits."""
 MIN_QUOTE_PART_WORDS = 3
-"""Minimum words between ellipses. Shorter parts could be combined to say anything."""
+"""Minimum number of words between ellipses. Shorter parts could be combined to say anything."""
 SENTENCE_RULES_VERSION = "1"
 SENTENCE_RULES_HASH = hashlib.sha256(f"{SENTENCE_RULES_VERSION} {REFUSAL_RULES_HASH}".encode()).hexdigest()[:12]
-"""Part of fingerprints: changes whenever a rule changes."""
+"""A hash of the rules, which is part of fingerprints."""
 _END = re.compile(
     r"(?<![.!?\u061f\u06d4\u0964])[.!?\u061f\u06d4\u0964]++[\"'\u201d\u00bb)\]*_]*+(?:\s++|\Z)"
     r"|[\u3002\uff01\uff1f]++[\u300d\u201d]*+\s*+|\n++"
 )
-"""Possessive, so that thousands of marks in a row take linear time."""
+"""The end of a sentence. Quantifiers are possessive, so that thousands of consecutive marks take linear time."""
 _ABBREVIATION = re.compile(
     r"(?:\b(?:dr|mr|mrs|ms|prof|st|no|vs|fig|approx|ca|cf|jr|sr|inc|ltd|e\.g|i\.e|z\.b|bzw|[a-z]))\.\s*\Z",
     re.IGNORECASE,
 )
-"""A period after these does not end a sentence: a title, an initial, "e.g."."""
+"""Abbreviations, such as titles, initials and "e.g.", whose period does not end a sentence."""
 _BULLET = re.compile(r"\A\s*(?:[-*+\u2022>#]+\s+|\(?\d{1,2}[.)]\s+|\d{1,2}[.)]\s*\Z)+")
 _EMPHASIS = re.compile(r"\*\*|__|`")
 MAX_CLAIMS = 20
-"""Maximum number of claims checked per answer. Later claims are ignored."""
+"""Maximum number of claims to check per answer. Later claims are ignored."""
 MAX_CLAIM_BYTES = 1_000
-"""Limit for one claim shown to the judge."""
+"""Maximum size of a claim shown to the judge."""
 MAX_TEXT_CHARACTERS = 300
-"""Length to which claims and evidence are truncated in the details."""
+"""Maximum length of claims and evidence in the details; longer ones are truncated."""
 BASE_TOKENS, TOKENS_PER_CLAIM = 800, 100
-"""Token limit for a reply. The base leaves room for reasoning."""
+"""The token limit for a reply: a base, which allows for reasoning, and an amount per claim."""
 VERDICTS = {"supported": True, "not supported": False, "unsupported": False, "contradicted": False}
 EVIDENCE_NOT_FOUND = "evidence not found"
 EXTRACTION_SCHEMA = {
@@ -92,15 +93,17 @@ ClaimSource = Literal["sentences", "judge"]
 
 
 class QuotableTexts:
-    """Texts that can be quoted. A quotation has the same words in the same order; case and punctuation may differ."""
+    """Texts that can be quoted. A quotation must have the same words in the same order; case and punctuation may
+    differ.
+    """
 
     def __init__(self, texts: Sequence[str]) -> None:
         self._texts = [_normalize(text) for text in texts]
 
     def contains(self, quotation: str) -> bool:
-        """Return whether one of the texts contains the quotation, or all its parts in order if it has ellipses.
+        """Return whether any of the texts contains the quotation or, if it has ellipses, all its parts in order.
 
-        A quotation without words is never contained.
+        For a quotation without words, return False.
         """
         parts = [part for piece in _ELLIPSIS.split(quotation) if (part := _normalize(piece)).strip()]
         if len(parts) > 1 and any(len(part.split()) < MIN_QUOTE_PART_WORDS for part in parts):
@@ -114,7 +117,7 @@ def _holds_in_order(text: str, parts: Sequence[str]) -> bool:
         position = text.find(part, start)
         if position < 0:
             return False
-        start = position + len(part) - 1  # the space that ends one part begins the next
+        start = position + len(part) - 1  # the space at the end of a part can also start the next one
     return True
 
 
@@ -123,7 +126,7 @@ def _normalize(text: str) -> str:
 
 
 def split_sentences(text: str) -> Iterator[str]:
-    """Yield the sentences of a text in order, without bullets and heading marks."""
+    """Yield the sentences of a text in order, without bullets and heading markers."""
     start = 0
     for end in _END.finditer(text):
         if "\n" not in end[0] and _ABBREVIATION.search(text[max(start, end.end() - 12) : end.end()]):
@@ -136,7 +139,9 @@ def split_sentences(text: str) -> Iterator[str]:
 
 
 def claim_sentences(answer: str) -> list[str]:
-    """Return the sentences that claim something: no questions, offers of help, headings, or "I don't know"."""
+    """Return the answer's sentences that claim something, without questions, offers of help, headings and "I don't
+    know".
+    """
     claims = []
     for sentence in split_sentences(answer):
         if not has_letters(sentence) or sentence.endswith((*QUESTION_MARKS.replace(";", ""), ":")):
@@ -153,12 +158,12 @@ def _strip_markup(sentence: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ClaimVerdict:
-    """The judge's verdict on one claim, with the check of its evidence."""
+    """The judge's verdict on one claim, and whether its evidence was found in the contexts."""
 
     claim: str
     judged_supported: bool
     evidence: str
-    """The judge's quotation; empty without one."""
+    """The judge's quotation; empty if there is none."""
     is_evidence_found: bool
     """Whether the contexts contain the quotation."""
 
@@ -168,7 +173,7 @@ class ClaimVerdict:
         return self.judged_supported and self.is_evidence_found
 
     def details(self) -> dict[str, object]:
-        """Return the verdict as JSON, for a score's details."""
+        """Return the verdict as a JSON-serializable dict, for the score's details."""
         details: dict[str, object] = {
             "claim": shorten(self.claim, MAX_TEXT_CHARACTERS),
             "supported": self.supported,
@@ -182,11 +187,11 @@ class ClaimVerdict:
 class Faithfulness(JudgeScorer):
     """Share of the answer's claims that the contexts support: supported / total, from 0 to 1.
 
-    The judge checks all claims of an answer in one request and quotes the evidence for each. A claim that it considers
-    supported counts only if the contexts contain the quotation. An answer without claims, or a noncommittal one, has no
-    score. The score does not say whether the contexts are true, or whether the answer addresses the question.
+    The judge checks all claims of an answer in one request, and quotes the evidence for each. A claim that it considers
+    supported counts only if the contexts contain the quotation. Answers without claims and noncommittal answers are not
+    scored. The score does not show whether the contexts are true, or whether the answer addresses the question.
 
-    Source: Es et al. 2023, arXiv 2309.15217; germane adds the check of the evidence.
+    Source: Es et al. 2023, arXiv 2309.15217. germane adds the evidence check.
     """
 
     name = "faithfulness"
@@ -194,19 +199,21 @@ class Faithfulness(JudgeScorer):
     requires = frozenset({"question", "answer", "contexts"})
 
     def __init__(self, judge: Judge, *, claims: ClaimSource = "sentences") -> None:
-        """Use the answer's sentences as its claims, or let the ``judge`` extract claims in an additional request."""
+        """Use the answer's ``sentences`` as its claims, or let the ``judge`` extract claims in an additional
+        request.
+        """
         super().__init__(judge)
         if claims not in get_args(ClaimSource):
             raise ValueError(f"claims must be {' or '.join(get_args(ClaimSource))}, not {claims!r}")
         self.claims: ClaimSource = claims
 
     def prompts(self) -> Sequence[Prompt]:
-        """Return the prompt for verification, and the prompt for extraction if it is used."""
+        """Return the prompt for verifying claims and, if the judge extracts them, the prompt for that."""
         verify = (load_prompt("verify_claims"),)
         return verify if self.claims == "sentences" else (*verify, load_prompt("extract_claims"))
 
     def parameters(self) -> Mapping[str, object]:
-        """Return the option, the rules, the schemas and the limits."""
+        """Return the option, the rules, the schemas and the limits, for the fingerprint."""
         by_sentences = self.claims == "sentences"
         return {
             "claims": self.claims,
@@ -217,22 +224,22 @@ class Faithfulness(JudgeScorer):
         }
 
     async def score(self, exchange: Exchange) -> Score:
-        """Score an exchange; ``details`` holds ``supported``, ``total``, and each claim with its evidence.
+        """Score an exchange. ``details`` contains ``supported``, ``total``, and each claim with its evidence.
 
         Raises:
-            ScoringError: ``missing_input`` if the answer claims nothing; or the judge failed.
+            ScoringError: the answer makes no claims (``missing_input``), or the judge failed.
         """
         exchange, context_truncation = limit_contexts(exchange)
         inputs = build_prompt_inputs(exchange, remove_echo=False)
         match = find_noncommittal(inputs.answer)
         if match is not None:
             raise ScoringError(
-                UnscoredReason.MISSING_INPUT, f"the answer claims nothing, because it is noncommittal: {match.rule}"
+                UnscoredReason.MISSING_INPUT, f"the answer makes no claims, because it is noncommittal: {match.rule}"
             )
         session = JudgeSession(self.judge)
         all_claims = await self._find_claims(inputs, session)
         if not all_claims:
-            raise ScoringError(UnscoredReason.MISSING_INPUT, "the answer claims nothing: no sentence states anything")
+            raise ScoringError(UnscoredReason.MISSING_INPUT, "the answer makes no claims: no sentence states anything")
         claims = all_claims[:MAX_CLAIMS]
         verdicts = await self._verify(claims, inputs, session)
 
@@ -265,7 +272,7 @@ class Faithfulness(JudgeScorer):
             return claim_sentences(inputs.answer)
 
         def parse(reply: Mapping[str, Any]) -> list[str]:
-            # Without duplicates: a judge that fails to stop repeats itself.
+            # Remove duplicates, because a judge that fails to stop repeats itself.
             return list(dict.fromkeys(parse_text(claim) for claim in parse_list(reply.get("claims"))))
 
         return await session.ask_json(
@@ -310,7 +317,7 @@ class Faithfulness(JudgeScorer):
 
 
 def build(models: ScorerModels, options: Mapping[str, Any]) -> Scorer:
-    """Build the scorer from settings."""
+    """Return the scorer for the settings."""
     return Faithfulness(models.judge, **options)
 
 

@@ -22,12 +22,12 @@ from germane.scorers.refusals.rules import REFUSAL_RULES_HASH
 class GuardedRelevancy(JudgeScorer):
     """The rating of ``direct_relevancy`` times max(cosine(question, answer), 0), from 0 to 1.
 
-    Repetitions of the question are removed from the answer first; if nothing is left, the value is 0 without a
-    request. Values are never higher than either factor, and are not comparable with those of other scorers. ``details``
-    holds both factors. The label combines the rating with the share of the topic that the cosine shows. The judge
-    request is the same as for ``direct_relevancy``; the embedding request is shared.
+    Repetitions of the question are removed from the answer first; if nothing is left, the value is 0 and no request is
+    sent. Values are never higher than either factor, and are not comparable with those of other scorers. ``details``
+    contains both factors. The label combines the rating with the share of the topic that the calibrated cosine
+    indicates. The judge request is the same as for ``direct_relevancy``; the embedding request is shared.
 
-    Source: the product is specific to germane; for the rating, see ``direct_relevancy``.
+    Source: the product is defined by germane; for the rating, see ``direct_relevancy``.
     """
 
     name = "guarded_relevancy"
@@ -47,7 +47,7 @@ class GuardedRelevancy(JudgeScorer):
         return (PROMPT,)
 
     def parameters(self) -> Mapping[str, object]:
-        """Return the options, the limits of a rating, and the rules that determine the label."""
+        """Return the options, the rating scale, and the rules that determine the label, for the fingerprint."""
         return {
             **self.rater.parameters(),
             "remove_copies": self.remove_question_echo,
@@ -56,7 +56,7 @@ class GuardedRelevancy(JudgeScorer):
         }
 
     async def score(self, exchange: Exchange) -> Score:
-        """Score an exchange; ``details`` holds rating and cosine.
+        """Score an exchange. ``details`` contains the rating and the cosine.
 
         Raises:
             ScoringError: the judge or the embedder failed, or the reply is not a rating.
@@ -80,5 +80,5 @@ class GuardedRelevancy(JudgeScorer):
 
 
 def build(models: ScorerModels, options: Mapping[str, Any]) -> Scorer:
-    """Build the scorer from settings."""
+    """Return the scorer for the settings."""
     return GuardedRelevancy(models.judge, models.embedder, **options)

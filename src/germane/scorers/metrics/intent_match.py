@@ -1,4 +1,4 @@
-"""Fulfillment of the question's intent: a judge states the intent, then rates how well the answer fulfills it."""
+"""How well the answer fulfills the question's intent: a judge states the intent, and then rates the answer."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from germane.scorers.prompting.prompt import PromptInputs
 
 MIN_RATING, MAX_RATING = 1, 5
 MAX_TEXT_CHARACTERS = 300
-"""Length to which the intent and the summary of the answer are truncated."""
+"""Maximum length of the intent and the summary of the answer; longer ones are truncated."""
 VERDICTS = ("does not fulfill", "barely fulfills", "partly fulfills", "mostly fulfills", "fully fulfills")
-"""Meaning of the ratings 1 to 5."""
+"""The meanings of the ratings 1 to 5."""
 SCHEMA = {
     "type": "object",
     "properties": {
@@ -36,16 +36,17 @@ class IntentRating:
 
     intent: str
     given: str | None
-    """Content of the answer, in the judge's words."""
+    """What the answer gives, in the judge's words; None if the judge omitted it."""
     rating: float
 
 
 class IntentMatch(SingleRequestScorer[IntentRating]):
     """How well the answer fulfills the intent behind the question: (rating - 1) / 4, from 0 to 1.
 
-    In one request, the judge writes one sentence about what the user wants and one about what the answer gives, then
-    rates from 1 to 5 how well they match. Without the second sentence, small judges rate an answer to another question
-    like an answer to this one. Five ratings produce ties. The score does not say whether the answer is true.
+    In one request, the judge writes one sentence about what the user wants and one about what the answer gives, and
+    then rates from 1 to 5 how well they match. Without the second sentence, small judges rate answers to other
+    questions as high as answers to this one. Many scores are equal, because there are only five ratings. The score does
+    not show whether the answer is true.
 
     Source: defined by germane.
     """
@@ -56,7 +57,7 @@ class IntentMatch(SingleRequestScorer[IntentRating]):
     max_tokens = 400
 
     def parse_reply(self, reply: Mapping[str, Any]) -> IntentRating:
-        """Parse intent and rating. ``given`` only helps the judge to rate, so it may be missing."""
+        """Parse the intent and the rating. ``given`` may be missing, because it only helps the judge to rate."""
         given = reply.get("given")
         return IntentRating(
             intent=shorten(parse_text(reply.get("intent")), MAX_TEXT_CHARACTERS),
@@ -67,7 +68,7 @@ class IntentMatch(SingleRequestScorer[IntentRating]):
         )
 
     def score_reply(self, parsed: IntentRating, session: JudgeSession, inputs: PromptInputs) -> Score:
-        """Return the scaled rating; ``details`` holds ``intent``, ``given`` and ``rating``."""
+        """Return a score with the scaled rating. ``details`` contains ``intent``, ``given`` and ``rating``."""
         verdict = VERDICTS[int(parsed.rating + 0.5) - MIN_RATING]
         explanation = f'The answer {verdict} the intent: "{parsed.intent}"'
         return self.build_score(
@@ -79,5 +80,5 @@ class IntentMatch(SingleRequestScorer[IntentRating]):
 
 
 def build(models: ScorerModels, options: Mapping[str, Any]) -> Scorer:
-    """Build the scorer from settings."""
+    """Return the scorer for the settings."""
     return IntentMatch(models.judge, **options)

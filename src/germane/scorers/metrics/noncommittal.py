@@ -1,4 +1,4 @@
-"""Detection of noncommittal answers, such as refusals, independent of relevancy."""
+"""Detection of noncommittal answers, such as refusals, independently of relevancy."""
 
 from __future__ import annotations
 
@@ -27,16 +27,17 @@ _SCHEMA = {
 
 
 class Noncommittal:
-    """0 for noncommittal answers, 1 for all others. As with all scorers, higher is better.
+    """Scores noncommittal answers 0 and all other answers 1. As with all scorers, higher is better.
 
-    "I don't know", refusals and clarifying questions are noncommittal. Rules find them without a request: phrases in 16
-    languages about what the speaker or the sources do not know, combined with the length of the rest of the answer.
-    With a judge, answers that match no rule are sent to it, one request each; small judges are unreliable at this.
+    "I don't know", refusals and clarifying questions are noncommittal. Rules detect them without a request, using
+    phrases in 16 languages about what the speaker or the sources do not know, and the length of the rest of the answer.
+    If there is a judge, answers that do not match any rule are sent to it, one request each. Small judges are
+    unreliable at this task.
 
-    Combined with a relevancy score, it distinguishes refusals from bad answers. It does not say whether a refusal was
+    Combined with a relevancy score, it distinguishes refusals from bad answers. It does not show whether a refusal is
     justified.
 
-    Source: germane defines the rules.
+    Source: the rules are defined by germane.
     """
 
     name = "noncommittal"
@@ -44,9 +45,9 @@ class Noncommittal:
     range = (0.0, 1.0)
 
     def __init__(self, judge: Judge | None = None, *, remove_question_echo: bool = True) -> None:
-        """Detect noncommittal answers by rules, and by ``judge`` (if given) if no rule matches.
+        """Detect noncommittal answers with rules and, if no rule matches, with ``judge`` if it is given.
 
-        ``remove_question_echo`` removes repetitions of the question from the answer first. An answer without other
+        ``remove_question_echo`` removes repetitions of the question from the answer first. An answer that has no other
         content is noncommittal.
         """
         self.judge = judge
@@ -58,11 +59,11 @@ class Noncommittal:
 
     @property
     def fingerprint(self) -> str:
-        """Fingerprint of version, rules, options, and the configured judge."""
+        """The fingerprint of the version, the rules, the options and the configured judge."""
         return self._fingerprint_for(self.judge.model if self.judge else None)
 
     async def score(self, exchange: Exchange) -> Score:
-        """Score an exchange; ``details`` holds the matching rule and words.
+        """Score an exchange. ``details`` contains the rule that matched and the matching words.
 
         Raises:
             ScoringError: the judge did not reply, or its reply is unreadable.
@@ -88,7 +89,7 @@ class Noncommittal:
             PROMPT,
             inputs.template_values(),
             _SCHEMA,
-            # As text: the subject of a bare true or false is unclear.
+            # Require text, because it would be unclear what true or false refers to.
             lambda reply: parse_choice(parse_text(reply.get("verdict")), {COMMITTAL: True, NONCOMMITTAL: False}),
         )
         label = COMMITTAL if is_committal else NONCOMMITTAL
@@ -124,7 +125,7 @@ class Noncommittal:
 
 
 def build(models: ScorerModels, options: Mapping[str, Any]) -> Scorer:
-    """Build the scorer from settings. With the ``judge`` option, the judge decides if no rule matches."""
+    """Return the scorer for the settings. With the ``judge`` option, the judge decides if no rule matches."""
     arguments = dict(options)
     use_judge = arguments.pop("judge", False)
     if not isinstance(use_judge, bool):

@@ -1,4 +1,4 @@
-"""Cosine similarity of question and answer, without a judge."""
+"""The cosine similarity of question and answer, without a judge."""
 
 from __future__ import annotations
 
@@ -17,15 +17,16 @@ from germane.scorers.prompting.prompt import remove_question_echo as without_que
 
 VERSION = "1"
 MAX_EMBEDDED_BYTES = 8_000
-"""Limit for one embedded text."""
+"""Maximum size of an embedded text."""
 
 
 class QuestionAnswerSimilarity:
-    """Cosine similarity of question and answer, from -1 to 1: are they about the same topic?
+    """Cosine similarity of question and answer, from -1 to 1, which shows whether they are about the same topic.
 
-    It separates topics well. It does not detect refusals in the words of the topic, ignored instructions, or false
-    statements. An answer that repeats the question scores higher, unless repetitions are removed. It is not answer
-    relevancy, and its thresholds apply to one embedder only. Scoring takes one shared embedding request and no judge.
+    It distinguishes topics well. It does not detect refusals that use the topic's words, ignored instructions, or false
+    statements. An answer that repeats the question scores higher, unless repetitions are removed. It does not measure
+    answer relevancy, and its thresholds apply only to one embedder. Scoring takes one shared embedding request and no
+    judge request.
 
     Source: none; plain cosine similarity serves as a baseline.
     """
@@ -37,7 +38,7 @@ class QuestionAnswerSimilarity:
     def __init__(self, embedder: Embedder | EmbeddingBatcher, *, remove_question_echo: bool = False) -> None:
         """Use an embedder. ``remove_question_echo`` removes repetitions of the question from the answer first.
 
-        An answer without other content then gets 0.
+        An answer that has no other content then gets a score of 0.
         """
         self.embedder = embedder if isinstance(embedder, EmbeddingBatcher) else EmbeddingBatcher(embedder)
         self.remove_question_echo = remove_question_echo
@@ -47,12 +48,12 @@ class QuestionAnswerSimilarity:
 
     @property
     def fingerprint(self) -> str:
-        """Fingerprint of version, option and embedder."""
+        """The fingerprint of the version, the option and the embedder."""
         parameters = {"limit": MAX_EMBEDDED_BYTES, **({"remove_copies": True} if self.remove_question_echo else {})}
         return fingerprint(scorer=self.name, version=VERSION, parameters=parameters, embedder=self.embedder.model)
 
     async def score(self, exchange: Exchange) -> Score:
-        """Score an exchange; ``details`` says whether the answer was truncated or repetitions were removed.
+        """Score an exchange. ``details`` shows whether the answer was truncated and whether repetitions were removed.
 
         Raises:
             ScoringError: the embedder failed.
@@ -90,11 +91,11 @@ class QuestionAnswerSimilarity:
 
 
 def build(models: ScorerModels, options: Mapping[str, Any]) -> Scorer:
-    """Build the scorer from settings."""
+    """Return the scorer for the settings."""
     return QuestionAnswerSimilarity(models.embedder, **options)
 
 
 def embedder_inputs(exchange: Exchange) -> tuple[str, str]:
-    """Return question and answer as they are embedded, without removing repetitions of the question."""
+    """Return the question and the answer as they are embedded, without removing repetitions of the question."""
     question, answer = (strip_control_characters(text or "") for text in (exchange.question, exchange.answer))
     return truncate_utf8(question, MAX_EMBEDDED_BYTES), truncate_utf8(answer, MAX_EMBEDDED_BYTES)

@@ -1,4 +1,4 @@
-"""Share of the question's parts that the answer addresses: a judge splits the question and checks each part."""
+"""The share of the question's parts that the answer addresses: a judge splits the question and checks each part."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from germane.scorers.prompting.prompt import PromptInputs
 
 MAX_SUB_QUESTIONS = 8
 MAX_TEXT_CHARACTERS = 300
-"""Length to which sub-questions and quotations are truncated."""
+"""Maximum length of sub-questions and quotations; longer ones are truncated."""
 VERDICTS = {"yes": True, "no": False}
 SCHEMA = {
     "type": "object",
@@ -44,27 +44,27 @@ SCHEMA = {
 
 @dataclass(frozen=True, slots=True)
 class SubQuestion:
-    """One part of the question, with the judge's verdict."""
+    """One part of the question, and the judge's verdict."""
 
     text: str
     addressed: bool
     quote: str = ""
-    """The part of the answer that the judge quotes."""
+    """The part of the answer that the judge quoted."""
 
     def details(self) -> dict[str, object]:
-        """Return the sub-question for a score's details."""
+        """Return the sub-question as a dict, for the score's details."""
         return {"question": self.text, "addressed": self.addressed, "quote": self.quote}
 
 
 class QuestionCoverage(SingleRequestScorer[list[SubQuestion]]):
     """Share of a question's parts that the answer addresses: covered / total, from 0 to 1.
 
-    In one request, the judge lists the 1 to 8 sub-questions. For each of them, it quotes what the answer says about it,
-    and gives a verdict, yes or no. (Without the list and the quotations, small judges say yes to everything, or omit
-    what they do not find.) An answer to one of two parts gets .5, however much it says about it. The score does not say
-    whether the answer is true; questions with one part get 0 or 1 only.
+    In one request, the judge lists 1 to 8 sub-questions. For each of them, it quotes what the answer says about it and
+    gives a verdict, yes or no. Without the list and the quotations, small judges say yes to everything, or omit what
+    they do not find. An answer to one of two parts gets a score of 0.5, however long it is. The score does not show
+    whether the answer is true. If a question has only one part, the score is 0 or 1.
 
-    Source: sub-question coverage, Xie et al. 2024, arXiv 2410.15531; germane adds the quotations.
+    Source: sub-question coverage, Xie et al. 2024, arXiv 2410.15531. germane adds the quotations.
     """
 
     name = "question_coverage"
@@ -72,7 +72,7 @@ class QuestionCoverage(SingleRequestScorer[list[SubQuestion]]):
     schema = SCHEMA
 
     def parse_reply(self, reply: Mapping[str, Any]) -> list[SubQuestion]:
-        """Parse the sub-questions, without duplicates: a judge that fails to stop repeats itself."""
+        """Parse the sub-questions. Duplicates are removed, because a judge that fails to stop repeats itself."""
         sub_questions: dict[str, SubQuestion] = {}
         for item in parse_list(reply.get("sub_questions")):
             if not isinstance(item, Mapping):
@@ -97,7 +97,7 @@ class QuestionCoverage(SingleRequestScorer[list[SubQuestion]]):
         return list(sub_questions.values())
 
     def score_reply(self, parsed: list[SubQuestion], session: JudgeSession, inputs: PromptInputs) -> Score:
-        """Return the covered share; ``details`` holds ``covered``, ``total`` and each sub-question."""
+        """Return a score with the covered share. ``details`` contains ``covered``, ``total`` and each sub-question."""
         missed = [f'"{sub_question.text}"' for sub_question in parsed if not sub_question.addressed]
         covered, total = len(parsed) - len(missed), len(parsed)
         explanation = f"The answer addresses {covered} of {total} part{'s' if total > 1 else ''} of the question"
@@ -115,5 +115,5 @@ class QuestionCoverage(SingleRequestScorer[list[SubQuestion]]):
 
 
 def build(models: ScorerModels, options: Mapping[str, Any]) -> Scorer:
-    """Build the scorer from settings."""
+    """Return the scorer for the settings."""
     return QuestionCoverage(models.judge, **options)

@@ -1,3 +1,3 @@
-"""Prompt templates, their inputs, and the parsing of replies."""
+"""Prompt templates and their inputs, and parsers for replies."""
 
 from __future__ import annotations

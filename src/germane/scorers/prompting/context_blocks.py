@@ -1,4 +1,4 @@
-"""Formatting of contexts in prompts, and means of their ratings."""
+"""Formatting of contexts in prompts, and aggregation of their ratings."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from germane.exchange import Exchange
 from germane.scorers.base.text import is_blank
 
 DECAY = 0.9
-"""Default weight of each position relative to the previous one."""
+"""The default weight of each position relative to the previous one."""
 MAX_CONTEXTS = 20
-"""Maximum number of contexts scored per exchange. Later contexts are ignored."""
+"""Maximum number of contexts to score per exchange. Later contexts are ignored."""
 
 ContextAggregate = Literal["position_weighted", "mean"]
 Truncations = Mapping[str, Mapping[str, int]]
-"""The size ``shown`` and the total size (``of``), by name."""
+"""Truncated texts and lists by name, each with the size ``shown`` and the total size (``of``)."""
 
 
 def position_weighted_mean(values: Sequence[float], *, decay: float = DECAY) -> float:
-    """Return sum(value * decay ** position) / sum(decay ** position); positions start at 0.
+    """Return sum(value * decay ** position) / sum(decay ** position), with positions from 0.
 
-    ``values`` must not be empty. With decay .9, the values .9, .8, .3 and .2 give .584.
+    ``values`` must not be empty. With a decay of 0.9, the mean of 0.9, 0.8, 0.3 and 0.2 is 0.584.
     """
     weights = [decay**position for position in range(len(values))]
     return math.fsum(value * weight for value, weight in zip(values, weights, strict=True)) / math.fsum(weights)
@@ -36,16 +36,16 @@ def mean(values: Sequence[float]) -> float:
 
 
 def aggregate_both(values: Sequence[float], *, decay: float = DECAY) -> dict[str, float]:
-    """Return both means by name."""
+    """Return both means as a dict by name."""
     return {"position_weighted": position_weighted_mean(values, decay=decay), "mean": mean(values)}
 
 
 def validate_decay(decay: object) -> float:
-    """Return the weight of each position relative to the previous one.
+    """Check the weight of each position relative to the previous one, and return it as a float.
 
     Raises:
-        TypeError: it is not a number.
-        ValueError: it is not greater than 0 and at most 1.
+        TypeError: the weight is not a number.
+        ValueError: the weight is not greater than 0 and at most 1.
     """
     if not isinstance(decay, Real) or isinstance(decay, bool):
         raise TypeError(f"decay must be a number, not {decay!r:.80}")
@@ -56,7 +56,7 @@ def validate_decay(decay: object) -> float:
 
 
 def validate_aggregate(aggregate: ContextAggregate) -> ContextAggregate:
-    """Return the name of an aggregate.
+    """Check the name of an aggregate, and return it.
 
     Raises:
         ValueError: the name is unknown.
@@ -67,19 +67,21 @@ def validate_aggregate(aggregate: ContextAggregate) -> ContextAggregate:
 
 
 def limit_contexts(exchange: Exchange) -> tuple[Exchange, Truncations]:
-    """Return the exchange with its first non-blank contexts, and the truncation if there are more."""
+    """Return the exchange with only its first 20 non-blank contexts, and the truncation if there are more."""
     contexts = tuple(context for context in exchange.contexts if not is_blank(context.text))
     first = contexts[:MAX_CONTEXTS]
     return dataclasses.replace(exchange, contexts=first), truncation("contexts", len(first), len(contexts))
 
 
 def truncation(name: str, shown: int, of: int) -> Truncations:
-    """Return the entry for a truncated text or list; empty if everything is shown."""
+    """Return the entry for a truncated text or list; an empty dict if it is shown in full."""
     return {name: {"shown": shown, "of": of}} if shown < of else {}
 
 
 def delimited_blocks(texts: Sequence[str], name: str, delimiter: str, *, title: str = "") -> str:
-    """Wrap each text in tags with this name and delimiter. A ``title`` adds numbered headings: "Passage 1:"."""
+    """Return the texts, each wrapped in tags with ``name`` and ``delimiter``. ``title`` adds headings such as "Passage
+    1:".
+    """
     return "\n\n".join(
         (f"{title} {number}:\n" if title else "") + f"<{name}-{delimiter}>\n{text}\n</{name}-{delimiter}>"
         for number, text in enumerate(texts, 1)
@@ -87,5 +89,5 @@ def delimited_blocks(texts: Sequence[str], name: str, delimiter: str, *, title: 
 
 
 def numbered_list(texts: Sequence[str]) -> str:
-    """Return the texts as a numbered list, one line each."""
+    """Return the texts as a numbered list, with one text per line."""
     return "\n".join(f"{number}. {' '.join(text.split())}" for number, text in enumerate(texts, 1))

@@ -1,4 +1,4 @@
-"""Base classes for scorers that use a judge, and the sequence of judge requests for one score."""
+"""Base classes for scorers that use a judge, and sessions of judge requests for one score."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ RETRY_MESSAGE = Message(
     "user", "That was not the JSON asked for. Reply with that JSON object only, nothing before or after it."
 )
 _MAX_QUOTED_CHARACTERS = 2_000
-"""Length to which an unreadable reply is truncated when it is sent back."""
+"""Maximum length of an unreadable reply that is sent back; longer ones are truncated."""
 _QUOTED_WORDS = 5
-"""A text whose first words the prompt contains, in this order, is a quotation."""
+"""A text is a quotation if the prompt contains its first words, up to this number, in the same order."""
 Value = TypeVar("Value")
 ParsedReply = TypeVar("ParsedReply")
 
@@ -32,10 +32,10 @@ class JudgeSession:
     def __init__(self, judge: Judge) -> None:
         self.judge = judge
         self.replies: list[Reply] = []
-        """All replies in order."""
+        """All replies, in order."""
 
     async def ask(self, messages: Sequence[Message], **options: Unpack[JudgeOptions]) -> Reply:
-        """Send a request and record the reply; see :meth:`Judge.ask` for the options.
+        """Send a request, record the reply and return it; see :meth:`Judge.ask` for the options.
 
         Raises:
             ScoringError: the judge did not reply.
@@ -47,7 +47,7 @@ class JudgeSession:
     async def ask_again(
         self, messages: Sequence[Message], reply: Reply, request: Message, **options: Unpack[JudgeOptions]
     ) -> Reply:
-        """Send an unreadable reply back with a request to correct it.
+        """Send an unreadable reply back with a request to correct it, and return the new reply.
 
         Raises:
             ScoringError: the judge did not reply.
@@ -66,12 +66,12 @@ class JudgeSession:
         temperature: float = 0.0,
         top_tokens: int = 0,
     ) -> Value:
-        """Request a JSON object and return the result of ``parse``, retrying once if the reply is unreadable.
+        """Request a JSON object and return the result of ``parse``. If the reply is unreadable, retry once.
 
-        The last item of ``replies`` is the parsed reply. For ``top_tokens``, see :meth:`Judge.ask`.
+        The parsed reply is the last item in ``replies``. For ``top_tokens``, see :meth:`Judge.ask`.
 
         Raises:
-            ScoringError: the judge did not reply, or its second reply is unreadable as well (``unparsable`` or
+            ScoringError: the judge did not reply, or its second reply is also unreadable (``unparsable`` or
                 ``out_of_range``).
         """
         messages = prompt.fill(**values)
@@ -87,28 +87,28 @@ class JudgeSession:
 
     @property
     def model(self) -> str:
-        """The model name that the server reported last, otherwise the configured name."""
+        """The last model name that the server reported, or the configured name if it did not report any."""
         return next((reply.model for reply in reversed(self.replies) if reply.model), self.judge.model)
 
     @property
     def cost(self) -> float | None:
-        """US dollars; None if no reply has a known cost."""
+        """Total cost in US dollars; None if no reply has a known cost."""
         costs = [reply.cost for reply in self.replies if reply.cost is not None]
         return sum(costs) if costs else None
 
     def tokens(self, kind: Literal["input_tokens", "output_tokens"]) -> int | None:
-        """Return the total number of tokens in the replies that report it; None if no reply does."""
+        """Return the total number of tokens in the replies that report it, or None if no reply does."""
         counts = [count for reply in self.replies if (count := getattr(reply, kind)) is not None]
         return sum(counts) if counts else None
 
 
 def _parse_judged_object(reply: Reply, values: Mapping[str, str]) -> Mapping[str, Any]:
-    """Return the JSON object of a reply in which the judge neither refuses nor reports an error.
+    """Return the JSON object in a reply, after checking that the judge neither refuses nor reports an error in it.
 
     The judge may quote refusals and errors from the texts in the prompt.
 
     Raises:
-        UnreadableReply: there is no such object; ``judge_refused`` if the judge refuses inside the object.
+        UnreadableReply: there is no such object, or the judge refuses inside the object (``judge_refused``).
     """
     members = parse_json_object(reply.texts[0])
     shown = f" {' '.join(split_words(' '.join(values.values())))} "
@@ -116,7 +116,7 @@ def _parse_judged_object(reply: Reply, values: Mapping[str, str]) -> Mapping[str
         problem = find_statement_problem(text)
         if problem and f" {' '.join(split_words(text)[:_QUOTED_WORDS])} " not in shown:
             reason = UnscoredReason.JUDGE_REFUSED if problem == "refusal" else UnscoredReason.UNPARSABLE
-            raise UnreadableReply(f"the reply contains no judgment but this {problem}: {text!r:.80}", reason)
+            raise UnreadableReply(f"the reply contains this {problem} instead of a judgment: {text!r:.80}", reason)
     return members
 
 
@@ -129,15 +129,15 @@ def _texts_of(value: Any) -> Iterator[str]:
 
 
 class JudgeScorer(ABC):
-    """A scorer that uses a judge.
+    """A base class for scorers that use a judge.
 
-    Its ``fingerprint`` is computed with the configured model name, and the fingerprint of each score with the model
+    The scorer's ``fingerprint`` includes the configured model name. The fingerprint of each score includes the model
     name that the server reported.
     """
 
     name: ClassVar[str]
     version: ClassVar[str]
-    """Increase it whenever the same replies would give another value."""
+    """The version of the method. Increase it whenever the same replies would produce a different value."""
     requires = frozenset({"question", "answer"})
     range = (0.0, 1.0)
 
@@ -154,7 +154,7 @@ class JudgeScorer(ABC):
         """Score an exchange.
 
         Raises:
-            ScoringError: there is no value; carries the reason.
+            ScoringError: the exchange cannot be scored. The error states the reason.
         """
 
     @abstractmethod
@@ -162,19 +162,19 @@ class JudgeScorer(ABC):
         """Return all prompts that the scorer may use."""
 
     def parameters(self) -> Mapping[str, object]:
-        """Return the parameters that affect scores, in addition to the prompts: options, schemas, limits.
+        """Return the parameters that affect scores in addition to the prompts, such as options, schemas and limits.
 
-        Values must be JSON-serializable.
+        The values must be JSON-serializable.
         """
         return {}
 
     @property
     def fingerprint(self) -> str:
-        """Fingerprint of version, parameters, prompts, and the configured judge and embedder."""
+        """The fingerprint of the version, the parameters, the prompts, and the configured judge and embedder."""
         return self.fingerprint_for(self.judge.model)
 
     def fingerprint_for(self, model: str, **more: object) -> str:
-        """Return the fingerprint for the model name that the server reports, with additional parameters."""
+        """Return the fingerprint for a model name that the server reported, with additional parameters."""
         key = (model, *sorted(more.items()))
         if key not in self._fingerprints:
             self._fingerprints[key] = fingerprint(
@@ -188,7 +188,7 @@ class JudgeScorer(ABC):
         return self._fingerprints[key]
 
     async def build_score_without_request(self, value: float, **fields: Any) -> Score:
-        """Return a score that needed no request. It names the judge, so that trends do not mix two models."""
+        """Return a score that did not need a request. It includes the judge, so that trends do not mix models."""
         return self._build(value, await self.judge.identify(), **fields)
 
     def build_score(self, value: float, session: JudgeSession, **fields: Any) -> Score:
@@ -214,7 +214,7 @@ class JudgeScorer(ABC):
 
 
 class SingleRequestScorer(JudgeScorer, Generic[ParsedReply]):
-    """A scorer with one schema and one prompt. The prompt is named after the scorer."""
+    """A base class for scorers with one schema and one prompt. The prompt has the same name as the scorer."""
 
     schema: ClassVar[Mapping[str, Any]]
     max_tokens: ClassVar[int] = MAX_REPLY_TOKENS
@@ -229,7 +229,7 @@ class SingleRequestScorer(JudgeScorer, Generic[ParsedReply]):
         """Parse the judge's JSON object.
 
         Raises:
-            UnreadableReply: the object does not have the requested form.
+            UnreadableReply: the object does not have the requested format.
         """
 
     @abstractmethod
@@ -241,7 +241,7 @@ class SingleRequestScorer(JudgeScorer, Generic[ParsedReply]):
         return (load_prompt(self.name),)
 
     def parameters(self) -> Mapping[str, object]:
-        """Return options, schema and limits."""
+        """Return the options, the schema and the limits, for the fingerprint."""
         return {
             "remove_copies": self.remove_question_echo,
             "schema": self.schema,
@@ -249,10 +249,10 @@ class SingleRequestScorer(JudgeScorer, Generic[ParsedReply]):
         }
 
     async def score(self, exchange: Exchange) -> Score:
-        """Score an exchange, with the judge's findings in ``details``.
+        """Score an exchange. ``details`` contains the judge's findings.
 
         Raises:
-            ScoringError: the judge failed, or two replies in a row are unreadable.
+            ScoringError: the judge failed, or two consecutive replies are unreadable.
         """
         inputs = build_prompt_inputs(exchange, remove_echo=self.remove_question_echo, include_contexts=False)
         if inputs.is_only_question_echo:

@@ -1,7 +1,8 @@
-"""Prompts: templates in ``prompts/``, and the texts of an exchange as the judge sees them.
+"""Prompt templates in ``prompts/``, and preparation of an exchange's texts for the judge.
 
-Templates are text files with a version, followed by messages. Texts are cleaned and truncated, and repetitions of the
-question are removed from the answer."""
+A template is a text file with a version, followed by messages. Texts are sanitized and truncated, and repetitions of
+the question are removed from the answer.
+"""
 
 from __future__ import annotations
 
@@ -21,15 +22,15 @@ _SECTION = re.compile(r"\{#(\w+)\}(.*?)\{/\1\}", re.DOTALL)
 _PLACEHOLDER = re.compile(r"\{(\w+)\}")
 _DELIMITER_KEY = secrets.token_bytes(16)
 MAX_ANSWER_BYTES = 16_000
-"""No tokenizer produces more tokens than bytes."""
+"""Maximum size of the answer. No tokenizer produces more tokens than bytes."""
 MAX_QUESTION_BYTES = 4_000
 MAX_CONTEXTS_BYTES = 32_000
-"""Total for all contexts. Each has an equal share; the unused part of a short context's share goes to the others."""
+"""Maximum total size of all contexts. Each has an equal share; what short contexts do not use goes to the others."""
 MAX_MESSAGES = 4
-"""Number of earlier messages shown; the latest are kept."""
+"""Maximum number of earlier messages shown to the judge; the latest are kept."""
 MAX_MESSAGE_BYTES = 1_000
 MIN_ECHO_WORDS = 3
-"""Shorter questions are not removed, because their words may belong to the answer."""
+"""Shorter questions are not removed from the answer, because their words may belong to it."""
 _PREFIX_WORDS = 8
 _WORD = re.compile(r"\w+")
 _CLOSING = re.compile(r"[^\w\n]*[?!.:;\uff1f\u3002\u061f][^\w\n]*")
@@ -37,15 +38,15 @@ _CLOSING = re.compile(r"[^\w\n]*[?!.:;\uff1f\u3002\u061f][^\w\n]*")
 
 @dataclass(frozen=True)
 class Prompt:
-    """Messages with placeholders."""
+    """A prompt template: messages with placeholders."""
 
     version: str
     messages: tuple[Message, ...]
     text: str
-    """The unchanged file, which is part of the fingerprint."""
+    """The content of the file, which is part of the fingerprint."""
 
     def fill(self, **values: str) -> list[Message]:
-        """Replace each ``{name}``, and drop ``{#name}...{/name}`` if the value is empty.
+        """Return the messages with each ``{name}`` replaced, without each ``{#name}...{/name}`` whose value is empty.
 
         Placeholders inside values are not replaced.
         """
@@ -59,7 +60,7 @@ class Prompt:
 
 @cache
 def load_prompt(name: str) -> Prompt:
-    """Load ``prompts/<name>.txt``."""
+    """Load the prompt in ``prompts/<name>.txt``."""
     text = (files("germane.scorers.prompting") / "prompts" / f"{name}.txt").read_text(encoding="utf-8")
     head, *parts = _MESSAGE.split(text)
     messages = tuple(Message(role, content.strip("\n")) for role, content in zip(parts[::2], parts[1::2], strict=True))
@@ -67,9 +68,9 @@ def load_prompt(name: str) -> Prompt:
 
 
 def delimiter_for(*texts: str) -> str:
-    """Return eight hexadecimal digits that the authors of the texts cannot predict.
+    """Return a delimiter of eight hexadecimal digits that the authors of the texts cannot predict.
 
-    Identical texts get the same delimiter within one process, so that identical requests can be coalesced.
+    Within a process, identical texts get the same delimiter, so that identical requests can be coalesced.
     """
     digest = hashlib.blake2b(key=_DELIMITER_KEY, digest_size=4)
     for text in texts:
@@ -80,16 +81,16 @@ def delimiter_for(*texts: str) -> str:
 
 @dataclass(frozen=True)
 class PromptInputs:
-    """The texts of one exchange that the judge may see."""
+    """The texts of an exchange that a prompt may include."""
 
     question: str
     answer: str
     contexts: tuple[str, ...] = ()
-    """The contexts that are not blank, in order."""
+    """The non-blank contexts, in order."""
     history: str = ""
-    """The latest earlier messages, one line each; empty if there are none."""
+    """The latest of the earlier messages, one per line; empty if there are none."""
     truncated: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    """Truncated texts by name, with the number of characters ``shown`` and in total (``of``)."""
+    """Truncated texts by name, each with the number of characters ``shown`` and the total number (``of``)."""
     question_echo_removed: bool = False
     """Whether repetitions of the question were removed from the answer."""
 
@@ -99,12 +100,12 @@ class PromptInputs:
         return self.question_echo_removed and not any(character.isalnum() for character in self.answer)
 
     def template_values(self, **more: str) -> dict[str, str]:
-        """Return the values of a prompt: question, answer, history, an unpredictable delimiter, and ``more``."""
+        """Return the values for a prompt: question, answer, history, an unpredictable delimiter, and ``more``."""
         values = {"question": self.question, "answer": self.answer, "history": self.history, **more}
         return {**values, "fence": delimiter_for(*values.values())}
 
     def details(self, *truncated: Mapping[str, Mapping[str, int]]) -> dict[str, object]:
-        """Return the changes to the texts, for a score's details; ``truncated`` adds further truncations."""
+        """Return the changes made to the texts, for a score's details. ``truncated`` adds further truncations."""
         cut = {name: dict(sizes) for each in (*truncated, self.truncated) for name, sizes in each.items()}
         details: dict[str, object] = {"cut": cut} if cut else {}
         return {**details, "copies_removed": True} if self.question_echo_removed else details
@@ -117,7 +118,7 @@ def build_prompt_inputs(
     max_answer_bytes: int = MAX_ANSWER_BYTES,
     include_contexts: bool = True,
 ) -> PromptInputs:
-    """Prepare the texts of an exchange; ``remove_echo`` removes repetitions of the question from the answer."""
+    """Return the sanitized and truncated texts. ``remove_echo`` removes repetitions of the question from the answer."""
     question = strip_control_characters(exchange.question or "")
     original_answer = strip_control_characters(exchange.answer or "")
     answer = remove_question_echo(original_answer, question) if remove_echo else original_answer
@@ -150,15 +151,15 @@ def build_prompt_inputs(
 
 
 def remove_question_echo(answer: str, question: str) -> str:
-    """Replace every repetition of the question in the answer, including its closing punctuation, with a space.
+    """Return the answer with every repetition of the question, including its closing punctuation, replaced by a space.
 
-    A repetition has all words of the question in order; case and punctuation may differ. Paraphrases are kept. The
-    running time grows with the sum of the lengths of the texts, not with their product.
+    A repetition contains all words of the question in order; case and punctuation may differ. Paraphrases are kept. The
+    running time is proportional to the sum of the lengths of the texts, not to their product.
     """
     question_words = [match[0].casefold() for match in _WORD.finditer(question)]
     if len(question_words) < MIN_ECHO_WORDS:
         return answer
-    # A cheap check, after which most long answers need not be split into words.
+    # A cheap check, so that most long answers do not need to be split into words.
     folded = answer.casefold()
     if not all(word in folded for word in question_words[:_PREFIX_WORDS]):
         return answer
@@ -173,9 +174,9 @@ def remove_question_echo(answer: str, question: str) -> str:
 
 
 def _find_sequence(words: list[str], sequence: list[str]) -> list[int]:
-    """Return the indexes at which ``sequence`` occurs in the words, without overlaps.
+    """Return the indexes in ``words`` at which ``sequence`` occurs, without overlaps.
 
-    Both are joined to text with one word per line, so that ``str.find`` can search it.
+    Both are joined into texts with one word per line, which ``str.find`` can search.
     """
     text, target = "".join(f"{word}\n" for word in words), "".join(f"{word}\n" for word in sequence)
 
@@ -195,7 +196,9 @@ def _find_sequence(words: list[str], sequence: list[str]) -> list[int]:
 
 
 def _truncate_together(texts: list[str], max_bytes: int) -> list[str]:
-    """Truncate the texts to a common limit. Short texts stay whole, and the others share the remaining bytes."""
+    """Return the texts, truncated to a common limit. Short texts are kept in full; the others share the remaining
+    bytes.
+    """
     remaining, truncated = max_bytes, [""] * len(texts)
     shortest_first = sorted(range(len(texts)), key=lambda index: len(texts[index]))
     for unassigned, index in zip(range(len(texts), 0, -1), shortest_first, strict=True):

@@ -1,4 +1,4 @@
-"""Generation of the questions that an answer would answer, as N choices of one request or as one list."""
+"""Generation of questions that an answer would answer, as N choices of one request or as one list."""
 
 from __future__ import annotations
 
@@ -37,16 +37,17 @@ _VOTE_SCHEMA = {
 
 @dataclass(frozen=True)
 class GenerationMethod:
-    """Prompts and parameters for generating questions with one kind of judge."""
+    """The prompts and parameters for generating questions with a particular kind of judge."""
 
     one: Prompt
+    """The prompt for one question."""
     many: Prompt | None
-    """Prompt for a list, for servers that ignore ``n``; None if the judge is too small to write one."""
+    """The prompt for a list, for servers that ignore ``n``; None if the judge is too small to write a list."""
     temperature: float = 0.7
     max_tokens: int = MAX_REPLY_TOKENS
     stop: tuple[str, ...] = ()
     schema: Mapping[str, Any] | None = None
-    """Schema of one choice; None for plain text."""
+    """The JSON schema for one choice; None for plain text."""
     list_schema: Mapping[str, Any] | None = None
     max_answer_bytes: int = MAX_ANSWER_BYTES
 
@@ -61,7 +62,9 @@ class GenerationMethod:
 
 
 def generation_method(style: PromptStyle, *, votes: bool) -> GenerationMethod:
-    """Return the generation method. With ``votes``, the judge also votes on whether the answer is noncommittal."""
+    """Return the method for a prompt style. With ``votes``, the judge also votes on whether the answer is
+    noncommittal.
+    """
     if style == "few_shot":
         return GenerationMethod(
             load_prompt("few_shot"), None, temperature=0.3, max_tokens=32, stop=("\n",), max_answer_bytes=1_000
@@ -96,22 +99,22 @@ class GeneratedQuestions:
 
     request_kind: RequestKind
     questions: list[GeneratedQuestion] = field(default_factory=list)
-    """One question per choice; an empty one for a choice without a question."""
+    """One question per choice. Its text is empty if the choice did not contain a question."""
 
     @property
     def usable(self) -> list[GeneratedQuestion]:
-        """The texts that are questions."""
+        """The generated texts that are usable questions."""
         return [question for question in self.questions if question.is_usable]
 
     @property
     def noncommittal(self) -> bool:
-        """Whether a strict majority of the votes considers the answer noncommittal."""
+        """Whether a strict majority votes that the answer is noncommittal."""
         votes = [question.noncommittal for question in self.questions if question.noncommittal is not None]
         return 2 * sum(votes) > len(votes)
 
 
 class QuestionGenerator:
-    """Asks a judge for ``count`` questions, and remembers whether its server supports ``n``."""
+    """Generates ``count`` questions with a judge, and remembers whether the judge's server supports ``n``."""
 
     def __init__(self, judge: Judge, method: GenerationMethod, count: int) -> None:
         self.judge = judge
@@ -124,7 +127,7 @@ class QuestionGenerator:
         return (self.method.one, self.method.many) if self.method.many else (self.method.one,)
 
     async def request_kind(self) -> RequestKind:
-        """Return the kind of request for this judge, sending a minimal request to find out if it is unknown.
+        """Return the kind of request that this judge needs. If that is unknown, send a minimal request to find out.
 
         Raises:
             ScoringError: the judge did not reply.
@@ -133,14 +136,14 @@ class QuestionGenerator:
             try:
                 reply = await self.judge.ask([CHECK_MESSAGE], n=2, max_tokens=MAX_REPLY_TOKENS)
             except ScoringError as error:
-                if error.reason is not UnscoredReason.UNPARSABLE:  # reachable, but the reply is empty
+                if error.reason is not UnscoredReason.UNPARSABLE:  # the judge is reachable, but the reply is empty
                     raise
             else:
                 self._ignores_n = len(reply.texts) == 1
         return "list" if self._ignores_n else "choices"
 
     async def generate(self, session: JudgeSession, answer: str) -> GeneratedQuestions:
-        """Generate the questions. Missing questions are requested at most once more.
+        """Generate questions for an answer. Missing questions are requested at most once more.
 
         Raises:
             ScoringError: the judge did not reply.
@@ -150,10 +153,10 @@ class QuestionGenerator:
         if generated.request_kind == "choices":
             await self._ask_choices(session, answer, generated, self.count)
             if many:
-                if self.count > 1:  # one of several choices may be missing for other reasons
+                if self.count > 1:  # two or more choices show that the server supports n
                     self._ignores_n = len(generated.questions) == 1
                 if self._ignores_n:
-                    generated = GeneratedQuestions("list")  # mixing both kinds would give a third kind of value
+                    generated = GeneratedQuestions("list")  # mixed kinds would make values incomparable
         missing = self.count - len(generated.questions)
         if missing > 0 and many and generated.request_kind == "list":
             await self._ask_list(session, many, answer, generated, missing)
@@ -168,7 +171,7 @@ class QuestionGenerator:
     async def _ask_choices(self, session: JudgeSession, answer: str, generated: GeneratedQuestions, count: int) -> None:
         messages = self.method.one.fill(answer=answer, fence=delimiter_for(answer))
         reply = await session.ask(messages, **self._options(self.method.schema, n=count))
-        # Servers without JSON schemas reply with a line, unless the prompt asks for JSON too.
+        # Servers that do not support JSON schemas reply with a line of text, unless the prompt also asks for JSON.
         parse = parse_question if self.method.schema is _VOTE_SCHEMA else parse_question_line
         generated.questions += [
             parse(text, is_cut_off=index in reply.cut_off) for index, text in enumerate(reply.texts[:count])

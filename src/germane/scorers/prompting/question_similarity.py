@@ -1,4 +1,4 @@
-"""Similarity of generated questions to the original question, by embeddings or by a judge."""
+"""The similarity between generated questions and the original question, from embeddings or from a judge."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from germane.scorers.prompting.judge_scorer import JudgeSession
 from germane.scorers.prompting.prompt import delimiter_for, load_prompt
 
 MAX_EMBEDDED_BYTES = 8_000
-"""Limit for one embedded text."""
+"""Maximum size of an embedded text."""
 SIMILARITY_DEGREES = (1.0, 0.75, 0.5, 0.25, 0.0)
-"""Ratings that a judge may give two questions, from identical to different."""
+"""The ratings that a judge can give to a pair of questions, from identical to different."""
 PROMPT = load_prompt("similar_questions")
 _SCHEMA = {
     "type": "object",
@@ -27,7 +27,9 @@ _SCHEMA = {
 
 
 async def embed_with_question(embedder: EmbeddingBatcher, question: str, texts: Sequence[str]) -> Vectors:
-    """Embed the question and the texts in one request, caching the question's vector.
+    """Embed the question and the texts in one request; return one row per text, with the question first.
+
+    The question's vector is cached.
 
     Raises:
         ScoringError: the embedder failed.
@@ -36,7 +38,8 @@ async def embed_with_question(embedder: EmbeddingBatcher, question: str, texts: 
 
 
 async def judge_similarities(session: JudgeSession, question: str, generated: Sequence[str]) -> list[float]:
-    """Return the judge's rating of each generated question, one of :data:`SIMILARITY_DEGREES`, in one request.
+    """Return the judge's rating of each generated question, from one request. Ratings are in
+    :data:`SIMILARITY_DEGREES`.
 
     Raises:
         ScoringError: the judge did not reply, or its reply is unreadable.

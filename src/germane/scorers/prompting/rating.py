@@ -1,4 +1,4 @@
-"""Ratings from 1 to 5: the expected value over the judge's most likely digits, otherwise the digit that it wrote."""
+"""Ratings from 1 to 5: the expected value over the judge's most likely digits or, failing that, the digit it wrote."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ from germane.scorers.refusals.judge_replies import find_statement_problem
 MIN_RATING, MAX_RATING = 1, 5
 TOP_TOKENS = 20
 MIN_DIGIT_PROBABILITY = 0.5
-"""If the total probability of the digits is not higher, the reply is not a rating."""
+"""If the total probability of the digits is not higher than this, the reply is not a rating."""
 RATING_WORDS = {"not at all": 1.0, "barely": 2.0, "partly": 3.0, "mostly": 4.0, "fully": 5.0}
 THINKING_PREFIX = "<"
-"""First character of a reply that starts with a reasoning block. No rating starts with it."""
+"""The first character of a reply that starts with a reasoning block. No rating starts with it."""
 RATING_RETRY_MESSAGE = Message(
     "user", f"That was not a rating. Reply with one digit from {MIN_RATING} to {MAX_RATING}, nothing else."
 )
 _STILL_THINKING_REASONS = (UnscoredReason.UNPARSABLE, UnscoredReason.JUDGE_REFUSED)
-"""Reasons for failed scores if a judge is still reasoning after one token."""
+"""The reasons for which a request fails if the judge is still reasoning after one token."""
 _MAX_ROUNDING = 0.01
-"""Difference between probabilities that are equal apart from rounding."""
+"""Maximum difference between probabilities that are equal apart from rounding."""
 _DIGITS = tuple(str(digit) for digit in range(MIN_RATING, MAX_RATING + 1))
 _FENCE = re.compile(r"```[a-z]*\s+(.*?)\s*```", re.DOTALL | re.IGNORECASE)
 _LABEL = re.compile(
@@ -63,9 +63,9 @@ _NUMBER = re.compile(
     rf"[\s*_`]*(?:[-=:,(\u2013\u2014]+\s*({'|'.join(RATING_WORDS)})(?: relevant)?\)?)?[\s*_`.!]*\Z",
     re.IGNORECASE,
 )
-"""A number, optionally of five, in points, or with its verdict."""
+"""A number, optionally followed by "of 5", by "points", or by a verdict."""
 _MAX_WORD_DIFFERENCE = 0.5
-"""How far a number may be from the rating that its word means, such as in "3.5 (mostly)"."""
+"""Maximum difference between a number and the rating that its verdict means, as in "3.5 (mostly)"."""
 _RATING_MEMBERS = ("rating", "score")
 _OTHER_MEMBERS = frozenset(
     {
@@ -86,11 +86,11 @@ _OTHER_MEMBERS = frozenset(
         *("error", "errors"),  # parse_json_object accepts them only if they are empty
     }
 )
-"""Words of the names that other members of a rating may have."""
+"""Words in the names that other fields of a rating object can have."""
 _NAME_WORD = re.compile(r"[a-z]+")
 _EDGES = " \t\r\n*_`\"'.!#:=()<>"
 _DIGIT_TOKEN = re.compile(rf"\A[\s\[,]*([{MIN_RATING}-{MAX_RATING}])[\s\],}}]*\Z")
-"""A token that is one rating, apart from the punctuation of a list."""
+"""A token that consists of one rating, apart from the punctuation of a list."""
 
 RatingMethod = Literal["expected", "parsed"]
 
@@ -103,7 +103,7 @@ class Rating:
     """A number from 1 to 5."""
     method: RatingMethod
     digits: Mapping[str, float] = field(default_factory=dict)
-    """Probability of each digit, 0 to 1; empty for parsed ratings."""
+    """The probability of each digit, from 0 to 1; empty for parsed ratings."""
 
     def __str__(self) -> str:
         how = "expected value over digit probabilities" if self.method == "expected" else "as written"
@@ -111,17 +111,17 @@ class Rating:
 
     @property
     def value(self) -> float:
-        """The points on a scale from 0 to 1."""
+        """The rating, scaled to [0, 1]."""
         return (self.points - MIN_RATING) / (MAX_RATING - MIN_RATING)
 
     def details(self) -> dict[str, Any]:
-        """Return the rating for a score's details."""
+        """Return the rating as a dict, for the score's details."""
         digits = {digit: round(probability, 6) for digit, probability in self.digits.items()}
         return {"rating": self.points, "rated": self.method, **({"digits": digits} if digits else {})}
 
 
 class Rater:
-    """Asks a judge for ratings, and remembers whether its server supports logprobs."""
+    """Requests ratings from a judge, and remembers whether the judge's server supports logprobs."""
 
     def __init__(self, judge: Judge, prompt: Prompt, *, logprobs: bool = True) -> None:
         self.judge = judge
@@ -140,7 +140,7 @@ class Rater:
         }
 
     async def rating_method(self) -> RatingMethod:
-        """Return the method of the last rating, sending a minimal request if there was none.
+        """Return the method of the last rating. If there was none, send a minimal request to find out.
 
         Raises:
             ScoringError: the judge did not reply.
@@ -154,8 +154,8 @@ class Rater:
     async def rate(self, session: JudgeSession, values: Mapping[str, str]) -> Rating:
         """Return the judge's rating for the prompt filled with these values.
 
-        Sends one request for one token if the server supports logprobs, otherwise one with room for reasoning, and one
-        retry if its reply is unreadable.
+        If the server supports logprobs, this sends one request for one token. Otherwise, it sends a request that allows
+        for reasoning, and retries once if the reply is unreadable.
 
         Raises:
             ScoringError: the judge did not reply, or its reply is not a rating: ``unparsable`` or ``out_of_range``.
@@ -186,7 +186,7 @@ class Rater:
         return Rating(points, "parsed")
 
     async def _ask_first_token(self, session: JudgeSession, messages: list[Message]) -> Reply | None:
-        """Return a one-token reply; None if support is unknown and the judge did not reply within one token."""
+        """Request one token and return the reply; None if logprobs support is unknown and one token was not enough."""
         try:
             reply = await session.ask(messages, temperature=0.0, max_tokens=1, top_tokens=TOP_TOKENS)
         except ScoringError as error:
@@ -200,7 +200,7 @@ class Rater:
 
 
 def _is_likeliest_digit(reply: Reply) -> bool:
-    """Return whether the reply is one digit and no other digit is likelier, so that the probabilities belong to it."""
+    """Return whether the reply is the likeliest digit, which shows that the probabilities belong to the reply."""
     digits: dict[str, float] = {}
     for token, probability in reply.first_token.items():
         if (digit := token.strip()) in _DIGITS:
@@ -210,12 +210,12 @@ def _is_likeliest_digit(reply: Reply) -> bool:
 
 
 def expected_rating(first_token: Mapping[str, float]) -> Rating:
-    """Return the expected value of the digits 1 to 5: sum(d * p(d)) / sum(p(d)).
+    """Return the expected value over the digits 1 to 5: sum(d * p(d)) / sum(p(d)).
 
-    The probabilities of tokens that differ only in white space are added.
+    The probabilities of tokens that differ only in whitespace are added.
 
     Raises:
-        ScoringError: the digits have a total probability of at most .5, or more than 1; ``unparsable``.
+        ScoringError: the total probability of the digits is 0.5 or less, or more than 1; the reason is ``unparsable``.
     """
     digits: dict[str, float] = {}
     for token, probability in first_token.items():
@@ -233,12 +233,12 @@ def expected_rating(first_token: Mapping[str, float]) -> Rating:
 
 
 def expected_ratings(tokens: Sequence[Token], written: Sequence[float]) -> list[Rating] | None:
-    """Return one expected rating per digit of the list at the end of the tokens; see :func:`expected_rating`.
+    """Return one expected rating per digit in the list at the end of the tokens; see :func:`expected_rating`.
 
-    Returns None if the tokens do not determine the ratings: there are no tokens, their digits differ from the
-    ``written`` ones, or at one position the digits have a total probability below .5.
+    Return None if the tokens do not determine the ratings: if there are no tokens, if their digits differ from
+    ``written``, or if the total probability of the digits is 0.5 or less at any position.
     """
-    # The list starts at the last bracket: the judge may have reasoned before it.
+    # The list starts at the last bracket, because the judge may have reasoned before it.
     start = max((index for index, token in enumerate(tokens) if "[" in token.text), default=len(tokens))
     positions = [token for token in tokens[start:] if _DIGIT_TOKEN.match(token.text) and token.alternatives]
     if not positions or [_as_digit(token.text) for token in positions] != [f"{rating:g}" for rating in written]:
@@ -257,10 +257,10 @@ def expected_ratings(tokens: Sequence[Token], written: Sequence[float]) -> list[
 
 
 def parse_rating(reply: str) -> float:
-    """Return the rating that a judge's text consists of.
+    """Return the rating in a judge's reply, which must not contain anything else.
 
-    The text is a number (``4``, ``4/5``, ``four``), a verdict (``mostly``), both (``4 = mostly``), or a JSON object
-    with the member ``rating``. White space, Markdown and a label such as ``Rating:`` may surround it. A digit in a
+    The rating is a number (``4``, ``4/5``, ``four``), a verdict (``mostly``), both (``4 = mostly``), or a JSON object
+    with the field ``rating``. Whitespace, Markdown and a label such as ``Rating:`` are allowed around it. A digit in a
     sentence is not a rating: "Rate limited: try again in 5 seconds."
 
     Raises:
@@ -287,7 +287,7 @@ def parse_rating(reply: str) -> float:
         raise UnreadableReply(f"{bare!r:.80} is not a rating")
     points = parse_number(match[1], MIN_RATING, MAX_RATING)
     if match[2] and abs(RATING_WORDS[match[2].lower()] - points) > _MAX_WORD_DIFFERENCE:
-        raise UnreadableReply(f"the number and the word of {bare!r:.80} contradict each other")
+        raise UnreadableReply(f"the number and the verdict in {bare!r:.80} contradict each other")
     return points
 
 

@@ -1,6 +1,7 @@
-"""Rules that recognize replies in which a judge refuses, asks for input, offers help or passes on an error.
+"""Rules that recognize replies in which a judge refuses, asks for input, offers help or reports an error.
 
-Such replies often contain a question mark, but no question that an answer would answer."""
+Such replies often contain a question mark, but not a generated question.
+"""
 
 from __future__ import annotations
 
@@ -23,36 +24,36 @@ ReplyProblem = Literal["refusal", "request", "courtesy", "error"]
 """What a reply contains instead of a question: a refusal, a request for input, a courtesy, or an error message."""
 
 _MAX_CHARACTERS = 4_000
-"""Length to which replies are truncated before the rules are applied."""
+"""Maximum length of a reply; longer ones are truncated before the rules are applied."""
 _MAX_QUESTION_CHARACTERS = 500
-"""Length of the end of a question to which the rules are applied."""
+"""The rules are applied only to this number of characters at the end of a question."""
 _PHRASES = (files("germane.scorers.refusals") / "judge_phrases.txt").read_text(encoding="utf-8")
 REPLY_RULES_HASH = hashlib.sha256(f"{REFUSAL_RULES_HASH}\n{_PHRASES}".encode()).hexdigest()[:12]
-"""Part of fingerprints: changes whenever a phrase changes."""
+"""A hash of the rules, which is part of fingerprints."""
 _SECTIONS = load_sections(_PHRASES)
 _REQUEST, _COURTESY, _REFUSAL, _ERROR, _CONVERSATION = (
     PhrasePattern(_SECTIONS[name]) for name in ("request", "courtesy", "refusal", "error", "conversation")
 )
 _MIN_ANSWER_WORDS = 2
-"""Number of different words that an answer needs before a question is expected to share one."""
+"""If an answer has at least this number of distinct words, a question about it is expected to share one."""
 _MIN_WORD_CHARACTERS = 3
 _STEM_CHARACTERS = 5
-"""Words are the same if their beginnings are: "return" and "returned"."""
+"""Words that share this number of leading characters are considered the same, such as "return" and "returned"."""
 _MAX_FRAGMENT_WORDS = 3
 _WORD = re.compile(r"[\u0e00-\u0eff\u3400-\u9fff\uac00-\ud7af]|[^\W_\u0e00-\u0eff\u3040-\u9fff\uac00-\ud7af]+")
-"""A word or number; in scripts without spaces and in Korean, a letter that is not Hiragana or Katakana."""
+"""A word or number; in scripts without spaces and in Korean, a character that is not Hiragana or Katakana."""
 _COMMON_WORDS = frozenset(_SECTIONS["common words"][0].split("|"))
-"""Words that say nothing about the subject, in several languages."""
+"""Words in several languages that do not indicate the subject of a text."""
 _STARTS_WITH_ERROR = re.compile(rf"\W*?(?:{'|'.join(_SECTIONS['error at the beginning'])})")
 _ASKS = re.compile(r"\b(?:what|which|why|how|when|where|who|is|are|does|do|can|should)\b")
 _STARTS_WITH_REFUSAL = re.compile(rf"\W*(?:{'|'.join(_SECTIONS['refusal at the beginning'])})")
 
 
 def find_statement_problem(text: str) -> Literal["refusal", "error"] | None:
-    """Return whether a statement inside a judge's JSON object begins as a refusal by the judge or an error message.
+    """Return whether a text in a judge's JSON object starts like a refusal or an error message; None if it does not.
 
-    Unlike :func:`find_reply_problem`, it accepts what a judge says about the texts that it judges: "The answer does not
-    provide any information", "The document says that the connection failed".
+    Unlike :func:`find_reply_problem`, this accepts statements about the texts being judged, such as "The answer does
+    not provide any information" and "The document says that the connection failed".
     """
     start = text[:_MAX_CHARACTERS].replace("\u2019", "'").lower().strip()
     if _STARTS_WITH_REFUSAL.match(start):
@@ -61,12 +62,12 @@ def find_statement_problem(text: str) -> Literal["refusal", "error"] | None:
 
 
 def find_reply_problem(reply: str, answer: str = "") -> ReplyProblem | None:
-    """Return the problem with a judge's text, such as a refusal; None if no rule matches.
+    """Return the problem with a judge's reply, such as a refusal; None if no rule matches.
 
-    A statement may refuse or report an error; a question may ask for input or offer help. "Why can't I log in?" and
-    "What does error 503 mean?" match no rule. No list of phrases is complete: if the answer is given that the judge
-    should ask about, a question that shares no word with it and addresses a user is a courtesy, too. On the other hand,
-    "I can't log in. What should I do?" is a question about an answer that mentions logging in.
+    A statement can be a refusal or an error message; a question can be a request for input or a courtesy. "Why can't I
+    log in?" and "What does error 503 mean?" do not match any rule. No list of phrases is complete. Therefore, if
+    ``answer`` is given, a question that does not share any word with the answer and addresses a user is also a
+    courtesy. Conversely, "I can't log in. What should I do?" is a question about an answer that mentions logging in.
     """
     text = reply[:_MAX_CHARACTERS].replace("\u2019", "'").lower().strip()
     subjects, words = _subjects(answer[:_MAX_CHARACTERS].lower()), _subjects(text)
@@ -93,7 +94,7 @@ def find_reply_problem(reply: str, answer: str = "") -> ReplyProblem | None:
 
 
 def _subjects(text: str) -> set[str]:
-    """Return the beginnings of the words that may say what a text is about."""
+    """Return the leading characters of the words that may indicate the subject of a text."""
     return {
         word[:_STEM_CHARACTERS]
         for word in _WORD.findall(text)
@@ -107,7 +108,7 @@ def _asks_after(text: str, sentence: str) -> bool:
 
 
 def _is_conversation(text: str) -> bool:
-    """Return whether a text is what an assistant says to its user, rather than a question about something."""
+    """Return whether a text reads like an assistant addressing its user, rather than a question about a subject."""
     first = next(split_into_sentences(text), text)
     if _asks_after(text, first) and not first.endswith(QUESTION_ENDINGS):  # "That content is blocked. Appeal?"
         return True
@@ -116,7 +117,7 @@ def _is_conversation(text: str) -> bool:
 
 
 def _starts_with_error(text: str) -> bool:
-    """Return whether a text begins with an error message. "404 errors: how do I fix them?" is a question."""
+    """Return whether a text starts with an error message. "404 errors: how do I fix them?" is a question."""
     if not _STARTS_WITH_ERROR.match(text):
         return False
     first = next(split_into_sentences(text), text)

