@@ -34,7 +34,7 @@ class RuleSetting(ParamType[tuple[str, Any]]):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, Any]:
         if not isinstance(value, str):
-            return value  # type: ignore[no-any-return]  # click passes converted values again
+            return value  # type: ignore[no-any-return]  # click also passes values that are already converted
         name, equals, text = (part.strip() for part in value.partition("="))
         if not (name and equals and text):
             self.fail(f"{value!r} does not have the form NAME=VALUE, such as threshold=0.7", param, ctx)
