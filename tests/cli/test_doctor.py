@@ -194,7 +194,7 @@ def test_handler_without_exchanges_is_an_error(
     ended = call("doctor", "--offline", "--json", "--import", "doctored")
 
     silent = about(ended, "handler doctored_and_silent")
-    assert (silent["level"], silent["message"]) == ("error", "is observed, but has captured nothing")
+    assert (silent["level"], silent["message"]) == ("error", "is observed, but has not captured any exchange")
     assert "directly above def" in silent["fix"]
     assert about(ended, "handler doctored_and_fired")["level"] == "ok"
     assert [one.route for one in store.trends.coverage()] == ["doctored_and_fired"]
@@ -393,7 +393,7 @@ def test_retries_in_other_processes_are_shown(
 
     assert finding["level"] == status
     assert finding["message"] == (
-        f"2 tasks are being retried, the oldest since 2026-01-02 03:04 UTC: {reason}: HTTP 999: so it says"
+        f"2 tasks waiting for a retry, the oldest since 2026-01-02 03:04 UTC: {reason}: HTTP 999: so it says"
     )
     assert fix in finding["fix"]
     assert about(ended, "scoring")["level"] == "ok"
@@ -484,7 +484,7 @@ def test_invalid_database_url_is_not_printed(call: Call, url: str) -> None:
     ("rule", "expected"),
     [
         ({"scorer": "answer_relevanzy"}, "no scores from answer_relevanzy in the last two weeks"),
-        ({"routes": ["suport-*"]}, "no route from the last two weeks matches suport-*"),
+        ({"routes": ["suport-*"]}, "no route with scores in the last two weeks matches suport-*"),
         ({"routes": ["a*"]}, None),
     ],
 )
