@@ -417,7 +417,7 @@ def test_flat_export_equals_the_answers_view(
     write(store, [0.4], fingerprint="f2", route="docs")
     store.exchanges.add([an_exchange()])  # without a sampling decision, it has no row
     file = tmp_path / f"flat.{kind}"
-    assert call("export", str(file)).err == f"Wrote 3 rows of 4 exchanges to {file}.\n"
+    assert call("export", str(file)).err == f"Wrote 3 rows for 4 exchanges to {file}.\n"
     with store._database.read() as connection:
         view = [dict(row) for row in connection.exec_driver_sql("SELECT * FROM answers").mappings()]
     rows = _read(file)
