@@ -106,7 +106,7 @@ def test_imported_scores_need_scorer_and_fingerprint(call: Call, store: Tracking
     file = rows(tmp_path / "rows.jsonl")
     history(store, days=1)
 
-    assert "does not name the scorer" in call("baseline", "import", file, "--as", "running").err
+    assert "does not state the scorer" in call("baseline", "import", file, "--as", "running").err
     refused = call("baseline", "import", file, "--scorer", "relevancy", "--as", "running", "--service", "other")
     assert "no scores from relevancy for other yet; choose another --service" in refused.err
 

@@ -195,7 +195,7 @@ def test_rescore_asks_for_confirmation_on_a_terminal(
 
     assert code == 130
     assert "about 2 requests," in text
-    assert "Rescore them?" in text
+    assert "Rescore these answers?" in text
     assert ready(store) == set()
     code, _ = _spoken("y\n", environment)
     assert code == 0

@@ -51,8 +51,8 @@ FlatRow = Mapping[str, Any]
     type=click.Choice(["jsonl", "csv", "parquet"]),
     help="Output format. By default, derived from the file extension.",
 )
-@click.option("--since", type=Since(), help="Answers given since this time.")
-@click.option("--until", type=Since(), help="Answers given before this time.")
+@click.option("--since", type=Since(), help="Only answers given since this time.")
+@click.option("--until", type=Since(), help="Only answers given before this time.")
 @click.option("--route", help="Only this route.")
 @click.option("--scorer", help="Only this scorer's scores, and the exchanges assigned to it.")
 @database

@@ -160,7 +160,7 @@ def _render_judge(detected: DetectedEnvironment) -> str:
         lines.append(
             f"# judge = {_quote(detected.model)}"
             if detected.model
-            else '# judge = "MODEL"  # the model's name on that server'
+            else '# judge = "MODEL"  # the name of the model on that server'
         )
         lines += ['# embedder = "local"  # if that server does not provide embeddings'] if detected.has_embedder else []
     elif detected.key_variable:

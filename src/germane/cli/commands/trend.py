@@ -31,8 +31,8 @@ _ALERT_FIELDS: Final = ("id", "rule", "service", "route", "state", "onset", "sta
 
 @click.command("trend")
 @click.argument("scorer", required=False)
-@click.option("--since", type=PastTime(), default="7d", show_default=True, help="Answers given since this time.")
-@click.option("--until", type=PastTime(), help="Answers given before this time. Defaults to now.")
+@click.option("--since", type=PastTime(), default="7d", show_default=True, help="Only answers given since this time.")
+@click.option("--until", type=PastTime(), help="Only answers given before this time. Defaults to now.")
 @click.option(
     "--bucket",
     type=Duration(),

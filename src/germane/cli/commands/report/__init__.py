@@ -46,7 +46,7 @@ _DOCUMENT_FORMATS: Final = ("markdown", "html")
     show_default=True,
     help="Start of the window: a duration, a time, mark (the newest marker) or mark:NAME.",
 )
-@click.option("--until", type=PastTime(), help="Answers given before this time. Defaults to now.")
+@click.option("--until", type=PastTime(), help="Only answers given before this time. Defaults to now.")
 @click.option("--service", help="Only this service and its markers.")
 @click.option("--route", help="Only this route.")
 @click.option("--fail-under", type=float, metavar="MEAN", help="Exit with 3 if a mean is lower.")
