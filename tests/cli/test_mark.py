@@ -151,7 +151,7 @@ def test_comparison_needs_enough_scores_in_both_windows(call: Call, deployed: Ca
     assert rows(ended.out)["ask"][1:] == [
         "0.850 (n=30)", "- (n=19)", "-", "-", "-", "not enough data (need 20 in each window)",
     ]  # fmt: skip
-    assert "Not enough data: no route has 20 scores" in ended.out
+    assert "Not enough data: no route has at least 20 scores" in ended.out
 
 
 def test_different_fingerprints_are_not_compared(call: Call, deployed: Callable[..., None]) -> None:

@@ -96,9 +96,9 @@ def accept(
     """Accept the current scores as the new baseline.
 
     The scores since the onset of the drop or improvement become the new baseline, and its alert resolves at the next
-    evaluation. If there are less than three days of scores, a new baseline is learned, starting at the onset. ALERT_ID, or a
-    prefix of it, selects the baseline of one alert. Without it, all baselines with a firing drop are replaced. With
-    --since, all active baselines are replaced.
+    evaluation. If there are less than three days of scores, a new baseline is learned, starting at the onset. ALERT_ID,
+    or a prefix of it, selects the baseline of one alert. Without it, all baselines with a firing drop are replaced.
+    With --since, all active baselines are replaced.
     """
     from germane import alerting
 

@@ -63,7 +63,7 @@ def upgrade(database: str | None, as_json: bool) -> None:  # noqa: FBT001 - clic
 @as_json
 @click.pass_context
 def check(context: click.Context, quick: bool, hours: int, database: str | None, as_json: bool) -> None:  # noqa: FBT001 - click passes them by name
-    """Check the integrity of the database file, tables, counts and rollups.
+    """Check the integrity of the database, its counts and rollups.
 
     Reads the whole database and writes nothing. Exits with 4 if there is an error.
     """

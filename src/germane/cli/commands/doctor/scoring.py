@@ -31,7 +31,7 @@ MAX_DRAIN_TIME: Final = timedelta(hours=1)
 FIX_JUDGE_URL: Final = "start the judge's server, or correct OPENAI_BASE_URL"
 FIXES: Final[Mapping[str, str]] = {
     "judge_rejected": (
-        "set OPENAI_API_KEY to a valid key, `judge` to a model available to it, and OPENAI_BASE_URL to the model's server"
+        "set OPENAI_API_KEY to a valid key and `judge` to a model that it can access, or correct OPENAI_BASE_URL"
     ),
     "judge_unreachable": FIX_JUDGE_URL,
     "judge_timeout": "raise `judge_timeout`, or lower `concurrency`",
