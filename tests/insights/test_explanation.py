@@ -89,7 +89,7 @@ def test_refusal_votes_are_counted() -> None:
         Score(scorer="answer_relevancy", value=0.0, label="noncommittal", details={"questions": questions})
     )
 
-    assert found.facts == [("Votes", "2 of 3 for a refusal")]
+    assert found.facts == [("Votes", "2 of 3 for refusal")]
     assert not found.rows
 
 
