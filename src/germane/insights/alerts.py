@@ -69,7 +69,7 @@ class AlertSummary:
     def tone(self) -> Tone:
         """Color of the alert.
 
-        ``bad`` for critical firing alerts, ``warn`` for other firing alerts and recovering alerts, ``good`` for resolved
+        ``bad`` for critical firing alerts, ``warn`` for other firing and for recovering alerts, ``good`` for resolved
         alerts, and empty for pending alerts.
         """
         if not self.alert.is_open:
