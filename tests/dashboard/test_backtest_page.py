@@ -35,7 +35,7 @@ def test_each_rule_lists_why_it_does_not_fire(seeded: TrackingStore) -> None:
     assert "disabled in the settings" in text
     assert "do not match this route" in text
     assert "the baseline is provisional, and drops below 0.1 are missed" in text
-    assert re.search(r"n=\d+ in 24 h, needs 5000", other)
+    assert re.search(r"n=\d+ in 24 h, but the rule needs 5000", other)
 
 
 def test_rule_is_backtested_over_the_window_in_the_url(seeded: TrackingStore) -> None:
