@@ -257,9 +257,13 @@ def test_refusal_votes_are_reliable_below_the_false_rate_limit(
         (
             59,
             0,
-            "are reliable: the judge calls 0.0% of 59 good answers (59 questions) refusals, at most 5.0% with 95 %",
+            "are reliable: the judge classifies 0.0% of 59 good answers (59 questions) as refusals, at most 5.0% with",
         ),
-        (60, 6, "are not reliable: the judge calls 10.0% of 60 good answers (60 questions) refusals (limit 5%). Set"),
+        (
+            60,
+            6,
+            "are not reliable: the judge classifies 10.0% of 60 good answers (60 questions) as refusals (limit 5%).",
+        ),
         (30, 1, "at most 14.9% with 95 % confidence (limit 5%). Without further false votes, 93 questions are enough."),
         (0, 0, "no votes on good answers yet. Try a labeled file"),
     ],
@@ -354,7 +358,7 @@ def test_invalid_label_is_rejected_with_its_location(call: Call, judge: FakeJudg
     ended = call("calibrate", "--file", str(path))
 
     assert ended.code == 1
-    assert "the label is not a number from 0 to 1" in ended.err
+    assert "is not a number from 0 to 1" in ended.err
 
 
 def test_metric_names_are_sanitized(call: Call, judge: FakeJudge, store: TrackingStore, scored: Scored) -> None:

@@ -194,7 +194,7 @@ def test_handler_without_exchanges_is_an_error(
     ended = call("doctor", "--offline", "--json", "--import", "doctored")
 
     silent = about(ended, "handler doctored_and_silent")
-    assert (silent["level"], silent["message"]) == ("error", "is observed, but has not captured any exchange")
+    assert (silent["level"], silent["message"]) == ("error", "is observed, but has not captured any exchanges")
     assert "directly above def" in silent["fix"]
     assert about(ended, "handler doctored_and_fired")["level"] == "ok"
     assert [one.route for one in store.trends.coverage()] == ["doctored_and_fired"]

@@ -54,7 +54,7 @@ def test_details_of_any_shape_are_displayable(scorer: str, label: str | None, de
         (
             "answer_relevancy",
             {"questions": [{"text": "Q?", "similarity": 0.5}], "similarity": "judge"},
-            "as rated by the judge",
+            "judge-rated similarity",
         ),
         ("context_similarity", {"chunks": [0.5]}, "The cosine similarity between the question"),
         ("intent_match", {"rating": 3}, "from 1 to 5"),

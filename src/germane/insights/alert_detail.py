@@ -31,9 +31,9 @@ from germane.storage import MIN_SAMPLES, TrackingStore
 
 MAX_WORST_ANSWERS: Final = 10
 CHART_BEFORE: Final = timedelta(days=3)
-"""Minimum time before an alert that is shown on its charts."""
+"""Minimum length of the period before an alert that its charts show."""
 CHART_AFTER: Final = timedelta(hours=12)
-"""Minimum time after the end of an alert that is shown on its charts."""
+"""Minimum length of the period after the end of an alert that its charts show."""
 MAX_CHART_LENGTH: Final = timedelta(days=90)
 MAX_MARKERS: Final = 12
 _EVENTS: Final[Mapping[str, str]] = {
@@ -92,7 +92,7 @@ class AlertChart:
     """A trend chart around the time of an alert."""
 
     subject: str
-    """Name of the route, or "all routes of" the service."""
+    """The route, or "all routes of" followed by the service."""
     figure: Markup
 
 

@@ -45,7 +45,7 @@ _SAMPLING: Final[Mapping[str | None, str]] = {
     "route_floor": "Selected within the budget to cover its route",
     "suspicion": "Selected within the budget for its low proxy score",
     "always": "Scored regardless of sampling, because of a rule or a label",
-    "candidate": "Candidate: the selection will be made at the end of its interval.",
+    "candidate": "Candidate: to be selected or skipped at the end of the interval.",
     "not_sampled": "Not sampled",
     "budget": "Skipped: the budget was exhausted",
 }
@@ -72,7 +72,7 @@ class AnswerList:
     answers: Sequence[Answer]
     after: AnswerCursor | None
     looked_back_to: datetime | None
-    """The oldest answer that was searched, if the search stopped early."""
+    """Time of the oldest answer that was searched, if the search stopped early."""
     total: MatchCount
     mean: Estimate | None
     """Mean score of all matching answers, or None if it would be misleading."""
@@ -151,7 +151,7 @@ def _is_wanted(wanted: AnswerFilter, fingerprint: str, newest: bool) -> bool:  #
 
 
 class AnswerExport:
-    """Iterates over the matching answers, up to a maximum. Then, ``complete`` states whether all were included."""
+    """Iterates over the matching answers, up to a maximum, and records in ``complete`` whether all were included."""
 
     def __init__(self, context: InsightContext, search: AnswerSearch) -> None:
         self.search = search

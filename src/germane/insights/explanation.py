@@ -122,7 +122,7 @@ def _explain_relevancy(score: Score) -> Explanation:
         return Explanation(
             lead=only_echo if details.get("copies_removed") else "The generated questions were not stored."
         )
-    measure = "similarity as rated by the judge" if details.get("similarity") == "judge" else "mean cosine similarity"
+    measure = "judge-rated similarity" if details.get("similarity") == "judge" else "mean cosine similarity"
     lead = (
         "The judge read only the answer, and generated questions that the answer responds to. "
         f"The score is their {measure} to the question asked."

@@ -96,7 +96,7 @@ class Overview:
 
     @property
     def reference_name(self) -> str:
-        """Name of the dashed lines: "baseline", or "before" for the mean of the preceding period."""
+        """Name of the dashed lines: "baseline", or "before" if they show the mean of the preceding period."""
         period = self.last_day.reference_period
         return "baseline" if period is not None and period.baseline is not None else "before"
 

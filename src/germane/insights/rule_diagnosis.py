@@ -29,7 +29,7 @@ MAX_EVALUATIONS: Final = 56
 """Maximum number of evaluations per backtest: one every three hours in a week."""
 MAX_BACKTEST_LENGTH: Final = timedelta(days=31)
 MAX_BACKTEST_SCORES: Final = 100_000
-"""Maximum number of scores for a backtest on a page. On the command line, there is no such limit."""
+"""Maximum number of scores for a backtest on a page. The command line has no such limit."""
 _backtest_lock = threading.Lock()
 Statement = tuple[Literal["obstacle", "good", "bad"], str]
 """A sentence about an obstacle, or about a value that the rule checks."""
@@ -147,7 +147,7 @@ def _statements(
         if rule.type == "budget_exhausted" and context.settings.budget is None:
             yield "obstacle", "No budget is configured."
         elif rule.type in SCORE_RULES and not means:
-            yield "obstacle", f"There are no scores{f' by {rule.scorer}' if rule.scorer else ''} in this window."
+            yield "obstacle", f"There are no scores{f' from {rule.scorer}' if rule.scorer else ''} in this window."
         elif isinstance(rule, Drop):
             yield from (("obstacle", words) for words in _drop_obstacles(rule, means, scope, facts))
             yield from (("good", words) for words in _provisional_baselines(rule, means, scope, facts))

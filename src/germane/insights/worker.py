@@ -110,7 +110,7 @@ class DailyUsage:
 
     spent: BudgetDay
     share: float
-    """Used share of the most exhausted limit. Without a budget, requests relative to the peak day."""
+    """Largest used share of any budget limit. Without a budget, number of requests relative to the peak day."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -179,7 +179,7 @@ def import_(
             )
             keys = [key for key in keys if _matches(key, service, scorer)]
             if not keys:
-                raise UsageError("there are no scores since that time")
+                raise UsageError(f"there are no scores since {since:%Y-%m-%d %H:%M} UTC; choose an earlier --since")
             created = [alerting.import_baseline_from_history(store, key, since, store.now()) for key in keys]
         elif file is not None and since is None:
             examples = read_examples(file, scorer)

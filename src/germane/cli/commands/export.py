@@ -74,7 +74,7 @@ def command(
 
     format_ = format_ or _FORMATS.get(file.suffix.lower()) or ("jsonl" if file == STDOUT else None)
     if format_ is None:
-        raise click.UsageError(f"cannot determine the format of {file}; add --format, or use .jsonl, .csv or .parquet")
+        raise click.UsageError(f"cannot determine the format of {file}; pass --format, or use .jsonl, .csv or .parquet")
     selection = ExportSelection(since=since, until=until, route=route, scorer=scorer)
     with open_store(database) as store, _open_output(file) as target:
         exchange_count = row_count = 0

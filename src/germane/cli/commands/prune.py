@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 REMAINING_DATA: Final = """\
 Not deleted: counts, which do not identify anyone; exported spans, sent alerts and exported files; backups; and, on
-SQLite, deleted data that remains in the write-ahead log until you run 'germane db vacuum'. Exchanges that a process has
-captured but not yet written are stored within seconds. Run this command again after that."""
+SQLite, data that stays in the write-ahead log for some time; 'germane db vacuum' empties it. Exchanges that a process
+has captured but not yet written are stored within seconds. Run this command again after that."""
 
 
 @click.command("prune")

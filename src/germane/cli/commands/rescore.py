@@ -136,9 +136,9 @@ class RescorePlan:
     fingerprints: Mapping[str, str]
     """Current fingerprints by scorer."""
     has_workers: bool
-    """Whether the fingerprints come from running processes; otherwise, from the settings."""
+    """Whether the fingerprints come from running processes. Otherwise, they come from the settings."""
     is_limited: bool
-    """Whether more scores match than the limit allows."""
+    """Whether more scores match than ``--limit`` allows."""
 
     @property
     def counts(self) -> Mapping[str, int]:
@@ -218,7 +218,8 @@ def _print_plan(plan: RescorePlan, forecasts: Sequence[ScorerForecast], *, is_se
     if not plan.pairs:
         click.echo("Nothing to rescore.")
         return
-    click.echo(f"{'The newest ' if plan.is_limited else ''}{len(plan.pairs):,} to rescore:")
+    answers = "answer" if len(plan.pairs) == 1 else "answers"
+    click.echo(f"{'The newest ' if plan.is_limited else ''}{len(plan.pairs):,} {answers} to rescore:")
     by_scorer = {forecast.scorer: forecast for forecast in forecasts}
     for name, count in plan.counts.items():
         usage = ", unknown number of requests"

@@ -103,7 +103,7 @@ class ScoreTrend:
     """A trend with the events in its window."""
 
     query: ScoreTrendQuery
-    """The query, in which the scorer and service are replaced by those that are shown."""
+    """The query, with the scorer and service that were selected."""
     buckets: list[Bucket]
     baseline: float | None
     markers: list[Marker]

@@ -147,7 +147,7 @@ class ListenAddressType(ParamType[ListenAddress]):
 
 
 class ByteSizeType(ParamType[int]):
-    """A size in bytes, written with a unit, such as ``5GB``."""
+    """A size in bytes, with an optional unit, such as ``5GB``."""
 
     name = "size"
 

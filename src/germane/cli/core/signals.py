@@ -32,7 +32,7 @@ class ShutdownSignal:
         self._wakeup = wakeup
 
     def wait(self, seconds: float | None = None) -> bool:
-        """Wait for a signal, and return whether one was received. If ``seconds`` is None, wait indefinitely."""
+        """Wait up to ``seconds`` for a signal, or indefinitely if it is None. Return whether one was received."""
         while not self.received and select.select([self._wakeup], [], [], seconds)[0]:
             number = self._wakeup.recv(1)[0]
             if number in SHUTDOWN_SIGNALS:  # imported modules may handle other signals

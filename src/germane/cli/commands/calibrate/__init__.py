@@ -225,7 +225,8 @@ def _describe_votes(votes: RefusalVotes) -> str:
             "Refusals detected by the judge: no votes on good answers yet. Try a labeled file: "
             "GERMANE_JUDGE_DETECTS_REFUSALS=true germane calibrate --file FILE"
         )
-    rate = f"the judge calls {votes.false_rate:.1%} of {votes.n} good answers ({votes.questions} questions) refusals"
+    answers = f"{votes.n} good answers ({votes.questions} questions)"
+    rate = f"the judge classifies {votes.false_rate:.1%} of {answers} as refusals"
     limit = f"at most {votes.max_false_rate:.1%} with 95 % confidence (limit {MAX_FALSE_REFUSAL_RATE:.0%})"
     if votes.are_reliable:
         return f"Refusals detected by the judge are reliable: {rate}, {limit}. Set judge_detects_refusals = true."

@@ -127,7 +127,7 @@ def _parse_label(value: Any, place: str) -> float:
     except (TypeError, ValueError):
         label = math.nan
     if not 0 <= label <= 1:
-        raise UsageError(f"{place}: the label is not a number from 0 to 1")
+        raise UsageError(f"{place}: the label {str(value)!r:.60} is not a number from 0 to 1")
     return label
 
 

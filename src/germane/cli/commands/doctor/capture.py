@@ -59,7 +59,7 @@ def _check_handler(
             "put @germane.observe directly above def, below decorators such as @app.post; if it is already there, the "
             "handler has not been called yet"
         )
-        return Finding(subject, "error", "is observed, but has not captured any exchange", fix)
+        return Finding(subject, "error", "is observed, but has not captured any exchanges", fix)
     answered = [exchange for exchange in latest if exchange.status == "ok"]
     missing = [
         part

@@ -29,7 +29,12 @@ def check_permissions(files: Sequence[Path]) -> Iterator[Finding]:
     mode = directory.stat().st_mode
     if not os.access(directory, os.W_OK | os.X_OK):
         message = f"this process cannot create files in {directory}, where SQLite creates its write-ahead log"
-        yield Finding("database directory", "error", message, "give the user that runs this process write access to it")
+        yield Finding(
+            "database directory",
+            "error",
+            message,
+            "give the user that runs this process write access to this directory",
+        )
     elif mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
         message = f"every user on this machine can delete and replace files in {directory}"
         yield Finding("database directory", "warning", message, f"chmod o-w {directory}")

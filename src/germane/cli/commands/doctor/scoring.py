@@ -266,9 +266,10 @@ def _check_coverage(coverages: Sequence[Coverage]) -> Iterator[Finding]:
         yield Finding(subject, "ok", message, coverage=coverage_as_dict(coverage))
         if coverage.failed and sum(coverage.failed.values()) > coverage.scored:
             reason = max(coverage.failed, key=lambda name: coverage.failed[name])
+            counts = ", ".join(f"{count} {name}" for name, count in coverage.failed.items())
             yield Finding(
                 f"scorer {coverage.scorer}",
                 "error",
-                f"most scores for route {coverage.route} failed in the last day: {dict(coverage.failed)}",
+                f"most scores for route {coverage.route} failed in the last day: {counts}",
                 FIXES.get(reason, "check the logs of the scoring process"),
             )

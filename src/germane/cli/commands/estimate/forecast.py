@@ -176,7 +176,7 @@ def describe_exceeded_limits(total: ScorerForecast, settings: Settings) -> list[
             if needed is not None and needed > (available := getattr(limit, name)):
                 notes.append(
                     f"the budget of {format_amount(available)} {unit} per day covers {available / needed:.1%} of the "
-                    f"forecast {format_amount(needed)}; the remaining exchanges are not selected or are skipped"
+                    f"forecast of {format_amount(needed)}; the remaining exchanges are not selected or are skipped"
                 )
     for name, needed in (("requests_per_minute", total.requests), ("tokens_per_minute", tokens)):
         limit_per_minute = getattr(settings, name)
