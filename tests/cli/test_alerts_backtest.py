@@ -65,7 +65,7 @@ def test_all_active_rules_are_replayed_by_default(call: Call, history: TrackingS
     ended = call(*PREVIEW, "--since", "6h")
 
     assert "180 scores" not in ended.out
-    assert "60 scores, each rule on its own" in ended.out
+    assert "60 scores, each rule separately" in ended.out
     for name in (
         "drop: fired never",
         "no_data: fired once",

@@ -44,7 +44,7 @@ def test_sensitivity_prints_the_smallest_drop_and_the_tolerance(call: Call) -> N
     assert detected.startswith("  Detected with a probability of at least 0.8: a drop of 0.")
     assert "within a week" in detected
     assert tolerance.startswith(
-        "  Tolerance, averaged over routes: drops in the mean of up to 0.020 and increases of up to 2.0% "
+        "  Tolerance, averaged over routes: drops in the mean of up to 0.020 and increases in refusals of up to 2.0% "
     )
     assert "10 runs per drop and a fixed seed" in ended.out
     assert "near 0.8 is 0.13" in ended.out
@@ -98,4 +98,4 @@ def test_a_disabled_drop_rule_is_a_usage_error(call: Call, store: TrackingStore,
     ended = call(*QUICK)
 
     assert ended.code == 2
-    assert "no active rule has the type drop" in ended.err
+    assert "no active rule is of type drop" in ended.err

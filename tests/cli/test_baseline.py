@@ -66,7 +66,7 @@ def test_overdue_learning_is_reported(call: Call, store: TrackingStore) -> None:
     until = datetime.now(UTC) - timedelta(hours=2)
     store.baselines.begin_learning(BaselineKey("shop", "relevancy", "f1"), "first", since=until - 14 * DAY, until=until)
 
-    expected = f"learning ended {until:%Y-%m-%d %H:%M} UTC, but no worker has evaluated relevancy for shop since"
+    expected = f"learning ended at {until:%Y-%m-%d %H:%M} UTC, but no worker has evaluated relevancy for shop since"
     assert expected in call("baseline", "show").out
     assert expected in call("report").out
     assert expected in call("doctor", "--offline").out
@@ -78,7 +78,7 @@ def test_learning_baseline_shows_when_learning_ends(call: Call, store: TrackingS
     store.baselines.begin_learning(BaselineKey("shop", "relevancy", "f1"), "first", since=NOW, until=until)
 
     when = f"learning until {until:%Y-%m-%d %H:%M} UTC"
-    expected = f"{when}: relevancy for shop; detection of large drops starts after one day"
+    expected = f"{when}: relevancy for shop; large drops are detected after one day"
     assert expected in call("baseline", "show").out
     assert expected in call("report").out
     assert expected in call("doctor", "--offline").out
@@ -106,7 +106,7 @@ def test_imported_scores_need_scorer_and_fingerprint(call: Call, store: Tracking
     file = rows(tmp_path / "rows.jsonl")
     history(store, days=1)
 
-    assert "does not name the scorer" in call("baseline", "import", file, "--as", "running").err
+    assert "does not state the scorer" in call("baseline", "import", file, "--as", "running").err
     refused = call("baseline", "import", file, "--scorer", "relevancy", "--as", "running", "--service", "other")
     assert "no scores from relevancy for other yet; choose another --service" in refused.err
 

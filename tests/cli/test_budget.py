@@ -76,4 +76,4 @@ def test_estimate_shows_the_share_that_the_budget_covers(call: Call, monkeypatch
 
     assert (result["sample_rate"], result["total"]["requests"]) == (1.0, pytest.approx(2 * 9600, abs=1e-9))
     (note,) = [note for note in result["notes"] if "budget" in note]
-    assert note.startswith("the budget of 2,400 requests per day covers 12.5% of the forecast 19,200")
+    assert note.startswith("the budget of 2,400 requests per day covers 12.5% of the forecast of 19,200")

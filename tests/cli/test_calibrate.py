@@ -78,7 +78,7 @@ def test_changed_labels_are_shown_with_examples(
 
     ended = call("calibrate", "--save")
 
-    assert "With these floors, 60 of the 60 newest labels are different." in ended.out
+    assert "With these floors, 60 of the 60 newest labels would change." in ended.out
     examples = [line for line in ended.out.splitlines() if "mostly_relevant" in line]
     assert len(examples) == 10
     assert all("0.70" in line and "irrelevant" in line and "where is the" in line for line in examples)
@@ -104,7 +104,7 @@ def test_floors_are_not_stored_without_save(call: Call, judge: FakeJudge, store:
 
     assert ended.code == 0
     assert "question and question  60  0.80" in ended.out
-    assert "Not saved. To store the floors, pass --save." in ended.out
+    assert "Not saved. To save the floors, pass --save." in ended.out
     assert "no labels" in ended.out
     assert store.labels.list_calibrations() == []
 
@@ -257,11 +257,15 @@ def test_refusal_votes_are_reliable_below_the_false_rate_limit(
         (
             59,
             0,
-            "are reliable: the judge calls 0.0% of 59 good answers (59 questions) refusals, at most 5.0% with 95 %",
+            "are reliable: the judge classifies 0.0% of 59 good answers (59 questions) as refusals, at most 5.0% with",
         ),
-        (60, 6, "are not reliable: the judge calls 10.0% of 60 good answers (60 questions) refusals (limit 5%). Set"),
+        (
+            60,
+            6,
+            "are not reliable: the judge classifies 10.0% of 60 good answers (60 questions) as refusals (limit 5%).",
+        ),
         (30, 1, "at most 14.9% with 95 % confidence (limit 5%). Without further false votes, 93 questions are enough."),
-        (0, 0, "no votes on good answers. Try a labeled file"),
+        (0, 0, "no votes on good answers yet. Try a labeled file"),
     ],
     ids=["yes", "no", "not known", "never tried"],
 )
@@ -354,7 +358,7 @@ def test_invalid_label_is_rejected_with_its_location(call: Call, judge: FakeJudg
     ended = call("calibrate", "--file", str(path))
 
     assert ended.code == 1
-    assert "the label is not a number from 0 to 1" in ended.err
+    assert "is not a number from 0 to 1" in ended.err
 
 
 def test_metric_names_are_sanitized(call: Call, judge: FakeJudge, store: TrackingStore, scored: Scored) -> None:

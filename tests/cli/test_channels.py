@@ -176,7 +176,7 @@ def test_doctor_checks_channels(
 
     assert reported["channel hook"][0] == (
         "warning",
-        "cannot send from here: the environment variable HOOK_URL is not set",
+        "cannot send from this host: the environment variable HOOK_URL is not set",
     )
     status, message = reported["channel hook"][1]
     assert status == "error"

@@ -57,7 +57,7 @@ def test_tasks_wait_if_the_only_process_is_unresponsive(call: Call, store: Track
 
     [silent] = found(call, "workers")
 
-    assert silent["message"].endswith("; their tasks wait, because no process is scoring")
+    assert silent["message"].endswith("; their tasks are waiting because no process is scoring")
 
 
 def test_tasks_without_a_running_scorer_are_a_warning(

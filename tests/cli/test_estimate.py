@@ -145,7 +145,7 @@ def test_sample_rate_without_effect_is_noted(call: Call, monkeypatch: pytest.Mon
     out = call("estimate", "--per-day", "100", "--sample-rate", "0.1").out
 
     assert "note: with a budget, the sample rate has no effect\n" in out
-    assert "covers 25.0% of the forecast 200" in out
+    assert "covers 25.0% of the forecast of 200" in out
 
 
 def test_estimate_needs_no_database(call: Call, tmp_path: Path) -> None:

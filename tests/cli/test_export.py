@@ -417,7 +417,7 @@ def test_flat_export_equals_the_answers_view(
     write(store, [0.4], fingerprint="f2", route="docs")
     store.exchanges.add([an_exchange()])  # without a sampling decision, it has no row
     file = tmp_path / f"flat.{kind}"
-    assert call("export", str(file)).err == f"Wrote 3 rows of 4 exchanges to {file}.\n"
+    assert call("export", str(file)).err == f"Wrote 3 rows for 4 exchanges to {file}.\n"
     with store._database.read() as connection:
         view = [dict(row) for row in connection.exec_driver_sql("SELECT * FROM answers").mappings()]
     rows = _read(file)
@@ -477,7 +477,7 @@ def test_data_set_is_imported_for_scoring(call: Call, database: str, store: Trac
     call("export", str(tmp_path / "flat.csv"))
     flat = call("import", str(tmp_path / "flat.csv"))
 
-    assert (ended.code, ended.out) == (0, f"Read 2 exchanges from {rows}. New ones will be sampled and scored.\n")
+    assert (ended.code, ended.out) == (0, f"Read 2 exchanges from {rows}. New exchanges will be sampled and scored.\n")
     assert again.code == 0
     assert listed.keys() == {"r1", "r2"}
     assert [context.text for context in listed["r1"].contexts] == ["one", "two"]
@@ -503,7 +503,7 @@ def test_data_set_may_have_a_version_column(call: Call, store: TrackingStore, tm
     """Such a column does not make it an export."""
     rows = tmp_path / "faq.jsonl"
     rows.write_text('{"version": 3, "question": "How?", "answer": "So."}\n')
-    assert call("import", str(rows)).out == f"Read 1 exchange from {rows}. New ones will be sampled and scored.\n"
+    assert call("import", str(rows)).out == f"Read 1 exchange from {rows}. New exchanges will be sampled and scored.\n"
     assert [one.question for one in store.sampling.list_undecided(10)] == ["How?"]
 
 
@@ -616,7 +616,7 @@ def test_score_columns_can_be_ignored(call: Call, database: str, store: Tracking
 
     ended = call("import", "--ignore-scores", str(file))
 
-    assert (ended.code, ended.out) == (0, f"Read 1 exchange from {file}. New ones will be sampled and scored.\n")
+    assert (ended.code, ended.out) == (0, f"Read 1 exchange from {file}. New exchanges will be sampled and scored.\n")
     (exchange,) = store.answers.list_exchanges()
     assert exchange.attributes == {"tier": "gold", "answer_relevancy": 0.8}
     assert store.answers.get_scores([exchange.id]) == {}
@@ -627,7 +627,7 @@ def test_score_columns_can_be_ignored(call: Call, database: str, store: Tracking
     [
         ({"answer_relevancy": 7}, "has the score answer_relevancy = 7, which is not a number from -1 to 1"),
         ({"faithfulness": "good"}, "has the score faithfulness = 'good', which is not a number"),
-        ({"scores": [1]}, "has a scores cell that is not an object of names and numbers"),
+        ({"scores": [1]}, "has a scores cell that is not a JSON object mapping scorer names to numbers"),
         ({"scores": "{"}, "has a scores cell that is not a JSON object"),
     ],
 )

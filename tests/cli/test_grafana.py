@@ -248,7 +248,7 @@ def _only(name: str, fires: str) -> list[dict[str, Any]]:
 def _said(name: str) -> dict[str, str]:
     said = {
         "GermaneAlertOpen": "germane: drop for shop, ask, s",
-        "GermaneDatabaseUnreachable": "germane on b cannot read its database; the state of the answers is unknown",
+        "GermaneDatabaseUnreachable": "germane on b cannot read its database; answer quality is unknown",
         "GermaneQueueLag": "the oldest unscored exchange has been waiting for 15m 0s",
         "GermaneScorerErrors": "30% of s scores for shop failed",
         "GermaneNoScores": "t scored none of 25 answers from shop in the last hour",

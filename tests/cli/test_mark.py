@@ -102,10 +102,10 @@ def test_significant_drop_since_the_marker_exits_with_3(call: Call, deployed: Ca
     assert found["ask"][-1] == "dropped"
     assert found["search"][3] == "+0.000"
     assert found["search"][-1] != "dropped"
-    assert found["all routes, weighted by traffic before"][3] == "-0.300"
+    assert found["all routes, weighted by earlier traffic"][3] == "-0.300"
     assert "after: " in ended.out
     assert "(marker 'index v42')" in ended.out
-    assert "Significant drop: ask, answer_relevancy by 0.600 (" in ended.out
+    assert "Significant drop: ask, answer_relevancy fell by 0.600 (" in ended.out
     assert "a large effect" in ended.out
 
 
@@ -138,7 +138,7 @@ def test_drop_below_min_drop_passes(call: Call, deployed: Callable[..., None]) -
     ended = call("report", "--since", "mark", "--fail-on-drop", "--min-drop", "0.1")
     assert ended.code == 0
     assert rows(ended.out)["ask"][-1] == "lower, not significant beyond 0.1"
-    assert "No significant drop by more than 0.1." in ended.out
+    assert "No significant drop of more than 0.1." in ended.out
 
 
 def test_comparison_needs_enough_scores_in_both_windows(call: Call, deployed: Callable[..., None]) -> None:
@@ -151,7 +151,7 @@ def test_comparison_needs_enough_scores_in_both_windows(call: Call, deployed: Ca
     assert rows(ended.out)["ask"][1:] == [
         "0.850 (n=30)", "- (n=19)", "-", "-", "-", "not enough data (need 20 in each window)",
     ]  # fmt: skip
-    assert "Not enough data: no route has 20 scores" in ended.out
+    assert "Not enough data: no route has at least 20 scores" in ended.out
 
 
 def test_different_fingerprints_are_not_compared(call: Call, deployed: Callable[..., None]) -> None:
@@ -174,7 +174,7 @@ def test_traffic_shift_is_not_a_drop(call: Call, deployed: Callable[..., None]) 
     ended = call("report", "--since", "mark", "--fail-on-drop")
 
     assert ended.code == 0
-    assert rows(ended.out)["all routes, weighted by traffic before"][1:4] == [
+    assert rows(ended.out)["all routes, weighted by earlier traffic"][1:4] == [
         "0.750 (n=180)",
         "0.750 (n=180)",
         "+0.000",

@@ -135,7 +135,7 @@ def test_exchanges_dropped_before_a_scorer_was_known_are_shown(
     ended = call("report")
     dropped, known = call("report", "--json").content["coverage"]
 
-    assert "  ask, before any scorer was known: 9 skipped (exchange_limit), 2 skipped (queue_full)\n" in ended.out
+    assert "  ask, no scorer assigned: 9 skipped (exchange_limit), 2 skipped (queue_full)\n" in ended.out
     assert "never asked" not in ended.out
     assert (dropped["scorer"], dropped["seen"], dropped["skipped"]) == ("", 11, {"exchange_limit": 9, "queue_full": 2})
     assert (known["scorer"], known["seen"]) == ("answer_relevancy", 1)

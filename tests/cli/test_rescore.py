@@ -61,7 +61,7 @@ def test_everything_is_rescored_by_default(call: Call, store: TrackingStore, sco
     second = call("rescore", "--json").content
 
     assert first.code == 0
-    assert "3 to rescore:" in first.out
+    assert "3 answers to rescore:" in first.out
     assert "answer_relevancy: 3 answers, about 6 requests" in first.out
     assert "3 queued for scoring" in first.out
     assert second["outcome"] == NOTHING | {"waiting": 2}
@@ -75,7 +75,7 @@ def test_scores_below_a_value_can_be_rescored(call: Call, store: TrackingStore, 
 
     ended = call("rescore", "--below", "0.5", "--route", "ask", "--scorer", "answer_relevancy")
 
-    assert "1 to rescore" in ended.out
+    assert "1 answer to rescore" in ended.out
     assert "raises the mean slightly" in ended.out
     assert ready(store) == {made[1].id}
 
@@ -195,7 +195,7 @@ def test_rescore_asks_for_confirmation_on_a_terminal(
 
     assert code == 130
     assert "about 2 requests," in text
-    assert "Rescore them?" in text
+    assert "Rescore these answers?" in text
     assert ready(store) == set()
     code, _ = _spoken("y\n", environment)
     assert code == 0

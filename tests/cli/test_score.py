@@ -182,7 +182,7 @@ def test_report_is_printed_or_written_to_a_file(call: Call, judge: FakeJudge, ki
         (["--output", "rows.jsonl", "--report", "json"], "would overwrite an input file"),
         (["--output", "c.json", "--cache", "c.json"], "would overwrite an input file"),
         (["--json", "--report", "html"], "add --output FILE"),
-        (["--columns", "question"], "does not have the form question=q,answer=a"),
+        (["--columns", "question"], "is not a list of NAME=COLUMN pairs"),
         (["--min-coverage", "90"], "is not in the range 0<=x<=1"),
         (["--limit", "0"], "is not in the range"),
     ],

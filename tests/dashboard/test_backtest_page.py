@@ -34,8 +34,8 @@ def test_each_rule_lists_why_it_does_not_fire(seeded: TrackingStore) -> None:
     assert "silenced until" in text
     assert "disabled in the settings" in text
     assert "do not match this route" in text
-    assert "the baseline is provisional and drops below 0.1 are missed" in text
-    assert re.search(r"n=\d+ in 24 h, needs 5000", other)
+    assert "the baseline is provisional, and drops below 0.1 are missed" in text
+    assert re.search(r"n=\d+ in 24 h, but the rule needs 5000", other)
 
 
 def test_rule_is_backtested_over_the_window_in_the_url(seeded: TrackingStore) -> None:
@@ -66,5 +66,5 @@ def test_rule_about_to_fire_is_labeled_as_such(seeded: TrackingStore) -> None:
         text = client.get("/alerts/backtest?route=docs-search").text
 
     assert re.search(r'<span class="tag bad">would fire</span>', text)
-    assert re.search(r"Route docs-search of handbook: the mean is 0\.\d\d \(.*\), below 0\.7\.", text)
+    assert re.search(r"Route docs-search, service handbook: the mean is 0\.\d\d \(.*\), below 0\.7\.", text)
     assert re.search(r"faithfulness for handbook: until [^;]+ JST, the baseline is provisional", text)

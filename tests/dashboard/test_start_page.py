@@ -91,7 +91,7 @@ def test_unscored_exchanges_show_the_cause(store: TrackingStore) -> None:
     assert "germane doctor" in words
 
     with_judge = create_app(load_settings(database="sqlite://", base_url="http://127.0.0.1:1/v1"), store=store)
-    assert "Not scored: Answers are scored only while a worker is running: run germane worker" in visible_text(
+    assert "Not scored: Answers are scored only while a worker is running. Run germane worker" in visible_text(
         client_for(with_judge), "/start"
     )
     own: dict[str, Any] = {"id": "w1", "host": "h", "pid": 7, "service": "shop", "version": "1", "scorers": SCORERS}

@@ -65,7 +65,7 @@ def test_page_without_a_worker_says_what_to_start(store: TrackingStore) -> None:
     with open_dashboard(store) as client:
         text = words(client.get("/worker").text)
 
-    assert "No worker. Answers are scored only while a worker is running: run germane worker" in text
+    assert "No worker. Answers are scored only while a worker is running. Run germane worker" in text
     assert "germane worker" in text
     for expected in (
         "No worker is running.",

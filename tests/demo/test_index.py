@@ -61,5 +61,5 @@ def test_corrupt_does_not_change_the_callers_passages() -> None:
 
 def test_passages_without_vectors_are_rejected() -> None:
     """Each passage needs a vector."""
-    with pytest.raises(ValueError, match="3 passages need 3 vectors, not 2"):
+    with pytest.raises(ValueError, match="expected 3 vectors, one per passage, but got 2"):
         PassageIndex(PASSAGES, VECTORS[:2])

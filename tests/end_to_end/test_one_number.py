@@ -323,7 +323,7 @@ def _compare_corrected(views: Views) -> None:
     for format_ in ("text", "markdown", "html"):
         text = views.report("--format", format_).replace("\\", "")
         assert correction in text
-        assert "The answers SQL view contains the scores without this correction" in text
+        assert "The answers SQL view contains the uncorrected scores" in text
 
 
 def test_grafana_dashboard_queries_the_exported_gauges(shop: TrackingStore, migrated_url: str) -> None:

@@ -54,7 +54,7 @@ def test_details_of_any_shape_are_displayable(scorer: str, label: str | None, de
         (
             "answer_relevancy",
             {"questions": [{"text": "Q?", "similarity": 0.5}], "similarity": "judge"},
-            "as rated by the judge",
+            "judge-rated similarity",
         ),
         ("context_similarity", {"chunks": [0.5]}, "The cosine similarity between the question"),
         ("intent_match", {"rating": 3}, "from 1 to 5"),
@@ -89,7 +89,7 @@ def test_refusal_votes_are_counted() -> None:
         Score(scorer="answer_relevancy", value=0.0, label="noncommittal", details={"questions": questions})
     )
 
-    assert found.facts == [("Votes", "2 of 3 for a refusal")]
+    assert found.facts == [("Votes", "2 of 3 for refusal")]
     assert not found.rows
 
 

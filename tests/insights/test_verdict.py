@@ -312,7 +312,7 @@ def test_open_alert_is_recovering_once_scores_recover(state: AlertState) -> None
     """It stays open until its rule resolves it."""
     found = build_verdict(make_situation(STEADY, alerts=[drop_alert(state=state)]))
 
-    assert "the alert is still open, recovering" in found.text
+    assert "the alert is still open but recovering" in found.text
     assert (found.state, found.tone) == ("recovering", "warn")
 
 

@@ -1,4 +1,4 @@
-"""The ``germane`` command: one module per subcommand, imported when it is called."""
+"""The ``germane`` command. Each subcommand has its own module, which is imported on demand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command line's entry point: the list of commands, and exit codes for errors."""
+"""Entry point of the command line: registers the commands and maps errors to exit codes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SECTIONS: Final[HelpSections] = {
 }
 """Commands by help heading."""
 _PATHS: Final = {"forget": "prune:forget", "import": "import_"}
-"""Paths of commands whose module has another name."""
+"""Module paths of commands that are not named after their module."""
 _COMMANDS: Final = {
     name: f"germane.cli.commands.{_PATHS.get(name, name)}"
     for name in sorted(name for names in SECTIONS.values() for name in names)
@@ -50,11 +50,11 @@ def group() -> None:
 
 
 def main() -> None:
-    """Run the command line and exit with its code."""
+    """Run the command line, then exit the process with the resulting exit code."""
     if not sys.flags.safe_path:
-        sys.path.insert(0, "")  # the `imports` setting may name modules in the current folder, as with python -m
+        sys.path.insert(0, "")  # the `imports` setting may name modules in the current directory, as with python -m
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="replace")  # answers may contain characters that the terminal's encoding lacks
+        sys.stdout.reconfigure(errors="replace")  # the terminal's encoding may not support all characters in an answer
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s", stream=sys.stderr)
     try:
         code = group.main(standalone_mode=False, complete_var=COMPLETION_VARIABLE)
@@ -69,7 +69,7 @@ def main() -> None:
         if "--json" in sys.argv:
             print_json({"error": str(error)})
         code = EXIT_ERROR
-    except OSError as error:  # a file that a command writes, such as a full disk
+    except OSError as error:  # writing a file failed, for example because the disk is full
         click.echo(f"germane: cannot write {error.filename or 'the output'}: {error.strerror or error}", err=True)
         code = EXIT_ERROR
         _discard_output()
@@ -77,6 +77,6 @@ def main() -> None:
 
 
 def _discard_output() -> None:
-    """Keep the interpreter from writing the rest of the output again when it exits."""
+    """Discard buffered output, so that the interpreter does not try to flush it again on exit."""
     with contextlib.suppress(OSError, ValueError), Path(os.devnull).open("w", encoding="utf-8") as null:
         os.dup2(null.fileno(), sys.stdout.fileno())

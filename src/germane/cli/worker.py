@@ -1,4 +1,4 @@
-"""A process that scores: the work behind ``germane worker`` and ``germane serve --with-worker``."""
+"""The scoring process behind ``germane worker`` and ``germane serve --with-worker``."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from germane.storage import OutstandingWork
 from germane.tracer import expose_registry
 
 MAX_POLL_INTERVAL: Final = 0.5
-"""Longest time between two checks of the backlog, in seconds."""
+"""Maximum interval between backlog checks, in seconds."""
 RunMode = Literal["once", "drain", "forever"]
 
 
@@ -38,18 +38,18 @@ class RunFailed(GermaneError):
 
 @contextmanager
 def serve_metrics(settings: Settings, address: ListenAddress, log: Callable[[str], None]) -> Iterator[None]:
-    """Serve the database's and this process's metrics until the block ends. Enter before work starts.
+    """Serve the metrics of the database and of this process until the block ends. Enter it before work starts.
 
     Raises:
-        ListenError: The address is in use, or not an address of this machine.
-        UsageError: The address is reachable from other machines, and there is no token; or the extra is missing.
+        ListenError: The address is in use, or does not belong to this machine.
+        UsageError: The address is reachable from other machines but no token is set, or an extra is not installed.
     """
     if not is_prometheus_installed():
         raise click.UsageError(MISSING_EXTRA)
     if settings.dashboard_token is None and not is_loopback(address.host):
         raise click.UsageError(
-            f"metrics on {address.host} are readable from other machines; set GERMANE_DASHBOARD_TOKEN to at least 16 "
-            "characters"
+            f"metrics on {address.host} are readable from other machines; set GERMANE_DASHBOARD_TOKEN to a token of at "
+            "least 16 characters"
         )
     app = create_metrics_app(settings)
     server = DashboardServer(app, host=address.host, port=address.port)
@@ -60,7 +60,10 @@ def serve_metrics(settings: Settings, address: ListenAddress, log: Callable[[str
 
 @contextmanager
 def include_process_metrics(app: Starlette) -> Iterator[None]:
-    """Add this process's metrics to an application's ``/metrics``. Enter before work starts."""
+    """Include this process's metrics in an application's ``/metrics`` until the block ends.
+
+    Enter the block before work starts.
+    """
     if not is_prometheus_installed():
         yield
         return
@@ -78,9 +81,9 @@ class Worker:
 
     Args:
         overrides: Settings that override all others. Modules in ``imports`` are added to the configured ones.
-        shutdown: Reports shutdown signals.
+        shutdown: The source of shutdown signals.
         shutdown_timeout: Maximum duration of a graceful shutdown, in seconds.
-        metrics_address: Address on which metrics are served; None to serve none.
+        metrics_address: Address to serve metrics on, or None to serve no metrics.
 
     Raises:
         SettingsError: A setting is invalid, or no scorer is configured.
@@ -112,13 +115,13 @@ class Worker:
         self._logged: set[str] = set()
 
     def run(self, mode: RunMode) -> int:
-        """Score until done; return the exit code.
+        """Run the worker in the given mode, and return the exit code.
 
         Raises:
             StorageError: The database is unreachable or not migrated, and the mode is not ``forever``.
-            RunFailed: A job failed in the mode ``once``.
-            ListenError: Metrics cannot be served on their address.
-            UsageError: Metrics would be readable from other machines, and there is no token.
+            RunFailed: A job failed, and the mode is ``once``.
+            ListenError: Metrics cannot be served on ``metrics_address``.
+            UsageError: Metrics would be readable from other machines but no token is set, or an extra is not installed.
         """
         with (
             nullcontext()
@@ -172,7 +175,7 @@ class Worker:
             yield self._runtime.store.queue.load_outstanding()
 
     def _run_once(self) -> None:
-        """Run each job once, and process every ready task until it is scored or cannot be scored.
+        """Run each periodic job once, and process ready tasks until none is left or the judge is unavailable.
 
         Raises:
             RunFailed: A job failed.
@@ -192,7 +195,7 @@ class Worker:
             was_done = is_done
 
     def _drain(self) -> None:
-        """Run until the backlog is empty. If it stops shrinking, log why."""
+        """Run until the backlog is empty. If it stops shrinking, log the reason."""
         previous = ""
         for backlog in self._poll_backlog():
             if not backlog:
@@ -203,7 +206,7 @@ class Worker:
             previous = reason
 
     def _describe_wait(self, backlog: OutstandingWork) -> str:
-        """Return why the backlog is waiting; empty while this process makes progress."""
+        """Return why the backlog is not shrinking, or an empty string while this process makes progress."""
         status, own = self._monitor.status(), backlog.for_scorers(self._fingerprints)
         if status.in_flight or status.unsaved or (sum(tasks.ready for tasks in own) and not status.judge_problem):
             return ""
@@ -211,13 +214,13 @@ class Worker:
         counts = {
             # Until the first sampling run, this process itself is about to sample them.
             ("exchange", "to be sampled"): backlog.undecided if status.jobs["sample"].last_run else 0,
-            ("candidate", "for the budget to select at the end of the interval"): sum(
+            ("candidate", "to be selected within the budget at the end of the interval"): sum(
                 tasks.candidates for tasks in backlog.tasks
             ),
             ("task", "for scorers that this worker does not run"): others,
             ("task", "to be retried later"): sum(tasks.postponed for tasks in own),
             ("task", "in progress in other processes"): sum(tasks.running for tasks in backlog.tasks),
-            ("task", f"for an unavailable judge ({status.judge_problem})"): sum(tasks.ready for tasks in own),
+            ("task", f"blocked by an unavailable judge ({status.judge_problem})"): sum(tasks.ready for tasks in own),
         }
         parts = [f"{sanitize.count_noun(count, noun)} {what}" for (noun, what), count in counts.items() if count]
         return f"waiting for {', '.join(parts)}" if parts else ""
@@ -234,7 +237,7 @@ class Worker:
 
 
 def strip_counts(line: str) -> str:
-    """Remove counts and plurals, so that lines that differ only in these compare equal."""
+    """Remove counts and plural endings, so that lines that differ only in them compare equal."""
     return re.sub(r"\d+|(?<=task)s\b|(?<=exchange)s\b|(?<=candidate)s\b", "", line)
 
 

@@ -1,4 +1,4 @@
-"""A small but real RAG application to monitor: the documentation of a fictional product, with one route that breaks."""
+"""A small but real RAG application to monitor. It answers from the documentation of a product, and one route breaks."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Import :mod:`germane.demo.run` on first use. It needs all of germane, but ``germane demo --help`` does not."""
+    """Import :mod:`germane.demo.run` on first use. It imports all of germane, which slows down ``--help``."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from germane.demo import run

@@ -1,4 +1,4 @@
-"""The monitored application: one handler per part of the documentation, which answers with a sentence from it."""
+"""The monitored application. Each part of the documentation has a handler, which answers with a sentence from it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import germane
 from germane.demo.corpus import ROUTES, DemoCorpus, Embed, PassageIndex, split_sentences
 
 SEARCH_LIMIT: Final = 3
-"""Passages that a search returns."""
+"""Maximum number of passages that a search returns."""
 
 
 class Documentation:
@@ -41,19 +41,19 @@ class Documentation:
         return await self._answer("api", question)
 
     async def ask(self, route: str, question: str) -> str:
-        """Send a question to the handler of a route."""
+        """Send a question to a route's handler, and return the answer."""
         handlers = {"billing": self.billing, "setup": self.setup, "api": self.api}
         return await handlers[route](question)
 
     @germane.retrieval
     async def search(self, query: str, route: str) -> list[dict[str, Any]]:
-        """Return ``id``, ``text`` and ``score`` of the route's passages that are nearest to the query."""
+        """Return the route's passages nearest to the query, each as a dict with ``id``, ``text`` and ``score``."""
         (vector,) = await self._embed([query])
         hits = self.indexes[route].search(vector, SEARCH_LIMIT)
         return [{"id": hit.passage.id, "text": hit.passage.text, "score": hit.similarity} for hit in hits]
 
     async def _answer(self, route: str, question: str) -> str:
-        """Return the sentence in the best passage that is nearest to the question."""
+        """Return the sentence of the best passage that is nearest to the question."""
         best, *_ = await self.search(question, route)
         sentences = split_sentences(best["text"])
         vectors = await self._embed([question, *sentences])

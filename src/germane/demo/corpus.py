@@ -17,7 +17,7 @@ ROUTES: Final = ("billing", "setup", "api")
 _SENTENCE_END: Final = re.compile(r"(?<=[.!?])\s+")
 Vectors = NDArray[np.floating[Any]]
 Embed = Callable[[Sequence[str]], Awaitable[Vectors]]
-"""Turns texts into vectors: one unit-length row per text."""
+"""Embeds texts. Returns an array with one unit-length row per text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class DemoQuestion:
     text: str
     route: str
     passage_id: str
-    """The passage that answers it. The application does not know it."""
+    """Id of the passage that answers the question. Not known to the application."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class DemoCorpus:
 
 
 def load_corpus() -> DemoCorpus:
-    """Load the corpus from the package."""
+    """Load the corpus that is included in the package."""
     passages: list[Passage] = []
     questions: list[DemoQuestion] = []
     for route in ROUTES:
@@ -76,7 +76,7 @@ def split_sentences(text: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class SearchHit:
-    """A passage, and the cosine similarity between its vector and the query vector."""
+    """A passage, with the cosine similarity between its vector and the query vector."""
 
     passage: Passage
     similarity: float
@@ -87,7 +87,7 @@ class PassageIndex:
 
     Args:
         passages: The passages.
-        vectors: Their vectors, unit-length rows in an array of shape (passages, dimensions).
+        vectors: Their vectors, as unit-length rows of an array of shape (passages, dimensions).
 
     Raises:
         ValueError: The number of vectors differs from the number of passages.
@@ -95,13 +95,13 @@ class PassageIndex:
 
     def __init__(self, passages: Sequence[Passage], vectors: Vectors) -> None:
         if len(passages) != len(vectors):
-            raise ValueError(f"{len(passages)} passages need {len(passages)} vectors, not {len(vectors)}")
+            raise ValueError(f"expected {len(passages)} vectors, one per passage, but got {len(vectors)}")
         self.passages = list(passages)
         self.vectors = vectors
 
     @classmethod
     async def build(cls, passages: Sequence[Passage], embed: Embed) -> PassageIndex:
-        """Embed the passages, and return an index over them."""
+        """Embed the passages, and return an index of them."""
         return cls(passages, await embed([passage.text for passage in passages]))
 
     def search(self, vector: Vectors, limit: int) -> list[SearchHit]:
@@ -111,11 +111,11 @@ class PassageIndex:
         return [SearchHit(self.passages[row], float(similarities[row])) for row in nearest]
 
     def corrupt(self) -> None:
-        """Shift the passages by one row, so that each vector finds the passage next to its own.
+        """Shift the passages by one row, so that each vector leads to the passage after its own.
 
-        This is how indexes break in practice. Vectors are in one file and passages in a table, joined only by the row
-        number. Someone edits the documentation. The nightly job rewrites the table, in which every passage has moved
-        by one row, and skips the embedding step because "nothing changed". No request fails, latency is unchanged, and
-        the retriever reports the same similarities as before. Only the answers are about something else.
+        This is how indexes break in practice. The vectors are in one file and the passages in a table, joined only by
+        row number. After an edit of the documentation, a nightly job rewrites the table, in which every passage has
+        moved by one row, but skips the embedding step because it detects no change. No request fails, latency is
+        unchanged, and the retriever reports the same similarities as before. Only the answers are about something else.
         """
         self.passages = [*self.passages[1:], self.passages[0]]

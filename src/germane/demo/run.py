@@ -1,4 +1,4 @@
-"""A demo run: generate traffic, break one index, and collect what germane detects."""
+"""A demo run: generates traffic, breaks one index, and collects what germane detects."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ SCORER: Final = "answer_relevancy"
 SAMPLE_RATE: Final = 0.75
 """A small model on one core keeps up with this rate."""
 RULE: Final = {"type": "mean_threshold", "threshold": 0.45, "window": 24.0, "min_samples": 8}
-"""Rule for each route. Means are about 0.7 on healthy routes, and about 0.15 on the broken one."""
+"""Alert rule for each route. The mean is about 0.7 on healthy routes, and about 0.15 on the broken route."""
 CONCURRENCY: Final = 2
 """More concurrent requests do not make the small model faster."""
 MAX_SPAN_DELAY: Final = 30.0
-"""Seconds that a span waits for its score. Generous, because nobody waits for the spans and busy machines are slow."""
+"""Maximum time that a span waits for its score, in seconds. Generous, because busy machines are slow."""
 DRAIN_TIMEOUT: Final = 30.0
-"""Seconds to finish scoring after the last visit."""
+"""Maximum time to finish scoring after the last visit, in seconds."""
 PROGRESS_INTERVAL: Final = 0.5
-"""Seconds between two progress reports."""
+"""Seconds between progress reports."""
 _JSON_FIELDS: Final = (
     "captured",
     "sampled",
@@ -57,7 +57,7 @@ ProgressCallback = Callable[["DemoProgress"], None]
 
 @dataclass(frozen=True, slots=True)
 class DemoAlert:
-    """A received alert."""
+    """An alert that the demo received."""
 
     route: str
     at: float
@@ -74,7 +74,7 @@ class DemoProgress:
     visits: int
     counts: RowCounts
     broken_at: float | None
-    """Seconds from the first visit to the fault; None before."""
+    """Seconds from the first visit to the fault, or None before the fault."""
     alerts: Sequence[DemoAlert]
 
 
@@ -94,20 +94,20 @@ class DemoResult:
     rows: int
     fault_at: float
     before: tuple[float, int]
-    """The broken route's mean score before the fault, and n; (nan, 0) without scores."""
+    """Mean and number of the broken route's scores before the fault; (nan, 0) if there are none."""
     after: tuple[float, int]
-    """The broken route's mean score after the fault, and n; (nan, 0) without scores."""
+    """Mean and number of the broken route's scores after the fault; (nan, 0) if there are none."""
     alerts: list[DemoAlert]
     seconds: float
     database: str
     judge: str
     spans: int
-    """Handler spans that the OTLP receiver received."""
+    """Number of handler spans that the OTLP receiver received."""
     worst: list[ScoredExchange]
 
     @property
     def pending(self) -> int:
-        """Sampled exchanges that were neither scored nor failed when the run ended."""
+        """Number of sampled exchanges that were neither scored nor failed when the run ended."""
         return self.sampled - self.scored - self.failed
 
     def as_dict(self) -> dict[str, Any]:
@@ -126,7 +126,7 @@ def run_demo(on_progress: ProgressCallback, *, duration: float = DURATION) -> De
     Ignores OpenTelemetry environment variables: spans go to the demo's own receiver.
 
     Raises:
-        ScoringError: The judge is not responding.
+        ScoringError: The judge does not respond.
         ModelError: The embedded judge or embedder is not installed.
     """
     for name in [name for name in os.environ if name.startswith("OTEL_")]:
@@ -163,7 +163,7 @@ class _DemoRun:
         """Start the application, generate the traffic, and collect the result."""
         from germane.scorers import MiniLM, build_scorers
 
-        settings: dict[str, Any] = {  # these override the user's settings, whose channels must not get alerts
+        settings: dict[str, Any] = {  # these override the user's settings, whose channels must not receive alerts
             "database": self._database,
             "service": "germane-demo",
             "role": "all",

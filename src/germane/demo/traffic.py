@@ -1,4 +1,4 @@
-"""The demo's traffic: questions and their times, the same in every run."""
+"""The demo's traffic: questions and the times at which they are asked, identical in every run."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Final, TypeVar
 from germane.demo.corpus import DemoCorpus, DemoQuestion
 
 DURATION: Final = 90.0
-"""Seconds of traffic."""
+"""Duration of the traffic, in seconds."""
 FAULT_TIME: Final = 36.0
 """Seconds from the first visit to the fault."""
 BROKEN_ROUTE: Final = "setup"
@@ -18,9 +18,9 @@ BROKEN_ROUTE: Final = "setup"
 VISITS_PER_SECOND: Final = 1.25
 """Visits to all routes combined. A small judge on one core keeps up with this rate."""
 _ROUTE_CYCLE: Final = ("setup",) * 3 + ("billing",) * 2 + ("api",) * 2
-"""The routes of every seven visits. Most visitors have just bought a station."""
+"""The routes of seven visits, in shuffled order. Setup is the most common, because most visitors are new."""
 _JITTER: Final = 0.8
-"""Random part of the time to the next visit, as a share of the mean time."""
+"""Maximum random delay of a visit, as a share of the mean interval between visits."""
 _SEED: Final = 20
 _Item = TypeVar("_Item")
 

@@ -1,4 +1,4 @@
-"""Read models behind the dashboard, reports and the command line: verdict, windows, worst answers, charts."""
+"""Read models for the dashboard, reports and the command line, such as the verdict, worst answers and charts."""
 
 from __future__ import annotations
 

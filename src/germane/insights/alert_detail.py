@@ -1,4 +1,4 @@
-"""Details about one alert: its notifications, timeline, worst answers, contributors and charts."""
+"""The page for one alert: its notifications, timeline, worst answers, contributors and charts."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ from germane.storage import MIN_SAMPLES, TrackingStore
 
 MAX_WORST_ANSWERS: Final = 10
 CHART_BEFORE: Final = timedelta(days=3)
-"""Minimum time before an alert that its chart shows."""
+"""Minimum length of the period before an alert that its charts show."""
 CHART_AFTER: Final = timedelta(hours=12)
-"""Minimum time after the end of an alert that its chart shows."""
+"""Minimum length of the period after the end of an alert that its charts show."""
 MAX_CHART_LENGTH: Final = timedelta(days=90)
 MAX_MARKERS: Final = 12
 _EVENTS: Final[Mapping[str, str]] = {
@@ -53,12 +53,12 @@ _RESOLVE_REASONS: Final[Mapping[str, str]] = {
     "judge_changed": "the judge changed",
     "by_hand": "someone resolved it",
     "new_baseline": "this level was accepted as the new baseline",
-    "rule_removed": "its rule was removed",
+    "rule_removed": "the rule was removed",
 }
 _CAUSES: Final[Mapping[str, str]] = {
-    "answers_drifting": "answers drift away from their questions",
+    "answers_drifting": "answers drift away from the questions",
     "refusals_rising": "more answers are refusals",
-    "retrieval_worse": "retrieval finds fewer relevant texts",
+    "retrieval_worse": "retrieval finds fewer relevant contexts",
     "judge_broken": "the judge is failing; the quality of the answers is unknown",
     "no_data": "no scores are arriving",
     "budget": "the budget is exhausted",
@@ -67,12 +67,12 @@ _CAUSES: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimelineEntry:
-    """One event of an alert."""
+    """One event in an alert's history."""
 
     event: AlertEvent
     words: str
     detail: str
-    """Additional information; may be empty."""
+    """Additional information, or an empty string."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +84,7 @@ class Contributor:
     before: str
     since: str
     change: float | None
-    """None with too few scores."""
+    """Change in the mean, or None if there are too few scores."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,13 +92,13 @@ class AlertChart:
     """A trend chart around the time of an alert."""
 
     subject: str
-    """The route, or all routes of the service."""
+    """The route, or "all routes of" followed by the service."""
     figure: Markup
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlertDetail:
-    """Content of an alert's page."""
+    """The content of an alert's page."""
 
     summary: AlertSummary
     notifications: Sequence[NotificationStatus]
@@ -108,13 +108,13 @@ class AlertDetail:
     worst: Sequence[tuple[Exchange, Score | None]]
     """Worst first."""
     worst_deleted: int
-    """The number of worst answers that are no longer stored."""
+    """Number of worst answers that are no longer stored."""
     contributors: Sequence[Contributor]
     """Largest first."""
     can_accept: bool
-    """Whether its level can be accepted as the new baseline: only for an open drop whose baseline is active."""
+    """Whether the current level can be accepted as the new baseline, as for an open drop with an active baseline."""
     charts: Sequence[AlertChart]
-    """The alert's scorer, and the route that contributes most; empty if the alert has no scorer."""
+    """Charts for the alert's scope and for the route that contributes most. Empty if the alert has no scorer."""
 
     @property
     def alert(self) -> Alert:
@@ -134,7 +134,7 @@ class AlertDetail:
 
     @property
     def release_changes(self) -> Sequence[tuple[str, str, str]]:
-        """Changes in the application since the baseline was learned: name, before, now."""
+        """Changes in the application since the baseline was learned, as tuples of name, old value and new value."""
         changes: Mapping[str, Any] = self.alert.details.get("release") or {}
         return [(name, str(pair[0] or "unknown"), str(pair[1])) for name, pair in changes.items()]
 
@@ -149,7 +149,7 @@ def load_alert_detail(context: InsightContext, alert: Alert, view: ViewParams, r
     exchanges, scores = store.answers.get_exchanges(ids), store.answers.get_scores(ids)
     worst: list[tuple[Exchange, Score | None]] = []
     for id_ in filter(exchanges.__contains__, ids):
-        # The score with the alert's fingerprint, or the newest score of its scorer
+        # Use the score with the alert's fingerprint, or else the newest score from its scorer.
         of_scorer = [score for score in scores.get(id_, ()) if score.scorer == alert.scorer]
         same = [score for score in of_scorer if score.fingerprint == alert.fingerprint]
         worst.append((exchanges[id_], next(reversed(same or of_scorer), None)))
@@ -181,7 +181,10 @@ def load_alert_detail(context: InsightContext, alert: Alert, view: ViewParams, r
 
 
 def can_accept_baseline(context: InsightContext, alert: Alert) -> bool:
-    """Whether an alert's level can become the new baseline: an open drop or improvement whose baseline is active."""
+    """Return whether an alert's current level can be accepted as the new baseline.
+
+    This is the case for an open drop or improvement whose baseline is active.
+    """
     from germane import alerting
 
     return (
@@ -209,7 +212,7 @@ def _timeline_entry(event: AlertEvent, alert: Alert) -> TimelineEntry:
 
 
 def chart_window(alert: Alert, now: datetime) -> tuple[datetime, datetime]:
-    """Return the window of an alert's charts.
+    """Return the window that an alert's charts show.
 
     The window covers the alert, the same duration before its onset, and a margin after its end.
     """
@@ -222,7 +225,7 @@ def chart_window(alert: Alert, now: datetime) -> tuple[datetime, datetime]:
 def _load_charts(
     store: TrackingStore, alert: Alert, now: datetime, zone: tzinfo | None, root: str
 ) -> Iterator[AlertChart]:
-    """Yield the trend of the alert's scorer, and of the route that contributes most to a drop."""
+    """Yield the trend for the alert's scope, then for the route that contributes most to a service-wide drop."""
     if alert.scorer is None:
         return
     level, level_name = None, ""
@@ -257,7 +260,7 @@ def _load_charts(
             since=since,
             until=until,
             bucket=bucket,
-            title=f"{humanize(alert.scorer)} of {route or alert.service}",
+            title=f"{humanize(alert.scorer)} for {route or alert.service}",
             name=name,
             zone=zone,
             baseline=baseline,

@@ -1,4 +1,4 @@
-"""Lists of alerts with their notifications and silences, and the baselines of drop rules."""
+"""The alert list: alerts with their notifications and silences, and the baselines of drop rules."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ from germane.storage import BaselineVersion, NotificationRecord, TrackingStore
 MAX_NOTIFICATIONS: Final = 1_000
 """Maximum number of notifications that are searched."""
 NOTIFIED_WITHIN: Final = timedelta(days=1)
-"""An alert's notifications are created at most this long after it resolved."""
+"""Maximum time between the resolution of an alert and its last notification."""
 RESOLVED_PER_PAGE: Final = 25
 MAX_OPEN_ALERTS: Final = 100
-"""Maximum number of open alerts that are listed, newest first; older alerts are only counted."""
+"""Maximum number of open alerts that are listed, newest first. Older alerts are only counted."""
 PERCENT_RULES: Final = SHARE_RULES | {"scorer_error"}
-"""Types of rules whose value is shown as a percentage."""
+"""Types of rules whose values are shown as percentages."""
 Tone = Literal["bad", "warn", "good", ""]
 _BASELINE_REASONS: Final[Mapping[str, str]] = {
     "first": "first baseline for this judge",
     "judge_changed": "judge changed",
     "route_joined": "new routes",
-    "accepted": "accepted by a person",
+    "accepted": "accepted by a user",
     "imported": "imported",
     "provisional": "provisional, until learning is complete",
 }
@@ -42,17 +42,17 @@ _BASELINE_REASONS: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotificationStatus:
-    """One notification about an alert on one channel."""
+    """A notification about an alert on one channel."""
 
     channel: str
     type: str
     state: str
     created_at: datetime
-    """UTC."""
+    """Creation time, in UTC."""
     settled_at: datetime | None
     attempts: int
     problem: str | None
-    """Why the delivery failed, without secrets."""
+    """Why delivery failed, without secrets; None if it did not fail."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,13 +61,17 @@ class AlertSummary:
 
     alert: Alert
     notifications: Sequence[NotificationStatus] = ()
-    """The newest notification per channel, by channel name."""
+    """The newest notification on each channel, sorted by channel name."""
     silence: Silence | None = None
-    """The matching silence that ends last."""
+    """The matching silence that ends last, if any."""
 
     @property
     def tone(self) -> Tone:
-        """``bad`` for critical firing alerts, ``warn`` for other open alerts, ``good`` for resolved alerts."""
+        """Color of the alert.
+
+        ``bad`` for critical firing alerts, ``warn`` for other firing and for recovering alerts, ``good`` for resolved
+        alerts, and empty for pending alerts.
+        """
         if not self.alert.is_open:
             return "good"
         if self.alert.state != "firing":
@@ -76,7 +80,7 @@ class AlertSummary:
 
     @property
     def value(self) -> str:
-        """The value that the rule checked, with n and interval for a mean or share."""
+        """The value that the rule checked, with n and, for a mean or share, the interval."""
         alert = self.alert
         if alert.current is not None:
             return format_level(alert.type, alert.current)
@@ -87,7 +91,7 @@ class AlertSummary:
 
     @property
     def reference(self) -> str:
-        """The baseline or threshold that the value is compared with; empty if there is none."""
+        """The baseline or threshold that the value is compared with, or an empty string if there is none."""
         alert = self.alert
         if alert.type in {"drop", IMPROVEMENT}:
             return "" if alert.baseline is None else f"baseline {format_level(alert.type, alert.baseline)}"
@@ -95,20 +99,20 @@ class AlertSummary:
 
     @property
     def firing_time(self) -> timedelta | None:
-        """Time from firing until the alert resolved, or until now; None if it never fired."""
+        """Time from firing until the alert resolved or was last evaluated; None if it never fired."""
         alert = self.alert
         return None if alert.fired_at is None else (alert.resolved_at or alert.evaluated_at) - alert.fired_at
 
 
 def format_rule_value(rule_type: str, value: float) -> str:
-    """Return a rule's value: a share, a duration or a mean, depending on its type."""
+    """Format a value that a rule checks: a share, a duration or a mean, depending on the rule's type."""
     if rule_type == "no_data":
         return format_seconds(value)
     return format_percent(value) if rule_type in PERCENT_RULES else format_number(value)
 
 
 def format_level(rule_type: str, level: ScoreLevel) -> str:
-    """Return "0.52 (95 % interval 0.48-0.56, n=40)"."""
+    """Format a level, such as "0.52 (95 % interval 0.48-0.56, n=40)"."""
     interval = ""
     if level.interval is not None:
         ends = format_interval(level.interval)
@@ -121,7 +125,7 @@ def format_level(rule_type: str, level: ScoreLevel) -> str:
 def summarize_alerts(
     store: TrackingStore, alerts: Sequence[Alert], silences: Iterable[Silence], now: datetime
 ) -> list[AlertSummary]:
-    """Return alerts with notifications and silences, in the same order. Loads all notifications in one query."""
+    """Return summaries of alerts, in the same order. All notifications are loaded in one query."""
     latest: dict[str, dict[str, NotificationStatus]] = {}
     if alerts:
         since = min(alert.starts_at for alert in alerts)
@@ -144,7 +148,7 @@ def summarize_alerts(
 
 
 def notification_status(posted: NotificationRecord) -> NotificationStatus:
-    """Return the status of a notification on its channel."""
+    """Convert a notification record to a status."""
     return NotificationStatus(
         channel=posted.notification.channel,
         type=posted.notification.type,
@@ -171,13 +175,13 @@ class BaselineSummary:
 
     @property
     def scope(self) -> str:
-        """The attribute patterns of the exchanges that the baseline covers; empty for all exchanges."""
+        """Attribute patterns of the exchanges that the baseline covers, or an empty string for all exchanges."""
         patterns: dict[str, str] = json.loads(self.version.key.scope) if self.version.key.scope else {}
         return ", ".join(f"{name}={pattern}" for name, pattern in patterns.items())
 
     @property
     def routes(self) -> int:
-        """The number of routes that have their own baseline."""
+        """Number of routes that have their own level in this baseline."""
         return 0 if self.version.baseline is None else len(self.version.baseline.routes)
 
 
@@ -186,9 +190,9 @@ class BaselineList:
     """Active and learning baselines."""
 
     active: Sequence[BaselineSummary]
-    """Baselines that a detector uses, by service and scorer."""
+    """Baselines that a detector uses, sorted by service and scorer."""
     retired: Sequence[BaselineSummary]
-    """Baselines for judges that no longer score."""
+    """Active baselines that no detector uses, such as those for earlier judges."""
     learning: Sequence[BaselineSummary]
 
 
@@ -206,7 +210,7 @@ def load_baselines(store: TrackingStore) -> BaselineList:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlertFilter:
-    """A filter of the alert list."""
+    """A filter for the alert list."""
 
     state: Literal["open", "resolved"] | None = None
     rule: str | None = None
@@ -216,7 +220,7 @@ class AlertFilter:
     """Start time and id of the last alert on the previous page."""
 
     def matches(self, alert: Alert) -> bool:
-        """Whether an alert matches, regardless of its state."""
+        """Return whether an alert matches the filter, regardless of its state."""
         pairs = ((alert.rule, self.rule), (alert.severity, self.severity), (alert.service, self.service))
         return all(wanted in {None, value} for value, wanted in pairs)
 
@@ -231,17 +235,17 @@ class AlertFilter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlertList:
-    """Content of the alert list."""
+    """The content of the alert list."""
 
     filter: AlertFilter
     open: Sequence[AlertSummary]
-    """Newest first; at most a hundred."""
+    """Open alerts, newest first, up to 100."""
     open_hidden: int
-    """The number of older open alerts."""
+    """Number of older open alerts that are not listed."""
     resolved: Sequence[AlertSummary]
-    """One page, newest first."""
+    """One page of resolved alerts, newest first."""
     next_page: str | None
-    """The position after the last resolved alert; None on the last page."""
+    """The position after the last resolved alert, or None on the last page."""
     silences: Sequence[Silence]
     """Active and scheduled silences."""
     baselines: BaselineList
@@ -251,7 +255,7 @@ class AlertList:
 
     @property
     def firing(self) -> int:
-        """The number of listed alerts that fired and are not resolved."""
+        """Number of listed alerts that fired and are not resolved."""
         return sum(summary.alert.fired_at is not None for summary in self.open)
 
 

@@ -1,4 +1,4 @@
-"""Answers: filtered lists with their mean, and details about one answer."""
+"""The pages for answers: filtered lists with their mean, and details about one answer."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _SAMPLING: Final[Mapping[str | None, str]] = {
     "route_floor": "Selected within the budget to cover its route",
     "suspicion": "Selected within the budget for its low proxy score",
     "always": "Scored regardless of sampling, because of a rule or a label",
-    "candidate": "Candidate: the selection will be made at the end of its interval.",
+    "candidate": "Candidate: to be selected or skipped at the end of the interval.",
     "not_sampled": "Not sampled",
     "budget": "Skipped: the budget was exhausted",
 }
@@ -53,7 +53,7 @@ _SAMPLING: Final[Mapping[str | None, str]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerSearch:
-    """A filter, an order and a position."""
+    """A search for answers: the filter, the sort order and the position of the page."""
 
     view: ViewParams
     filter: AnswerFilter
@@ -72,19 +72,19 @@ class AnswerList:
     answers: Sequence[Answer]
     after: AnswerCursor | None
     looked_back_to: datetime | None
-    """The oldest answer that was searched, if the search stopped early."""
+    """Time of the oldest answer that was searched, if the search stopped early."""
     total: MatchCount
     mean: Estimate | None
-    """Mean score of all matching answers; None if it would be misleading."""
+    """Mean score of all matching answers, or None if it would be misleading."""
     scorer: str | None
-    """The scorer whose scores are shown."""
+    """The scorer whose scores are shown, if any."""
     scorers: Sequence[str]
     routes: Sequence[str]
     services: Sequence[str]
 
     @property
     def total_text(self) -> str:
-        """The number of matching answers, or a lower bound."""
+        """Number of matching answers, or a lower bound, in words."""
         if not self.total.count and not self.total.is_capped:
             return "no"
         if self.total.is_capped:
@@ -93,7 +93,7 @@ class AnswerList:
 
 
 def load_answer_list(context: InsightContext, search: AnswerSearch, *, limit: int = PAGE_SIZE) -> AnswerList:
-    """Load one page of answers."""
+    """Load one page of matching answers, with totals over all of them."""
     overall = context.store.trends.window_summary(since=search.view.since, until=search.view.until)
     scorer = choose_scorer(overall.services, search.view.scorer)
     search = search.with_scorer(scorer)
@@ -118,7 +118,7 @@ def load_answer_list(context: InsightContext, search: AnswerSearch, *, limit: in
 def _matching_estimates(
     context: InsightContext, search: AnswerSearch, overall: WindowSummary, scorer: str
 ) -> Sequence[Estimate]:
-    """Return the estimates that cover exactly the filtered answers."""
+    """Return the estimates that cover exactly the answers selected by the filter."""
     wanted = search.filter
     dimensions = {name: value for name in ("model", "prompt_version") if (value := getattr(wanted, name))}
     if len(dimensions) > 1:
@@ -151,7 +151,7 @@ def _is_wanted(wanted: AnswerFilter, fingerprint: str, newest: bool) -> bool:  #
 
 
 class AnswerExport:
-    """Iterates over all matching answers up to a maximum. Afterwards, ``complete`` states whether all were included."""
+    """Iterates over the matching answers, up to a maximum, and records in ``complete`` whether all were included."""
 
     def __init__(self, context: InsightContext, search: AnswerSearch) -> None:
         self.search = search
@@ -183,23 +183,23 @@ class ExplainedScore:
     score: Score
     explanation: Explanation
     task: TaskStatus | None
-    """The task, if the answer is being rescored or rescoring failed."""
+    """The task that rescores the answer, if it has not finished or has failed."""
 
     @property
     def is_refusal(self) -> bool:
-        """Whether the answer is noncommittal according to the score."""
+        """Whether the answer is noncommittal according to this score."""
         return is_refusal(self.score)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rank:
-    """A score's rank among the scores with its route and fingerprint, in the week around it."""
+    """A score's rank among the scores with the same route and fingerprint, in the week around the answer."""
 
     mean: RouteMean
     below: float
-    """Share of answers that are certainly lower, in [0, 1]."""
+    """Share of answers whose scores are certainly lower, in [0, 1]."""
     above: float
-    """Share of answers that are certainly higher."""
+    """Share of answers whose scores are certainly higher, in [0, 1]."""
 
     @property
     def text(self) -> str:
@@ -211,19 +211,19 @@ class Rank:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetrievedText:
-    """One retrieved text, with the results of scorers."""
+    """A retrieved context, with the scorers' results for it."""
 
     context: Context
     relevance: float | None
     is_low: bool
-    """Whether the relevance is low, according to the calibration if it is a cosine."""
+    """Whether the relevance is low. For cosines, the limit follows from the calibration."""
     quoted: bool | None
-    """Whether the judge quotes it as evidence for a claim; None if unknown."""
+    """Whether the judge quotes the context as evidence for a claim, or None if unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraceLink:
-    """A link to the trace."""
+    """A link to an answer's trace."""
 
     host: str
     url: str
@@ -231,7 +231,7 @@ class TraceLink:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerInsight:
-    """Content of an answer's page."""
+    """The content of an answer's page."""
 
     detail: AnswerDetail
     main: ExplainedScore | None
@@ -245,7 +245,7 @@ class AnswerInsight:
     disagreement: Disagreement | None
     sampling: str
     replaced_labels: frozenset[str]
-    """Ids of labels that a later label by the same person replaces."""
+    """Ids of labels that were replaced by a later label from the same user."""
 
     @property
     def rescoring(self) -> Sequence[TaskStatus]:
@@ -294,9 +294,9 @@ def load_answer(context: InsightContext, search: AnswerSearch, detail: AnswerDet
 def _choose_main_score(
     scores: Sequence[ExplainedScore], tasks: Sequence[TaskStatus], requested: str | None
 ) -> ExplainedScore | None:
-    """Return the newest score by the requested scorer, or by a default scorer.
+    """Return the newest score from the requested scorer, or from a default scorer.
 
-    None if that scorer failed or has not finished, because another scorer's score would hide this.
+    Returns None if that scorer failed or has not finished, because showing another scorer's score would hide this.
     """
     missing = {task.scorer for task in tasks if task.state in {"failed", *OPEN_STATES}}
     for name in (requested, RELEVANCY, SIMILARITY, *sorted({explained.score.scorer for explained in scores})):
@@ -309,12 +309,12 @@ def _choose_main_score(
 
 
 def _is_rescoring(detail: AnswerDetail, task: TaskStatus) -> bool:
-    """Whether a task rescores an answer that its scorer has already scored."""
+    """Return whether a task rescores an answer that its scorer has already scored."""
     return task.is_rescore and any(score.scorer == task.scorer for score in detail.scores)
 
 
 def _load_rank(context: InsightContext, exchange: Exchange, score: Score) -> Rank | None:
-    # Whole days are fastest, because they can use rollups.
+    # Query whole days, which is fastest because they can use rollups.
     day = exchange.started_at.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     since = day - WEEK / 2 + timedelta(hours=12)
     means = context.store.trends.means(
@@ -347,7 +347,10 @@ def _retrieved_texts(detail: AnswerDetail) -> list[RetrievedText]:
 
 
 def _text_relevances(scores: Sequence[Score]) -> tuple[list[float], float | None]:
-    """Return the relevance of each retrieved text, if a scorer stored it for all of them, and the limit of low ones."""
+    """Return the relevance of each retrieved context, and the value below which relevance is low.
+
+    The list is empty if no scorer stored the relevance of all contexts.
+    """
     for name in ("context_relevance", "context_similarity"):
         for score in scores:
             chunks = score.details.get("chunks") if score.scorer == name else None
@@ -362,7 +365,7 @@ def _normalize(text: str) -> str:
 
 
 def build_trace_link(template: str | None, exchange: Exchange) -> TraceLink | None:
-    """Return the URL of the trace. Only ids are inserted into the template."""
+    """Return a link to the trace, or None if there is none. Only ids are inserted into the template."""
     if template is None or not exchange.traced:
         return None
     ids = {"trace_id": exchange.trace_id, "span_id": exchange.span_id}
@@ -375,7 +378,7 @@ def build_trace_link(template: str | None, exchange: Exchange) -> TraceLink | No
 
 
 def describe_answer_sampling(detail: AnswerDetail) -> str:
-    """Return the reason why the answer was sampled or not, with the probability."""
+    """Return a sentence with the reason why an answer was or was not sampled, and the sampling probability."""
     reason, probability = detail.sampling_reason, detail.sampling_probability
     words = _SAMPLING.get(reason, str(reason).replace("_", " ")[:60])
     if probability is None or words.endswith("."):
@@ -386,7 +389,7 @@ def describe_answer_sampling(detail: AnswerDetail) -> str:
 
 
 def available_scorers(context: InsightContext) -> Mapping[str, str]:
-    """Return fingerprints by scorer, from the workers seen most recently."""
+    """Return fingerprints by scorer name. If workers differ, the most recently seen worker takes precedence."""
     fingerprints: dict[str, str] = {}
     for worker in context.store.workers.list_workers():
         for name, fingerprint in worker.scorers.items():
@@ -395,7 +398,7 @@ def available_scorers(context: InsightContext) -> Mapping[str, str]:
 
 
 def rescore_answer(context: InsightContext, detail: AnswerDetail, scorer: str | None) -> str:
-    """Queue an answer for one scorer, or for all scorers that have already scored it.
+    """Queue an answer to be rescored by one scorer, or by all scorers that have already scored it.
 
     Returns:
         ``ready``, ``no_worker``, ``waiting``, ``erased``, ``not_sampled`` or ``unknown``.
@@ -421,7 +424,7 @@ def rescore_answer(context: InsightContext, detail: AnswerDetail, scorer: str | 
 def rescore_matching(
     context: InsightContext, wanted: AnswerFilter, fingerprints: Mapping[str, str], *, limit: int
 ) -> RescoreResult:
-    """Queue the newest matching answers, in several transactions."""
+    """Queue up to ``limit`` matching answers to be rescored, newest first, in several transactions."""
     total, ids, after = RescoreResult(), list[str](), None
     while len(ids) < limit:
         page = context.store.answers.search(wanted, sort="newest", after=after, limit=EXPORT_BATCH)

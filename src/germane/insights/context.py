@@ -1,4 +1,4 @@
-"""Inputs of every read model: the database and settings, and the selected window, scorer and service."""
+"""Inputs of all read models: the database, the settings, and the selected window, scorer and service."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ WINDOWS: Final[Mapping[str, timedelta]] = {
     "30d": timedelta(days=30),
     "90d": timedelta(days=90),
 }
-"""Windows that pages offer, by name in the URL."""
+"""Windows that can be selected on pages, by their name in the URL."""
 DEFAULT_WINDOW: Final = "7d"
 MAX_CHART_POINTS: Final = 40
 BUCKETS: Final = tuple(timedelta(hours=hours) for hours in (1, 6, 24, 72, 168))
-"""Whole hours, days and weeks, because these can use rollups."""
+"""Bucket lengths for charts: whole hours, days and weeks, because these can use rollups."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InsightContext:
-    """The database, the settings, and the permissions of visitors."""
+    """The database, the settings, and visitors' permissions."""
 
     store: TrackingStore
     settings: Settings
@@ -39,7 +39,7 @@ class InsightContext:
     read_only: bool = False
     """Whether pages reject all changes."""
     refresh_interval: timedelta = timedelta(seconds=30)
-    """Time between reloads of an open page's live parts."""
+    """Time between updates of the live parts of an open page."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,24 +47,24 @@ class ViewParams:
     """The selection in a page's URL. The window contains exchanges with ``since <= started_at < until``."""
 
     window: str
-    """A key of WINDOWS; empty for a custom window."""
+    """A key of ``WINDOWS``, or empty for a custom window."""
     since: datetime
     until: datetime
     scorer: str | None = None
     service: str | None = None
     zone: tzinfo | None = None
-    """The visitor's timezone, or the one in the settings; None for the timezone of this machine."""
+    """The visitor's time zone, or the one in the settings. None stands for the time zone of this machine."""
     query: Mapping[str, str] = field(default_factory=dict)
-    """The parameters of the URL."""
+    """The URL's query parameters."""
 
     @property
     def bucket(self) -> timedelta:
-        """The width of one point of a chart."""
+        """Length of the bucket that each point of a chart covers."""
         length = self.until - self.since
         return next((width for width in BUCKETS if length <= width * MAX_CHART_POINTS), BUCKETS[-1])
 
     def link(self, path: str, **changes: str | None) -> str:
-        """Return the URL of ``path`` with this selection. A change to None removes a parameter."""
+        """Return the URL of ``path`` with this selection and the given changes. None removes a parameter."""
         parameters = {**self.query, **changes}
         query = urlencode({name: value for name, value in parameters.items() if value})
         return f"{path}{'&' if '?' in path else '?'}{query}" if query else path
@@ -93,7 +93,7 @@ def choose_scorer(summaries: Iterable[ScoredGroup], requested: str | None = None
 
 
 def choose_second_scorer(summaries: Iterable[ScoredGroup], first: str | None) -> str | None:
-    """Return the scorer to show next to the first: faithfulness, or the one with the most scores."""
+    """Return the scorer to show next to the first, if any: faithfulness, or the one with the most scores."""
     counts = _count((group.scorer, group.n) for group in summaries if group.scorer != first)
     return FAITHFULNESS if counts[FAITHFULNESS] else _most_common(counts)
 
@@ -116,5 +116,5 @@ def _count(pairs: Iterable[tuple[str, int]]) -> Counter[str]:
 
 
 def _most_common(counts: Counter[str]) -> str | None:
-    """Return the name with the highest count; ties go to the first in alphabetical order."""
+    """Return the name with the highest count. Ties are resolved alphabetically."""
     return min((name for name in counts if counts[name]), key=lambda name: (-counts[name], name), default=None)

@@ -1,6 +1,6 @@
-"""Reports as data, with one Markdown and one HTML renderer.
+"""Reports as data, and renderers for Markdown and HTML.
 
-All text in a document is plain text that may come from users; the renderers escape it.
+All text in a document is plain text that may come from users. The renderers escape it.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from germane.storage import Estimate
 
 MAX_TEXT_LENGTH: Final = 1_000
-"""Maximum number of characters shown of a paragraph, list item or cell."""
+"""Maximum length of a displayed paragraph, list item or cell, in characters."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentTable:
-    """A table of plain texts."""
+    """A table with plain-text cells."""
 
     headings: Sequence[str]
     rows: Sequence[Sequence[str]]
@@ -38,20 +38,20 @@ class Section:
     paragraphs: Sequence[str] = ()
     table: DocumentTable | None = None
     items: Sequence[str] = ()
-    """A bulleted list."""
+    """The items of a bulleted list."""
     figure: Markup | None = None
-    """HTML. In Markdown, the table is shown instead; without one, the figure is omitted."""
+    """A figure as HTML. In Markdown, the table is shown instead; without a table, the figure is omitted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
-    """A report."""
+    """A report that can be rendered as Markdown or HTML."""
 
     title: str
     summary: str = ""
     """The most important sentence, emphasized."""
     tone: str = ""
-    """CSS class of the summary, such as ``bad``."""
+    """CSS class for the summary, such as ``bad``."""
     paragraphs: Sequence[str] = ()
     sections: Sequence[Section] = ()
 
@@ -63,7 +63,7 @@ MEAN_HEADINGS: Final = ("n", "mean", "95 % interval", "low", "refused")
 def mean_cells(estimate: Estimate | None, *, min_samples: int = MIN_SAMPLES) -> tuple[str, ...]:
     """Return the table cells for a mean, one for each of :data:`MEAN_HEADINGS`.
 
-    The mean of fewer scores than ``min_samples`` is hidden.
+    Means of fewer than ``min_samples`` scores are hidden.
     """
     if estimate is None or estimate.n < min_samples:
         n = 0 if estimate is None else estimate.n

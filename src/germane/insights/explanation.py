@@ -1,6 +1,6 @@
-"""Explanations of scores, built from the details that a scorer stored.
+"""Explanations of scores, built from the details that the scorer stored.
 
-Details can have any shape, because users can write their own scorers. Unexpected values are shown unchanged or omitted.
+Details can have any shape, because users can write their own scorers. Unexpected values are omitted or shown unchanged.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from germane.score import LOW_SCORE, NONCOMMITTAL, UNCALIBRATED, Score
 MAX_ROWS: Final = 50
 MAX_FACTS: Final = 20
 MAX_RAW_LENGTH: Final = 4_000
-"""Maximum number of characters shown of details with an unknown shape."""
+"""Maximum number of displayed characters of details that have an unknown shape."""
 _AGGREGATES: Final = ("weighted", "harmonic", "minimum")
 
 
@@ -26,15 +26,15 @@ class ExplanationRow:
 
     text: str
     value: float | None = None
-    """Shown as a bar; None for no bar."""
+    """Value that is shown as a bar, or None for no bar."""
     verdict: str = ""
     tone: str = ""
-    """good, bad or empty."""
+    """``good``, ``bad`` or empty."""
     evidence: str = ""
     """A quotation or explanation that supports the verdict."""
 
     low_below: float | None = LOW_SCORE
-    """Lower values are low. For cosines, this follows from the calibration; None if there is none."""
+    """Values below this are low. For cosines, it follows from the calibration; None if there is no calibration."""
 
     @property
     def is_low(self) -> bool:
@@ -44,10 +44,10 @@ class ExplanationRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
-    """Explanation of how one score was computed. All texts except ``lead`` are untrusted."""
+    """An explanation of how a score was computed. All texts except ``lead`` are untrusted."""
 
     lead: str
-    """Sentence that describes the computation. Trusted text."""
+    """A description of the computation. Trusted text."""
     headings: tuple[str, str] = ("", "")
     rows: Sequence[ExplanationRow] = ()
     total: ExplanationRow | None = None
@@ -55,22 +55,22 @@ class Explanation:
     quote: str | None = None
     """The words in the answer that determined the score."""
     facts: Sequence[tuple[str, str]] = ()
-    """Names and values."""
+    """Additional facts, as pairs of name and value."""
     raw: str = ""
     """Details of unknown shape, as JSON."""
     rows_hidden: int = 0
-    """Number of rows beyond the maximum."""
+    """Number of rows that are not shown because they exceed the maximum."""
 
 
 def explain_score(score: Score) -> Explanation:
-    """Return the explanation of a score that has a value."""
+    """Return the explanation of a score. The score must have a value."""
     if is_refusal(score):
         match = _mapping(score.details.get(NONCOMMITTAL)) or score.details
         rule, quote = _text(match.get("rule")), _text(match.get("text"))
         if not rule:
             votes = [question.get(NONCOMMITTAL) for question in map(_mapping, _list(score.details, "questions"))]
             cast = [vote for vote in votes if isinstance(vote, bool)]
-            facts = [("Votes", f"{sum(cast)} of {len(cast)} for a refusal")] if cast else []
+            facts = [("Votes", f"{sum(cast)} of {len(cast)} for refusal")] if cast else []
             return Explanation(lead="The judge considers the answer a refusal, so it scores 0.", facts=facts)
         lead = "The answer does not address the question. A rule detected this without the judge."
         if score.scorer == "answer_relevancy":
@@ -93,12 +93,12 @@ def explain_score(score: Score) -> Explanation:
 
 
 def is_refusal(score: Score) -> bool:
-    """Whether the answer is noncommittal according to the score."""
+    """Return whether the answer is noncommittal according to the score."""
     return score.label == NONCOMMITTAL
 
 
 def finite_number(value: object) -> float | None:
-    """Return a value from a scorer's details as a float; None if it is not a finite number."""
+    """Return a value from a scorer's details as a float, or None if it is not a finite number."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
     try:
@@ -119,10 +119,12 @@ def _explain_relevancy(score: Score) -> Explanation:
         rows.append(ExplanationRow(text=text, value=similarity, verdict=verdict, low_below=low_below(score)))
     if not rows:
         only_echo = "The answer only repeats the question, so no judge request was sent."
-        return Explanation(lead=only_echo if details.get("copies_removed") else "The questions were not stored.")
-    measure = "similarity as rated by the judge" if details.get("similarity") == "judge" else "mean cosine similarity"
+        return Explanation(
+            lead=only_echo if details.get("copies_removed") else "The generated questions were not stored."
+        )
+    measure = "judge-rated similarity" if details.get("similarity") == "judge" else "mean cosine similarity"
     lead = (
-        "The judge read only the answer and generated questions that it answers. "
+        "The judge read only the answer, and generated questions that the answer responds to. "
         f"The score is their {measure} to the question asked."
     )
     diversity, requested = finite_number(details.get("diversity")), finite_number(details.get("requested"))
@@ -135,20 +137,20 @@ def _explain_relevancy(score: Score) -> Explanation:
     answer, rating = (finite_number(details.get(name)) for name in ("answer_similarity", "direct"))
     facts += [] if answer is None else [("Similarity of question and answer", f"{answer:.2f}")]
     facts += [] if rating is None else [("Rating by the judge", f"{rating:.2f}")]
-    facts += [("Missing in the answer", missing)] if (missing := _text(details.get("missing_kind"))) else []
+    facts += [("Missing from the answer", missing)] if (missing := _text(details.get("missing_kind"))) else []
     return Explanation(lead=lead, headings=("Generated question", "Similarity"), rows=rows, total=total, facts=facts)
 
 
 def _calibrated(score: Score) -> str:
-    """Return the calibrated value and its label, if the value was calibrated."""
+    """Return the calibrated value and its label, or an empty string if the value was not calibrated."""
     value = finite_number(score.details.get("calibrated"))
     if score.label == UNCALIBRATED:
-        return "uncalibrated: no label"
+        return "uncalibrated, no label"
     return "" if value is None else f"calibrated {value:.2f}, {score.label}"
 
 
 def low_below(score: Score) -> float | None:
-    """Return the value below which one similarity of a score is low; None if the embedder is not calibrated."""
+    """Return the value below which a similarity of this score is low; None if the embedder is not calibrated."""
     if score.label == UNCALIBRATED:
         return None
     calibrated = finite_number(score.details.get("low_below"))
@@ -156,7 +158,7 @@ def low_below(score: Score) -> float | None:
 
 
 def _total(score: Score, text: str) -> ExplanationRow:
-    """Return the row of the whole score, which is low if the score is."""
+    """Return the row for the whole score. It is marked as low if the score is low."""
     limit = math.inf if score.is_low else None
     return ExplanationRow(text=text, value=score.value, verdict=_calibrated(score), low_below=limit)
 
@@ -171,7 +173,7 @@ def _explain_similarity(score: Score) -> Explanation:
 
 def _explain_faithfulness(score: Score) -> Explanation:
     rows = _verdict_rows(score, "claims", "claim", "supported", ("supported", "not supported"), "evidence")
-    lead = "The share of the answer's claims that the retrieved texts support. The judge must quote the evidence."
+    lead = "The share of the answer's claims that the retrieved contexts support. The judge must quote the evidence."
     total = ExplanationRow(text=_ratio(score, "supported", "total", "claims supported"), value=score.value)
     return Explanation(lead=lead, headings=("Claim", "Verdict"), rows=rows, total=total)
 
@@ -210,26 +212,26 @@ def _explain_context_relevance(score: Score) -> Explanation:
     details = score.details
     values = [finite_number(value) for value in _list(details, "chunks")]
     rows = [
-        ExplanationRow(text=f"chunk {index}", value=value, low_below=low_below(score))
+        ExplanationRow(text=f"context {index}", value=value, low_below=low_below(score))
         for index, value in enumerate(values, 1)
         if value is not None
     ]
-    lead = "The cosine similarity between the question and each retrieved text. Earlier texts carry more weight."
+    lead = "The cosine similarity between the question and each retrieved context. Earlier contexts carry more weight."
     if "ratings" in details:
         lead = (
-            "The judge rated how much each retrieved text helps to answer the question. Earlier texts carry more "
+            "The judge rated how much each retrieved context helps to answer the question. Earlier contexts carry more "
             "weight."
         )
-    means = (("position_weighted", "Weighted by position"), ("mean", "Plain mean"))
+    means = (("position_weighted", "Weighted by position"), ("mean", "Unweighted mean"))
     facts = [(name, f"{value:.2f}") for key, name in means if (value := finite_number(details.get(key))) is not None]
-    return Explanation(lead=lead, headings=("Retrieved text", "Relevance"), rows=rows, facts=facts)
+    return Explanation(lead=lead, headings=("Retrieved context", "Relevance"), rows=rows, facts=facts)
 
 
 def _explain_context_coverage(score: Score) -> Explanation:
     total = ExplanationRow(text=_ratio(score, "found", "words", "words found"), value=score.value)
     missing = ", ".join(_text(word) for word in _list(score.details, "not_found")[:MAX_ROWS])
     return Explanation(
-        lead="The share of the answer's words that occur in a retrieved text.",
+        lead="The share of the answer's words that occur in a retrieved context.",
         headings=("Words", "Share"),
         total=total,
         facts=[("Not found", missing)] if missing else [],
@@ -264,7 +266,7 @@ def _explain_rating(score: Score) -> Explanation:
     facts = [] if rating is None else [("Rating", f"{rating:.1f} of 5")]
     facts += [("Intent of the question", intent)] if (intent := _text(details.get("intent"))) else []
     facts += [("Content of the answer", given)] if (given := _text(details.get("given"))) else []
-    facts += [] if cosine is None else [("Cosine of question and answer", f"{cosine:.2f}")]
+    facts += [] if cosine is None else [("Cosine similarity of question and answer", f"{cosine:.2f}")]
     facts += [("Computed from", "token probabilities")] if details.get("rated") == "expected" else []
     digits = [(str(digit), finite_number(mass)) for digit, mass in _mapping(details.get("digits")).items()]
     rows = [ExplanationRow(text=f"{digit} of 5", value=mass) for digit, mass in sorted(digits) if mass is not None]

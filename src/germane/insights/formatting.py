@@ -1,4 +1,4 @@
-"""Text formats shared by pages and reports: numbers, dates, durations, names and captured text."""
+"""Text formatting shared by pages and reports: numbers, dates, durations, names and captured text."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ _REDACTION: Final = re.compile(
 )
 """Placeholders that redaction functions commonly insert."""
 _DOT_NAMES: Final = frozenset({"", ".", ".."})
-"""Route names that a browser would resolve as a folder."""
+"""Route names that a browser would resolve as a relative path."""
 
 
 def format_number(value: float | None, digits: int = 2) -> str:
-    """Return "0.69"; a dash for None, and never "-0.00"."""
+    """Format a number, such as "0.69". Returns a dash for None, and never "-0.00"."""
     if value is None:
         return DASH
     text = f"{abs(value):.{digits}f}"
@@ -36,13 +36,13 @@ def format_number(value: float | None, digits: int = 2) -> str:
 
 
 def format_signed(value: float | None, digits: int = 2) -> str:
-    """Return "+0.03" or "\u22120.10"; zero has no sign."""
+    """Format a number with its sign, such as "+0.03" or "\u22120.10". Zero has no sign."""
     text = format_number(value, digits)
     return f"+{text}" if value is not None and value > 0 and float(text) else text
 
 
 def format_interval(interval: tuple[float, float] | None, digits: int = 2) -> str:
-    """Return "0.64\u20130.75", or "\u22120.10 to 0.20" if an end is negative."""
+    """Format an interval, such as "0.64\u20130.75", or "\u22120.10 to 0.20" if a bound is negative."""
     if interval is None:
         return "unknown"
     low, high = format_number(interval[0], digits), format_number(interval[1], digits)
@@ -50,19 +50,22 @@ def format_interval(interval: tuple[float, float] | None, digits: int = 2) -> st
 
 
 def format_percent(share: float | None) -> str:
-    """Return "12 %". Shares below 10 % and above 90 % get one decimal, so that a small share is not shown as 0 %."""
+    """Format a share, such as "12 %".
+
+    Shares below 10 % and above 90 % have one decimal place, so that a small share is not shown as 0 %.
+    """
     if share is None:
         return DASH
     return f"{share * 100:.1f} %" if 0 < share < 0.1 or 0.9 < share < 1 else f"{share * 100:.0f} %"
 
 
 def format_count(value: int) -> str:
-    """Return "12,345"."""
+    """Format a count, such as "12,345"."""
     return f"{value:,}"
 
 
 def format_age(moment: datetime, now: datetime) -> str:
-    """Return "6 h ago", "in 3 min" or "now"."""
+    """Format a time relative to ``now``, such as "6 h ago", "in 3 min" or "now"."""
     passed = now - moment
     if abs(passed) < timedelta(seconds=1):
         return "now"
@@ -73,18 +76,18 @@ def format_age(moment: datetime, now: datetime) -> str:
 
 
 def format_date_time(moment: datetime, view: ViewParams | None = None) -> str:
-    """Return "Fri 20 Nov 2026, 14:05 CET" in the visitor's time zone."""
+    """Format a time in the visitor's time zone, such as "Fri 20 Nov 2026, 14:05 CET"."""
     local = moment.astimezone(None if view is None else view.zone)
     return f"{local:%a} {local.day} {local:%b %Y, %H:%M %Z}"
 
 
 def format_timestamp(moment: datetime, view: ViewParams | None = None) -> str:
-    """Return "2026-11-20 14:05:09 CET" in the visitor's time zone."""
+    """Format a time in the visitor's time zone, such as "2026-11-20 14:05:09 CET"."""
     return f"{moment.astimezone(None if view is None else view.zone):%Y-%m-%d %H:%M:%S %Z}"
 
 
 def format_duration(passed: timedelta) -> str:
-    """Return "45 s", "12 min", "6 h" or "3.5 d"."""
+    """Format a duration, such as "45 s", "12 min", "6 h" or "3.5 d"."""
     seconds = max(0.0, passed.total_seconds())
     for unit, size, limit in (("s", 1, 60), ("min", 60, 7_200), ("h", 3_600, 172_800)):
         if seconds < limit:
@@ -98,20 +101,20 @@ def format_seconds(seconds: float) -> str:
 
 
 def format_whole_hours(passed: timedelta) -> str:
-    """Return "30 hours" or, from two days on, "3 days"."""
+    """Format a duration, such as "30 hours" or, from two days on, "3 days"."""
     hours = int(passed.total_seconds() // 3600)
     return sanitize.count_noun(hours // 24, "day") if hours >= 48 else sanitize.count_noun(hours, "hour")
 
 
 def format_run_time(seconds: float) -> str:
-    """Return "12 ms", "3.4 s" or, from two minutes on, "0:03:20"."""
+    """Format a run time, such as "12 ms", "3.4 s" or, from two minutes on, "0:03:20"."""
     if seconds < 0.9995:
         return f"{seconds * 1_000:.0f} ms"
     return f"{seconds:.1f} s" if seconds < 120 else f"{timedelta(seconds=round(seconds))}"
 
 
 def format_bytes(size: float) -> str:
-    """Return "3.2 MB", in powers of a thousand."""
+    """Format a size in bytes, such as "3.2 MB". Units are powers of 1,000."""
     for unit in ("B", "kB", "MB", "GB"):
         if size < 1_000:
             return f"{size:.0f} {unit}" if unit == "B" or size >= 100 else f"{size:.1f} {unit}"
@@ -121,50 +124,50 @@ def format_bytes(size: float) -> str:
 
 @dataclass(frozen=True, slots=True)
 class DateFormatter:
-    """Short dates in one time zone. The year is shown only if it is not the current year."""
+    """Formats short dates in one time zone. The year is shown only if it is not the current year."""
 
     now: datetime
     zone: tzinfo | None
 
     def date(self, moment: datetime) -> str:
-        """Return "18 Nov"."""
+        """Format a date, such as "18 Nov"."""
         local, now = moment.astimezone(self.zone), self.now.astimezone(self.zone)
         return f"{local.day} {local:%b}" if local.year == now.year else f"{local.day} {local:%b %Y}"
 
     def date_range(self, since: datetime, until: datetime) -> str:
-        """Return "15 Nov to 18 Nov"."""
+        """Format a range of dates, such as "15 Nov to 18 Nov"."""
         first, last = self.date(since), self.date(until)
         return first if first == last else f"{first} to {last}"
 
     def date_time(self, moment: datetime) -> str:
-        """Return "18 Nov 19:00"."""
+        """Format a date and time, such as "18 Nov 19:00"."""
         return f"{self.date(moment)} {moment.astimezone(self.zone):%H:%M}"
 
 
 def humanize(name: str) -> str:
-    """Return "Answer relevancy" for ``answer_relevancy``: the name of a scorer, reason or rule as words."""
+    """Return the name of a scorer, reason or rule in words: "Answer relevancy" for ``answer_relevancy``."""
     words = name.replace("_", " ").strip() or name
     return words[:1].upper() + words[1:]
 
 
 def scorer_title(scorer: str | None) -> str:
-    """Return the title of a scorer's mean: "Relevancy", "Similarity", or the name of another scorer."""
+    """Return the title for a scorer's mean: "Relevancy", "Similarity", or the scorer's name in words."""
     return {None: "Relevancy", RELEVANCY: "Relevancy", SIMILARITY: "Similarity"}.get(scorer) or humanize(scorer or "")
 
 
 def shorten(text: str | None, limit: int = 160) -> str:
-    """Return the beginning of captured text on one line."""
+    """Return captured text on one line, truncated to ``limit`` characters."""
     line = " ".join((text or "")[: 4 * limit].split())
     return line if len(line) <= limit and len(text or "") <= 4 * limit else line[: limit - 1].rstrip() + "\u2026"
 
 
 def visible(text: str | None, placeholder: str = "(blank)") -> str:
-    """Return the text, or a placeholder if it has no visible character that could be clicked."""
+    """Return the text, or a placeholder if it has no visible characters, which could not be clicked."""
     return text if text and any(category(character)[0] not in "CZ" for character in text) else placeholder
 
 
 def highlight_redactions(text: str) -> Markup:
-    """Return escaped captured text with redaction placeholders highlighted."""
+    """Return captured text as escaped HTML, with redaction placeholders highlighted."""
     parts, end = [], 0
     for match in _REDACTION.finditer(text):
         placeholder = Markup('<mark class="redacted" title="redacted before storage">{}</mark>').format(match[0])
@@ -174,7 +177,7 @@ def highlight_redactions(text: str) -> Markup:
 
 
 def quote_segment(text: str) -> str:
-    """Return the text quoted as one segment of a URL path."""
+    """Return the text, quoted as one segment of a URL path."""
     return quote(text, safe="", errors="replace")
 
 
@@ -198,4 +201,4 @@ FILTERS: Final[Mapping[str, Callable[..., Any]]] = {
     "highlight_redactions": highlight_redactions,
     "route_path": route_path,
 }
-"""Filters of the page and report templates."""
+"""Filters for page and report templates, by name."""

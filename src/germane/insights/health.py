@@ -1,4 +1,4 @@
-"""The health of an installation: the status of workers, and the first steps until answers are scored."""
+"""The health of an installation: the status of its workers, and its progress until answers are scored."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from germane.settings import LOCAL, Budget
 from germane.storage import BudgetLimits, ScoringHealth, Worker, budget_limits_at
 
 MISSED_LEASES: Final = 2
-"""A worker without a heartbeat for this many leases is unresponsive."""
+"""Number of task leases without a heartbeat after which a worker counts as unresponsive."""
 STALE_AFTER: Final = timedelta(hours=1)
 """Data is stale if no exchange was captured for this long."""
 LATE_AFTER: Final = timedelta(minutes=10)
 """The backlog is late if its oldest exchange has waited this long."""
 WorkerState = Literal["running", "degraded", "unresponsive", "none"]
 MAX_COUNTED: Final = 10_000
-"""Exchanges are counted up to this number."""
+"""Maximum number of exchanges to count."""
 MAX_HANDLERS: Final = 20
 """Maximum number of handlers without calls that are listed."""
 _NO_JUDGE: Final = (
@@ -44,12 +44,15 @@ class HealthSummary:
 
     @property
     def now(self) -> datetime:
-        """The time by the database's clock; UTC. All ages are relative to it."""
+        """The current time in UTC, according to the database's clock. All ages are relative to it."""
         return self.scoring.now
 
     @property
     def state(self) -> WorkerState:
-        """``degraded``: no running worker can use its judge. ``none``: no worker is known."""
+        """The state of the workers.
+
+        ``degraded`` means that no running worker can use its judge, and ``none`` that no worker is known.
+        """
         if self.running:
             return "degraded" if self.problem is not None else "running"
         return "unresponsive" if self.unresponsive else "none"
@@ -61,33 +64,33 @@ class HealthSummary:
 
     @property
     def problem(self) -> str | None:
-        """Why running workers are not scoring; None if at least one of them is."""
+        """Why the running workers are not scoring; None if at least one of them is."""
         problems = [worker.problem for worker in self.running]
         return problems[0] if problems and all(problems) else None
 
     @property
     def scorers(self) -> frozenset[tuple[str, str]]:
-        """Fingerprints of the running workers' scorers, by name."""
+        """Pairs of name and fingerprint for the running workers' scorers."""
         return frozenset(pair for worker in self.running for pair in worker.scorers.items())
 
     @property
     def seen_at(self) -> datetime | None:
-        """The most recent heartbeat of any worker; UTC."""
+        """Time of the most recent heartbeat of any worker, in UTC."""
         return max((worker.seen_at for worker in (*self.running, *self.unresponsive)), default=None)
 
     @property
     def waiting(self) -> int:
-        """Undecided exchanges and open tasks. Candidates of a budget's pool are not part of the backlog."""
+        """Number of undecided exchanges and open tasks. Candidates in a budget's pool are not part of the backlog."""
         return self.scoring.undecided + self.scoring.waiting
 
     @property
     def is_capped(self) -> bool:
-        """Whether counting the backlog stopped at a limit."""
+        """Whether the backlog was counted only up to a limit."""
         return self.scoring.is_capped
 
     @property
     def lag(self) -> timedelta:
-        """Time that the oldest exchange has waited."""
+        """Time that the oldest unscored exchange has been waiting."""
         return (
             timedelta()
             if self.scoring.oldest_waiting_at is None
@@ -96,17 +99,17 @@ class HealthSummary:
 
     @property
     def is_late(self) -> bool:
-        """Whether the oldest exchange has waited for more than ten minutes."""
+        """Whether the oldest unscored exchange has been waiting for more than ten minutes."""
         return self.lag > LATE_AFTER
 
     @property
     def failed(self) -> int:
-        """The number of failed scores in the last hour."""
+        """Number of failed scores in the last hour."""
         return sum(self.scoring.failed.values())
 
     @property
     def reason(self) -> str | None:
-        """The most common reason for the last hour's failures, such as ``judge_timeout``."""
+        """The most common reason for failures in the last hour, such as ``judge_timeout``."""
         return max(self.scoring.failed, key=lambda reason: self.scoring.failed[reason], default=None)
 
     @property
@@ -117,7 +120,7 @@ class HealthSummary:
 
     @property
     def limits(self) -> BudgetLimits | None:
-        """The budget's limits for today up to this hour; None without a budget."""
+        """The part of today's budget that is available by this hour, or None without a budget."""
         return None if self.budget is None else budget_limits_at(self.budget, self.now)
 
     @property
@@ -130,10 +133,10 @@ class HealthSummary:
 
     @property
     def advice(self) -> str | None:
-        """The recommended action; None if a worker is scoring."""
+        """The recommended action, or None if a worker is scoring."""
         if self.state == "none":
             return (
-                "Answers are scored only while a worker is running: run germane worker, "
+                "Answers are scored only while a worker is running. Run germane worker, "
                 "or start germane with role = all."
             )
         if self.state == "unresponsive":
@@ -157,7 +160,7 @@ class HealthSummary:
 
 
 def load_health(context: InsightContext) -> HealthSummary:
-    """Load the state of scoring in one transaction of a few short queries."""
+    """Load the state of scoring with a few short queries in one transaction."""
     scoring = context.store.queue.load_health()
     since = scoring.now - MISSED_LEASES * timedelta(seconds=context.settings.task_lease)
     return HealthSummary(
@@ -177,7 +180,7 @@ class StatusBar:
 
 
 def load_status_bar(context: InsightContext, health: HealthSummary | None = None) -> StatusBar:
-    """Load the state for header and footer. Pass the health if it is already loaded."""
+    """Load the state for the header and footer. Pass ``health`` if it is already loaded."""
     open_alerts = sum(alert.state in NOTIFIED_STATES for alert in context.store.alerts.list_open())
     return StatusBar(open_alerts=open_alerts, health=health or load_health(context))
 
@@ -192,20 +195,20 @@ class Handler:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Onboarding:
-    """Progress of the first steps."""
+    """The progress of setting up germane."""
 
     database: str
-    """The URL without its password."""
+    """The database URL without its password."""
     exists: bool
     """Whether the database exists."""
     captured: int = 0
-    """Number of captured exchanges, counted up to 10,000."""
+    """Number of captured exchanges, up to 10,000."""
     scored: int = 0
     uncalled: Sequence[Handler] = ()
     """Observed handlers that have never been called."""
     has_handlers: bool = False
     obstacle: str | None = None
-    """Why nothing has been scored; None if there are scores, or if there is nothing to score."""
+    """Why nothing has been scored. None if there are scores, or if there is nothing to score."""
 
     @property
     def headline(self) -> str:
@@ -224,7 +227,7 @@ class Onboarding:
 
 
 def load_onboarding(context: InsightContext) -> Onboarding:
-    """Load the progress. A database that does not exist yet counts as empty.
+    """Load the setup progress. A database that does not exist yet counts as empty.
 
     Raises:
         StorageError: The database is unreachable or not migrated.
@@ -260,7 +263,7 @@ def load_onboarding(context: InsightContext) -> Onboarding:
 
 
 def has_exchanges(context: InsightContext) -> bool:
-    """Whether any exchange has been captured.
+    """Return whether any exchange has been captured.
 
     Raises:
         StorageError: The database is unreachable or not migrated.

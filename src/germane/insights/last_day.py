@@ -33,7 +33,7 @@ from germane.storage import (
 WEEK: Final = timedelta(days=7)
 HOUR: Final = timedelta(hours=1)
 MIN_REFERENCE_PERIOD: Final = HOUR
-"""Shorter periods are not used as a reference."""
+"""Minimum length of a reference period."""
 _ALL_ANSWERS: Final = ""
 """The scope of a baseline that covers all answers."""
 _Summary = TypeVar("_Summary", RouteSummary, ServiceSummary)
@@ -41,18 +41,18 @@ _Summary = TypeVar("_Summary", RouteSummary, ServiceSummary)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LastDay:
-    """The last 24 hours."""
+    """The scores of the last 24 hours, and of the period that they are compared with."""
 
     service: str | None
-    """None if there are no exchanges."""
+    """The selected service, or None if there are no exchanges."""
     scorer: str | None
-    """None if there are no scores."""
+    """The selected scorer, or None if there are no scores."""
     summary: WindowSummary
     """Summary of all services and scorers in the last 24 hours."""
     widest: WindowSummary
-    """The same summary; if nothing was scored in the last day, for the view's window."""
+    """The same summary, or the summary of the view's window if nothing was scored in the last day."""
     reference_period: ComparisonPeriod | None = None
-    """The period that the day is compared with; None if there are no scores."""
+    """The period that the last day is compared with, or None if there are no scores."""
     reference_summary: WindowSummary | None = None
     """Summary of the service and scorer in the reference period."""
 
@@ -69,7 +69,7 @@ class LastDay:
 
     @property
     def fingerprints(self) -> list[ServiceSummary]:
-        """Summaries of the whole service, by fingerprint."""
+        """Summaries of the whole service, one per fingerprint."""
         return [group for group in self.summary.services if (group.service, group.scorer) == self._key]
 
     @property
@@ -88,12 +88,12 @@ class LastDay:
 
     @property
     def routes(self) -> list[RouteSummary]:
-        """Summaries of the service's routes, by fingerprint."""
+        """Summaries of the service's routes, one per route and fingerprint."""
         return [group for group in self.summary.routes if (group.service, group.scorer) == self._key]
 
     @property
     def comparisons(self) -> Comparisons | None:
-        """Routes compared with the reference period."""
+        """Comparisons of the routes with the reference period."""
         if self.reference_summary is None:
             return None
         earlier, now = self.reference_summary, self.summary
@@ -101,7 +101,7 @@ class LastDay:
 
     @property
     def second(self) -> ServiceSummary | None:
-        """The service's mean from a second scorer."""
+        """The summary of the service for a second scorer, if there is one."""
         groups = [group for group in self.summary.services if group.service == self.service]
         scorer = choose_second_scorer(groups, self.scorer)
         return next((group for group in groups if group.scorer == scorer and group.newest), None)
@@ -117,7 +117,7 @@ class LastDay:
 
 
 def load_last_day(context: InsightContext, view: ViewParams, now: datetime) -> LastDay:
-    """Load the last day and its reference period, in two snapshots; three if the last day has no scores."""
+    """Load the last day and its reference period, in two or three separate snapshots."""
     summary = widest = context.store.trends.window_summary(since=now - DAY, until=now)
     if not summary.services:
         widest = context.store.trends.window_summary(since=view.since, until=view.until)
@@ -137,7 +137,10 @@ def load_last_day(context: InsightContext, view: ViewParams, now: datetime) -> L
 def _load_reference(
     context: InsightContext, view: ViewParams, current: ServiceSummary, now: datetime
 ) -> tuple[ComparisonPeriod | None, WindowSummary | None]:
-    """Return the learning period and levels of the active baseline, or the preceding period if there is no baseline."""
+    """Return the reference period and its summary.
+
+    The period is the learning period of the active baseline, or the preceding period if there is no baseline.
+    """
     version = find_active_baseline(
         context.store.baselines.list_versions(), current.service, current.scorer, current.fingerprint
     )
@@ -155,7 +158,7 @@ def _load_reference(
         )
         if period.baseline is None:
             return period, summary
-        # An imported baseline's scores are not in this database, and an old one's scores may be deleted.
+        # The scores of an imported baseline are not in this database, and those of an old one may have been deleted.
         groups = [group for group in summary.services if group.fingerprint == current.fingerprint]
         if version is not None and version.baseline is not None and any(group.has_min_samples for group in groups):
             return period, at_baseline_levels(summary, version.baseline)
@@ -163,13 +166,13 @@ def _load_reference(
 
 
 def _next_hour(moment: datetime) -> datetime:
-    """Round up to a whole hour."""
+    """Return a time rounded up to a whole hour."""
     floor = moment.replace(minute=0, second=0, microsecond=0)
     return floor if floor == moment else floor + HOUR
 
 
 def find_drop_rule(settings: Settings, scorer: str | None) -> Drop | None:
-    """Return the active drop rule that covers all of a scorer's answers."""
+    """Return the first active drop rule that covers all answers of a scorer, or None."""
     rules = (rule for rule in settings.active_rules if isinstance(rule, Drop) and not rule.attributes)
     return next((rule for rule in rules if rule.scorer in {None, scorer}), None)
 
@@ -177,9 +180,9 @@ def find_drop_rule(settings: Settings, scorer: str | None) -> Drop | None:
 def find_active_baseline(
     versions: Iterable[BaselineVersion], service: str, scorer: str, fingerprint: str
 ) -> BaselineVersion | None:
-    """Return the active baseline for all of a service's answers with one fingerprint; None during learning.
+    """Return the active baseline that covers all answers of a service, or None while it is being learned.
 
-    Pages do not compare with a provisional baseline, because one day may differ from others.
+    Provisional baselines are ignored, because a single day may differ from others.
     """
     key = (service, scorer, fingerprint, _ALL_ANSWERS)
     active = (version for version in versions if version.status == "active" and not version.is_provisional)
@@ -187,13 +190,16 @@ def find_active_baseline(
 
 
 def baseline_level(baseline: Baseline, route: str | None) -> tuple[float, int] | None:
-    """Return a baseline's mean and n for a route, or for the whole service; None for a route without its own level."""
+    """Return a baseline's mean and n for a route, or for the whole service if ``route`` is None.
+
+    Returns None for a route without its own level.
+    """
     level = baseline if route is None else baseline.routes.get(route)
     return None if level is None or route in baseline.pooled else (level.mean, level.n)
 
 
 def at_baseline_levels(summary: WindowSummary, baseline: Baseline) -> WindowSummary:
-    """Return the summary of a baseline's period with the levels that the baseline stored.
+    """Return the summary of a baseline's period with the levels that are stored in the baseline.
 
     Recomputed levels differ slightly from stored levels: scores arrive late or are recomputed, and if there are many
     scores, the detector uses only a sample. If the two intervals do not overlap, the levels describe different values
@@ -208,7 +214,7 @@ def at_baseline_levels(summary: WindowSummary, baseline: Baseline) -> WindowSumm
     routes = []
     for group in summary.routes:
         level = None if group.route in baseline.pooled else baseline.routes.get(group.route)
-        # The service's level is the mean of its routes' levels weighted by scores, so comparisons must use them too.
+        # The service's level is the mean of its routes' levels, weighted by scores, so comparisons use these weights.
         weight = max(1, round(group.n * baseline.sampling_rate)) if level is None else level.n
         weighted = replace(group, coverage=replace(group.coverage, seen=weight))
         if level is not None and group.fingerprint == baseline.fingerprint:

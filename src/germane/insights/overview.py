@@ -1,4 +1,4 @@
-"""The overview: whether answers got worse, where, and which answers are the worst."""
+"""The overview page: whether answers got worse, on which routes, and which answers are the worst."""
 
 from __future__ import annotations
 
@@ -28,26 +28,26 @@ from germane.settings import SCORE_RULES
 from germane.storage import Bucket, Comparison, Coverage, Disagreement, RouteSummary
 
 MAX_CARDS: Final = 12
-"""Number of routes with a chart. Other routes are only listed."""
+"""Maximum number of routes with a chart. Other routes are only listed."""
 _MAX_MARKERS: Final = 50
 """Maximum number of markers, and of alerts, on a chart."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RouteCard:
-    """One route: its last day, the change from the reference period, and its trend."""
+    """A route's scores from the last day, their change from the reference period, and their trend."""
 
     route: str
     current: RouteSummary | None
-    """The last day's scores with the newest fingerprint; None without a score."""
+    """Summary of the last day's scores with the newest fingerprint, or None if there are no scores."""
     comparison: Comparison | None
     buckets: Sequence[Bucket]
     dropped: bool
-    """Whether it dropped significantly, or has an open alert."""
+    """Whether scores dropped significantly, or an alert is open."""
 
     @property
     def difference(self) -> float | None:
-        """The current mean minus the earlier mean; None if they cannot be compared."""
+        """The current mean minus the earlier mean, or None if they cannot be compared."""
         return None if self.comparison is None else self.comparison.difference
 
     @property
@@ -59,24 +59,24 @@ class RouteCard:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overview:
-    """Content of the overview page."""
+    """The content of the overview page."""
 
     now: datetime
     last_day: LastDay
     situation: Situation
     verdict: Verdict
     alerts_elsewhere: Sequence[Alert]
-    """Other services' open alerts."""
+    """Open alerts of other services."""
     buckets: Sequence[Bucket]
-    """Buckets of the view's window."""
+    """Buckets for the whole service in the view's window."""
     cards: Sequence[RouteCard]
-    """Largest significant drop first."""
+    """Cards of the routes, largest significant drop first."""
     routes_without_card: Sequence[str]
     markers: Sequence[ChartMarker]
     worst: Sequence[WorstAnswer]
     """The worst answers from the last day."""
     disagreement: Disagreement | None
-    """Disagreement between people and the judge in the view's window; None if no answer has a label."""
+    """Disagreement between human labels and the judge in the view's window, or None if no answer has a label."""
     status: StatusBar
 
     @property
@@ -96,7 +96,7 @@ class Overview:
 
     @property
     def reference_name(self) -> str:
-        """The name of the dashed lines: "baseline", or "before" for the mean of the preceding period."""
+        """Name of the dashed lines: "baseline", or "before" if they show the mean of the preceding period."""
         period = self.last_day.reference_period
         return "baseline" if period is not None and period.baseline is not None else "before"
 
@@ -116,7 +116,7 @@ class Overview:
 
     @property
     def change_note(self) -> str:
-        """Why the change has no tone; empty if it has one."""
+        """Why the change has no tone, or an empty string if it has one."""
         if self.change is None or self.change_tone:
             return ""
         return "too small to matter" if self.change.finding in {"dropped", "higher"} else "not significant"
@@ -126,7 +126,7 @@ def load_overview(context: InsightContext, view: ViewParams) -> Overview:
     """Load the overview in a few snapshots.
 
     Raises:
-        StorageError: The database is unreachable, or its schema has another version.
+        StorageError: The database is unreachable, or its schema version does not match this code.
     """
     store, now = context.store, context.now()
     last_day = load_last_day(context, view, now)
@@ -146,7 +146,7 @@ def load_overview(context: InsightContext, view: ViewParams) -> Overview:
     situation = _situation(context, view, last_day, status, alerts, by_route)
     verdict = build_verdict(situation)
     cards = _cards(last_day, situation, verdict, by_route)
-    # Deploys, and alerts about answers that began in the view's window
+    # Mark deploys, and alerts about answers that began in the view's window.
     window: dict[str, Any] = {"since": view.since, "until": view.until}
     markers = store.trends.list_markers(**window, service=last_day.service, limit=_MAX_MARKERS)
     marked_alerts = [
@@ -215,7 +215,10 @@ def _situation(
 def _cards(
     last_day: LastDay, situation: Situation, verdict: Verdict, by_route: Mapping[str, Sequence[Bucket]]
 ) -> list[RouteCard]:
-    """Return all routes: those in the verdict first, each group by difference and then by number of scores."""
+    """Return a card for each route: first the routes that dropped, in the verdict's order, then the others.
+
+    The others are sorted by difference, and then by number of scores.
+    """
     dropped = verdict.routes if verdict.state in {"worse", "recovering"} else ()
     current = {group.route: group for group in last_day.routes if group.newest}
     comparisons = {line.route: line for line in situation.routes}

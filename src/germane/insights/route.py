@@ -1,4 +1,4 @@
-"""One route: every score over time, the distribution of scores, breakdowns, and the worst answers."""
+"""The page for one route: all scores over time, the distribution of scores, breakdowns and the worst answers."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from germane.score import COSINE_SCORERS, LOW_SCORE
 from germane.storage import BaselineVersion, Coverage, Disagreement, RouteMean, RouteSummary
 
 MAX_CHARTS: Final = 12
-"""Number of scorers with a chart."""
+"""Maximum number of scorers with a chart."""
 MAX_BREAKDOWN_ROWS: Final = 12
-"""Number of rows in a table by model or another dimension."""
+"""Maximum number of rows in a breakdown by model or another dimension."""
 MAX_ALERTS: Final = 200
-"""Number of alerts that are searched for the route's alerts."""
+"""Maximum number of alerts that are searched for the route's alerts."""
 _NO_CHART: Final = Markup()
 
 
@@ -42,7 +42,7 @@ class RouteBaselineLevel:
     mean: float
     n: int
     since: datetime
-    """Start of the period that the baseline was learned from; UTC."""
+    """Start of the period that the baseline was learned from, in UTC."""
     until: datetime
     name: str
     """A name such as "baseline 2, 13 Nov to 18 Nov"."""
@@ -50,7 +50,7 @@ class RouteBaselineLevel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RouteScorer:
-    """One scorer on this route."""
+    """The scores of one scorer on a route."""
 
     scorer: str
     summary: RouteSummary
@@ -62,7 +62,7 @@ class RouteScorer:
 
     @property
     def change(self) -> float | None:
-        """The mean minus the baseline's level; None without a baseline or with too few scores."""
+        """The mean minus the baseline's mean, or None if there is no baseline or there are too few scores."""
         if self.baseline is None or not self.summary.has_min_samples:
             return None
         return self.summary.mean - self.baseline.mean
@@ -74,14 +74,14 @@ class Breakdown:
 
     name: str
     means: Sequence[RouteMean]
-    """Means of the scores with the newest fingerprint; most scores first."""
+    """Means of the scores with the newest fingerprint, sorted by number of scores, largest first."""
     hidden: int = 0
-    """Number of rows beyond the maximum."""
+    """Number of rows that are not shown because they exceed the maximum."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RouteInsight:
-    """Content of a route's page."""
+    """The content of a route's page."""
 
     route: str
     service: str | None
@@ -92,32 +92,32 @@ class RouteInsight:
     lines: Sequence[RouteScorer] = ()
     """One entry per scorer, the selected scorer first."""
     coverage: Sequence[Coverage] = ()
-    """One per scorer, in the same order; includes scorers without scores."""
+    """Coverage by scorer, the selected scorer first. Includes scorers without scores."""
     histogram: Markup = _NO_CHART
     breakdowns: Sequence[Breakdown] = ()
     worst: Sequence[WorstAnswer] = ()
     disagreement: Disagreement | None = None
-    """Disagreement between people and the judge in this window; None if no answer has a label."""
+    """Disagreement between human labels and the judge in this window, or None if no answer has a label."""
     alerts: Sequence[Alert] = ()
     markers: Sequence[Marker] = ()
 
     @property
     def first(self) -> RouteScorer | None:
-        """The selected scorer; None if it has no score in this window."""
+        """The entry for the selected scorer, or None if it has no scores in this window."""
         return next((line for line in self.lines if line.scorer == self.scorer), None)
 
     @property
     def seen(self) -> int:
-        """The number of exchanges in the window."""
+        """Number of exchanges in the window."""
         return max((counts.seen for counts in self.coverage), default=0)
 
 
 def load_route(context: InsightContext, view: ViewParams, route: str, root: str = "") -> RouteInsight | None:
-    """Load the content of a route's page; None if it has never been declared or seen.
+    """Load the content of a route's page. Returns None if the route has never been declared or seen.
 
     Args:
         context: The database and settings.
-        view: The window and, optionally, scorer and service.
+        view: The window and, optionally, the scorer and the service.
         route: The route's name.
         root: Prefix of every link.
     """
@@ -132,8 +132,8 @@ def load_route(context: InsightContext, view: ViewParams, route: str, root: str 
     alerts = _load_alerts(context, view, service, route)
     markers = context.store.trends.list_markers(since=view.since, until=view.until, service=service)
     lines = _load_lines(context, view, of_service, scorer, chart_markers(alerts, markers, route=route), root)
-    # The counts of the service, starting with the selected scorer. An empty scorer counts exchanges that were dropped
-    # before any scorer was known.
+    # Show the counts for the service, starting with the selected scorer. Counts with an empty scorer are for exchanges
+    # that were dropped before a scorer was assigned.
     counted = [counts for counts in coverage if service in {None, counts.service} and counts.seen]
     counted = [counts for counts in counted if counts.scorer] or counted
     insight = RouteInsight(
@@ -160,7 +160,7 @@ def load_route(context: InsightContext, view: ViewParams, route: str, root: str 
 
 
 def list_routes(context: InsightContext, limit: int = 100) -> list[str]:
-    """Return the names of all routes that have been declared or seen."""
+    """Return the names of up to ``limit`` routes that have been declared or seen, in alphabetical order."""
     return sorted({counts.route for counts in context.store.trends.coverage()})[:limit]
 
 
@@ -206,7 +206,7 @@ def _load_lines(
                 since=view.since,
                 until=view.until,
                 bucket=view.bucket,
-                title=f"{humanize(summary.scorer)} of {summary.route}, mean over time",
+                title=f"{humanize(summary.scorer)} on {summary.route}, mean over time",
                 name=f"trend-{index}",
                 zone=view.zone,
                 baseline=None if baseline is None else baseline.mean,
@@ -224,7 +224,7 @@ def _load_lines(
 def find_route_baseline(
     versions: Iterable[BaselineVersion], mean: RouteMean, view: ViewParams
 ) -> RouteBaselineLevel | None:
-    """Return the active baseline's level for a route; None if there is none."""
+    """Return the active baseline's level for a route, or None if there is none."""
     version = find_active_baseline(versions, mean.service, mean.scorer, mean.fingerprint)
     level = None if version is None or version.baseline is None else baseline_level(version.baseline, mean.route)
     if version is None or level is None:
@@ -236,7 +236,7 @@ def find_route_baseline(
 
 
 def _load_histogram(context: InsightContext, view: ViewParams, line: RouteScorer) -> Markup:
-    """Return the distribution of scores in the window, and in the baseline's period or the preceding window."""
+    """Return a histogram of the scores in the window, and in the baseline's period or the preceding window."""
     now = _load_weights(context, line.summary, view.since, view.until)
     since, until = view.since - (view.until - view.since), view.since
     name = describe_period(ComparisonPeriod(since=since, until=until), view)

@@ -1,4 +1,4 @@
-"""Diagnosis of rules: the obstacles that prevent each rule from firing now, and backtests over the past."""
+"""Diagnosis of rules: the obstacles that prevent each rule from firing now, and backtests of past data."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from germane.alerting import BacktestReport
 
 MAX_EVALUATIONS: Final = 56
-"""Maximum number of evaluations per backtest: one every three hours of a week."""
+"""Maximum number of evaluations per backtest: one every three hours in a week."""
 MAX_BACKTEST_LENGTH: Final = timedelta(days=31)
 MAX_BACKTEST_SCORES: Final = 100_000
 """Maximum number of scores for a backtest on a page. The command line has no such limit."""
@@ -52,10 +52,10 @@ class DiagnosisScope:
     service: str | None = None
     route: str | None = None
     view: ViewParams | None = None
-    """The view, for the time zone of dates."""
+    """The view whose time zone is used for dates."""
 
     def matches(self, service: str, route: str | None) -> bool:
-        """Whether a service, or one of its routes, is in scope."""
+        """Return whether a service, or one of its routes, is in scope."""
         return self.service in {None, service} and (None in {self.route, route} or route == self.route)
 
 
@@ -64,7 +64,7 @@ class DiagnosisFacts:
     """The data that rules evaluate now."""
 
     means: Sequence[RouteSummary]
-    """Means in scope, of scores with the newest fingerprint."""
+    """Means in scope of the scores with the newest fingerprint."""
     versions: Sequence[BaselineVersion]
     """Active baselines."""
     learning: Sequence[BaselineVersion]
@@ -78,16 +78,16 @@ class DiagnosisFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleDiagnosis:
-    """One rule, and the obstacles that prevent it from firing."""
+    """A rule, and the obstacles that prevent it from firing."""
 
     rule: AnyRule
     enabled: bool
     obstacles: Sequence[str]
-    """Sentences; empty if nothing prevents the rule from firing."""
+    """Obstacles, as sentences. Empty if nothing prevents the rule from firing."""
     observations: Sequence[str]
-    """Sentences about the values that the rule checks, if they are known without an evaluation."""
+    """The values that the rule checks, as sentences, if they are known without an evaluation."""
     is_violated: bool
-    """Whether one of these values is bad enough for an alert."""
+    """Whether one of the observed values violates the rule."""
     alert: Alert | None
     """The open alert raised by this rule, if any."""
 
@@ -147,7 +147,7 @@ def _statements(
         if rule.type == "budget_exhausted" and context.settings.budget is None:
             yield "obstacle", "No budget is configured."
         elif rule.type in SCORE_RULES and not means:
-            yield "obstacle", f"There are no scores{f' by {rule.scorer}' if rule.scorer else ''} in this window."
+            yield "obstacle", f"There are no scores{f' from {rule.scorer}' if rule.scorer else ''} in this window."
         elif isinstance(rule, Drop):
             yield from (("obstacle", words) for words in _drop_obstacles(rule, means, scope, facts))
             yield from (("good", words) for words in _provisional_baselines(rule, means, scope, facts))
@@ -190,11 +190,11 @@ def _provisional_baselines(
         service, scorer, _, version_scope = version.key
         if version.provisional and (service, scorer) in names and bool(version_scope) == bool(rule.attributes):
             until = format_date_time(version.until, scope.view)
-            yield f"{scorer} for {service}: until {until}, the baseline is provisional and drops below 0.1 are missed."
+            yield f"{scorer} for {service}: until {until}, the baseline is provisional, and drops below 0.1 are missed."
 
 
 def _window_statements(context: InsightContext, rule: WindowRule, scope: DiagnosisScope) -> Iterator[Statement]:
-    """Yield the state of the rule's window for each route."""
+    """Yield a statement about the scores in the rule's window, for each route."""
     window = timedelta(seconds=rule.window)
     if rule.scorer is None or rule.attributes:
         return
@@ -209,14 +209,14 @@ def _window_statements(context: InsightContext, rule: WindowRule, scope: Diagnos
     for mean in means:
         if mean.newest and rule.matches_route(mean.route):
             kind, words = _check_window(rule, mean, window)
-            yield kind, f"Route {mean.route} of {mean.service}: {words}."
+            yield kind, f"Route {mean.route}, service {mean.service}: {words}."
 
 
 def _check_window(rule: WindowRule, mean: RouteMean, window: timedelta) -> Statement:
-    """Compare one route's window with the rule."""
+    """Check the scores of one route in the rule's window against the rule."""
     if mean.n < rule.min_samples:
-        longer = "the rule extends its window until it contains enough scores"
-        return "obstacle", f"n={mean.n} in {format_duration(window)}, needs {rule.min_samples}; {longer}"
+        longer = "the window is extended until it contains enough scores"
+        return "obstacle", f"n={mean.n} in {format_duration(window)}, but the rule needs {rule.min_samples}; {longer}"
     if isinstance(rule, MeanThreshold):
         interval = format_interval(mean.interval)
         words = f"the mean is {format_number(mean.mean)} (95 % interval {interval}, n={mean.n:,})"
@@ -237,7 +237,7 @@ def _check_window(rule: WindowRule, mean: RouteMean, window: timedelta) -> State
 
 
 def _silence_obstacles(rule: AnyRule, scope: DiagnosisScope, facts: DiagnosisFacts) -> Iterator[str]:
-    """Yield silences that would suppress the rule's alerts, based on the known labels."""
+    """Describe the silences that would suppress the rule's alerts, as far as the labels are known."""
     labels = {"service": scope.service, "route": scope.route, "scorer": rule.scorer}
     known = {name: value for name, value in labels.items() if value is not None}
     alert = Alert(
@@ -262,7 +262,7 @@ def _silence_obstacles(rule: AnyRule, scope: DiagnosisScope, facts: DiagnosisFac
 def run_rule_backtest(
     context: InsightContext, rule: AnyRule, scope: DiagnosisScope, max_scores: int = MAX_BACKTEST_SCORES
 ) -> BacktestReport:
-    """Backtest one rule over the window, with fewer evaluations than a worker would run.
+    """Backtest one rule over the window, evaluating it less often than a worker would.
 
     Raises:
         BacktestTooLarge: The window contains more than ``max_scores`` scores.
@@ -273,7 +273,7 @@ def run_rule_backtest(
     since = max(scope.since, scope.until - MAX_BACKTEST_LENGTH)
     scores = sum(group.n for group in context.store.trends.summary(since=since, until=scope.until, histograms=False))
     if scores > max_scores:
-        raise BacktestTooLarge(f"{scores:,} scores are too many for a backtest on this page.")
+        raise BacktestTooLarge(f"{scores:,} scores are too many for a backtest on this page (maximum {max_scores:,}).")
     if not _backtest_lock.acquire(blocking=False):
         raise BacktestBusy("Another backtest is running.")
     try:

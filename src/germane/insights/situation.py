@@ -32,11 +32,11 @@ from germane.storage import (
 )
 
 DAY: Final = timedelta(hours=24)
-"""The length of the current window: "now" means the last 24 hours."""
+"""Length of the current window. "Now" means the last 24 hours."""
 DEFAULT_MIN_DROP: Final = 0.05
-"""The smallest change in a mean that counts, unless the drop rule sets another value."""
+"""Minimum change in a mean that is reported, unless the drop rule sets another value."""
 NOTIFIED_STATES: Final = frozenset({"firing", "recovering"})
-"""States of alerts that channels were notified of. Pending alerts may end without a notification."""
+"""States of alerts about which channels were notified. Pending alerts may end without a notification."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,10 +44,10 @@ class ComparisonPeriod:
     """The period that the last day is compared with."""
 
     since: datetime
-    """UTC."""
+    """Start of the period, in UTC."""
     until: datetime
     baseline: int | None = None
-    """The baseline's version if this is the period it was learned from."""
+    """Version of the baseline that was learned from this period, if any."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,35 +55,35 @@ class Situation:
     """The data that a verdict is based on: the last 24 hours for one service and scorer."""
 
     scorer: str | None
-    """None if nothing has ever been scored."""
+    """The selected scorer, or None if nothing has been scored yet."""
     now: datetime
     zone: tzinfo | None = None
-    """The time zone of dates in the verdict."""
+    """Time zone for dates in the verdict."""
     current: ServiceSummary | None = None
-    """The mean of the scores with the newest fingerprint; None without a score."""
+    """Summary of the scores with the newest fingerprint, or None if there are no scores."""
     reference: Estimate | None = None
-    """The mean of the same service and fingerprint in the reference period."""
+    """Summary of the same service and fingerprint in the reference period."""
     reference_period: ComparisonPeriod | None = None
     comparisons: Comparisons | None = None
-    """Routes scored with the newest fingerprint, and routes last scored with another fingerprint."""
+    """Comparisons of routes scored with the newest fingerprint, and of routes last scored with another one."""
     min_drop: float = DEFAULT_MIN_DROP
     """Smaller changes in a mean are ignored."""
     onsets: Mapping[str, datetime] = field(default_factory=dict)
-    """The estimated start of a drop, by route."""
+    """Estimated start of the drop, by route."""
     onset_step: timedelta = timedelta(hours=1)
-    """The resolution of the onsets."""
+    """Time resolution of the onsets."""
     alerts: Sequence[Alert] = ()
-    """The service's open alerts that channels were notified of."""
+    """The service's open alerts about which channels were notified."""
     coverage: Sequence[Coverage] = ()
     """Outcomes of the service's answers in the last day, for every scorer."""
     answered_at: datetime | None = None
-    """Time of the newest answer; None without an answer."""
+    """Time of the newest answer, or None if there are no answers."""
     scored_at: datetime | None = None
     """Time of the newest scored answer."""
     retry_reason: str | None = None
     """Why tasks are waiting for a retry."""
     has_judge: bool = True
-    """Whether the settings of this process name a judge or scorers."""
+    """Whether a judge or scorers are configured in the settings of this process."""
     has_worker: bool = True
 
     @property
@@ -107,7 +107,7 @@ class Situation:
 
 
 def find_rises(comparisons: Comparisons) -> list[Comparison]:
-    """Return significant rises, tested like drops with the two windows swapped."""
+    """Return the significant rises. They are tested like drops, with the two windows swapped."""
     swapped = [_swap(line) for line in (*comparisons.services, *comparisons.routes)]
     return [_swap(line) for line in mark_significant_drops(swapped, comparisons.min_drop) if line.finding == "dropped"]
 
@@ -119,13 +119,15 @@ def _swap(line: Comparison) -> Comparison:
 
 
 def estimate_onset(buckets: Iterable[Bucket], fingerprint: str, reference: float | None = None) -> datetime | None:
-    """Return the start of a drop: the best-fitting split into two levels; None if no split is a drop.
+    """Return the estimated start of a drop, or None if there is no drop.
+
+    The start is where splitting the buckets into two constant levels fits the scores best.
 
     Source: J. Bai, Least squares estimation of a shift in linear processes, Journal of Time Series Analysis 15, 1994.
 
     Args:
         buckets: Buckets of one route.
-        fingerprint: Buckets with other fingerprints are ignored.
+        fingerprint: The fingerprint of the scores. Buckets with other fingerprints are ignored.
         reference: The mean of the reference period. If the level before the split is not closer to it than to the
             level after the split, the drop is older than the buckets and the result is None.
     """
@@ -153,7 +155,7 @@ def _mean(buckets: Sequence[Bucket]) -> float:
 
 
 def alert_began_at(alert: Alert) -> datetime:
-    """Return the estimated onset of an alert, or its start."""
+    """Return the estimated onset of an alert, or its start if the onset is unknown."""
     return alert.onset or alert.starts_at
 
 
@@ -165,7 +167,7 @@ def affected_routes(alert: Alert) -> list[str]:
 
 
 def alert_concerns_route(alert: Alert, service: str | None, route: str) -> bool:
-    """Whether an alert is about a route, or about its service as a whole."""
+    """Return whether an alert is about the route, or about its service as a whole."""
     routes = affected_routes(alert)
     return service in {None, alert.service} and (route in routes or not routes)
 
@@ -173,7 +175,7 @@ def alert_concerns_route(alert: Alert, service: str | None, route: str) -> bool:
 def chart_markers(
     alerts: Iterable[Alert], markers: Iterable[Marker], *, route: str | None = None
 ) -> tuple[ChartMarker, ...]:
-    """Return the markers of a chart, oldest first. The chart of a route omits the route's name."""
+    """Return the markers for a chart, oldest first. Labels omit the name of the chart's own ``route``."""
     flags = []
     for alert in alerts:
         names = [shorten(name, 60) for name in affected_routes(alert)[:1] if name != route]
@@ -190,26 +192,26 @@ class Piece:
     text: str
     kind: Literal["text", "strong", "route", "link"] = "text"
     href: str = ""
-    """A path of the dashboard, for a route or a link."""
+    """Path of a dashboard page, for a route or a link."""
 
 
 def strong(text: str) -> Piece:
-    """Return emphasized text."""
+    """Return a piece of emphasized text."""
     return Piece(text, "strong")
 
 
 def link(text: str, path: str) -> Piece:
-    """Return a link within the dashboard."""
+    """Return a link to a page of the dashboard."""
     return Piece(text, "link", path)
 
 
 def route_or_service(route: str | None) -> Piece:
-    """Return a link to a route, or the phrase for the whole service."""
+    """Return a link to a route, or a phrase for the whole service if ``route`` is None."""
     return strong("the service as a whole") if route is None else Piece(route, "route", route_path(route))
 
 
 def describe_mean(estimate: Estimate | ScoreLevel) -> str:
-    """Return "0.48 (95 % interval 0.42-0.54, n=57)", or "not enough data" below 20 scores."""
+    """Describe a mean, such as "0.48 (95 % interval 0.42-0.54, n=57)", or state that there is not enough data."""
     if estimate.n < MIN_SAMPLES:
         return not_enough_data(estimate)
     interval = "" if estimate.interval is None else f"95 % interval {format_interval(estimate.interval)}, "
@@ -217,12 +219,12 @@ def describe_mean(estimate: Estimate | ScoreLevel) -> str:
 
 
 def not_enough_data(estimate: Estimate | ScoreLevel) -> str:
-    """Return "not enough data (n=7, need 20)"."""
+    """State that there are too few scores, such as "not enough data (n=7, need 20)"."""
     return f"not enough data (n={estimate.n}, need {MIN_SAMPLES})"
 
 
 def describe_reference(estimate: Estimate | ScoreLevel, period: ComparisonPeriod | None, dates: DateFormatter) -> str:
-    """Return "0.78 before (15 Nov to 18 Nov, n=803)", or "0.78 in baseline 2 (15 Nov to 18 Nov, n=803)"."""
+    """Describe a reference mean, such as "0.78 in baseline 2 (15 Nov to 18 Nov, n=803)"."""
     mean = format_number(estimate.mean)
     if period is None:
         return f"{mean} before (n={estimate.n:,})"
@@ -231,7 +233,7 @@ def describe_reference(estimate: Estimate | ScoreLevel, period: ComparisonPeriod
 
 
 def describe_period(period: ComparisonPeriod, view: ViewParams) -> str:
-    """Return "baseline 2, 13 Nov to 18 Nov" or "before, 13 Nov to 18 Nov" in the visitor's time zone."""
+    """Describe a period in the visitor's time zone, such as "baseline 2, 13 Nov to 18 Nov"."""
     dates = DateFormatter(view.until, view.zone).date_range(period.since, period.until)
     return f"before, {dates}" if period.baseline is None else f"baseline {period.baseline}, {dates}"
 

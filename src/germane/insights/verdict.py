@@ -57,7 +57,7 @@ _CAUSES: Final[Mapping[str, str]] = {
     UnscoredReason.EXPIRED: "their tasks expired because no worker runs this scorer. Run germane worker.",
     UnscoredReason.JUDGE_UNREACHABLE: "the judge is unreachable{since}. Check its URL, and that it is running.",
     UnscoredReason.JUDGE_REJECTED: "the judge's server rejects the key, quota or model{since}. Run germane doctor.",
-    UnscoredReason.JUDGE_TIMEOUT: "the judge times out{since}. Raise judge_timeout, or use a faster model.",
+    UnscoredReason.JUDGE_TIMEOUT: "requests to the judge time out{since}. Raise judge_timeout, or use a faster model.",
     UnscoredReason.JUDGE_RATE_LIMITED: (
         "the judge limits the request rate{since}. Set requests_per_minute to its server's limit."
     ),
@@ -65,27 +65,27 @@ _CAUSES: Final[Mapping[str, str]] = {
     UnscoredReason.NO_USABLE_QUESTION: "the judge generates no usable question{since}. Use another model.",
     UnscoredReason.EMBEDDER_ERROR: "the embedder fails{since}. Check its URL and model with germane doctor.",
     UnscoredReason.OUT_OF_RANGE: "the scorer returns values outside its range{since}. Fix the scorer.",
-    UnscoredReason.SCORER_ERROR: "the scorer raises an error{since}. See the message on the worker page.",
+    UnscoredReason.SCORER_ERROR: "the scorer raises an error{since}. See the error message on the worker page.",
     UnscoredReason.UNPARSABLE: "the judge's replies cannot be parsed{since}. Compare models with germane calibrate.",
 }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """A one-sentence verdict, split into fragments, with the routes and alerts it refers to."""
+    """A verdict in one sentence, split into pieces, with the routes that it refers to."""
 
     state: VerdictState
     pieces: tuple[Piece, ...]
     routes: tuple[str, ...] = ()
-    """Routes that got worse, or better; largest change first."""
+    """Routes that got worse or better, sorted by change, largest first."""
     other_alerts: tuple[Alert, ...] = ()
     """Open alerts that the sentence does not mention."""
     is_low: bool = False
-    """Whether most answers are in the lowest band, so that an unchanged mean is not good news."""
+    """Whether most answers are in the lowest band. An unchanged mean is then not good news."""
 
     @property
     def tone(self) -> str:
-        """The color: bad, warn, good or empty."""
+        """Color of the verdict: ``bad``, ``warn``, ``good`` or empty."""
         return "" if self.is_low and self.state == "unchanged" else _TONES.get(self.state, "")
 
     @property
@@ -96,10 +96,10 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Decline:
-    """A route or service that got worse: its comparison, and its alert."""
+    """A route or service that got worse, with its comparison and its alert."""
 
     route: str | None
-    """None for the service as a whole."""
+    """Name of the route, or None for the service as a whole."""
     comparison: Comparison | None = None
     alert: Alert | None = None
 
@@ -111,7 +111,7 @@ class _Decline:
 
     @property
     def levels(self) -> tuple[Estimate | ScoreLevel | None, Estimate | ScoreLevel | None]:
-        """Levels before and after, from the comparison if it has enough scores, otherwise from the alert."""
+        """Levels before and after the decline, from the comparison if it has enough scores, or else the alert."""
         if self.comparison is not None and self.comparison.is_comparable:
             return self.comparison.before, self.comparison.after
         if self.alert is None:
@@ -133,11 +133,11 @@ class _Outcomes:
     seen: int = 0
     pending: int = 0
     reasons: Counter[str] = field(default_factory=Counter)
-    """Numbers of skipped and failed answers, by reason."""
+    """Number of skipped and failed answers, by reason."""
 
 
 def build_verdict(situation: Situation) -> Verdict:
-    """Return the verdict. An open alert about answers always yields "worse" or "recovering"."""
+    """Return the verdict. With an open alert about answers, its state is always ``worse`` or ``recovering``."""
     declines = _find_declines(situation)
     if declines:
         return _worse(situation, declines)
@@ -162,7 +162,7 @@ def build_verdict(situation: Situation) -> Verdict:
 
 
 def _find_declines(situation: Situation) -> list[_Decline]:
-    """Return the routes that got worse, or the service as a whole; largest drop first."""
+    """Return the routes that got worse, or the service as a whole, sorted by drop, largest first."""
 
     def dropped(line: Comparison) -> bool:
         return line.finding == "dropped" and _is_large_enough(line, situation)
@@ -191,7 +191,7 @@ def _worse(situation: Situation, declines: Sequence[_Decline]) -> Verdict:
     if first.alert is not None:
         subject = _SHARE_SUBJECTS.get(first.alert.type, subject)
     pieces = [strong(subject), Piece(" "), route_or_service(first.route)]
-    # Size and start of the drop
+    # Describe the size and start of the drop.
     if first.alert is not None and first.is_about_share:
         pieces.append(Piece(f": {first.alert.message.rstrip('.')}"))
     else:
@@ -209,7 +209,7 @@ def _worse(situation: Situation, declines: Sequence[_Decline]) -> Verdict:
             date = dates.date(onset) if situation.onset_step >= DAY else dates.date_time(onset)
             pieces.append(Piece(f", since about {date}"))
     pieces += [Piece(f"; also on {more_routes(len(more))}")] if more else []
-    pieces += [Piece("; the alert is still open, recovering")] if recovering else []
+    pieces += [Piece("; the alert is still open but recovering")] if recovering else []
     query = "" if first.route is None else f"&route={quote_segment(first.route)}"
     pieces += [Piece(". "), link("See the worst answers", f"/answers?window=24h&sort=lowest{query}")]
     for alert_id in dict.fromkeys(decline.alert.id for decline in declines if decline.alert is not None):
@@ -223,7 +223,7 @@ def _worse(situation: Situation, declines: Sequence[_Decline]) -> Verdict:
 
 
 def _period(decline: _Decline, dates: DateFormatter) -> str:
-    """Return the period that the later level covers."""
+    """Return the period that the later level covers, in words."""
     alert = decline.alert
     if alert is None or isinstance(decline.levels[1], Estimate):
         return "Last 24 h"
@@ -235,7 +235,7 @@ def _period(decline: _Decline, dates: DateFormatter) -> str:
 
 
 def _is_recovering(decline: _Decline, situation: Situation) -> bool:
-    """Whether the alert is still open although scores have recovered."""
+    """Return whether the alert is still open although scores are recovering."""
     if decline.alert is None:
         return False
     line = decline.comparison
@@ -293,7 +293,7 @@ def _without_comparison(situation: Situation, current: Estimate) -> Verdict:
 
 
 def _unscored(situation: Situation) -> Iterator[Piece]:
-    """Yield the number of answers, why none was scored, and the next step."""
+    """Yield pieces with the number of answers, why none was scored, and the next step."""
     by_scorer: dict[str, _Outcomes] = {}
     for coverage in situation.coverage:
         if situation.scorer is None or coverage.scorer in {situation.scorer, ""}:

@@ -1,4 +1,4 @@
-"""Workers, backlog, judge usage, sampling, failures and storage."""
+"""The worker page: workers, backlog, judge usage, sampling, failures and storage."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ from germane.storage import (
 
 MAX_COVERAGE_ROWS: Final = 80
 MAX_FAILURES: Final = 12
-"""Number of failure groups whose newest error is loaded."""
+"""Maximum number of failure groups that are shown, each with its newest error."""
 MAX_UNDELIVERED: Final = 20
 USAGE_DAYS: Final = 14
 REDACTION_SAMPLE: Final = 20
-"""Number of newest answers that are searched for redactions."""
+"""Number of answers, newest first, that are searched for redactions."""
 REDACTION_TEXT_LENGTH: Final = 20_000
-"""Maximum number of characters searched in each answer."""
+"""Maximum number of characters that are searched in each answer."""
 BAR_WIDTH: Final = 4
 BAR_HEIGHT: Final = 18
 _REASONS: Final[Mapping[str, str]] = {
     "sampled": "sampled",
     "not_sampled": "not sampled",
-    "candidate": "in the candidate pool of the budget",
+    "candidate": "in the budget's candidate pool",
     "uniform": "selected uniformly",
     "route_floor": "selected to cover their route",
     "suspicion": "selected for a low proxy score",
@@ -51,7 +51,7 @@ _REASONS: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunBar:
-    """One run in a strip of bars."""
+    """One run of a job, as a bar in its chart."""
 
     x: int
     y: float
@@ -67,7 +67,7 @@ class JobHistory:
 
     @property
     def failed(self) -> int:
-        """The number of failed runs."""
+        """Number of failed runs."""
         return sum(run.problem is not None for run in self.job.runs)
 
     @property
@@ -77,7 +77,10 @@ class JobHistory:
 
     @property
     def bars(self) -> Sequence[RunBar]:
-        """The runs, oldest first. A bar's height is the square root of the run time; failed runs have full height."""
+        """The runs as bars, oldest first.
+
+        A bar's height is proportional to the square root of the run time. Failed runs have full height.
+        """
         bars = []
         for index, run in enumerate(self.job.runs):
             share = (run.seconds / self.longest) ** 0.5 if self.longest else 0.0
@@ -90,7 +93,7 @@ class JobHistory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailureGroup:
-    """One scorer's scores that failed for the same reason within the window."""
+    """The failures of one scorer with the same reason, within the window."""
 
     scorer: str
     reason: str
@@ -98,16 +101,16 @@ class FailureGroup:
     error: str | None
     """The newest error message, as the server sent it."""
     exchange_id: str | None
-    """Exchange id of the newest failure."""
+    """Exchange id of the newest failure, if it is still stored."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DailyUsage:
-    """Judge usage for one day."""
+    """Judge usage on one day."""
 
     spent: BudgetDay
     share: float
-    """Used share of the limit closest to being exhausted; without a budget, share of the peak day's requests."""
+    """Largest used share of any budget limit. Without a budget, number of requests relative to the peak day."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,7 +119,7 @@ class StorageSummary:
 
     name: str
     size: int
-    """Bytes."""
+    """Size in bytes."""
     revision: str | None
     sampling: SamplingSummary
     redacted: int
@@ -127,7 +130,7 @@ class StorageSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerInsight:
-    """Content of the worker page."""
+    """The content of the worker page."""
 
     health: HealthSummary
     process: Worker | None
@@ -149,7 +152,10 @@ class WorkerInsight:
 
 
 def load_worker(context: InsightContext, view: ViewParams, process_id: str | None) -> WorkerInsight:
-    """Load the worker page for a window, with one process's jobs: by default, the most recently seen process."""
+    """Load the worker page for a window.
+
+    Shows the jobs of the process with ``process_id``, or of the most recently seen process by default.
+    """
     store, health = context.store, load_health(context)
     processes = (*health.running, *health.unresponsive)
     process = next((worker for worker in processes if worker.id == process_id), processes[0] if processes else None)
@@ -207,7 +213,7 @@ def _load_storage(context: InsightContext) -> StorageSummary:
 
 
 def describe_sampling(settings: Settings, coverage: Coverage | None = None) -> str:
-    """Describe the sampling in a few words: "all sampled", "80 % sampled", or the selection within a budget.
+    """Describe sampling in a few words, such as "all sampled", "80 % sampled" or the selection within a budget.
 
     Args:
         settings: The settings of this process. Workers may have other settings, so counted outcomes take precedence.
@@ -227,7 +233,7 @@ def describe_sampling(settings: Settings, coverage: Coverage | None = None) -> s
 
 
 def describe_sampling_settings(settings: Settings) -> str:
-    """Return a sentence about the sampling, with the settings that determine it."""
+    """Return a sentence about sampling and the settings that determine it."""
     rate = "" if settings.budget is not None else f" (sample_rate = {settings.sample_rate:g})"
     always = " Answers that match always_score are scored regardless." if settings.always_score else ""
     rule = describe_sampling(settings)
@@ -235,7 +241,7 @@ def describe_sampling_settings(settings: Settings) -> str:
 
 
 def describe_limits(budget: Budget) -> Iterator[str]:
-    """Yield each of a budget's limits, such as "5,000 requests per day"."""
+    """Yield a budget's limits, such as "5,000 requests per day"."""
     for name, words in (("requests", "{:,} requests"), ("tokens", "{:,} tokens"), ("usd", "${:,.2f}")):
         for period in ("hour", "day"):
             value = getattr(budget, f"{name}_per_{period}")
@@ -244,7 +250,7 @@ def describe_limits(budget: Budget) -> Iterator[str]:
 
 
 def describe_sampling_outcomes(summary: SamplingSummary) -> list[str]:
-    """Return, for each reason, how many of the newest answers have it, and the range of their probabilities."""
+    """Return one line per sampling reason, with the number of recent answers and the range of probabilities."""
     lines = []
     for group in summary.reasons:
         words = f"{group.n:,} {_REASONS.get(group.reason, group.reason.replace('_', ' '))}"

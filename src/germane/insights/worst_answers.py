@@ -1,4 +1,4 @@
-"""The worst answers: the question that each seems to answer, and whether people agree with the judge."""
+"""The worst answers, the question that each one seems to answer, and whether human labels agree with the judge."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ MAX_WORST_ANSWERS: Final = 10
 MAX_REFUSALS: Final = 3
 """Maximum number of refusals among the worst answers, if there are other answers."""
 LOADED_PER_ANSWER: Final = 3
-"""More answers are loaded than shown, because identical ones are shown once."""
+"""Number of answers to load for each one that is shown, because identical answers are shown only once."""
 MAX_LABELS: Final = 200
-"""Number of newest labels that are compared with scores; comparing thousands takes too long for a page."""
+"""Maximum number of labels, newest first, to compare with scores. Comparing thousands takes too long for a page."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,17 +30,17 @@ class WorstAnswer:
     reads_like: str | None
     """The generated question least similar to the question asked, or the score's explanation; None for a refusal."""
     repetitions: int = 0
-    """Number of further answers in the list with the same question, text and score, which are not listed."""
+    """Number of other answers with the same question, text and score, which are not shown."""
 
 
 def load_worst_answers(
     store: TrackingStore, mean: RouteMean | ServiceSummary, since: datetime, until: datetime
 ) -> list[WorstAnswer]:
-    """Return the lowest scores, including only a few refusals, because all refusals score 0.
+    """Return the answers with the lowest scores, with only a few refusals, because all refusals score 0.
 
     Args:
         store: The database.
-        mean: Identifies service, scorer, fingerprint and, for a :class:`RouteMean`, the route.
+        mean: Identifies the service, scorer, fingerprint and, for a :class:`RouteMean`, the route.
         since: Start of the window, inclusive.
         until: End of the window, exclusive.
     """
@@ -70,12 +70,12 @@ def load_worst_answers(
 
 
 def as_worst_answers(answers: Sequence[ScoredExchange]) -> list[WorstAnswer]:
-    """Return scored answers as worst answers, in the same order. Identical answers become one."""
+    """Convert scored answers to worst answers, in the same order. Identical answers are merged."""
     groups: dict[tuple[object, ...], list[ScoredExchange]] = {}
     for answer in answers:
         exchange, score = answer.exchange, answer.score
         texts = (exchange.question, exchange.answer)
-        identity = exchange.id if None in texts else ""  # erased texts may have been different
+        identity = exchange.id if None in texts else ""  # erased texts may have differed
         key = (exchange.service, exchange.route, *texts, score.scorer, score.value, identity)
         groups.setdefault(key, []).append(answer)
     return [
@@ -90,7 +90,10 @@ def as_worst_answers(answers: Sequence[ScoredExchange]) -> list[WorstAnswer]:
 
 
 def reads_like(score: Score) -> str | None:
-    """Return the generated question least similar to the question asked, or the score's explanation."""
+    """Return the generated question least similar to the question asked, or the explanation if there are no questions.
+
+    Returns None for a refusal.
+    """
     if score.label == NONCOMMITTAL:
         return None
     questions = score.details.get("questions")
@@ -109,7 +112,7 @@ def reads_like(score: Score) -> str | None:
 def load_disagreement(
     store: TrackingStore, mean: RouteMean | ServiceSummary, since: datetime, until: datetime
 ) -> Disagreement | None:
-    """Return how far people disagree with these scores; None if no answer in the window has a label."""
+    """Return the disagreement between human labels and these scores, or None if no answer in the window has a label."""
     disagreements = store.labels.count_disagreements(
         scorer=mean.scorer,
         service=mean.service,

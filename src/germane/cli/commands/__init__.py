@@ -1,3 +1,3 @@
-"""Commands of the ``germane`` command line, one module per verb."""
+"""Subcommands of ``germane``, one per module."""
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ _scorer = click.option("--scorer", help="Only this scorer.")
 def command() -> None:
     """Show, import or replace baselines.
 
-    A baseline is what drops are measured against.
+    A baseline is the reference against which drops are measured.
     """
 
 
@@ -96,9 +96,9 @@ def accept(
     """Accept the current scores as the new baseline.
 
     The scores since the onset of the drop or improvement become the new baseline, and its alert resolves at the next
-    evaluation. With less than three days of scores, a new baseline is learned, starting at the onset. ALERT_ID, or a
-    prefix of it, selects the baseline of one alert. Without it, all baselines with a firing drop are replaced. With
-    --since, all active baselines are replaced.
+    evaluation. If there are less than three days of scores, a new baseline is learned, starting at the onset. ALERT_ID,
+    or a prefix of it, selects the baseline of one alert. Without it, all baselines with a firing drop are replaced.
+    With --since, all active baselines are replaced.
     """
     from germane import alerting
 
@@ -130,15 +130,20 @@ def accept(
 
 @command.command("import")
 @click.argument("file", type=_FILE, required=False)
-@click.option("--since", type=Since(), help="Learn from the scores stored since this time instead of a file.")
+@click.option("--since", type=Since(), help="Learn from the scores stored since this time, instead of from a file.")
 @_service
 @_scorer
-@click.option("--per-day", type=click.FloatRange(0, min_open=True), metavar="N", help="Scores per day of the service.")
+@click.option(
+    "--per-day",
+    type=click.FloatRange(0, min_open=True),
+    metavar="N",
+    help="Number of scores per day that the service gets.",
+)
 @click.option(
     "--as",
     "fingerprint",
     metavar="FINGERPRINT",
-    help=f"Fingerprint of the file's scores: {RUNNING}, or a fingerprint.",
+    help=f"Fingerprint to assign to the file's scores. {RUNNING} selects the current one.",
 )
 @database
 @as_json
@@ -152,7 +157,7 @@ def import_(
     database: str | None,
     as_json: bool,  # noqa: FBT001 - click passes it by name
 ) -> None:
-    """Learn a baseline from FILE or stored scores immediately.
+    """Learn a baseline immediately, from FILE or stored scores.
 
     FILE is a report from `germane score --report json`, or a data set (JSONL, JSON, CSV or Parquet) with a
     `value` column and, optionally, `route`, `label` and `at` columns. Its scores must have the current fingerprint,
@@ -174,7 +179,7 @@ def import_(
             )
             keys = [key for key in keys if _matches(key, service, scorer)]
             if not keys:
-                raise UsageError("there are no scores since that time")
+                raise UsageError(f"there are no scores since {since:%Y-%m-%d %H:%M} UTC; choose an earlier --since")
             created = [alerting.import_baseline_from_history(store, key, since, store.now()) for key in keys]
         elif file is not None and since is None:
             examples = read_examples(file, scorer)
@@ -184,7 +189,7 @@ def import_(
                 alerting.import_baseline_from_examples(store, key, examples.examples, per_day=per_day, now=store.now())
             ]
         else:
-            raise click.UsageError("give either FILE or --since")
+            raise click.UsageError("pass either FILE or --since")
     _print_created(created, now, as_json=as_json)
 
 
@@ -211,11 +216,11 @@ def _choose_fingerprint(store: TrackingStore, service: str, examples: ExampleFil
     if fingerprint is None:
         raise UsageError(
             f"no scores from {sanitize.line(examples.scorer, 40)} for {sanitize.line(service, 40)} yet; choose "
-            "another --service, or name the fingerprint with --as"
+            "another --service, or pass the fingerprint with --as"
         )
     if chosen is None and examples.fingerprint is None:
         raise UsageError(
-            f"the file does not name the fingerprint of its scores; pass --as {RUNNING} if it is the current one"
+            f"the file does not state the fingerprint of its scores; pass --as {RUNNING} if it is the current one"
         )
     if chosen is None and examples.fingerprint != fingerprint:
         theirs = sanitize.line(examples.fingerprint)
@@ -228,7 +233,7 @@ def _choose_fingerprint(store: TrackingStore, service: str, examples: ExampleFil
 
 @dataclass(frozen=True, slots=True)
 class ExampleFile:
-    """The scores in a file, all from one scorer and fingerprint."""
+    """The scores in a file, which all have the same scorer and fingerprint."""
 
     scorer: str
     fingerprint: str | None
@@ -237,16 +242,16 @@ class ExampleFile:
 
 
 def read_examples(path: Path, scorer: str | None) -> ExampleFile:
-    """Read scores from a JSON report, or from rows.
+    """Read scores from a JSON report or a data set.
 
     Raises:
-        UsageError: A row has no number, or the scores have several scorers or fingerprints.
+        UsageError: A value is not a number, or the scores do not all have the same scorer and fingerprint.
     """
     rows = [row for row in _read_rows(path) if scorer is None or row.get("scorer", scorer) == scorer]
     scorers = {row["scorer"] for row in rows if row.get("scorer")} or ({scorer} if scorer else set())
     fingerprints = {row["fingerprint"] for row in rows if row.get("fingerprint")}
     if not scorers:
-        raise UsageError(f"{path} does not name the scorer of its scores; pass --scorer")
+        raise UsageError(f"{path} does not state the scorer of its scores; pass --scorer")
     if len(scorers) > 1:
         raise UsageError(f"{path} contains scores from {', '.join(sorted(scorers))}; choose one with --scorer")
     if len(fingerprints) > 1:
@@ -273,7 +278,7 @@ def _read_rows(path: Path) -> Iterator[Mapping[str, Any]]:
         return
     for place, record in iterate_records(path):
         if not isinstance(record, Mapping):
-            raise UsageError(f"{place} is not an object with names and values")
+            raise UsageError(f"{place} is not an object that maps column names to values")
         yield {str(name): value for name, value in record.items() if value not in (None, "")}
 
 
@@ -299,7 +304,7 @@ def _parse_example(path: Path, row: Mapping[str, Any]) -> BaselineExample:
 
 
 def version_as_dict(version: BaselineVersion) -> dict[str, Any]:
-    """Return a version as a dict for JSON output. ``numbers`` is null while it is being learned."""
+    """Return a version as a dict for JSON output. ``numbers`` is None while the baseline is being learned."""
     baseline, numbers = version.baseline, None
     if baseline is not None:
         numbers = {

@@ -1,4 +1,4 @@
-"""``germane completion``: shell completion scripts."""
+"""``germane completion``: print shell completion scripts."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from click.shell_completion import get_completion_class
 from germane.cli.core.output import COMPLETION_VARIABLE
 
 INSTRUCTIONS: Final = {
-    "bash": 'eval "$(germane completion bash)"   in ~/.bashrc',
-    "zsh": 'eval "$(germane completion zsh)"   in ~/.zshrc, after compinit',
-    "fish": "germane completion fish > ~/.config/fish/completions/germane.fish",
+    "bash": 'bash: add to ~/.bashrc:  eval "$(germane completion bash)"',
+    "zsh": 'zsh: add to ~/.zshrc, after compinit:  eval "$(germane completion zsh)"',
+    "fish": "fish: run once:  germane completion fish > ~/.config/fish/completions/germane.fish",
 }
 
 
@@ -20,7 +20,7 @@ INSTRUCTIONS: Final = {
 @click.argument("shell", type=click.Choice(list(INSTRUCTIONS)))
 @click.pass_context
 def command(context: click.Context, shell: str) -> None:
-    """Print the completion script of a shell."""
+    """Print the completion script for a shell."""
     completion = get_completion_class(shell)
     if completion is None:
         context.fail(f"Completion for {shell} is not supported.")

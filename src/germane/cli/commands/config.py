@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 MASK: Final = "***"
 MAX_VALUE_LENGTH: Final = 400
-"""Maximum number of characters shown of a value."""
+"""Maximum length of a displayed value, in characters."""
 _URL_USER: Final = re.compile(r"(?<=://)[^/@\s]*@")
 _SECRET_NAME: Final = re.compile(r"key|secret|token|password", re.IGNORECASE)
 _UNLISTED_FIELDS: Final = ("name", "type", "enabled")
-"""Fields of rules and channels that are not listed: the title shows name and type."""
+"""Rule and channel fields that are not listed, because the title shows the name and type."""
 
 
 @click.group("config")
@@ -67,7 +67,7 @@ def show(origins: bool, changed: bool, database: str | None, as_json: bool) -> N
     for rule in settings.active_rules:
         defaults = {name: field.default for name, field in Rule.model_fields.items()}
         names = {str(Rule.model_fields[name].validation_alias or name): value for name, value in defaults.items()}
-        # Settings of this rule type only, and common settings that differ from their default.
+        # Show settings specific to this rule type, and common settings that differ from their default.
         fields = {
             name: value
             for name, value in _rule_fields(rule).items()
@@ -75,7 +75,11 @@ def show(origins: bool, changed: bool, database: str | None, as_json: bool) -> N
         }
         note = "default rule" if rule not in settings.rules else ""
         _print_fields(rule.name, rule.type, {"severity": rule.severity, **fields}, note)
-    click.echo("\nChannels:" if settings.channels else "\nChannels: only the log and the callback in your code.")
+    click.echo(
+        "\nChannels:"
+        if settings.channels
+        else "\nChannels: none configured. Alerts go to the log and to the on_alert callback."
+    )
     for name, channel in settings.channels.items():
         _print_fields(name, str(channel.type), _channel_fields(channel), "")
 
@@ -113,7 +117,7 @@ def _print_fields(name: str, type_: str, fields: Mapping[str, Any], note: str) -
 
 
 def _rule_fields(rule: Rule) -> dict[str, Any]:
-    """Return a rule's fields under their names in a configuration file."""
+    """Return a rule's fields, keyed by their names in a configuration file."""
     names = {name: str(field.validation_alias or name) for name, field in type(rule).model_fields.items()}
     return {names[name]: value for name, value in rule.model_dump(mode="json").items()}
 
@@ -131,7 +135,7 @@ def _to_json(settings: Settings, value: SettingValue) -> Any:
         return _mask_secrets(value.name, _jsonable(value.value))
     if value.name != "base_url":
         return MASK
-    # User, parameters and a long path of the server's URL may be secret.
+    # The URL's user, query parameters and path, except /v1, may contain secrets.
     parts = urlsplit(value.value.get_secret_value())
     host = parts.netloc.rpartition("@")[2]
     path = parts.path if parts.path.rstrip("/") in {"", "/v1"} else f"/{MASK}"

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from germane.storage import DiskUsage, IntegrityReport
 
 MAX_DIRTY_HOURS: Final = 24
-"""If more hours than this have no rollup, no process is updating rollups."""
+"""If more hours than this lack an up-to-date rollup, no process is updating rollups."""
 VACUUM_SPACE_FACTOR: Final = 1.2
 """Free space that a vacuum needs, relative to the file's size."""
 
@@ -53,13 +53,17 @@ def upgrade(database: str | None, as_json: bool) -> None:  # noqa: FBT001 - clic
 @command.command("check")
 @click.option("--quick", is_flag=True, help="Do not check whether indexes match their rows.")
 @click.option(
-    "--hours", type=click.IntRange(0, 10_000), default=8, show_default=True, help="Hours of rollups to recompute."
+    "--hours",
+    type=click.IntRange(0, 10_000),
+    default=8,
+    show_default=True,
+    help="Number of hourly rollups to recompute.",
 )
 @database
 @as_json
 @click.pass_context
 def check(context: click.Context, quick: bool, hours: int, database: str | None, as_json: bool) -> None:  # noqa: FBT001 - click passes them by name
-    """Check the integrity of the file, tables, counts and rollups.
+    """Check the integrity of the database, its counts and rollups.
 
     Reads the whole database and writes nothing. Exits with 4 if there is an error.
     """
@@ -92,7 +96,7 @@ def check(context: click.Context, quick: bool, hours: int, database: str | None,
 def vacuum(database: str | None, as_json: bool) -> None:  # noqa: FBT001 - click passes it by name
     """Reclaim disk space after pruning.
 
-    On SQLite, writers wait until it is done.
+    On SQLite, writers wait until the command finishes.
     """
     with open_store(database) as store:
         size_before = store.retention.measure_size()
@@ -122,7 +126,7 @@ def rollup(database: str | None, as_json: bool) -> None:  # noqa: FBT001 - click
 
 
 def _check_integrity(name: str, report: IntegrityReport) -> Iterator[Finding]:
-    """Report on the file, the tables, the counts and the rollups."""
+    """Report problems with the file, the tables, the counts and the rollups."""
     for damage in report.damage:
         fix = "stop all writers, copy the file and restore the last backup; or save the rows: germane export"
         yield Finding("database", "error", f"{name} is damaged: {damage}", fix)
@@ -135,14 +139,14 @@ def _check_integrity(name: str, report: IntegrityReport) -> Iterator[Finding]:
     for tally in report.tally_mismatches:
         names = (sanitize.line(name, 40) for name in (tally.service, tally.route, tally.scorer) if name)
         message = f"{', '.join(names)}: {tally.seen} seen, but {tally.accounted} scored, skipped, failed or pending"
-        fix = "another program wrote to the `tally` table; means are not affected"
+        fix = "stop other programs from writing to the `tally` table; means are not affected"
         yield Finding("counts", "error", message, fix)
     if not report.tally_mismatches:
         message = f"seen = scored + skipped + failed + pending for all {report.counted} services, routes and scorers"
         yield Finding("counts", "ok", message)
     for hour in report.wrong_hours:
-        message = f"the rollup of the hour from {hour:%Y-%m-%d %H:%M} UTC does not match its rows"
-        fix = "another program may have written to the tables; report a bug otherwise"
+        message = f"the rollup for the hour that starts at {hour:%Y-%m-%d %H:%M} UTC does not match its rows"
+        fix = "stop other programs from writing to the tables; if there are none, report a bug"
         yield Finding("rollups", "error", message, fix)
     due = sanitize.count_noun(report.dirty_hours, "hour")
     if report.dirty_hours > MAX_DIRTY_HOURS:
@@ -150,7 +154,7 @@ def _check_integrity(name: str, report: IntegrityReport) -> Iterator[Finding]:
         yield Finding("rollups", "warning", message, "run 'germane db rollup' or a worker")
     if not report.wrong_hours:
         recomputed = sanitize.count_noun(len(report.recomputed_hours), "hour")
-        yield Finding("rollups", "ok", f"{recomputed} recomputed and equal; {due} to update")
+        yield Finding("rollups", "ok", f"{recomputed} recomputed without differences; {due} to update")
 
 
 def _check_disk_usage(usage: DiskUsage) -> Finding:
@@ -163,7 +167,7 @@ def _check_disk_usage(usage: DiskUsage) -> Finding:
         f"{_format_bytes(usage.free or 0)} free{file_system}"
     )
     if usage.free is not None and usage.free < VACUUM_SPACE_FACTOR * usage.file_size:
-        fix = "free disk space, or reduce the database: germane prune"
+        fix = "free up disk space, or shrink the database: germane prune"
         return Finding("disk usage", "warning", f"{message}: not enough for a vacuum", fix)
     return Finding("disk usage", "ok", message)
 

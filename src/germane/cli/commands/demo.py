@@ -30,16 +30,20 @@ For a real judge, set OPENAI_API_KEY, or OPENAI_BASE_URL for your own server, an
 
 
 @click.command("demo")
-@click.option("--headless", is_flag=True, help="Show neither progress nor dashboard.")
+@click.option("--headless", is_flag=True, help="Do not show progress or the dashboard.")
 @click.option(
-    "--seconds", default=DURATION, show_default=True, type=click.FloatRange(5, 600), help="Duration of the traffic."
+    "--seconds",
+    default=DURATION,
+    show_default=True,
+    type=click.FloatRange(5, 600),
+    help="Duration of the traffic, in seconds.",
 )
 @as_json
 def command(headless: bool, seconds: float, as_json: bool) -> None:  # noqa: FBT001 - click passes it by name
     """Watch germane detect when a RAG application goes wrong.
 
-    Runs a small RAG application and breaks one of its indexes. On a terminal, the dashboard then opens in the browser
-    until you press Ctrl-C.
+    Runs a small RAG application and breaks one of its indexes. On a terminal, it then opens the dashboard in
+    the browser and serves it until you press Ctrl-C.
     """
     from germane.demo import run_demo
 
@@ -84,7 +88,9 @@ def describe_result(result: DemoResult) -> list[str]:
     )
     lowest = [line for answer in result.worst for line in describe_answer(answer)]
     if lowest:
-        title = f"Lowest-scoring answers of '{BROKEN_ROUTE}' since then, with the questions that the judge generated:"
+        title = (
+            f"Lowest-scoring answers of '{BROKEN_ROUTE}' since the fault, with the questions that the judge generated:"
+        )
         lowest = ["", title, *lowest]
     program = "germane" if shutil.which("germane") else f"{sys.executable} -m germane"
     note = ["", _wrap(TOY_JUDGE_NOTE.format(judge=result.judge))] if result.judge.startswith("local:") else []
@@ -112,7 +118,7 @@ def _describe_detection(result: DemoResult) -> list[str]:
         return [f"Missed: '{BROKEN_ROUTE}' broke after {result.fault_at:.0f} s, but no alert fired.", *false_alerts]
     before, after = (f"{mean:.2f} (n = {n})" if n else "unknown (n = 0)" for mean, n in (result.before, result.after))
     return [
-        f"'{BROKEN_ROUTE}' stopped answering the question: mean relevancy {before} before the fault, {after} since.",
+        f"'{BROKEN_ROUTE}' stopped answering the question: mean relevancy {before} before the fault, {after} after it.",
         *(
             f"Alert {alert.at - result.fault_at:.0f} s after the fault: {sanitize.line(alert.message)}"
             for alert in detected

@@ -49,10 +49,10 @@ FlatRow = Mapping[str, Any]
     "--format",
     "format_",
     type=click.Choice(["jsonl", "csv", "parquet"]),
-    help="Output format. Defaults to the file's extension.",
+    help="Output format. By default, derived from the file extension.",
 )
-@click.option("--since", type=Since(), help="Answers given since this time.")
-@click.option("--until", type=Since(), help="Answers given before this time.")
+@click.option("--since", type=Since(), help="Only answers given since this time.")
+@click.option("--until", type=Since(), help="Only answers given before this time.")
 @click.option("--route", help="Only this route.")
 @click.option("--scorer", help="Only this scorer's scores, and the exchanges assigned to it.")
 @database
@@ -74,7 +74,7 @@ def command(
 
     format_ = format_ or _FORMATS.get(file.suffix.lower()) or ("jsonl" if file == STDOUT else None)
     if format_ is None:
-        raise click.UsageError(f"cannot determine the format of {file}; add --format, or use .jsonl, .csv or .parquet")
+        raise click.UsageError(f"cannot determine the format of {file}; pass --format, or use .jsonl, .csv or .parquet")
     selection = ExportSelection(since=since, until=until, route=route, scorer=scorer)
     with open_store(database) as store, _open_output(file) as target:
         exchange_count = row_count = 0
@@ -95,14 +95,14 @@ def command(
                     writer.write(rows)
                     exchange_count, row_count = exchange_count + len(page), row_count + len(rows)
             exchanges = sanitize.count_noun(exchange_count, "exchange")
-            written = f"{sanitize.count_noun(row_count, 'row')} of {exchanges}"
+            written = f"{sanitize.count_noun(row_count, 'row')} for {exchanges}"
     if file != STDOUT:
         click.echo(f"Wrote {written} to {file}.", err=True)
 
 
 @contextmanager
 def _open_output(file: Path) -> Iterator[IO[bytes]]:
-    """Open standard output, a pipe or a file. A regular file gets its name only when it is complete.
+    """Open standard output, a pipe or a file. A regular file gets its final name only when it is complete.
 
     Raises:
         UsageError: The file cannot be written, or the disk is full.
@@ -110,7 +110,7 @@ def _open_output(file: Path) -> Iterator[IO[bytes]]:
     part = file.with_name(f"{file.name}.part") if file != STDOUT and (file.is_file() or not file.exists()) else None
     try:
         if file == STDOUT:
-            # Uses its own buffer, because an unbuffered standard output may silently write less than it is given.
+            # Use a separate buffer, because an unbuffered standard output may silently write less than it is given.
             with open(sys.stdout.fileno(), "wb", closefd=False) as target:
                 yield target
         else:
@@ -118,7 +118,7 @@ def _open_output(file: Path) -> Iterator[IO[bytes]]:
                 yield target
             if part is not None:
                 part.replace(file)
-    except BrokenPipeError:  # the reader has closed the pipe: end silently, as other commands do
+    except BrokenPipeError:  # the reader has closed the pipe: exit silently, as other command-line tools do
         raise click.exceptions.Exit(EXIT_ERROR) from None
     except OSError as error:
         name = "standard output" if file == STDOUT else file
@@ -137,7 +137,10 @@ def iter_pages(store: TrackingStore, selection: ExportSelection) -> Iterator[lis
 
 
 def flatten(record: StoredRecord) -> Iterator[FlatRow]:
-    """Yield one row per scorer that was assigned the exchange, whether or not there is a score. Times are ISO 8601."""
+    """Yield one row per scorer to which the exchange was assigned, whether or not it was scored.
+
+    Times are ISO 8601 strings.
+    """
     from germane.storage import score_key
 
     exchange = record.exchange_values()
@@ -164,7 +167,7 @@ def flatten(record: StoredRecord) -> Iterator[FlatRow]:
 
 
 class CsvWriter:
-    """Writes CSV in UTF-8. Captured text is escaped so that no cell is a formula."""
+    """Writes CSV in UTF-8. Captured text is escaped, so that spreadsheets do not treat it as a formula."""
 
     def __init__(self, target: IO[bytes]) -> None:
         self._text = io.TextIOWrapper(target, encoding="utf-8", newline="", write_through=True)

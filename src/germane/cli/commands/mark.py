@@ -1,4 +1,4 @@
-"""``germane mark``: record a marker for an event, such as a deployment, for comparisons."""
+"""``germane mark``: record a marker for an event, such as a deployment."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MAX_NAME_LENGTH: Final = 500
 
 @click.command("mark")
 @click.argument("name")
-@click.option("--at", type=PastTime(), help="When it happened: a time, or a duration before now. Defaults to now.")
+@click.option("--at", type=PastTime(), help="Time of the event, or a duration before now. Defaults to now.")
 @click.option("--service", help="Service that the marker applies to. Defaults to the `service` setting.")
 @click.option(
     "--attribute",
@@ -28,7 +28,7 @@ MAX_NAME_LENGTH: Final = 500
     multiple=True,
     type=NameValue(),
     metavar="NAME=VALUE",
-    help="Additional information, such as commit=4f2a9c1. Repeatable.",
+    help="Attribute of the event, such as commit=4f2a9c1. Repeatable.",
 )
 @database
 @as_json
@@ -45,7 +45,7 @@ def command(
     `germane report --since mark:NAME --compare` shows what changed since then.
     """
     if not name.strip() or len(name) > MAX_NAME_LENGTH:
-        raise click.UsageError(f"NAME must have 1 to {MAX_NAME_LENGTH} characters")
+        raise click.UsageError(f"NAME must be 1 to {MAX_NAME_LENGTH} characters long")
     marker = Marker(
         id=new_exchange_id(),
         name=name.strip(),

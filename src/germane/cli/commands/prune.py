@@ -1,4 +1,4 @@
-"""``germane prune`` and ``germane forget``: apply retention limits now, and delete all of one person's data."""
+"""``germane prune`` and ``germane forget``: apply retention limits now, and delete all data of a user."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from germane.storage import PruneResult
 
 REMAINING_DATA: Final = """\
-Not deleted: counts, which do not identify anyone; exported spans, sent alerts and exported files; backups; and, for
-some time, bytes in the write-ahead log, which 'germane db vacuum' empties on SQLite. Exchanges that a process has
-captured but not yet written arrive within seconds: run this command again afterwards."""
+Not deleted: counts, which do not identify anyone; exported spans, sent alerts and exported files; backups; and, on
+SQLite, data that stays in the write-ahead log for some time; 'germane db vacuum' empties it. Exchanges that a process
+has captured but not yet written are stored within seconds. Run this command again after that."""
 
 
 @click.command("prune")
@@ -44,7 +44,7 @@ def command(
 ) -> None:
     """Erase old texts and delete old exchanges.
 
-    Scores, labels and counts of deleted exchanges are deleted too. Pending tasks expire; tasks in progress stay.
+    Scores, labels and counts of deleted exchanges are deleted too. Pending tasks expire; tasks in progress are kept.
     Options that are not given default to the `retention` setting.
     """
     retention, now = load_settings_for(database).retention, datetime.now(UTC)
@@ -73,10 +73,12 @@ def command(
 
 
 @click.command("forget")
-@click.option("--user", help="User id of the exchanges. Also deletes the labels that this user gave.")
-@click.option("--session", help="Session id of the exchanges.")
+@click.option("--user", help="Delete the exchanges of this user id, and the labels that this user gave.")
+@click.option("--session", help="Delete the exchanges of this session id.")
 @click.option(
-    "--attribute", type=NameValue(), help="Attribute of the exchanges, such as tenant=acme. Booleans are true or false."
+    "--attribute",
+    type=NameValue(),
+    help="Delete the exchanges with this attribute, such as tenant=acme. Booleans are written as true or false.",
 )
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @click.option("--dry-run", is_flag=True, help="Only show what would be deleted.")
@@ -93,14 +95,14 @@ def forget(
     database: str | None,
     as_json: bool,  # noqa: FBT001
 ) -> None:
-    """Delete all exchanges with a given user, session or attribute.
+    """Delete all exchanges of a user or session, or with an attribute.
 
     Their scores and labels are deleted too.
     """
     selector: dict[str, Any] = {"user": user, "session": session, "attribute": attribute}
     selected = {name: value for name, value in selector.items() if value is not None}
     if len(selected) != 1 or not all(selected.values()):
-        raise click.UsageError("give exactly one of --user, --session and --attribute")
+        raise click.UsageError("pass exactly one of --user, --session and --attribute")
     must_confirm = not (yes or dry_run)
     if must_confirm and (as_json or not sys.stdin.isatty()):
         raise click.UsageError("no terminal to confirm on; pass --yes, or --dry-run to preview")

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 ANSWERS_PER_TRANSACTION: Final = 500
 SAMPLE_SIZE: Final = 20
-"""Maximum number of answers from which requests are estimated."""
+"""Maximum number of answers in the sample from which requests are estimated."""
 ANY_REASON: Final = "any"
 FAILURE_REASONS: Final = sorted(reason.value for reason in UnscoredReason if reason.state == "failed")
 _OUTCOMES: Final = {
@@ -34,13 +34,13 @@ _OUTCOMES: Final = {
     "waiting": "already queued or in progress",
     "erased": "skipped: the text was erased",
     "not_sampled": "skipped: previously not selected by sampling or budget",
-    "unknown": "skipped: deleted, or their scorer is unknown",
+    "unknown": "skipped: deleted, or the scorer is unknown",
 }
 
 
 @click.command("rescore")
-@click.option("--since", type=Since(), default="24h", show_default=True, help="Answers given since this time.")
-@click.option("--until", type=Since(), help="Answers given before this time.")
+@click.option("--since", type=Since(), default="24h", show_default=True, help="Only answers given since this time.")
+@click.option("--until", type=Since(), help="Only answers given before this time.")
 @click.option("--route", help="Only this route.")
 @click.option("--scorer", "scorers", multiple=True, metavar="NAME", help="Only this scorer. Repeatable.")
 @click.option("--below", type=click.FloatRange(-1, 1), help="Only scores below this value.")
@@ -75,11 +75,11 @@ def command(
     """Queue answers to be rescored.
 
     They are scored with the current judge and prompts. A score with the same fingerprint is kept until the new score
-    replaces it. Scores with other fingerprints are kept. The workers score queued answers first, within budget and rate
-    limits. Answers whose text was erased are skipped.
+    replaces it. Scores with other fingerprints are kept. Workers score queued answers first, within the budget and the
+    rate limits. Answers whose text was erased are skipped.
     """
     if below is not None and failed is not None:
-        raise click.UsageError("--below selects scores and --failed selects failures; use one of them")
+        raise click.UsageError("--below selects scores and --failed selects failures; use only one of them")
     from germane.storage import AnswerFilter, RescoreResult
 
     settings = load_settings_for(database)
@@ -93,7 +93,7 @@ def command(
             _print_plan(plan, forecasts, is_selected_by_value=below is not None)
             is_terminal = sys.stdin.isatty() and sys.stdout.isatty()
             if plan.pairs and is_terminal and not (dry_run or yes):
-                click.confirm("Rescore them?", default=True, abort=True)
+                click.confirm("Rescore these answers?", default=True, abort=True)
         outcome = None
         if not dry_run:
             outcome = RescoreResult()
@@ -132,17 +132,17 @@ class RescorePlan:
     """The answers and scorers to rescore."""
 
     pairs: Sequence[tuple[str, str]]
-    """Exchange ids, each with a scorer."""
+    """Pairs of exchange id and scorer."""
     fingerprints: Mapping[str, str]
     """Current fingerprints by scorer."""
     has_workers: bool
-    """Whether the fingerprints come from running processes; otherwise, from the settings."""
+    """Whether the fingerprints come from running processes. Otherwise, they come from the settings."""
     is_limited: bool
-    """Whether more scores match than the limit allows."""
+    """Whether more scores match than ``--limit`` allows."""
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """Answers by scorer."""
+        """Number of answers by scorer."""
         return dict(sorted(Counter(scorer for _, scorer in self.pairs).items()))
 
 
@@ -156,7 +156,7 @@ def _create_plan(
     """Select answers and scorers.
 
     Raises:
-        UsageError: A requested scorer does not run here.
+        UsageError: A requested scorer is not running.
     """
     fingerprints: dict[str, str] = {}
     for worker in store.workers.list_workers():
@@ -183,7 +183,7 @@ def _create_plan(
 def _iter_pairs(
     store: TrackingStore, filters: Sequence[AnswerFilter], scorers: Sequence[str]
 ) -> Iterator[tuple[str, str]]:
-    """Yield matching answers with their scorer, newest first."""
+    """Yield pairs of exchange id and scorer for the matching answers, newest first for each scorer."""
     for answer_filter in filters:
         for scorer in scorers:
             after, has_more = None, True
@@ -197,7 +197,7 @@ def _iter_pairs(
 
 
 def _forecast(store: TrackingStore, settings: Settings, plan: RescorePlan) -> list[ScorerForecast]:
-    """Estimate the usage from a sample. Sends no request."""
+    """Estimate the usage from a sample, without sending requests."""
     from germane.cli.commands.estimate.forecast import find_model_prices, forecast_usage
     from germane.scorers import BUILTIN_SCORER_NAMES
 
@@ -218,7 +218,8 @@ def _print_plan(plan: RescorePlan, forecasts: Sequence[ScorerForecast], *, is_se
     if not plan.pairs:
         click.echo("Nothing to rescore.")
         return
-    click.echo(f"{'The newest ' if plan.is_limited else ''}{len(plan.pairs):,} to rescore:")
+    answers = "answer" if len(plan.pairs) == 1 else "answers"
+    click.echo(f"{'The newest ' if plan.is_limited else ''}{len(plan.pairs):,} {answers} to rescore:")
     by_scorer = {forecast.scorer: forecast for forecast in forecasts}
     for name, count in plan.counts.items():
         usage = ", unknown number of requests"

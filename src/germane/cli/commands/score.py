@@ -26,8 +26,8 @@ _FILE: Final = click.Path(dir_okay=False, path_type=Path)
 @click.option("--scorer", "scorers", multiple=True, metavar="NAME", help="Scorer to run. Repeatable.")
 @click.option("--judge", metavar="MODEL", help="Judge model. Overrides the setting.")
 @click.option("--embedder", metavar="MODEL", help="Embedding model. Overrides the setting.")
-@click.option("--columns", type=ColumnNames(), help="Names of your columns, such as question=q,answer=a.")
-@click.option("--cache", type=_FILE, help="Store scores in this file, and score only missing rows when run again.")
+@click.option("--columns", type=ColumnNames(), help="Column names in FILE, such as question=q,answer=a.")
+@click.option("--cache", type=_FILE, help="Store scores in this file, and score only the missing rows on later runs.")
 @click.option(
     "--retry-timeout",
     type=click.FloatRange(0),
@@ -42,7 +42,9 @@ _FILE: Final = click.Path(dir_okay=False, path_type=Path)
     metavar="SHARE",
     help="Exit with 3 if a smaller share of rows has a score.",
 )
-@click.option("--report", "report_format", type=click.Choice(["markdown", "json", "html"]), help="Create a report.")
+@click.option(
+    "--report", "report_format", type=click.Choice(["markdown", "json", "html"]), help="Create a report in this format."
+)
 @click.option("--output", type=_FILE, help="Write the report to this file instead of printing it.")
 @as_json
 @click.pass_context
@@ -64,9 +66,9 @@ def command(
 ) -> None:
     """Score the rows of FILE: JSONL, JSON, CSV or Parquet.
 
-    Columns are question, answer and contexts, or user_input, response and retrieved_contexts as in Ragas. With
-    thresholds, exits with 3 if one is violated, and with 5 if a scorer has fewer than 20 scores. Also exits with 5 if
-    no row could be scored.
+    Columns are question, answer and contexts, or user_input, response and retrieved_contexts as in Ragas. The
+    command exits with 3 if a threshold is violated, and with 5 if no row could be scored, or if thresholds are set and
+    a scorer has fewer than 20 scores.
     """
     from germane.evaluation import Evaluation, evaluate
 
@@ -120,7 +122,8 @@ def _check_report_options(
     report_format = report_format or REPORT_SUFFIXES.get(output.suffix.lower())
     if report_format is None:
         raise click.UsageError(
-            f"cannot determine the format of --output {output}; add --report, or use {', '.join(REPORT_SUFFIXES)}"
+            f"cannot determine the format of --output {output}; pass --report, or use one of these extensions: "
+            f"{', '.join(REPORT_SUFFIXES)}"
         )
     if not output.parent.is_dir():
         raise click.UsageError(f"--output: the directory {output.parent} does not exist")

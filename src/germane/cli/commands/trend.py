@@ -1,4 +1,4 @@
-"""``germane trend``: scores over time, drawn in the terminal."""
+"""``germane trend``: draw scores over time in the terminal."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from germane.storage import Bucket, TrackingStore
 
 DEFAULT_MAX_BUCKETS: Final = 30
-"""Maximum number of buckets if their length is not given."""
+"""Maximum number of buckets if no bucket length is given."""
 MAX_BUCKETS: Final = 1000
 BUCKET_LENGTHS: Final = tuple(timedelta(hours=hours) for hours in (1, 3, 6, 12, 24, 72, 168))
 _ALERT_FIELDS: Final = ("id", "rule", "service", "route", "state", "onset", "starts_at", "resolved_at", "message")
@@ -31,17 +31,19 @@ _ALERT_FIELDS: Final = ("id", "rule", "service", "route", "state", "onset", "sta
 
 @click.command("trend")
 @click.argument("scorer", required=False)
-@click.option("--since", type=PastTime(), default="7d", show_default=True, help="Answers given since this time.")
-@click.option("--until", type=PastTime(), help="Answers given before this time. Defaults to now.")
+@click.option("--since", type=PastTime(), default="7d", show_default=True, help="Only answers given since this time.")
+@click.option("--until", type=PastTime(), help="Only answers given before this time. Defaults to now.")
 @click.option(
     "--bucket",
     type=Duration(),
-    help="Bucket length (one line per bucket). By default, chosen so that the chart fits the terminal.",
+    help="Bucket length. Each bucket is one line. By default, the shortest length that gives at most 30 lines.",
 )
 @click.option("--service", help="Only this service.")
 @click.option("--route", help="Only this route.")
 @click.option(
-    "--by", metavar="DIMENSION", help="One line per route, service, model, prompt_version or attributes.NAME."
+    "--by",
+    metavar="DIMENSION",
+    help="Draw one line per value of a dimension: route, service, model, prompt_version or attributes.NAME.",
 )
 @database
 @as_json
@@ -58,8 +60,8 @@ def command(
 ) -> None:
     """Draw the mean of SCORER over time.
 
-    Each line shows a mean with its 95 % interval. Markers, alerts, judge changes and the baseline are also
-    shown. SCORER defaults to the scorer on the dashboard's overview.
+    Each line shows a mean with its 95 % interval. The chart also shows markers, alerts, judge changes and the baseline.
+    SCORER defaults to the scorer on the dashboard's overview.
     """
     from germane.settings import parse_timezone
 
@@ -83,7 +85,7 @@ def command(
 
 @dataclass(frozen=True, slots=True)
 class ScoreTrendQuery:
-    """The query of ``germane trend``."""
+    """The parameters of ``germane trend``."""
 
     scorer: str | None
     since: datetime
@@ -101,7 +103,7 @@ class ScoreTrend:
     """A trend with the events in its window."""
 
     query: ScoreTrendQuery
-    """The query, with the scorer and service that are shown."""
+    """The query, with the scorer and service that were selected."""
     buckets: list[Bucket]
     baseline: float | None
     markers: list[Marker]

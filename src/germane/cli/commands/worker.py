@@ -1,4 +1,4 @@
-"""``germane worker``: score in a separate process."""
+"""``germane worker``: score exchanges in a separate process."""
 
 from __future__ import annotations
 
@@ -11,14 +11,24 @@ from germane.cli.core.params import ListenAddress, ListenAddressType
 from germane.cli.core.signals import handle_shutdown_signals
 
 SHUTDOWN_TIMEOUT: Final = 30.0
-"""Seconds. The default termination grace period of Kubernetes."""
+"""In seconds. Matches the default termination grace period in Kubernetes."""
 
 
 @click.command("worker")
-@click.option("--once", is_flag=True, help="Sample, score what is ready, evaluate rules once, then exit.")
+@click.option("--once", is_flag=True, help="Sample, score ready tasks and evaluate rules once, then exit.")
 @click.option("--drain", is_flag=True, help="Exit when the backlog is empty.")
-@click.option("--concurrency", type=click.IntRange(1, 1024), help="Concurrent judge requests. Overrides the setting.")
-@click.option("--import", "modules", multiple=True, metavar="MODULE", help="Import custom scorers first. Repeatable.")
+@click.option(
+    "--concurrency",
+    type=click.IntRange(1, 1024),
+    help="Maximum number of concurrent judge requests. Overrides the setting.",
+)
+@click.option(
+    "--import",
+    "modules",
+    multiple=True,
+    metavar="MODULE",
+    help="Import this module with custom scorers first. Repeatable.",
+)
 @click.option(
     "--shutdown-timeout",
     default=SHUTDOWN_TIMEOUT,
@@ -48,7 +58,7 @@ def command(
 
     The worker samples, scores and evaluates alert rules, regardless of the `role` setting. On SIGTERM or SIGINT, it
     stops claiming tasks, finishes or releases the tasks in progress, and exits with 0, or with 130 after SIGINT. A
-    second signal ends it immediately.
+    second signal terminates it immediately.
     """
     if once and drain:
         raise click.UsageError("--once and --drain are mutually exclusive")

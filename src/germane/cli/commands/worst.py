@@ -1,4 +1,4 @@
-"""``germane worst``: the answers with the lowest scores."""
+"""``germane worst``: show the answers with the lowest scores."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from germane.storage import ScoredExchange
 
 TEXT_INDENT: Final = 17
-"""Columns to the left of a text."""
+"""Number of columns to the left of a text."""
 
 
 @click.command("worst")
 @click.option("-n", "--limit", default=10, show_default=True, type=click.IntRange(1, 1000), help="Number of answers.")
-@click.option("--since", type=Since(), default="24h", show_default=True, help="Answers given since this time.")
+@click.option("--since", type=Since(), default="24h", show_default=True, help="Only answers given since this time.")
 @click.option("--route", help="Only this route.")
 @click.option("--scorer", help="Only this scorer.")
 @database

@@ -1,4 +1,4 @@
-"""A click group that imports each command when it is called, which keeps ``--help`` fast."""
+"""A click group that imports its commands on demand, which keeps startup fast."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ class LazyGroup(click.Group):
         self._paths = paths
         self._sections = sections
 
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - the signature is the base class's
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - the base class defines the signature
         return list(self._paths)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         module, _, attribute = self._paths.get(cmd_name, "").partition(":")
         command: Any = getattr(import_module(module), attribute or "command") if module else None
-        return command  # type: ignore[no-any-return]  # every path leads to a command
+        return command  # type: ignore[no-any-return]  # every path resolves to a command
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

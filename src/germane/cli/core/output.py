@@ -1,4 +1,4 @@
-"""Command output: exit codes, common options, JSON, tables, and fitting text to the terminal."""
+"""Command output: exit codes, common options, JSON, tables, and text that fits the terminal."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Any, Final
 import click
 
 DEFAULT_WIDTH: Final = 80
-"""Columns if standard output is not a terminal."""
+"""Output width, in columns, if standard output is not a terminal."""
 MIN_WIDTH: Final = 60
 MAX_WIDTH: Final = 120
 EXIT_ERROR: Final = 1
@@ -29,7 +29,7 @@ UNLIMITED_WIDTH: Final = 100_000
 COMPLETION_VARIABLE: Final = "_GERMANE_COMPLETE"
 """Environment variable that a shell sets to request completions."""
 
-as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+as_json = click.option("--json", "as_json", is_flag=True, help="Print the output as one JSON object.")
 database = click.option("--database", metavar="URL", help="Database URL. Defaults to the `database` setting.")
 
 
@@ -38,11 +38,11 @@ class Terminal:
     """The display capabilities of standard output."""
 
     width: int = DEFAULT_WIDTH
-    """Columns."""
+    """Width in columns."""
     has_unicode: bool = False
     """Whether to use colors and Unicode drawing characters instead of plain ASCII."""
     is_interactive: bool = False
-    """Whether output goes to a terminal: wrap long lines and fit tables to the width."""
+    """Whether standard output is a terminal, so that long lines are wrapped and tables fit its width."""
 
     def style(self, text: str, **style: Any) -> str:
         """Style text with :func:`click.style` if the terminal supports it."""
@@ -52,7 +52,7 @@ class Terminal:
         """Wrap a line to the width of an interactive terminal, indenting continuation lines by ``indent`` columns."""
         return "\n".join(wrap(line, self.width, " " * indent)) if self.is_interactive else line
 
-    def symbol(self, unicode: str, ascii: str) -> str:  # noqa: A002 - names the alternative
+    def symbol(self, unicode: str, ascii: str) -> str:  # noqa: A002 - shadows the built-in on purpose
         """Return the Unicode symbol if the terminal supports it, otherwise the ASCII one."""
         return unicode if self.has_unicode else ascii
 
@@ -68,7 +68,7 @@ def detect_terminal() -> Terminal:
 
 
 def fit(text: str, width: int) -> str:
-    """Truncate or pad text to exactly ``width`` columns. Some characters take two columns, others none."""
+    """Truncate or pad text to exactly ``width`` columns. Wide characters take two columns, combining ones none."""
     from rich.cells import cell_len, set_cell_size
 
     if cell_len(text) <= width or width <= 3:
@@ -77,7 +77,7 @@ def fit(text: str, width: int) -> str:
 
 
 def wrap(text: str, width: int, indent: str = "") -> list[str]:
-    """Wrap text to lines of at most ``width`` columns, with ``indent`` before all lines but the first."""
+    """Wrap text, and return lines of at most ``width`` columns. All lines but the first start with ``indent``."""
     from rich.cells import chop_cells
 
     lines = textwrap.wrap(text, width, subsequent_indent=indent, break_on_hyphens=False)
@@ -85,7 +85,10 @@ def wrap(text: str, width: int, indent: str = "") -> list[str]:
 
 
 def open_in_browser(url: str) -> bool:
-    """Open a URL in a graphical browser, if there is one. Text browsers would take over the terminal."""
+    """Open a URL in a graphical browser, and return whether that succeeded.
+
+    Text browsers are not used, because they would take over the terminal.
+    """
     has_display = os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
     if sys.platform not in {"darwin", "win32"} and not has_display:
         return False
@@ -95,12 +98,12 @@ def open_in_browser(url: str) -> bool:
 
 
 def print_json(content: Mapping[str, Any]) -> None:
-    """Print one JSON object on one line, with the schema version."""
+    """Print ``content`` and the schema version as a JSON object on one line."""
     click.echo(format_json(content))
 
 
 def format_json(content: Mapping[str, Any]) -> str:
-    """Return one JSON object on one line, with the schema version."""
+    """Return ``content`` and the schema version as a JSON object on one line."""
     return json.dumps(
         {"schema_version": SCHEMA_VERSION, **content},
         default=lambda value: value.isoformat() if isinstance(value, datetime) else str(value),
@@ -109,14 +112,14 @@ def format_json(content: Mapping[str, Any]) -> str:
 
 
 def print_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print a table, as :func:`format_table` formats it."""
+    """Print a table formatted by :func:`format_table`."""
     click.echo("\n".join(format_table(headings, rows, detect_terminal())))
 
 
 def format_table(headings: Sequence[str], rows: Sequence[Sequence[str]], terminal: Terminal) -> list[str]:
-    """Format a table whose columns, except the first, are right-aligned.
+    """Return the lines of a table. All columns except the first are right-aligned.
 
-    On an interactive terminal, long cells wrap to fit its width. Elsewhere, each row is one line.
+    On an interactive terminal, long cells are wrapped to fit its width. Otherwise, each row is one line.
     """
     from rich.console import Console
     from rich.table import Table

@@ -1,4 +1,4 @@
-"""Types of option values: times, durations, listen addresses, sizes and pairs."""
+"""Parameter types for options: times, durations, listen addresses, sizes and name-value pairs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 else:
 
     class ParamType(click.ParamType):
-        """``click.ParamType``, which is generic since click 8.4."""
+        """A subscriptable ``click.ParamType``, which is generic only since click 8.4."""
 
         def __class_getitem__(cls, value_type: object) -> type[click.ParamType]:
             return cls
@@ -28,19 +28,19 @@ else:
 
 UNIT_SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 MAX_DURATION: Final = timedelta(days=36_525)
-"""A century. Subtracting more from now may exceed the range of dates."""
+"""100 years. Subtracting a longer duration from the current time may exceed the range of ``datetime``."""
 LOCALHOST: Final = "127.0.0.1"
 _MARKER: Final = "mark"
 
 
 class Since(ParamType[datetime | None]):
-    """A duration before now, such as ``24h``, or an ISO 8601 time, local if it has no zone."""
+    """A duration before now, such as ``24h``, or an ISO 8601 time, which is local if it has no UTC offset."""
 
     name = "time"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime | None:
         if not isinstance(value, str):
-            return value  # type: ignore[no-any-return]  # click passes converted values again
+            return value  # type: ignore[no-any-return]  # click also passes values that are already converted
         try:
             if value[-1:] in UNIT_SECONDS and value[:-1].isdecimal():
                 return datetime.now(UTC) - timedelta(seconds=int(value[:-1]) * UNIT_SECONDS[value[-1]])
@@ -70,7 +70,7 @@ class Age(PastTime):
 
 @dataclass(frozen=True, slots=True)
 class MarkerName:
-    """The newest marker, or the newest marker with this name."""
+    """A reference to the newest marker, or to the newest marker with a given name."""
 
     name: str | None = None
 
@@ -82,7 +82,7 @@ class SinceMarker(ParamType["datetime | MarkerName"]):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime | MarkerName:
         if not isinstance(value, str):
-            return value  # type: ignore[no-any-return]  # click passes converted values again
+            return value  # type: ignore[no-any-return]  # click also passes values that are already converted
         head, colon, name = value.partition(":")
         if head == _MARKER and (name or not colon):
             return MarkerName(name or None)
@@ -92,7 +92,7 @@ class SinceMarker(ParamType["datetime | MarkerName"]):
 def resolve_since(
     store: TrackingStore, since: datetime | MarkerName, service: str | None
 ) -> tuple[datetime, Marker | None]:
-    """Return the start of a window, and the marker if one was given.
+    """Return the start of a window, and the marker that ``since`` refers to, if any.
 
     Raises:
         UsageError: The marker does not exist.
@@ -108,7 +108,7 @@ def resolve_since(
 
 
 class Duration(ParamType[timedelta]):
-    """A duration such as ``24h`` or ``7d``, at most a century."""
+    """A duration such as ``24h`` or ``7d``, of at most 100 years."""
 
     name = "duration"
 
@@ -131,7 +131,7 @@ class ListenAddress(NamedTuple):
 
 
 class ListenAddressType(ParamType[ListenAddress]):
-    """``9464``, ``0.0.0.0:9464`` or ``[::1]:9464``. The default host is 127.0.0.1."""
+    """An address such as ``9464``, ``0.0.0.0:9464`` or ``[::1]:9464``. The default host is 127.0.0.1."""
 
     name = "[HOST:]PORT"
 
@@ -147,7 +147,7 @@ class ListenAddressType(ParamType[ListenAddress]):
 
 
 class ByteSizeType(ParamType[int]):
-    """A number of bytes, such as ``5GB``."""
+    """A size in bytes, with an optional unit, such as ``5GB``."""
 
     name = "size"
 
@@ -162,7 +162,7 @@ class ByteSizeType(ParamType[int]):
 
 
 class FiniteRange(click.FloatRange):
-    """A finite number in a range. Unlike ``FloatRange``, rejects NaN."""
+    """A finite number in a range. Unlike ``click.FloatRange``, this type rejects NaN and infinity."""
 
     name = "number"
 
@@ -172,13 +172,13 @@ class FiniteRange(click.FloatRange):
 
 
 class NameValue(ParamType[tuple[str, str]]):
-    """A pair such as ``tenant=acme``."""
+    """A name-value pair such as ``tenant=acme``."""
 
     name = "name=value"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str]:
         if not isinstance(value, str):
-            return value  # type: ignore[no-any-return]  # click passes converted values again
+            return value  # type: ignore[no-any-return]  # click also passes values that are already converted
         name, equals, text = value.partition("=")
         if not (name and equals):
             self.fail(f"{value!r} does not have the form NAME=VALUE, such as tenant=acme", param, ctx)
@@ -186,12 +186,12 @@ class NameValue(ParamType[tuple[str, str]]):
 
 
 class ColumnNames(ParamType[dict[str, str]]):
-    """Comma-separated pairs such as ``question=q,answer=a``."""
+    """Comma-separated NAME=COLUMN pairs such as ``question=q,answer=a``."""
 
     name = "name=column"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> dict[str, str]:
         pairs = [pair.partition("=") for pair in str(value).split(",") if pair.strip()]
         if not all(name.strip() and column.strip() for name, _, column in pairs):
-            self.fail(f"{value!r} does not have the form question=q,answer=a", param, ctx)
+            self.fail(f"{value!r} is not a list of NAME=COLUMN pairs such as question=q,answer=a", param, ctx)
         return {name.strip(): column.strip() for name, _, column in pairs}

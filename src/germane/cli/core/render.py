@@ -27,7 +27,7 @@ MIN_BASELINE_SCORES: Final = 30
 """Minimum number of scores in a baseline."""
 MIN_PROVISIONAL_SCORES: Final = 200
 """Minimum number of scores in a provisional baseline."""
-NO_SCORER: Final = "before any scorer was known"
+NO_SCORER: Final = "no scorer assigned"
 """Shown in place of a scorer for exchanges dropped by processes that only capture."""
 COMPARISON_HEADINGS: Final = ("route", "scorer", "before", "after", "difference", "95 % interval", "effect", "result")
 
@@ -35,7 +35,10 @@ COMPARISON_HEADINGS: Final = ("route", "scorer", "before", "after", "difference"
 def find_baseline_mean(
     store: TrackingStore, scorer: str | None, fingerprint: str, *, service: str | None, route: str | None
 ) -> float | None:
-    """Return the active baseline's mean for a route, or for the service; None if there is not exactly one baseline."""
+    """Return the active baseline's mean for ``route``, or for the whole service if it is None.
+
+    Returns None if no baseline, or more than one, matches the scorer, fingerprint and service.
+    """
     from germane.insights import baseline_level
 
     baselines = [
@@ -55,20 +58,23 @@ def find_baseline_mean(
 def describe_learning(version: BaselineVersion, now: datetime) -> str:
     """Describe a baseline that is still being learned."""
     new_routes = "new routes of " if version.reason == "route_joined" else ""
-    what = f"{new_routes}{sanitize.line(version.key.scorer, 40)} for {sanitize.line(version.key.service, 40)}"
+    what = f"{sanitize.line(version.key.scorer, 40)} for {new_routes}{sanitize.line(version.key.service, 40)}"
     until = f"{version.until:%Y-%m-%d %H:%M} UTC"
     if version.until <= now:
-        return f"learning ended {until}, but no worker has evaluated {what} since; run a worker to detect drops"
+        return f"learning ended at {until}, but no worker has evaluated {what} since; run a worker to detect drops"
     if version.reason == "route_joined":
-        return f"learning until {until}: {what}; drop detection starts then, with at least {MIN_BASELINE_SCORES} scores"
+        return (
+            f"learning until {until}: {what}; drop detection then starts if there are at least "
+            f"{MIN_BASELINE_SCORES} scores"
+        )
     if version.provisional is None:
         return (
-            f"learning until {until}: {what}; detection of large drops starts after one day and "
-            f"{MIN_PROVISIONAL_SCORES} scores, of smaller ones after learning"
+            f"learning until {until}: {what}; large drops are detected after one day and "
+            f"{MIN_PROVISIONAL_SCORES} scores, smaller drops once learning ends"
         )
     return (
         f"learning until {until}: {what}; until then, a provisional baseline (mean {version.provisional.mean:.2f}, "
-        f"n={version.provisional.n}) detects drops of about 0.1 and more"
+        f"n={version.provisional.n}) detects drops of about 0.1 or more"
     )
 
 
@@ -87,7 +93,7 @@ def learning_as_dicts(versions: Sequence[BaselineVersion]) -> list[dict[str, Any
 
 
 def coverage_as_dict(coverage: Coverage) -> dict[str, Any]:
-    """Return coverage as a dict for JSON output. It has no scorer for exchanges dropped before one was known."""
+    """Return coverage as a dict for JSON output. The scorer is empty for exchanges dropped before one was assigned."""
     return {
         "service": coverage.service,
         "route": coverage.route,
@@ -101,7 +107,7 @@ def coverage_as_dict(coverage: Coverage) -> dict[str, Any]:
 
 
 def describe_unscored(coverage: Coverage) -> str:
-    """List exchanges without a score by reason, such as "2 skipped (budget), 1 pending"."""
+    """Return the number of unscored exchanges by reason, such as "2 skipped (budget), 1 pending"."""
     parts = [
         f"{count} {state} ({reason})"
         for state, reasons in (("skipped", coverage.skipped), ("failed", coverage.failed))
@@ -129,7 +135,7 @@ def describe_missing_scores(coverages: Iterable[Coverage], backlog: OutstandingW
 
 
 def describe_candidates(backlog: OutstandingWork) -> list[str]:
-    """Return one line per scorer with exchanges waiting to be sampled by budget."""
+    """Return one line per scorer that has candidates waiting to be selected within the budget."""
     counts: Counter[str] = Counter()
     for tasks in backlog.tasks:
         counts[tasks.scorer] += tasks.candidates
@@ -175,7 +181,7 @@ def comparison_title(comparisons: Comparisons, marker: Marker | None) -> str:
 
 
 def comparison_rows(comparisons: Comparisons) -> list[tuple[str, ...]]:
-    """Return the rows under :data:`COMPARISON_HEADINGS`. Names are sanitized for terminals only."""
+    """Return the table rows for :data:`COMPARISON_HEADINGS`. Names are sanitized for terminals, not for HTML."""
     rows: list[tuple[str, ...]] = []
     margin = f" beyond {comparisons.min_drop:g}" if comparisons.min_drop else ""
     for comparison in (*comparisons.services, *comparisons.routes):
@@ -207,14 +213,14 @@ def comparison_rows(comparisons: Comparisons) -> list[tuple[str, ...]]:
 
 def describe_result(comparisons: Comparisons) -> Iterator[str]:
     """Describe the significant drops, or state that there are none."""
-    margin = f" by more than {comparisons.min_drop:g}" if comparisons.min_drop else ""
+    margin = f" of more than {comparisons.min_drop:g}" if comparisons.min_drop else ""
     for drop in comparisons.dropped:
         low, high = drop.interval or (0.0, 0.0)
         effect = "" if drop.effect_name is None else f", a {drop.effect_name} effect"
         names = f"{_route_name(drop, comparisons)}, {_scorer_name(drop, comparisons)}"
-        yield f"Significant drop: {names} by {-(drop.difference or 0):.3f} ({-high:.3f} to {-low:.3f}){effect}"
+        yield f"Significant drop: {names} fell by {-(drop.difference or 0):.3f} ({-high:.3f} to {-low:.3f}){effect}"
     if not comparisons.is_comparable:
-        yield f"Not enough data: no route has {MIN_SAMPLES} scores with the same fingerprint in both windows."
+        yield f"Not enough data: no route has at least {MIN_SAMPLES} scores with the same fingerprint in both windows."
     elif not comparisons.dropped:
         yield f"No significant drop{margin}."
 
@@ -249,18 +255,21 @@ def _format_signed(value: float) -> str:
 
 
 def _route_name(comparison: Comparison, comparisons: Comparisons) -> str:
-    """Return the route, with its service if there are several; for a whole service, the compared traffic share."""
+    """Return the route, followed by its service if there are several.
+
+    For a whole service, the name states the share of traffic that was compared.
+    """
     has_services = len({route.service for route in comparisons.routes}) > 1
     service = f" ({sanitize.line(comparison.service, 40)})" if has_services else ""
     if comparison.route is not None:
         return sanitize.line(comparison.route, 40) + service
     is_partial = comparison.share is not None and comparison.share <= 0.995
     share = f", {comparison.share:.0%} of traffic" if is_partial else ""
-    return f"all routes, weighted by traffic before{share}{service}"
+    return f"all routes, weighted by earlier traffic{share}{service}"
 
 
 def _scorer_name(comparison: Comparison, comparisons: Comparisons) -> str:
-    """Return the scorer, with its fingerprint if there are several."""
+    """Return the scorer, followed by its fingerprint if there are several."""
     fingerprints = {route.fingerprint for route in comparisons.routes if route.scorer == comparison.scorer}
     fingerprint = f" {sanitize.line(comparison.fingerprint, 40)}" if len(fingerprints) > 1 else ""
     return sanitize.line(comparison.scorer, 40) + fingerprint

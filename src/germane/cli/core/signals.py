@@ -16,7 +16,7 @@ SHUTDOWN_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 
 
 class ShutdownSignal:
-    """Whether this process has received SIGTERM or SIGINT. A second signal ends it immediately.
+    """Records whether this process has received SIGTERM or SIGINT. A second signal terminates it immediately.
 
     A signal may reach any thread, but Python runs handlers on the main thread only, and not while that thread waits
     for a lock. Therefore the main thread waits for the byte that Python writes to the wakeup socket instead.
@@ -32,7 +32,7 @@ class ShutdownSignal:
         self._wakeup = wakeup
 
     def wait(self, seconds: float | None = None) -> bool:
-        """Wait for a signal, at most this long; return whether one was received."""
+        """Wait up to ``seconds`` for a signal, or indefinitely if it is None. Return whether one was received."""
         while not self.received and select.select([self._wakeup], [], [], seconds)[0]:
             number = self._wakeup.recv(1)[0]
             if number in SHUTDOWN_SIGNALS:  # imported modules may handle other signals
@@ -49,7 +49,7 @@ class ShutdownSignal:
 
 @contextmanager
 def handle_shutdown_signals() -> Iterator[ShutdownSignal]:
-    """Handle SIGTERM and SIGINT within the block. Call on the main thread."""
+    """Handle SIGTERM and SIGINT within the block. Must be called on the main thread."""
     wakeup, sender = socket.socketpair()
     with wakeup, sender:
         sender.settimeout(0)

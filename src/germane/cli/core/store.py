@@ -1,4 +1,4 @@
-"""Opening the database that is configured by the settings or ``--database``."""
+"""Access to the database that ``--database`` or the settings specify."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def load_settings_for(database: str | None) -> Settings:
-    """Load the settings; a given database URL overrides the configured one."""
+    """Load the settings. If ``database`` is given, it overrides the configured URL."""
     return load_settings() if database is None else load_settings(database=database)
 
 

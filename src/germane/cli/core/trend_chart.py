@@ -1,4 +1,4 @@
-"""A trend drawn as text: one line per bucket, or one line per group."""
+"""Trend charts drawn as text, with one line per bucket or per group."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from germane.storage import Bucket, BucketGrid
 
 BLOCKS: Final = "\u2581\u2582\u2583\u2584\u2585\u2586\u2587\u2588"
-"""Eighths, for a bar chart of means."""
+"""Block characters from one eighth to eight eighths, used as bars."""
 NUMBERS_WIDTH: Final = 30
-"""Width of the mean, interval and n, in columns."""
+"""Number of columns for the mean, its interval and n."""
 MIN_NAME_WIDTH: Final = 12
 """Minimum number of columns for a group's name."""
 MAX_GAP_LINES: Final = 2
-"""Up to this many consecutive buckets without scores have one line each. Longer gaps share one line."""
+"""Maximum number of consecutive buckets without scores that get a line each. A longer gap is drawn as one line."""
 _DAY: Final = timedelta(days=1)
 
 
@@ -32,12 +32,12 @@ class ChartAnnotation:
 
     at: datetime
     text: str
-    """Sanitized."""
+    """Sanitized text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChartLayout:
-    """Terminal, window and scale of a chart."""
+    """The terminal, window and scale of a chart."""
 
     terminal: Terminal
     since: datetime
@@ -67,11 +67,11 @@ class ChartLayout:
 
     @property
     def plot_width(self) -> int:
-        """Columns from 0 to 1."""
+        """Number of columns between the scores 0 and 1."""
         return self.terminal.width - len(self.label(self.since)) - NUMBERS_WIDTH - 4
 
     def column(self, value: float) -> int:
-        """Return the plot column of a mean."""
+        """Return the index of the plot column for a mean."""
         return round(min(max(value, 0.0), 1.0) * (self.plot_width - 1))
 
     def empty_plot(self) -> list[str]:
@@ -83,7 +83,7 @@ class ChartLayout:
 
 
 def draw_trend(layout: ChartLayout, buckets: Sequence[Bucket], annotations: Iterable[ChartAnnotation]) -> Iterator[str]:
-    """Draw the axis, and one line per bucket followed by the events in it."""
+    """Yield the axis, then the lines of each bucket, followed by the events in that bucket."""
     by_start = {start: list(group) for start, group in groupby(buckets, key=lambda bucket: bucket.start)}
     pending = sorted(annotations, key=lambda annotation: annotation.at)
     axis = [" "] * (layout.plot_width + 2)
@@ -105,7 +105,7 @@ def draw_trend(layout: ChartLayout, buckets: Sequence[Bucket], annotations: Iter
 def _draw_buckets(
     layout: ChartLayout, starts: Sequence[datetime], by_start: Mapping[datetime, Sequence[Bucket]]
 ) -> Iterator[tuple[list[str], datetime]]:
-    """Yield the lines of each start, one per fingerprint, with the end of the bucket."""
+    """Yield, for each bucket, its lines (one per fingerprint) and its end."""
     for start in starts:
         lines, label = [], layout.label(start)
         for bucket in by_start[start]:
@@ -122,7 +122,7 @@ def _draw_buckets(
 
 
 def _draw_gap(layout: ChartLayout, starts: Sequence[datetime]) -> Iterator[tuple[list[str], datetime]]:
-    """Yield one line per bucket without scores, or one line for many of them."""
+    """Yield one line per bucket without scores, or a single line for a long gap."""
     plot = "".join(layout.empty_plot())
     if len(starts) <= MAX_GAP_LINES:
         for start in starts:
@@ -172,9 +172,9 @@ def _draw_annotation(layout: ChartLayout, annotation: ChartAnnotation) -> Iterat
 
 
 def draw_groups(layout: ChartLayout, buckets: Sequence[Bucket]) -> Iterator[str]:
-    """Draw one line per group: its means side by side, and the latest mean with enough scores.
+    """Yield one line per group: its means side by side, then the latest mean that has enough scores.
 
-    Groups are sorted by that mean, lowest first. If the buckets do not fit the width, the newest are shown.
+    Groups are sorted by their latest mean, lowest first. If not all buckets fit the width, only the newest are shown.
     """
     terminal = layout.terminal
     groups: dict[str, dict[datetime, Bucket]] = {}
@@ -190,12 +190,12 @@ def draw_groups(layout: ChartLayout, buckets: Sequence[Bucket]) -> Iterator[str]
     for name, by_start in sorted(groups.items(), key=lambda group: latest_mean(group[1])):
         line = "".join(_draw_block(terminal, by_start.get(start)) for start in starts)
         sufficient = [bucket for bucket in by_start.values() if bucket.has_min_samples]
-        numbers = _format_numbers(terminal, sufficient[-1]) if sufficient else f"fewer than {MIN_SAMPLES} each"
+        numbers = _format_numbers(terminal, sufficient[-1]) if sufficient else f"fewer than {MIN_SAMPLES} scores each"
         yield f"{fit(sanitize.line(name) or '(none)', name_width)}  {line}  {numbers}"
 
 
 def _draw_block(terminal: Terminal, bucket: Bucket | None) -> str:
-    """Draw a mean in one column: a bar in eighths, or a digit for tenths."""
+    """Draw a mean in one column: a bar in eighths, or, in ASCII, a digit for the tenths."""
     if bucket is None:
         return terminal.style(terminal.symbol("\u00b7", "."), dim=True)
     if not bucket.has_min_samples:
@@ -205,7 +205,7 @@ def _draw_block(terminal: Terminal, bucket: Bucket | None) -> str:
 
 
 def format_legend(layout: ChartLayout, *, is_grouped: bool) -> list[str]:
-    """Return the meaning of all symbols, in lines that fit the width."""
+    """Return a legend of all symbols, as lines that fit the width."""
     symbol = layout.terminal.symbol
     too_few = f"{symbol(chr(0x25CB), 'o')} fewer than {MIN_SAMPLES} scores"
     if is_grouped:

@@ -1,4 +1,4 @@
-"""Charts, drawn on the server as SVG from plain values."""
+"""Charts that are drawn on the server as SVG from plain values."""
 
 from __future__ import annotations
 

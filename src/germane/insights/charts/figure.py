@@ -1,4 +1,4 @@
-"""Charts as HTML figures: a legend, pictures for wide and narrow screens, and a table of the values."""
+"""Charts as HTML figures: a legend, images for wide and narrow screens, and a table of the values."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _LEGEND_SYMBOLS: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrendChart:
-    """A chart over time. The fields are the arguments of :func:`trend_svg`."""
+    """A chart over time. The fields correspond to the arguments of :func:`trend_svg`."""
 
     points: Sequence[Point]
     since: datetime
@@ -41,7 +41,7 @@ class TrendChart:
     zone: tzinfo | None = None
     baseline: float | None = None
     baseline_name: str = "baseline"
-    """One word, optionally followed by version and period: "baseline 2, 13 Nov to 18 Nov"."""
+    """One word, optionally followed by a version and a period, as in "baseline 2, 13 Nov to 18 Nov"."""
     markers: Sequence[ChartMarker] = ()
     root: str = ""
     """Prefix of every link."""
@@ -79,7 +79,7 @@ def trend_figure(chart: TrendChart) -> Markup:
 
 
 def describe_bucket(bucket: timedelta) -> str:
-    """Return "6 h", "day", "3 days" or "week"."""
+    """Return the length of a bucket in words, such as "6 h", "day", "3 days" or "week"."""
     hours = bucket / timedelta(hours=1)
     if hours < 24 or hours % 24:
         return f"{hours:g} h"
@@ -144,12 +144,12 @@ def histogram_figure(
     """Return a histogram as an HTML figure.
 
     Args:
-        now: Weights of 100 bins over [0, 1].
-        before: Weights of the reference period; empty if there is none.
+        now: Weights of 100 bins of equal width over [0, 1].
+        before: Weights for the reference period. Empty if there is none.
         title: The accessible name.
         name: Id of the figure, unique on the page.
         names: Names of the two periods.
-        low_below: Values below this are low; None if labels do not follow from the raw value.
+        low_below: Values below this are low. None if labels do not depend on the raw value alone.
     """
     keys = [("now", names[0])] + ([("before", names[1])] if any(before) else [])
     rows = []

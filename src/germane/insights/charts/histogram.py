@@ -1,4 +1,4 @@
-"""The distribution of scores now and in a reference period, as SVG."""
+"""Histograms as SVG that compare current scores with those from a reference period."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class _Area:
     top: float
     bottom: float
     max_share: float
-    """The share at the top."""
+    """Share at the top of the plot."""
 
     def x(self, bar: float) -> float:
         return self.left + (self.right - self.left) * bar / BARS
@@ -38,8 +38,8 @@ def bar_shares(weights: Sequence[float]) -> list[float]:
     """Return the share of scores in each of 20 bars over [0, 1]. The first bar includes negative scores.
 
     Args:
-        weights: Weights of bins of equal width over [0, 1], as in :class:`germane.storage.Histogram`. Their number is a
-            multiple of 20.
+        weights: Weights of bins of equal width over [0, 1], as in :class:`germane.storage.Histogram`. The number of
+            bins is a multiple of 20.
     """
     width, whole = len(weights) // BARS, math.fsum(weights)
     if not whole > 0:
@@ -59,18 +59,18 @@ def histogram_svg(
     css_class: str = "",
     low_below: float | None = LOW_SCORE,
 ) -> Markup:
-    """Return two histograms: bars for ``now``, an outline for ``before``.
+    """Return a chart with two histograms: bars for ``now`` and an outline for ``before``.
 
     Args:
-        now: Weights of 100 bins over [0, 1].
-        before: Weights of the reference period; empty if there is none.
+        now: Weights of 100 bins of equal width over [0, 1].
+        before: Weights for the reference period. Empty if there is none.
         title: The accessible name.
-        description: The text alternative; by default the range of most scores.
+        description: The text alternative. Defaults to the range with the most scores.
         width: Width of the view box, which the page scales.
         height: Height of the view box.
         name: Id of the chart, unique on the page.
-        css_class: A class in the style sheet.
-        low_below: Values below this are low; None if labels do not follow from the raw value.
+        css_class: CSS class of the chart.
+        low_below: Values below this are low. None if labels do not depend on the raw value alone.
     """
     shares, earlier = bar_shares(now), bar_shares(before)
     largest = max(*shares, *earlier)
@@ -112,6 +112,6 @@ def _describe(name: str, shares: Sequence[float], low_below: float | None) -> st
     peak = max(range(BARS), key=lambda bar: shares[bar])
     span = f"{peak / BARS:g} to {(peak + 1) / BARS:g}"
     if low_below is None:
-        return f"{name}: most scores are in {span}."
+        return f"{name}: the most common range is {span}."
     low = math.fsum(shares[: round(low_below * BARS)])
-    return f"{name}: most scores are in {span}; {low * 100:.0f} % are below {low_below:g}."
+    return f"{name}: the most common range is {span}; {low * 100:.0f} % of scores are below {low_below:g}."

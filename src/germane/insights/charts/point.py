@@ -1,4 +1,4 @@
-"""Data for charts over time: points, markers, and the plot area that maps them to coordinates."""
+"""Data for charts over time: points, markers, and the plot area that maps both to coordinates."""
 
 from __future__ import annotations
 
@@ -15,42 +15,42 @@ MAX_MARKERS_DESCRIBED: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """The scores with one fingerprint in one bucket."""
+    """A summary of the scores with one fingerprint in one bucket."""
 
     start: datetime
-    """With a time zone."""
+    """Start of the bucket, with a time zone."""
     mean: float
     """Mean score, in [-1, 1]."""
     low: float | None
-    """Lower bound of the mean's 95 % interval; None if unknown."""
+    """Lower bound of the mean's 95 % interval, or None if unknown."""
     high: float | None
     n: int
     has_min_samples: bool
     judge_changed: bool = False
     """Whether the judge changed in this bucket."""
     fingerprint: str = ""
-    """Points of different fingerprints are never connected."""
+    """Fingerprint of the scores. Points with different fingerprints are never connected."""
     seen: int | None = None
-    """Exchanges in the bucket; None if they are not counted."""
+    """Number of exchanges in the bucket, or None if they are not counted."""
     scored: int | None = None
-    """Scored exchanges in the bucket, for all fingerprints."""
+    """Number of scored exchanges in the bucket, for all fingerprints."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChartMarker:
-    """A labeled moment on a chart."""
+    """A labeled point in time on a chart."""
 
     at: datetime
-    """With a time zone."""
+    """Time of the event, with a time zone."""
     label: str
     kind: MarkerKind = "deploy"
     href: str = ""
-    """A path of the dashboard."""
+    """Path of a dashboard page."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plot:
-    """A rectangle in units of the view box, and the window and scores that it covers."""
+    """A rectangle in view box units, and the range of time and scores that it covers."""
 
     left: float
     right: float
@@ -59,7 +59,7 @@ class Plot:
     since: datetime
     until: datetime
     floor: float = 0.0
-    """The score at the bottom. The top is 1."""
+    """Score at the bottom. The score at the top is 1."""
 
     def x(self, moment: datetime) -> float:
         """Return the x coordinate of a timestamp, clipped to the window."""
@@ -72,7 +72,7 @@ class Plot:
         return self.bottom - (self.bottom - self.top) * share
 
     def sides(self, point: Point, bucket: timedelta) -> tuple[float, float]:
-        """Return the left and right edge of a bucket, clipped to the window."""
+        """Return the left and right edges of a point's bucket, clipped to the window."""
         return self.x(point.start), self.x(point.start + bucket)
 
     def middle(self, point: Point, bucket: timedelta) -> float:
@@ -80,12 +80,12 @@ class Plot:
         return sum(self.sides(point, bucket)) / 2
 
     def shows(self, point: Point, bucket: timedelta) -> bool:
-        """Whether any part of a bucket lies in the window."""
+        """Return whether any part of a point's bucket is in the window."""
         return point.start < self.until and point.start + bucket > self.since
 
     @property
     def levels(self) -> tuple[float, ...]:
-        """Scores with a grid line."""
+        """Scores at which grid lines are drawn."""
         return (0.0, 0.2, 0.4, 0.6, 0.8, 1.0) if self.floor == 0 else (-1.0, -0.5, 0.0, 0.5, 1.0)
 
 
@@ -112,7 +112,7 @@ def chart_points(buckets: Iterable[Bucket]) -> tuple[Point, ...]:
 
 
 def split_by_fingerprint(points: Iterable[Point]) -> list[list[Point]]:
-    """Return one series per fingerprint, in order of their first point. Changing the judge starts a new series."""
+    """Return one series per fingerprint, sorted by first point. A change of judge starts a new series."""
     series: dict[tuple[str, int], list[Point]] = {}
     changes = 0
     for point in sorted(points, key=lambda point: point.start):
@@ -122,7 +122,7 @@ def split_by_fingerprint(points: Iterable[Point]) -> list[list[Point]]:
 
 
 def split_at_gaps(series: Sequence[Point], bucket: timedelta) -> list[list[Point]]:
-    """Return the runs of points without a gap. A bucket without scores interrupts the line."""
+    """Split a series into runs of adjacent points. A bucket without scores ends a run."""
     runs: list[list[Point]] = []
     for point in series:
         if runs and point.start - runs[-1][-1].start <= bucket:
@@ -133,7 +133,7 @@ def split_at_gaps(series: Sequence[Point], bucket: timedelta) -> list[list[Point
 
 
 def axis_floor(points: Iterable[Point], baseline: float | None = None) -> float:
-    """Return the lower end of the axis: 0, or -1 if a mean is negative."""
+    """Return the lower end of the axis: 0, or -1 if a mean or the baseline is negative."""
     means = [point.mean for point in points] + ([] if baseline is None else [baseline])
     return -1.0 if min(means, default=0.0) < 0 else 0.0
 
@@ -141,7 +141,7 @@ def axis_floor(points: Iterable[Point], baseline: float | None = None) -> float:
 def describe_points(
     points: Sequence[Point], baseline: float | None, markers: Sequence[ChartMarker] = (), *, name: str = "baseline"
 ) -> str:
-    """Return a text alternative of a chart of means."""
+    """Return a text alternative for a chart of means."""
 
     def describe(point: Point) -> str:
         interval = (

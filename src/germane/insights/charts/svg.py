@@ -1,4 +1,4 @@
-"""SVG and HTML elements with escaped text and attributes; chart axis ticks and labels."""
+"""SVG and HTML elements with escaped text and attributes, and ticks and labels for chart axes."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from markupsafe import Markup, escape
 AttributeValue = str | int | float | None
 _VOID_ELEMENTS: Final = frozenset({"path", "rect", "line", "circle"})
 _INVALID_XML: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""Characters that XML forbids, escaped or not."""
+"""Characters that XML forbids, even if escaped."""
 _BIDI_CONTROLS: Final = re.compile("[\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 """Characters that change the direction of the surrounding text."""
 LABEL_GAP: Final = 8.0
-"""Units between two labels, and twice the distance between a label and its line."""
+"""Gap between labels, in view box units, and twice the gap between a label and its line."""
 _NARROW_LETTER: Final = 0.62
 _WIDE_LETTER: Final = 1.1
-"""Letter widths relative to the font size: larger than in most fonts, because the visitor's font is unknown."""
+"""Letter widths relative to the font size. Larger than in most fonts, because the visitor's font is unknown."""
 _HOUR_STEPS: Final = tuple(timedelta(minutes=minutes) for minutes in (1, 5, 15, 30, 60, 120, 180, 360, 720))
 _DAY_STEPS: Final = (1, 2, 7, 14)
 _MONTH_STEPS: Final = (1, 3, 6, 12, 24, 60, 120, 240, 600, 1200, 6000)
@@ -43,7 +43,7 @@ class Picture:
     css_class: str = ""
 
     def render(self, *parts: Markup, data: str | None = None) -> Markup:
-        """Return the SVG element with its parts."""
+        """Return the SVG element that contains ``parts``."""
         id_ = safe_id(self.name)
         return tag(
             "svg",
@@ -68,8 +68,8 @@ def tag(name: str, *content: str, **attributes: AttributeValue) -> Markup:
         if value is not None
     )
     if name in _VOID_ELEMENTS:
-        return Markup(f"<{name}{attribute_text}/>")  # noqa: S704 - every part of it is escaped
-    return Markup(f"<{name}{attribute_text}>{concat(*content)}</{name}>")  # noqa: S704 - every part of it is escaped
+        return Markup(f"<{name}{attribute_text}/>")  # noqa: S704 - all parts are escaped
+    return Markup(f"<{name}{attribute_text}>{concat(*content)}</{name}>")  # noqa: S704 - all parts are escaped
 
 
 def concat(*content: str) -> Markup:
@@ -78,25 +78,25 @@ def concat(*content: str) -> Markup:
 
 
 def clean(text: str) -> str:
-    """Replace characters that are invalid in XML, and remove those that change the text direction."""
+    """Replace characters that are invalid in XML, and remove characters that change the text direction."""
     return _BIDI_CONTROLS.sub("", _INVALID_XML.sub("\ufffd", text))
 
 
 def format_attribute(value: AttributeValue) -> str:
-    """Return an attribute's text. Numbers are rounded to a tenth of a pixel."""
+    """Return an attribute value as text. Numbers are rounded to one decimal place."""
     if isinstance(value, float):
         return f"{value:.1f}".removesuffix(".0")
     return clean(str(value))
 
 
 def safe_id(name: str) -> str:
-    """Return a name with the characters that are safe in an id."""
+    """Return a name in which characters that are unsafe in an id are replaced by hyphens."""
     return re.sub(r"[^A-Za-z0-9_-]+", "-", name).strip("-") or "chart"
 
 
 @dataclass(frozen=True, slots=True)
 class PlacedLabel:
-    """A label next to its line, on one of the rows above the plot."""
+    """A label next to its line, in one of the rows above the plot."""
 
     text: str
     x: float
@@ -105,7 +105,7 @@ class PlacedLabel:
 
 
 class Tick(NamedTuple):
-    """A moment, its label, and whether the label is a date."""
+    """A point in time on the axis, its label, and whether the label is a date."""
 
     at: datetime
     label: str
@@ -113,7 +113,7 @@ class Tick(NamedTuple):
 
 
 def text_width(text: str, size: float) -> float:
-    """Estimate the width of a text at a font size."""
+    """Return the estimated width of text in the given font size."""
     width = 0.0
     for letter in text:
         is_wide = east_asian_width(letter) in "WF" or letter > "\u2e80" or letter in "MW@%\u2014\u2026"
@@ -122,7 +122,7 @@ def text_width(text: str, size: float) -> float:
 
 
 def fit_text(text: str, width: float, size: float) -> str:
-    """Return a text truncated to a width."""
+    """Return text truncated to a width."""
     if text_width(text, size) <= width:
         return text
     end = len(text)
@@ -134,12 +134,12 @@ def fit_text(text: str, width: float, size: float) -> str:
 def place_labels(
     wanted: Sequence[tuple[float, str]], left: float, right: float, *, rows: int, size: float
 ) -> list[PlacedLabel | None]:
-    """Place labels in the given order. The result is None for a label that does not fit.
+    """Place labels in the given order. A label that does not fit becomes None.
 
     Args:
-        wanted: The x coordinate of each line, and its text.
-        left: Start of the space for labels.
-        right: End of the space.
+        wanted: The x coordinate of each line, and the text of its label.
+        left: Left edge of the space for labels.
+        right: Right edge of that space.
         rows: Number of rows.
         size: Font size.
     """
@@ -170,14 +170,14 @@ def _overlaps(span: tuple[float, float], others: Sequence[tuple[float, float]]) 
 
 
 def axis_ticks(since: datetime, until: datetime, zone: tzinfo | None, limit: int) -> list[Tick]:
-    """Return roughly ``limit`` ticks or fewer, at whole hours, days or months in the time zone."""
-    # Wall-clock times have no time zone, so that steps stay on whole hours when clocks change.
+    """Return roughly ``limit`` ticks or fewer, at round times, days or months in the time zone."""
+    # Use naive wall-clock times, so that steps stay on round times when clocks change.
     first, last = (moment.astimezone(zone).replace(tzinfo=None) for moment in (since, until))
     walls, label = _wall_times(first, last, limit)
     ticks: list[Tick] = []
     for wall in walls:
         at = wall.astimezone() if zone is None else wall.replace(tzinfo=zone)
-        # When clocks are set back, a later wall-clock time may not be a later moment.
+        # When clocks are set back, a later wall-clock time may not be later in absolute time.
         if since <= at <= until and (not ticks or at.timestamp() > ticks[-1].at.timestamp()):
             ticks.append(Tick(at, label(wall), label is not _format_hour or wall == _midnight(wall)))
     return ticks

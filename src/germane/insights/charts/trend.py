@@ -1,4 +1,4 @@
-"""Means over time as SVG: line, 95 % interval, baseline, number of scores, and markers; large or small."""
+"""Charts of means over time as SVG: large charts with intervals, counts and markers, and sparklines."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ from germane.insights.charts.svg import (
 
 JUDGE_CHANGED: Final = "judge changed"
 WIDE_FROM: Final = 700
-"""Width from which words fit next to the chart."""
+"""Minimum width at which text fits next to the chart."""
 _ROW_HEIGHT: Final = 17
 _BARS_HEIGHT: Final = 34
 _FOOT_HEIGHT: Final = 42
-"""Height of dates and time zone below the bars."""
+"""Height of the dates and the time zone below the bars."""
 _LABEL_PRIORITY: Final = {"alert": 0, "judge": 1, "deploy": 2}
-"""Order in which markers get labels; the newest of each kind first."""
+"""Order in which kinds of markers get labels. Within a kind, newer markers come first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class _Layout:
     left: float
     right: float
     font_size: float
-    """An upper bound; the style sheet may choose a smaller size."""
+    """Maximum font size. The style sheet may set a smaller one."""
     rows: int
     tick_width: float
 
@@ -80,21 +80,21 @@ def trend_svg(
     """Return a chart of means over time.
 
     Args:
-        points: Means; points outside the window are omitted. A bucket without a point is a gap.
-        since: Left edge.
-        until: Right edge.
-        bucket: Width of one point.
-        zone: Time zone of dates; None for the time zone of this machine.
-        baseline: Level of the baseline, drawn as a dashed line; None for no line.
-        baseline_name: One word for the baseline.
-        markers: Labeled moments.
+        points: The means. Points outside the window are omitted, and buckets without a point are gaps.
+        since: Time at the left edge.
+        until: Time at the right edge.
+        bucket: Length of the bucket that each point covers.
+        zone: Time zone for dates, or None for the time zone of this machine.
+        baseline: Level of the baseline, drawn as a dashed line, or None for no line.
+        baseline_name: Name of the baseline, in one word.
+        markers: Labeled points in time.
         title: The accessible name.
-        description: The text alternative; by default a description of the points.
-        width: Width of the view box, which the page scales. From 700 on, text fits next to the chart.
+        description: The text alternative. Defaults to a description of the points.
+        width: Width of the view box, which the page scales. Charts at least 700 wide have text next to the plot.
         height: Height of the view box.
         name: Id of the chart, unique on the page.
-        floor: Lower end of the axis, 0 or -1; by default -1 if a mean is negative.
-        css_class: A class in the style sheet.
+        floor: Lower end of the axis, 0 or -1. Defaults to -1 if a mean is negative, otherwise to 0.
+        css_class: CSS class of the chart.
     """
     layout = _WIDE if width >= WIDE_FROM else _NARROW
     edge = Plot(left=layout.left, right=width - layout.right, top=0, bottom=0, since=since, until=until)
@@ -156,10 +156,9 @@ def sparkline_svg(
     name: str = "small",
     floor: float | None = None,
 ) -> Markup:
-    """Return a small chart of means over time; arguments as for :func:`trend_svg`.
+    """Return a small chart of means over time. The arguments are those of :func:`trend_svg`.
 
-    To give adjacent charts the same scale, pass the same ``floor`` to all of them if a mean on any of them may be
-    negative.
+    If a mean may be negative, pass the same ``floor`` to adjacent charts, so that they have the same scale.
     """
     edge = Plot(left=26, right=width - 6, top=7, bottom=height - 7, since=since, until=until)
     inside = [point for point in points if edge.shows(point, bucket)]
@@ -188,10 +187,10 @@ def _draw_count_axis(strip: Plot, largest: int, layout: _Layout) -> Markup:
 
 
 def _draw_labeled_baseline(plot: Plot, level: float, name: str, layout: _Layout) -> Markup:
-    """Draw the baseline as a dashed line with its level and, on a wide chart, its name next to it."""
+    """Draw the baseline as a dashed line, labeled with its level and, on a wide chart, its name."""
     y = plot.y(level)
     number = tag("text", f"{level:.2f}".replace("-", "\u2212"), x=plot.right + 6, y=y + 4)
-    name_y = y - 11 if y >= 22 else y + 19  # near the upper edge, below the number
+    name_y = y - 11 if y >= 22 else y + 19  # near the upper edge, the name goes below the number
     word = tag("text", name, x=plot.right + 6, y=name_y) if layout is _WIDE else Markup("")
     return concat(draw_baseline(plot, level), word, number)
 
@@ -201,7 +200,7 @@ def _draw_time_axis(plot: Plot, strip: Plot, layout: _Layout, zone: tzinfo | Non
     parts = [tag("line", class_="edge", x1=plot.left, x2=plot.right, y1=strip.bottom, y2=strip.bottom)]
     for at, label, is_day in axis_ticks(plot.since, plot.until, zone, limit):
         x = plot.x(at)
-        if x < layout.tick_width / 2 - 6:  # the label would leave the picture on the left
+        if x < layout.tick_width / 2 - 6:  # the label would extend past the left edge of the picture
             continue
         parts.append(tag("line", class_="edge", x1=x, x2=x, y1=strip.bottom, y2=strip.bottom + 4))
         css_class = "day" if is_day else None
@@ -213,7 +212,7 @@ def _draw_time_axis(plot: Plot, strip: Plot, layout: _Layout, zone: tzinfo | Non
 
 
 def _point_data(points: Sequence[Point], plot: Plot, bucket: timedelta) -> str:
-    """Return the values that the script shows next to the crosshair, as JSON that contains only numbers."""
+    """Return the values that the script shows next to the crosshair, as JSON rows of numbers."""
     rows = [
         (
             round(point.start.timestamp()),
@@ -232,12 +231,12 @@ def _point_data(points: Sequence[Point], plot: Plot, bucket: timedelta) -> str:
 
 
 def draw_bands(series: Sequence[Sequence[Point]], plot: Plot, bucket: timedelta) -> Markup:
-    """Return the 95 % intervals of all fingerprints, drawn below everything else."""
+    """Draw the 95 % intervals of all series. They go below everything else."""
     return concat(*(_draw_run(run, plot, bucket) for line in series for run in split_at_gaps(line, bucket)))
 
 
 def _draw_run(run: Sequence[Point], plot: Plot, bucket: timedelta) -> Markup:
-    """Return areas between neighboring points with intervals, and whiskers for isolated points."""
+    """Draw an area between adjacent points that have intervals, and whiskers for isolated points."""
     areas: list[tuple[bool, list[Point]]] = []
     for first, second in pairwise(run):
         if not (_has_interval(first) and _has_interval(second)):
@@ -271,7 +270,7 @@ def _coordinates(x: float, y: float) -> str:
 
 
 def draw_lines(series: Sequence[Sequence[Point]], plot: Plot, bucket: timedelta, radius: float) -> Markup:
-    """Return one line with dots per fingerprint. All but the newest are dimmed."""
+    """Draw one line with dots per series. All but the newest series are dimmed."""
     lines = []
     for points in series:
         path = " ".join(
@@ -294,7 +293,7 @@ def draw_lines(series: Sequence[Sequence[Point]], plot: Plot, bucket: timedelta,
 
 
 def draw_bars(points: Iterable[Point], plot: Plot, bucket: timedelta) -> tuple[Markup, int]:
-    """Return bars with the number of scores per bucket, and the largest number."""
+    """Return bars for the number of scores in each bucket, and the largest number."""
     counts: dict[Point, int] = {}
     first_at: dict[object, Point] = {}
     for point in points:
@@ -311,7 +310,7 @@ def draw_bars(points: Iterable[Point], plot: Plot, bucket: timedelta) -> tuple[M
 
 
 def draw_grid(plot: Plot, levels: Iterable[float]) -> Markup:
-    """Return horizontal lines, each labeled with its score."""
+    """Draw horizontal lines, each labeled with its score."""
     parts = []
     for level in levels:
         y = plot.y(level)
@@ -322,6 +321,6 @@ def draw_grid(plot: Plot, levels: Iterable[float]) -> Markup:
 
 
 def draw_baseline(plot: Plot, level: float) -> Markup:
-    """Return the baseline as a dashed line."""
+    """Draw the baseline as a dashed line."""
     y = plot.y(level)
     return tag("line", class_="baseline", x1=plot.left, x2=plot.right, y1=y, y2=y)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from germane.alert import Alert, Silence
 
 ID_LENGTH: Final = 8
-"""Number of characters shown of an id, enough to identify it."""
+"""Length of a displayed id, in characters. Long enough to identify it."""
 MAX_MESSAGE_LENGTH: Final = 600
 _by = click.option("--by", metavar="NAME", help="Your name.")
 
@@ -66,7 +66,7 @@ def show(
 
 
 def format_alert(alert: Alert) -> list[str]:
-    """Return an alert's lines in the list."""
+    """Return the lines that describe an alert in a list."""
     state: str = alert.state
     if alert.acknowledged_at and alert.is_open:
         by = f" by {sanitize.line(alert.acknowledged_by, 40)}" if alert.acknowledged_by else ""
@@ -78,7 +78,7 @@ def format_alert(alert: Alert) -> list[str]:
 
 
 def format_silence(silence: Silence) -> str:
-    """Return one line that describes a silence."""
+    """Return the line that describes a silence."""
     matchers = ", ".join(
         f"{sanitize.line(name, 40)} {sanitize.line(pattern, 80)}" for name, pattern in sorted(silence.matchers.items())
     )

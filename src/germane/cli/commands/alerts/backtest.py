@@ -28,17 +28,17 @@ _NOTIFICATION_TYPES: Final = ("firing", "escalated", "resolved", "repeated")
 
 
 class RuleSetting(ParamType[tuple[str, Any]]):
-    """A rule's setting and its value, as in germane.toml or unquoted: ``threshold=.7``, ``routes=["docs-*"]``."""
+    """A rule setting and its value, written as in germane.toml or unquoted, such as ``threshold=0.7``."""
 
     name = "setting"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, Any]:
         if not isinstance(value, str):
-            return value  # type: ignore[no-any-return]  # click passes converted values again
+            return value  # type: ignore[no-any-return]  # click also passes values that are already converted
         name, equals, text = (part.strip() for part in value.partition("="))
         if not (name and equals and text):
             self.fail(f"{value!r} does not have the form NAME=VALUE, such as threshold=0.7", param, ctx)
-        for toml in (text, f"0{text}"):  # TOML numbers need a digit before the point
+        for toml in (text, f"0{text}"):  # TOML requires a digit before the decimal point
             try:
                 return name, tomllib.loads(f"value = {toml}")["value"]
             except (tomllib.TOMLDecodeError, RecursionError):
@@ -90,7 +90,7 @@ def command(
 
 
 def select_rules(settings: Settings, name: str, changes: Sequence[tuple[str, Any]]) -> list[AnyRule]:
-    """Return the selected rules with changed settings.
+    """Return the selected rules with the changed settings.
 
     Args:
         settings: The configured rules. Disabled rules, and rule types that are not configured, can be selected too.
@@ -126,7 +126,7 @@ def _suggest(name: str, known: Sequence[str]) -> str:
 
 
 def _setting_fields(rule_type: type[Rule]) -> dict[str, str]:
-    """Return the settings that can be changed, as field names by setting name."""
+    """Return the field names of the settings that can be changed, by setting name."""
     fields = {str(field.validation_alias or name): name for name, field in rule_type.model_fields.items()}
     return {name: field for name, field in fields.items() if field not in _IDENTITY_FIELDS}
 
@@ -154,7 +154,7 @@ def _apply_changes(rule: AnyRule | type[Rule], overrides: Mapping[str, Any]) -> 
 
 
 def _print(report: BacktestReport) -> None:
-    each = ", each rule on its own" if len(report.rules) + len(report.skipped) > 1 else ""
+    each = ", each rule separately" if len(report.rules) + len(report.skipped) > 1 else ""
     window = f"{report.since:%Y-%m-%d %H:%M} to {report.until:%Y-%m-%d %H:%M} UTC"
     click.echo(f"Backtest from {window} over {sanitize.count_noun(report.scores, 'score')}{each}.\n")
     for backtest in report.rules:

@@ -1,4 +1,4 @@
-"""``germane alerts test``, ``undelivered`` and ``resend``: delivery of notifications."""
+"""``germane alerts test``, ``undelivered`` and ``resend``: test and repeat the delivery of notifications."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ HEADINGS: Final = ("id", "channel", "created (UTC)", "notification", "attempts",
 
 @click.command("test")
 @click.argument("channel", metavar="CHANNEL")
-@click.option("--resolved", metavar="ID", help="Send the resolution of an earlier test, which closes an incident.")
+@click.option("--resolved", metavar="ID", help="Send the resolution of an earlier test, which closes its incident.")
 @as_json
 @click.pass_context
 def test(
@@ -35,8 +35,8 @@ def test(
 ) -> None:
     """Send a test notification through a channel.
 
-    The notification is marked as a test, and no database is needed. In PagerDuty, it opens an incident until you send
-    --resolved with the ID that this command prints. Exits with 1 if the channel does not accept it.
+    The notification is marked as a test, and no database is needed. In PagerDuty, it opens an incident; to close it,
+    pass --resolved with the ID that this command prints. Exits with 1 if the channel does not accept it.
     """
     from germane.alerting import DeliveryError, Log, build_channels, build_test_message, message_formats
 
@@ -142,7 +142,7 @@ def resend(
     were superseded by later ones for the same alert are not sent, so an alert's start is never reported after its end.
     """
     if not (ids or channel or every):
-        raise click.UsageError("give ids from 'germane alerts undelivered', --channel NAME or --all")
+        raise click.UsageError("pass ids from 'germane alerts undelivered', --channel NAME or --all")
     with open_store(database) as store:
         undelivered_entries = store.notifications.search(status="undelivered", channel=channel, limit=MAX_NOTIFICATIONS)
         undelivered_ids = [each.notification.id for each in undelivered_entries]

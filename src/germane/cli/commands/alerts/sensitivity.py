@@ -1,4 +1,4 @@
-"""``germane alerts sensitivity``: the size of the drops that the detector would detect."""
+"""``germane alerts sensitivity``: estimate the size of the drops that the detector would detect."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from germane.alerting import DropSensitivity
 
 TARGET_PROBABILITY: Final = 0.8
-"""Probability from which a drop counts as detected."""
+"""Minimum detection probability of a drop that counts as detected."""
 DEFAULT_DAYS: Final = (1.0, 7.0)
 MAX_DAYS: Final = 90
 MAX_RUNS: Final = 2000
 
 
 @click.command("sensitivity")
-@click.option("--rule", help="Only this rule, which must have the type drop.")
+@click.option("--rule", help="Only this rule, which must be of type drop.")
 @click.option(
     "--per-day",
     type=FiniteRange(1),
@@ -36,7 +36,7 @@ MAX_RUNS: Final = 2000
     type=FiniteRange(0.1, MAX_DAYS),
     multiple=True,
     metavar="N",
-    help="Days within which to detect a drop. Repeatable. Defaults to 1 and 7.",
+    help="Number of days within which to detect a drop. Repeatable. Defaults to 1 and 7.",
 )
 @click.option(
     "--runs", type=click.IntRange(10, MAX_RUNS), default=60, show_default=True, help="Simulation runs per drop."
@@ -97,7 +97,7 @@ def command(
             _print_result(result, shows_rule=shows_rule)
         click.echo(
             f"Simulated with the production detector, {runs} runs per drop and a fixed seed. The standard error of a\n"
-            f"probability near {TARGET_PROBABILITY:g} is {standard_error:.2f}. Drops affect all routes together;\n"
+            f"probability near {TARGET_PROBABILITY:g} is {standard_error:.2f}. Simulated drops affect all routes;\n"
             "a drop on a single route is detected later."
         )
     else:
@@ -113,7 +113,7 @@ def _select_drop_rules(active_rules: Sequence[object], name: str | None) -> list
     """
     rules = [rule for rule in active_rules if isinstance(rule, Drop)]
     if not rules:
-        raise click.UsageError("no active rule has the type drop; the `rules` setting disables it")
+        raise click.UsageError("no active rule is of type drop; the `rules` setting disables it")
     selected = [rule for rule in rules if name in {None, rule.name}]
     if not selected:
         known = ", ".join(sanitize.line(rule.name, 40) for rule in rules)
@@ -133,8 +133,8 @@ def _print_result(result: DropSensitivity, *, shows_rule: bool) -> None:
         parts.append(f"{drop} {_format_days(days)}")
     click.echo(f"  Detected with a probability of at least {TARGET_PROBABILITY:g}: {'; '.join(parts)}.")
     click.echo(
-        f"  Tolerance, averaged over routes: drops in the mean of up to {result.tolerance:.3f} and increases of up to "
-        f"{result.zero_tolerance:.1%} in refusals are ignored.\n"
+        f"  Tolerance, averaged over routes: drops in the mean of up to {result.tolerance:.3f} and increases in "
+        f"refusals of up to {result.zero_tolerance:.1%} are ignored.\n"
     )
     rows = [
         (f"{drop:.2f}", *(f"{probability:.2f}" for probability in probabilities))

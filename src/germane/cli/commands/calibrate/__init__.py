@@ -1,4 +1,4 @@
-"""``germane calibrate``: the floor of cosine scores, and the agreement of metrics with people's labels."""
+"""``germane calibrate``: compute floors for cosine scores, and the agreement of metrics with human labels."""
 
 from __future__ import annotations
 
@@ -58,7 +58,9 @@ _FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
 @click.option(
     "--limit", default=400, show_default=True, type=click.IntRange(2, 2000), help="Number of exchanges to embed."
 )
-@click.option("--save", is_flag=True, help="Store the floors. Processes use them for labels within ten minutes.")
+@click.option(
+    "--save", is_flag=True, help="Save the floors. Running processes apply them to labels within ten minutes."
+)
 @database
 @as_json
 @click.pass_context
@@ -74,17 +76,17 @@ def command(
     database: str | None,
     as_json: bool,  # noqa: FBT001
 ) -> None:
-    """Compute floors of cosine scores; compare scores with labels.
+    """Compute floors for cosine scores, and compare scores with labels.
 
-    The floor is the mean cosine similarity of texts from different exchanges, and the same-topic floor that of texts on
-    the same topic. Computing them requires 50 exchanges with different questions; with fewer, the command exits with 5.
-    The output shows labels that change. The comparison shows how well each metric agrees with people's labels, from
-    feedback or from a file.
+    The floor is the mean cosine similarity of texts from different exchanges. The same-topic floor is that of texts
+    on the same topic. Computing them requires 50 exchanges with different questions; with fewer, the command exits with
+    5. The output lists labels that would change. The comparison shows how well each metric agrees with human labels
+    from feedback or a file.
     """
     from germane.scorers import MIN_CALIBRATION_EXCHANGES, distinct_exchanges
 
     if file is not None and labels is not None:
-        raise click.UsageError("--labels names exchanges in the database and cannot be combined with --file")
+        raise click.UsageError("--labels refers to exchanges in the database and cannot be combined with --file")
     if file is None and (columns or scorers):
         raise click.UsageError("--columns and --scorer require --file")
     with ExitStack() as stack:
@@ -92,8 +94,8 @@ def command(
         if file is not None:
             all_exchanges, answers = score_labeled_file(file, scorers, columns)
         else:
-            assert store is not None  # noqa: S101 - opened because there is no file
-            # Load more exchanges than are embedded, because some have no text or the same question.
+            assert store is not None  # noqa: S101 - the store is open because there is no file
+            # Load more exchanges than are embedded, because some have no text or repeat a question.
             all_exchanges = store.answers.list_exchanges(since=since, limit=4 * limit)
             answers = load_feedback_labels(store) if labels is None else load_file_labels(store, labels)
         exchanges = distinct_exchanges(all_exchanges)
@@ -148,7 +150,7 @@ async def _measure_calibrations(settings: Settings, exchanges: Sequence[Exchange
         return []
     scorer_set = build_scorers(settings, ["question_answer_similarity"])
     try:
-        assert scorer_set.embedder is not None  # noqa: S101 - this scorer has one
+        assert scorer_set.embedder is not None  # noqa: S101 - this scorer has an embedder
         measured = await measure_cosine_pairs(exchanges, scorer_set.embedder)
     finally:
         await scorer_set.aclose()
@@ -160,7 +162,7 @@ async def _measure_calibrations(settings: Settings, exchanges: Sequence[Exchange
         ]
     except ValueError as error:
         raise UsageError(
-            f"the embedder cannot be calibrated, because it finds all texts equally similar: {error}"
+            f"the embedder cannot be calibrated, because it considers all texts equally similar: {error}"
         ) from None
 
 
@@ -173,7 +175,7 @@ def _print_calibrations(n: int, calibrations: Sequence[MeasuredCalibration], *, 
         )
         return
     embedder = sanitize.line(calibrations[0].calibration.embedder, 60)
-    click.echo(f"Floors of {embedder}: cosine similarity of texts from different exchanges")
+    click.echo(f"Floors for {embedder}: cosine similarity of texts from different exchanges")
     rows = [
         (
             measured.calibration.scorer,
@@ -187,17 +189,17 @@ def _print_calibrations(n: int, calibrations: Sequence[MeasuredCalibration], *, 
     ]
     print_table(CALIBRATION_HEADINGS, rows)
     click.echo(
-        "Floors saved. Processes use them for labels within ten minutes."
+        "Floors saved. Running processes apply them to labels within ten minutes."
         if is_saved
-        else "Not saved. To store the floors, pass --save."
+        else "Not saved. To save the floors, pass --save."
     )
 
 
 def _print_agreements(agreements: Sequence[MetricAgreement]) -> None:
     if not agreements:
-        click.echo("Agreement with people: no labels. Record them with germane.feedback(), or pass a file.")
+        click.echo("Agreement with human labels: no labels yet. Record labels with germane.feedback(), or pass a file.")
         return
-    click.echo(f"Agreement with people's labels of {agreements[0].labeled} answers; 95 % intervals over questions")
+    click.echo(f"Agreement with human labels for {agreements[0].labeled} answers, with 95 % intervals over questions")
     rows: list[tuple[str, ...]] = []
     for agreement in agreements:
         name = sanitize.line(agreement.metric, 40)
@@ -220,10 +222,11 @@ def _describe_votes(votes: RefusalVotes) -> str:
     """Describe whether the judge's refusal votes are reliable, and the recommended setting."""
     if votes.false_rate is None:
         return (
-            "Refusals detected by the judge: no votes on good answers. Try a labeled file: "
+            "Refusals detected by the judge: no votes on good answers yet. Try a labeled file: "
             "GERMANE_JUDGE_DETECTS_REFUSALS=true germane calibrate --file FILE"
         )
-    rate = f"the judge calls {votes.false_rate:.1%} of {votes.n} good answers ({votes.questions} questions) refusals"
+    answers = f"{votes.n} good answers ({votes.questions} questions)"
+    rate = f"the judge classifies {votes.false_rate:.1%} of {answers} as refusals"
     limit = f"at most {votes.max_false_rate:.1%} with 95 % confidence (limit {MAX_FALSE_REFUSAL_RATE:.0%})"
     if votes.are_reliable:
         return f"Refusals detected by the judge are reliable: {rate}, {limit}. Set judge_detects_refusals = true."

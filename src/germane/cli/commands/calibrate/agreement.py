@@ -1,4 +1,4 @@
-"""Agreement of scores, and of simple text statistics, with the labels that people gave in feedback or in a file."""
+"""Agreement of scores, and of simple text statistics, with human labels from feedback or a file."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
     from germane.storage import LabeledExchange, TrackingStore
 
 MAX_LABELS: Final = 20_000
-"""Number of newest labels that are read. More labels would hardly narrow the intervals, and each has texts to load."""
+"""Maximum number of labels to load, newest first. More labels take longer to load and barely narrow the intervals."""
 MIN_QUESTIONS: Final = 20
-"""Minimum number of questions with labeled scores for a metric's agreement."""
+"""Minimum number of questions with labeled scores that a metric's agreement requires."""
 MIN_QUESTIONS_PER_CLASS: Final = 5
-"""Minimum number of questions with good answers, and of questions with bad answers, for an AUC."""
+"""Minimum number of questions with good answers, and of questions with bad answers, that an AUC requires."""
 MIN_GOOD_LABEL: Final = 0.75
 MAX_BAD_LABEL: Final = 0.25
 MAX_FALSE_REFUSAL_RATE: Final = 0.05
-"""Maximum share of good answers that the judge may call refusals."""
+"""Maximum share of good answers that the judge may classify as refusals."""
 _WORD: Final = re.compile(r"\w+")
 
 
@@ -39,16 +39,16 @@ class LabeledAnswer:
 
     exchange: Exchange
     label: float
-    """0 to 1."""
+    """Label from 0 (bad) to 1 (good)."""
     scores: tuple[Score, ...] = ()
     group: str = ""
-    """Answers with the same group are ranked against each other; by default, answers to the same question."""
+    """Answers in the same group are ranked against each other. By default, a group is the answers to a question."""
     unit: str = ""
-    """Independently sampled unit, which is resampled as a whole; by default, the group."""
+    """Independently sampled unit, which is resampled as a whole. Defaults to the group."""
 
 
 def load_feedback_labels(store: TrackingStore) -> list[LabeledAnswer]:
-    """Return answers with feedback. The label is the mean of each person's latest label."""
+    """Return the answers that have feedback, each labeled with the mean of the users' latest labels."""
     feedback: dict[str, list[LabeledExchange]] = {}
     for labeled in store.labels.list_feedback(limit=MAX_LABELS):
         feedback.setdefault(labeled.exchange.id, []).append(labeled)
@@ -63,7 +63,7 @@ def load_feedback_labels(store: TrackingStore) -> list[LabeledAnswer]:
 
 
 def load_file_labels(store: TrackingStore, path: Path) -> list[LabeledAnswer]:
-    """Return the stored exchanges that a file labels in its ``exchange_id`` and ``label`` columns.
+    """Return the stored answers that are labeled in a file with ``exchange_id`` and ``label`` columns.
 
     Raises:
         UsageError: A row lacks one of the columns, or its label is invalid.
@@ -82,7 +82,10 @@ def load_file_labels(store: TrackingStore, path: Path) -> list[LabeledAnswer]:
 def score_labeled_file(
     path: Path, scorers: Sequence[str] = (), columns: Mapping[str, str] | None = None
 ) -> tuple[list[Exchange], list[LabeledAnswer]]:
-    """Score a file with the configured or the given scorers; return its exchanges, and the rows with a ``label``.
+    """Score a file with the given scorers, or by default the configured ones.
+
+    Returns:
+        The file's exchanges, and an answer for each row that has a ``label``.
 
     Raises:
         UsageError: The file cannot be read, or a label is invalid.
@@ -113,7 +116,7 @@ def _labeled_answer(
 ) -> LabeledAnswer:
     from germane.scorers import normalize_for_comparison
 
-    # An erased question counts as a question that nobody else asked.
+    # An erased question counts as unique.
     group = group or (exchange.id if exchange.question is None else normalize_for_comparison(exchange.question))
     return LabeledAnswer(exchange, label, tuple(scores), group, unit or group)
 
@@ -124,7 +127,7 @@ def _parse_label(value: Any, place: str) -> float:
     except (TypeError, ValueError):
         label = math.nan
     if not 0 <= label <= 1:
-        raise UsageError(f"{place}: the label is not a number from 0 to 1")
+        raise UsageError(f"{place}: the label {str(value)!r:.60} is not a number from 0 to 1")
     return label
 
 
@@ -149,7 +152,7 @@ class MetricAgreement:
 
 
 def measure_agreement(answers: Sequence[LabeledAnswer]) -> list[MetricAgreement]:
-    """Return the agreement of each metric with the labels, followed by text statistics that need no model.
+    """Return the agreement of each metric with the labels, followed by that of text statistics, which need no model.
 
     Raises:
         UsageError: A group contains several units.
@@ -157,7 +160,9 @@ def measure_agreement(answers: Sequence[LabeledAnswer]) -> list[MetricAgreement]
     units: dict[str, str] = {}
     for answer in answers:
         if units.setdefault(answer.group, answer.unit) != answer.unit:
-            raise UsageError(f"group {answer.group!r:.60} contains several units, but units are resampled as a whole")
+            raise UsageError(
+                f"group {answer.group!r:.60} contains several units; all rows of a group must have the same unit"
+            )
     if not answers:
         return []
     values: dict[tuple[str, str], dict[int, float]] = {}
@@ -189,7 +194,7 @@ def _measure_metric(
         interval = bootstrap_interval(partial(statistic, labels=labels, scores=scores, **arrays), units)
         return None if math.isnan(interval.value) else interval
 
-    # With few questions on either side, an interval would be narrow by chance.
+    # With few good or few bad answers, an interval could be narrow by chance.
     good = count_units(answer for answer in scored if answer.label >= MIN_GOOD_LABEL)
     bad = count_units(answer for answer in scored if answer.label <= MAX_BAD_LABEL)
     has_classes = min(good, bad) >= MIN_QUESTIONS_PER_CLASS
@@ -228,25 +233,25 @@ _BASELINES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class RefusalVotes:
-    """The judge's refusal votes on answers that people consider good."""
+    """The judge's refusal votes on answers that humans labeled as good."""
 
     n: int = 0
     """Number of good answers that the judge voted on."""
     questions: int = 0
     """Number of independent units among these answers. Answers to one question are not independent."""
     false_rate: float | None = None
-    """Share of the answers that the votes call refusals; None without answers."""
+    """Share of these answers that the votes classify as refusals, or None if there are no such answers."""
 
     @property
     def max_false_rate(self) -> float | None:
-        """Upper limit of ``false_rate``, with 95 % confidence."""
+        """Upper 95 % confidence limit of ``false_rate``."""
         from germane.agreement import upper_limit
 
         return None if self.false_rate is None else upper_limit(self._false_questions, self.questions)
 
     @property
     def are_reliable(self) -> bool | None:
-        """Whether the votes may turn a score into a refusal; None if there is not enough data."""
+        """Whether the votes are reliable enough to detect refusals, or None if there is not enough data."""
         if self.false_rate is None or self.max_false_rate is None or self.questions < MIN_QUESTIONS:
             return None
         if self.max_false_rate <= MAX_FALSE_REFUSAL_RATE:
@@ -290,7 +295,7 @@ def measure_refusal_votes(answers: Sequence[LabeledAnswer]) -> RefusalVotes:
             questions = score.details.get("questions") if score.scorer == "answer_relevancy" else None
             given = [question.get("noncommittal") for question in questions or () if isinstance(question, Mapping)]
             cast = [vote for vote in given if isinstance(vote, bool)]
-            if cast:  # a strict majority calls the answer a refusal
+            if cast:  # a strict majority classifies the answer as a refusal
                 votes.append((answer, score, 2 * sum(cast) > len(cast)))
     if not votes:
         return RefusalVotes()

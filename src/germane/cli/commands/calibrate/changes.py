@@ -38,12 +38,12 @@ class LabelChanges:
     """The effect of new calibrations on the newest scores."""
 
     compared: int
-    """Number of scores."""
+    """Number of compared scores."""
     changes: Sequence[LabelChange]
 
 
 def find_label_changes(store: TrackingStore, calibrations: Sequence[Calibration], since: datetime) -> LabelChanges:
-    """Compare the labels of the newest scores since a time with those that they would get."""
+    """Compare the labels of the newest scores with the labels that ``calibrations`` would give them."""
     from germane.scorers import CALIBRATED_SCORERS, apply_calibration
     from germane.storage import AnswerFilter
 
@@ -64,12 +64,12 @@ def find_label_changes(store: TrackingStore, calibrations: Sequence[Calibration]
 
 
 def print_label_changes(found: LabelChanges) -> None:
-    """Print how many labels change, and ten of them, evenly spread over the values."""
+    """Print the number of labels that change, and up to ten examples spread evenly over the values."""
     if not found.compared:
-        click.echo("There are no scores with this embedder yet, so no label can be compared.")
+        click.echo("There are no scores with this embedder yet, so labels cannot be compared.")
         return
     count = len(found.changes)
-    click.echo(f"With these floors, {count} of the {found.compared} newest labels are different.")
+    click.echo(f"With these floors, {count} of the {found.compared} newest labels would change.")
     if not count:
         return
     ordered = sorted(found.changes, key=lambda change: change.value)

@@ -1,4 +1,4 @@
-"""``germane doctor``: problems with capturing, scoring, alerting and exporting, and how to fix them."""
+"""``germane doctor``: check capture, scoring, alerting and trace export, and suggest fixes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,13 @@ from germane.settings import Settings, load_settings
 
 
 @click.command("doctor")
-@click.option("--import", "modules", multiple=True, metavar="MODULE", help="Import your application's handlers first.")
+@click.option(
+    "--import",
+    "modules",
+    multiple=True,
+    metavar="MODULE",
+    help="Import this module of your application first, so that its handlers are checked. Repeatable.",
+)
 @click.option("--offline", is_flag=True, help="Do not contact the judge or the embedder.")
 @database
 @as_json
@@ -54,7 +60,7 @@ def command(
 
 
 def run_checks(database: str | None, *, offline: bool) -> list[Finding]:
-    """Check everything that does not need the application's code."""
+    """Run all checks that do not need the application's code, and return their findings."""
     try:
         settings = load_settings() if database is None else load_settings(database=database)
     except SettingsError as error:
@@ -80,7 +86,7 @@ def _check_database(settings: Settings) -> Iterator[Finding]:
         return
     try:
         store.check()
-        # An expired lease proves that the database is writable.
+        # Acquiring a lease proves that the database is writable. With a TTL of zero, it expires immediately.
         store.workers.acquire_lease("doctor", settings.service, ttl=timedelta())
         yield Finding("database", "ok", f"{store.name} is reachable, up to date and writable")
         yield from check_permissions(store.files)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from germane.storage import ChannelQueue, TrackingStore
 
 RULE_CHECK_WINDOW: Final = timedelta(days=14)
-"""Rules are compared with the scores in this window."""
+"""Rules are checked against the scores in this window."""
 
 
 def check_channels(store: TrackingStore, settings: Settings) -> Iterator[Finding]:
@@ -29,15 +29,15 @@ def check_channels(store: TrackingStore, settings: Settings) -> Iterator[Finding
     for name, channel in build_channels(settings).items():
         subject, queue, problem = f"channel {name}", queues.pop(name, None), channel.config_error
         if problem is not None:
-            fix = f"configure it on the host that sends alerts, then run there: germane alerts test {name}"
-            yield Finding(subject, "warning", f"cannot send from here: {problem}", fix)
+            fix = f"configure it on the host that sends alerts, then run on that host: germane alerts test {name}"
+            yield Finding(subject, "warning", f"cannot send from this host: {problem}", fix)
         elif queue is None or not (queue.waiting or queue.undelivered):
             yield Finding(subject, "ok", f"sends to {channel.destination}; no pending notifications")
         if queue is not None:
             fix = (
-                "a process with a valid configuration of this channel sends them"
+                "start a process in which this channel is configured correctly"
                 if problem
-                else "check the error, or the receiver"
+                else "fix the reported error, or check the receiver"
             )
             yield from _check_queue(queue, fix)
         for pattern in settings.channels[name].rules:
@@ -49,7 +49,7 @@ def check_channels(store: TrackingStore, settings: Settings) -> Iterator[Finding
         fix = (
             "start the process that sends to this channel"
             if name in BUILTIN_CHANNELS
-            else "this channel is not configured: configure a channel with this name again"
+            else "this channel is no longer configured; configure it again under the same name"
         )
         yield from _check_queue(queue, fix)
 
@@ -73,7 +73,7 @@ def _check_queue(queue: ChannelQueue, fix: str) -> Iterator[Finding]:
 
 def check_learning(store: TrackingStore) -> Iterator[Finding]:
     """List baselines that are still being learned. Small drops are not detected until learning ends."""
-    fix = "wait, or learn it now: germane baseline import FILE, or germane baseline import --since 14d"
+    fix = "wait, or create the baseline now: germane baseline import FILE, or germane baseline import --since 14d"
     for version in store.baselines.list_learning():
         subject = f"baseline of {version.key.service}"
         if version.provisional is None:
@@ -83,7 +83,7 @@ def check_learning(store: TrackingStore) -> Iterator[Finding]:
 
 
 def check_rules(store: TrackingStore, settings: Settings) -> Iterator[Finding]:
-    """Find rules that match no recent score. A typo would keep them from ever firing."""
+    """Report rules that match no recent score. They never fire, often because of a typo."""
     since = store.now() - RULE_CHECK_WINDOW
     summaries = store.trends.summary(since=since, histograms=False) if settings.rules else []
     scorers = {summary.scorer for summary in summaries}
@@ -96,5 +96,5 @@ def check_rules(store: TrackingStore, settings: Settings) -> Iterator[Finding]:
             yield Finding(subject, "warning", message, f"scorers with scores: {', '.join(sorted(scorers))}")
         elif not any(rule.matches_route(summary.route) for summary in summaries):
             routes = ", ".join(sanitize.line(route, 40) for route in rule.routes)
-            message = f"no route from the last two weeks matches {routes}"
-            yield Finding(subject, "warning", message, "correct its `routes`")
+            message = f"no route with scores in the last two weeks matches {routes}"
+            yield Finding(subject, "warning", message, "correct the rule's `routes`")

@@ -20,15 +20,15 @@ if TYPE_CHECKING:
 MAX_EXCHANGES_PER_HANDLER: Final = 20
 MAX_PROCESSES_SHOWN: Final = 5
 UNRESPONSIVE_AFTER_LEASES: Final = 2
-"""A process that sent no heartbeat for this many task leases is unresponsive."""
+"""Number of task leases without a heartbeat after which a process counts as unresponsive."""
 CONNECT_TIMEOUT: Final = 3.0
-"""Seconds."""
+"""Timeout for connecting to the OTLP endpoint, in seconds."""
 _DISABLED_EXPORT: Final = {
     "OTEL_SDK_DISABLED": {"true"},
     "OTEL_TRACES_EXPORTER": {"none"},
     "OTEL_TRACES_SAMPLER": {"always_off", "parentbased_always_off"},
 }
-"""OpenTelemetry variables with the values that disable trace export."""
+"""OpenTelemetry environment variables, and the values that disable trace export."""
 _OTLP_PORTS: Final = {"http/protobuf": 4318, "grpc": 4317}
 
 
@@ -59,7 +59,7 @@ def _check_handler(
             "put @germane.observe directly above def, below decorators such as @app.post; if it is already there, the "
             "handler has not been called yet"
         )
-        return Finding(subject, "error", "is observed, but has captured nothing", fix)
+        return Finding(subject, "error", "is observed, but has not captured any exchanges", fix)
     answered = [exchange for exchange in latest if exchange.status == "ok"]
     missing = [
         part
@@ -98,7 +98,7 @@ def check_workers(store: TrackingStore, settings: Settings) -> Iterator[Finding]
         for scorer, fingerprint in store.queue.list_orphaned_scorers(after=timeout):
             count = sanitize.count_noun(backlog.get((scorer, fingerprint), 0), "task")
             message = (
-                f"{count} with fingerprint {fingerprint}, which no process runs; they expire after an hour without one"
+                f"{count} with fingerprint {fingerprint}, which no process runs; tasks expire if none does for an hour"
             )
             fix = (
                 "run a worker with that configuration, or ignore this warning: new exchanges get the current "
@@ -110,7 +110,9 @@ def check_workers(store: TrackingStore, settings: Settings) -> Iterator[Finding]
             [f"{_describe_process(each)}, last seen {each.seen_at:%Y-%m-%d %H:%M} UTC" for each in unresponsive]
         )
         consequence = (
-            "other processes take over their tasks" if active else "their tasks wait, because no process is scoring"
+            "other processes take over their tasks"
+            if active
+            else "their tasks are waiting because no process is scoring"
         )
         message = f"{sanitize.count_noun(len(unresponsive), 'unresponsive process')}: {processes}; {consequence}"
         yield Finding("workers", "warning", message, "find out why they stopped; start a worker if none is running")
@@ -142,7 +144,7 @@ def check_export() -> Iterator[Finding]:
         return
     endpoint = os.environ.get("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") or os.environ.get("OTEL_EXPORTER_OTLP_ENDPOINT")
     if endpoint is None:
-        message = "no OTLP endpoint is set; spans go where your own tracer provider sends them"
+        message = "no OTLP endpoint is set; only your own tracer provider exports spans"
         yield Finding("export", "warning", message)
         return
     fix = "start the collector, or correct OTEL_EXPORTER_OTLP_ENDPOINT"
@@ -151,7 +153,7 @@ def check_export() -> Iterator[Finding]:
     try:
         parts = urlsplit(endpoint if "//" in endpoint else f"//{endpoint}")
         port = parts.port or {"https": 443}.get(parts.scheme) or _OTLP_PORTS.get(protocol, 4318)
-    except ValueError:  # the error's text quotes the URL, which may contain a password
+    except ValueError:  # the error message quotes the URL, which may contain a password
         yield Finding("export", "error", "the OTLP endpoint is not a valid URL", fix)
         return
     shown = f"{parts.hostname}:{port}"

@@ -1,4 +1,4 @@
-"""Findings of ``germane doctor`` and ``germane db check``."""
+"""Findings reported by ``germane doctor`` and ``germane db check``."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Finding:
     message: str
     fix: str | None = None
     coverage: Mapping[str, Any] | None = None
-    """Coverage of a route and scorer, for JSON."""
+    """Coverage of a route and scorer, for JSON output."""
 
     def as_dict(self) -> dict[str, Any]:
         """Return the finding as a dict for JSON output."""
@@ -31,7 +31,7 @@ class Finding:
 
 
 def print_findings(findings: Sequence[Finding]) -> None:
-    """Print one line per finding, followed by its fix."""
+    """Print one line per finding, followed by its fix, if any."""
     for finding in findings:
         subject, message = sanitize.line(finding.subject), sanitize.line(finding.message, 1000)
         click.echo(f"{_LABELS[finding.level]}  {subject}: {message}")

@@ -1,4 +1,4 @@
-"""Checks of who can read and change the files of an SQLite database."""
+"""Permission checks for the files of an SQLite database."""
 
 from __future__ import annotations
 
@@ -17,19 +17,24 @@ def check_permissions(files: Sequence[Path]) -> Iterator[Finding]:
     """Check that other users cannot read the files, and that only trusted users can replace them.
 
     Args:
-        files: The SQLite file, its write-ahead log and the log's index; empty for other databases.
+        files: The SQLite file, its write-ahead log and the index of that log; empty for other databases.
     """
     if not files or os.name != "posix":
         return
     directory = files[0].parent
     if open_files := [file for file in files if file.stat().st_mode & OTHERS]:
         names = " ".join(file.name for file in open_files)
-        message = f"every user of this machine can read or change {names}, which contain questions and answers"
+        message = f"every user on this machine can read or change {names}, which contain questions and answers"
         yield Finding("database files", "warning", message, f"in {directory}: chmod o= {names}")
     mode = directory.stat().st_mode
     if not os.access(directory, os.W_OK | os.X_OK):
         message = f"this process cannot create files in {directory}, where SQLite creates its write-ahead log"
-        yield Finding("database directory", "error", message, "give the user of this process write access to it")
+        yield Finding(
+            "database directory",
+            "error",
+            message,
+            "give the user that runs this process write access to this directory",
+        )
     elif mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
-        message = f"every user of this machine can delete and replace files in {directory}"
+        message = f"every user on this machine can delete and replace files in {directory}"
         yield Finding("database directory", "warning", message, f"chmod o-w {directory}")

@@ -1,4 +1,4 @@
-"""Checks of scorers, judge, rate limits, budget, backlog and coverage."""
+"""Checks of the scorers, judge, rate limits, budget, backlog and coverage."""
 
 from __future__ import annotations
 
@@ -20,38 +20,38 @@ if TYPE_CHECKING:
     from germane.storage import Coverage, TrackingStore
 
 MAX_COUNT: Final = 10_000
-"""Exchanges and scores are counted up to this number."""
+"""Maximum number of exchanges and scores to count."""
 RECENT_WAIT: Final = timedelta(minutes=10)
-"""A rate limit that delayed a request within this time is a bottleneck."""
+"""A rate limit that delayed a request this recently counts as a bottleneck."""
 COVERAGE_WINDOW: Final = timedelta(hours=24)
 STALLED_AFTER: Final = timedelta(minutes=10)
-"""If an exchange waits longer than this, no process is scoring."""
+"""If an exchange has waited longer than this, scoring counts as stalled."""
 MAX_DRAIN_TIME: Final = timedelta(hours=1)
-"""A backlog that takes longer to score at the current rate delays alerts too much."""
+"""A backlog that takes longer than this to score at the current rate delays alerts too much."""
 FIX_JUDGE_URL: Final = "start the judge's server, or correct OPENAI_BASE_URL"
 FIXES: Final[Mapping[str, str]] = {
     "judge_rejected": (
-        "set OPENAI_API_KEY to a valid key, `judge` to a model that it may use, and OPENAI_BASE_URL to their server"
+        "set OPENAI_API_KEY to a valid key and `judge` to a model that it can access, or correct OPENAI_BASE_URL"
     ),
     "judge_unreachable": FIX_JUDGE_URL,
     "judge_timeout": "raise `judge_timeout`, or lower `concurrency`",
     "judge_rate_limited": "lower `sample_rate` or `concurrency`, or request a higher limit",
     "embedder_error": "correct the `embedder` setting",
     "no_usable_question": "use a stronger judge",
-    "unparsable": "use a stronger judge or one with less reasoning, or correct OPENAI_BASE_URL",
+    "unparsable": "use a stronger judge or one that reasons less, or correct OPENAI_BASE_URL",
 }
-"""Fixes by the reason why exchanges have no score."""
+"""Suggested fixes, by the reason for a missing score."""
 
 
 def check_scorers(settings: Settings, *, offline: bool) -> Iterator[Finding]:
-    """Check the scorers' configuration, and whether judge and embedder respond."""
+    """Check the configuration of the scorers, and whether the judge and the embedder respond."""
     from germane.monitor import EligibilityChecker
     from germane.scorers import build_scorers, find_name_conflicts
 
     try:
         scorer_set = build_scorers(settings)
     except GermaneError as error:
-        yield Finding("scorers", "error", str(error), "install what is missing, or correct the setting")
+        yield Finding("scorers", "error", str(error), "install the missing package, or correct the setting")
         return
     for conflict in find_name_conflicts():
         yield Finding("scorers", "warning", str(conflict), f"rename the scorer {conflict.origin}")
@@ -59,17 +59,17 @@ def check_scorers(settings: Settings, *, offline: bool) -> Iterator[Finding]:
         yield Finding("judge", "error", "no judge is configured", scorer_set.unavailable_reason)
         return
     yield Finding("scorers", "ok", ", ".join(scorer.name for scorer in scorer_set.scorers))
-    try:  # predicates are imported
+    try:  # imports the predicates
         EligibilityChecker(scorer_set.scorers, filters=settings.filters, always_score=settings.always_score)
     except SettingsError as error:
         fix = "correct the name; its module is imported from the current directory"
         yield Finding("sampling filters", "error", str(error), fix)
     names = {scorer.name for scorer in scorer_set.scorers}
     for name in settings.filters.keys() - names:
-        message = f"filters exchanges for a scorer that is not running; running: {', '.join(sorted(names))}"
+        message = f"has no effect: no scorer with this name is running (running: {', '.join(sorted(names))})"
         yield Finding(f"filters.{name}", "warning", message, "correct the name, or run that scorer")
     yield from _check_calibration(settings, scorer_set)
-    if scorer_set.judge is None and settings.scorers is None:  # configured scorers may need no judge on purpose
+    if scorer_set.judge is None and settings.scorers is None:  # explicitly configured scorers may work without a judge
         message = "no judge is configured: answer_relevancy is not scored"
         yield Finding("judge", "warning", message, "set OPENAI_API_KEY, or OPENAI_BASE_URL for your own server")
     if not offline:
@@ -102,20 +102,23 @@ def _check_calibration(settings: Settings, scorer_set: ScorerSet) -> Iterator[Fi
             store.close()
     for name, model in models.items():
         if calibration := calibration_of(calibrations, model, name):
-            yield Finding(f"labels of {name}", "ok", str(calibration))
+            yield Finding(f"labels for {name}", "ok", str(calibration))
         else:
-            effect = "the judge's rating alone decides" if name in rated else "no label"
+            effect = "labels depend only on the judge's rating" if name in rated else "scores have no label"
             message = (
-                f"uncalibrated: {effect}. The scale of {model} is unknown; it is measured as soon as "
+                f"uncalibrated: {effect}. The similarity scale of {model} is unknown and is measured once "
                 f"{MIN_CALIBRATION_EXCHANGES} exchanges are scored"
             )
             missing = MIN_CALIBRATION_EXCHANGES - captured
-            wait = f"after {missing} more exchanges, " if missing > 0 else ""
-            yield Finding(f"labels of {name}", "warning", message, f"{wait}germane calibrate --save")
+            wait = f"after {sanitize.count_noun(missing, 'more exchange')}, run: " if missing > 0 else ""
+            yield Finding(f"labels for {name}", "warning", message, f"{wait}germane calibrate --save")
 
 
 async def _check_models(scorer_set: ScorerSet) -> list[Finding]:
-    """Send the judge and the embedder a small request. Only their servers know whether key and model are valid."""
+    """Send a small request to the judge and to the embedder.
+
+    Only their servers can tell whether the key and the model are valid.
+    """
     findings = []
     try:
         if scorer_set.judge is not None:
@@ -139,17 +142,17 @@ async def _check_model(subject: str, model: str, request: Awaitable[Any]) -> Fin
             fix = "fix the error, or use a judge on a server: set `judge`, and OPENAI_API_KEY or OPENAI_BASE_URL"
         return Finding(subject, "error", str(error).removeprefix(f"{subject}: "), fix)
     except GermaneError as error:
-        return Finding(subject, "error", str(error), "install what is missing")
+        return Finding(subject, "error", str(error), "install the missing package")
     return Finding(subject, "ok", f"{model} responds")
 
 
 @dataclass(frozen=True, slots=True)
 class RateLimitUse:
-    """A rate limit, and how long it delayed the last request."""
+    """A rate limit, and how it affected the last request."""
 
     setting: str
     delay: float | None
-    """Seconds; None before the first request."""
+    """Time by which the last request was delayed, in seconds; None before the first request."""
     age: timedelta
     """Time since the last request."""
 
@@ -166,7 +169,8 @@ def check_scoring(store: TrackingStore, settings: Settings) -> Iterator[Finding]
             else f"{retry.reason}: {retry.last_error}"
         )
         since = f"{retry.waiting_since:%Y-%m-%d %H:%M} UTC"
-        message = f"{retry.tasks}{more} tasks are being retried, the oldest since {since}: {error}"
+        count = f"{sanitize.count_noun(retry.tasks, 'task')}{more}"
+        message = f"{count} waiting for a retry, the oldest since {since}: {error}"
         level: Any = "warning" if retry.reason is UnscoredReason.JUDGE_RATE_LIMITED else "error"
         yield Finding(f"scorer {retry.scorer}", level, message, FIXES.get(retry.reason))
     limits = _load_rate_limits(store, settings, now)
@@ -192,7 +196,7 @@ def check_scoring(store: TrackingStore, settings: Settings) -> Iterator[Finding]
     outstanding = store.queue.load_outstanding()
     throughput = store.queue.load_throughput()
     behind = throughput.drain_time(outstanding.undecided + sum(tasks.in_progress for tasks in outstanding.tasks))
-    # The oldest tasks are scored first: none should wait much longer than all of them take.
+    # The oldest tasks are scored first, so none should wait much longer than the whole backlog takes to score.
     is_late = oldest is not None and now - oldest > max(STALLED_AFTER, 2 * (behind or timedelta()))
     if behind is not None and behind > MAX_DRAIN_TIME:
         growing = " and growing" if throughput.tasks_per_hour > throughput.scores_per_hour else ""
@@ -201,7 +205,7 @@ def check_scoring(store: TrackingStore, settings: Settings) -> Iterator[Finding]
         yield Finding("scoring", "error", message, f"raise the rate limit, or {fix}" if is_limited else fix)
     elif waiting and is_late and is_limited:
         age = f"{(now - (oldest or now)) / timedelta(minutes=1):.0f} minutes"
-        message = f"{backlog}, the oldest for {age}: a rate limit is below the incoming traffic"
+        message = f"{backlog}, the oldest waiting for {age}: a rate limit is lower than the incoming traffic"
         fix = "raise the limit if the judge's server allows it, or lower `sample_rate`"
         yield Finding("scoring", "warning", message, fix)
     elif waiting and ((is_late and not is_retrying) or is_newest_old):
@@ -255,16 +259,17 @@ def _check_budget(store: TrackingStore, settings: Settings, now: datetime) -> It
 
 
 def _check_coverage(coverages: Sequence[Coverage]) -> Iterator[Finding]:
-    """Report coverage for the last day, and scorers that fail more often than not."""
+    """Report coverage for the last day, and scorers that failed more often than they succeeded."""
     for coverage in (each for each in coverages if each.has_exchanges):
         subject = f"coverage of {coverage.route}, {coverage.scorer or NO_SCORER}"
-        message = f"in the last day {describe_coverage(coverage)}"
+        message = f"in the last day: {describe_coverage(coverage)}"
         yield Finding(subject, "ok", message, coverage=coverage_as_dict(coverage))
         if coverage.failed and sum(coverage.failed.values()) > coverage.scored:
             reason = max(coverage.failed, key=lambda name: coverage.failed[name])
+            counts = ", ".join(f"{count} {name}" for name, count in coverage.failed.items())
             yield Finding(
                 f"scorer {coverage.scorer}",
                 "error",
-                f"most scores for route {coverage.route} failed in the last day: {dict(coverage.failed)}",
-                FIXES.get(reason, "check the log of the process that scores"),
+                f"most scores for route {coverage.route} failed in the last day: {counts}",
+                FIXES.get(reason, "check the logs of the scoring process"),
             )

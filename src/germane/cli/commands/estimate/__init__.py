@@ -1,4 +1,4 @@
-"""``germane estimate``: requests, tokens and cost per day."""
+"""``germane estimate``: estimate requests, tokens and cost per day."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ def command(
 ) -> None:
     """Estimate requests, tokens and cost per day.
 
-    Runs the scorers on a sample of the stored exchanges with a judge that only counts what it would receive. Nothing is
-    sent to any judge or embedder.
+    Runs the scorers on a sample of the stored exchanges with a simulated judge that only counts requests and tokens.
+    Nothing is sent to any judge or embedder.
     """
     from germane.cli.commands.estimate.forecast import (
         describe_exceeded_limits,
@@ -136,7 +136,7 @@ class CostEstimate:
 
 
 def _select_scorers(settings: Settings, *, has_server: bool) -> tuple[list[str], list[str]]:
-    """Return the built-in scorers that would run, and custom ones, which are not run.
+    """Return the built-in scorers that the estimate covers, and the custom ones, which it does not.
 
     Raises:
         SettingsError: A scorer does not exist.
@@ -170,7 +170,7 @@ def _print(estimate: CostEstimate) -> None:
     basis, models = estimate.basis, estimate.models
     scored = f"{basis.exchanges_per_day * estimate.sample_rate:,.0f} scored (sample rate {estimate.sample_rate:g})"
     click.echo(f"{basis.exchanges_per_day:,.0f} exchanges per day ({basis.traffic_source}), {scored}.")
-    click.echo(f"Based on {basis.sample_description}. Nothing was sent.\n")
+    click.echo(f"Based on {basis.sample_description}. No requests were sent.\n")
     rows = []
     for forecast in (*estimate.scorers, estimate.total):
         counts = (forecast.requests, forecast.input_tokens, forecast.output_tokens, forecast.embedded_tokens)

@@ -1,4 +1,4 @@
-"""Daily requests, tokens and cost per scorer, estimated by dry runs over sample exchanges, which send no requests."""
+"""Daily requests, tokens and cost per scorer, estimated by dry runs on sample exchanges, which send no requests."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 TOKENS_PER_PRICE: Final = 1_000_000
 MINUTES_PER_DAY: Final = 1_440
 _LAST_HOUR: Final = datetime(2026, 1, 1, 23, tzinfo=UTC)
-"""The hour of a day at which all of the day's budget is available."""
+"""The last hour of a day, in which the whole daily budget is available."""
 TYPICAL_EXCHANGE: Final = Exchange(
     id="0" * 32,
     trace_id="0" * 32,
@@ -36,13 +36,13 @@ TYPICAL_EXCHANGE: Final = Exchange(
     ),
     started_at=datetime(2026, 1, 1, tzinfo=UTC),
 )
-"""Used without real exchanges: a one-sentence question, an answer of five sentences, four contexts of 200 tokens."""
+"""Stands in for real exchanges: a one-sentence question, a five-sentence answer, and four contexts of 200 tokens."""
 SAMPLE_SIZE: Final = 50
 SAMPLED_FROM: Final = 10_000
 """The sample is drawn from about this many of the newest exchanges. Sampling millions would take too long."""
 USAGE_WINDOW: Final = timedelta(days=7)
 MIN_WINDOW: Final = timedelta(hours=1)
-"""Shorter histories count as an hour."""
+"""Shorter histories count as one hour."""
 _DAY: Final = timedelta(days=1)
 
 
@@ -59,12 +59,12 @@ class ScorerForecast:
     cost_usd: float | None
     """None if a price is unknown."""
     output_tokens_source: Literal["measured", "assumed"]
-    """Whether output tokens are the mean of earlier scores."""
+    """Whether output tokens are measured (the mean of earlier scores) or assumed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelPrices:
-    """Judge and embedding model with their prices, None if unknown."""
+    """The judge model and the embedding model, with their prices. An unknown price is None."""
 
     judge: str
     embedder: str
@@ -72,7 +72,7 @@ class ModelPrices:
     embedder_price: Price | None
 
     def cost_usd(self, input_tokens: float, output_tokens: float, embedded_tokens: float) -> float | None:
-        """Return the cost of these tokens; None if a price that it depends on is unknown."""
+        """Return the cost of the tokens in USD, or None if a required price is unknown."""
         total = 0.0
         for price, tokens_in, tokens_out in (
             (self.judge_price, input_tokens, output_tokens),
@@ -86,7 +86,7 @@ class ModelPrices:
 
 
 def find_model_prices(settings: Settings, *, has_server: bool) -> ModelPrices:
-    """Return the configured models; ``has_server`` states whether the judge will have a server."""
+    """Return the configured models and their prices. ``has_server`` states whether the judge runs on a server."""
     from germane.scorers import PriceList
 
     prices = PriceList(settings.prices)
@@ -149,7 +149,7 @@ async def forecast_usage(
 
 
 def sum_forecasts(forecasts: Sequence[ScorerForecast]) -> ScorerForecast:
-    """Return the total. Its cost is None if the cost of any scorer is None."""
+    """Return the total of the forecasts. Its cost is None if the cost of any scorer is unknown."""
     costs = [forecast.cost_usd for forecast in forecasts]
     is_measured = all(forecast.output_tokens_source == "measured" for forecast in forecasts)
     return ScorerForecast(
@@ -176,7 +176,7 @@ def describe_exceeded_limits(total: ScorerForecast, settings: Settings) -> list[
             if needed is not None and needed > (available := getattr(limit, name)):
                 notes.append(
                     f"the budget of {format_amount(available)} {unit} per day covers {available / needed:.1%} of the "
-                    f"forecast {format_amount(needed)}; the remaining exchanges are not selected or are skipped"
+                    f"forecast of {format_amount(needed)}; the remaining exchanges are not selected or are skipped"
                 )
     for name, needed in (("requests_per_minute", total.requests), ("tokens_per_minute", tokens)):
         limit_per_minute = getattr(settings, name)
@@ -194,7 +194,7 @@ class EstimateBasis:
 
     exchanges_per_day: float
     traffic_source: str
-    """The source of ``exchanges_per_day``, as text."""
+    """The source of ``exchanges_per_day``, in words."""
     sample: Sequence[Exchange]
     sample_source: Literal["store", "file", "typical"]
     usages: Mapping[str, ScorerUsage] = field(default_factory=dict)
@@ -202,7 +202,7 @@ class EstimateBasis:
 
     @property
     def sample_description(self) -> str:
-        """The sample, as text."""
+        """The sample, in words."""
         if self.sample_source == "typical":
             return "one built-in typical exchange, which may be shorter or longer than yours"
         source = "stored exchanges" if self.sample_source == "store" else "exchanges from the file"
@@ -212,7 +212,10 @@ class EstimateBasis:
 def load_basis(
     settings: Settings, *, per_day: float | None, file: Path | None, columns: Mapping[str, str] | None
 ) -> EstimateBasis | None:
-    """Load the basis from a file if given, otherwise from the database; None if there are no exchanges.
+    """Load the basis from the file, if given, or else from the database.
+
+    Returns:
+        The basis, or None if there are no exchanges and ``per_day`` is not given.
 
     Raises:
         UsageError: The file cannot be read.

@@ -27,13 +27,15 @@ UID: Final = "germane-answers"
 """Fixed, so that links keep working and a newer dashboard replaces an older one."""
 WINDOWS: Final = ("1h", "24h", "7d")
 GRID_WIDTH: Final = 24
-"""Columns of Grafana's grid."""
+"""Number of columns in Grafana's grid."""
 DATA_SOURCE: Final = {"type": "prometheus", "uid": "${source}"}
 SCORE_UNIT: Final = {"min": 0, "max": 1, "decimals": 2}
 SHARE_UNIT: Final = {"unit": "percentunit", "min": 0, "max": 1}
 COUNT_UNIT: Final = {"decimals": 0}
-BY_ANSWER_TIME: Final = "Weighted, by time of answer. Hidden below 20 scores. Judges are not averaged together."
-BY_SCORING_TIME: Final = "Counted when a score is computed, unweighted. Does not show how answers change over time."
+BY_ANSWER_TIME: Final = (
+    "Weighted, by time of answer. Hidden below 20 scores. Scores from different judges are never averaged."
+)
+BY_SCORING_TIME: Final = "Unweighted counts, by time of scoring. Does not show how answers change over time."
 
 ROUTE: Final = 'service="$service", route=~"$route", scorer="$scorer", window="$window"'
 NEWEST: Final = f'{ROUTE}, newest="true"'
@@ -42,13 +44,16 @@ SCORED: Final = 'gen_ai_evaluation_name="$scorer", gen_ai_workflow_name=~"$route
 
 
 class FileModified(GermaneError):
-    """A file exists with different content."""
+    """A file already exists with different content."""
 
 
 @click.command("grafana")
 @click.argument("folder", type=click.Path(file_okay=False, path_type=Path), required=False)
 @click.option(
-    "--print", "kind", type=click.Choice(list(FILE_NAMES)), help="Print one of the files instead of writing all."
+    "--print",
+    "kind",
+    type=click.Choice(list(FILE_NAMES)),
+    help="Print one of the files instead of writing all of them.",
 )
 @click.option("--link", metavar="URL", help="URL of germane's dashboard. Panels then link to its routes.")
 @click.option("--force", is_flag=True, help="Overwrite modified files.")
@@ -58,7 +63,7 @@ def command(folder: Path | None, kind: FileKind | None, link: str | None, force:
     They query the metrics that germane serve and germane worker --metrics expose at /metrics.
     """
     if (folder is None) == (kind is None):
-        raise click.UsageError("give either FOLDER or --print")
+        raise click.UsageError("pass either FOLDER or --print")
     if link is not None and not link.startswith(("http://", "https://")):
         raise click.UsageError(f"--link {link!r} is not an http:// or https:// URL")
     texts = {
@@ -85,7 +90,7 @@ def command(folder: Path | None, kind: FileKind | None, link: str | None, force:
 
 
 def newest(gauge: str) -> str:
-    """Return the query for a gauge of the newest judge, one series per route."""
+    """Return a query for a gauge, limited to the newest judge, with one series per route."""
     return f"max by ({SERIES}) ({gauge}{{{NEWEST}}})"
 
 

@@ -1,4 +1,4 @@
-"""``germane report``: means, intervals and coverage for each route."""
+"""``germane report``: report means, intervals and coverage for each route."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _DOCUMENT_FORMATS: Final = ("markdown", "html")
     show_default=True,
     help="Start of the window: a duration, a time, mark (the newest marker) or mark:NAME.",
 )
-@click.option("--until", type=PastTime(), help="Answers given before this time. Defaults to now.")
+@click.option("--until", type=PastTime(), help="Only answers given before this time. Defaults to now.")
 @click.option("--service", help="Only this service and its markers.")
 @click.option("--route", help="Only this route.")
 @click.option("--fail-under", type=float, metavar="MEAN", help="Exit with 3 if a mean is lower.")
@@ -62,7 +62,7 @@ _DOCUMENT_FORMATS: Final = ("markdown", "html")
     type=click.Choice(["text", "markdown", "md", "html", "json"]),
     help="Output format. HTML is a single file with charts.",
 )
-@click.option("--output", "-o", type=click.Path(dir_okay=False, path_type=Path), help="Write to this file.")
+@click.option("--output", "-o", type=click.Path(dir_okay=False, path_type=Path), help="Write the report to this file.")
 @database
 @as_json
 @click.pass_context
@@ -108,7 +108,7 @@ def command(
             from germane.insights import to_html, to_markdown
 
             document = create_document(store, load_settings_for(database), report)
-            # Charts escape what they show, but may contain control characters; the output may be printed.
+            # Charts escape markup but not control characters, and the output may go to a terminal.
             html = format_ == "html"
             text = sanitize.text(to_html(document, style=load_style())) if html else to_markdown(document)
         else:
@@ -155,7 +155,10 @@ def format_text(report: ReportData, terminal: Terminal) -> str:
 
 
 def _threshold_exit_code(report: ReportData, fail_under: float) -> int:
-    """Check the newest fingerprint of each route. Scores from earlier judges say nothing about the current one."""
+    """Return the exit code for ``--fail-under``, based on the newest fingerprint of each route.
+
+    Scores from earlier judges say nothing about the current one.
+    """
     newest = [summary for summary in report.summaries if summary.newest]
     checked = [summary for summary in newest if summary.n >= MIN_SAMPLES]
     if any(summary.mean < fail_under for summary in checked):

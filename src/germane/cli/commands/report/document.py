@@ -1,4 +1,4 @@
-"""The data of a report as JSON and table rows, and as a document with verdict, charts and worst answers."""
+"""Report data as JSON, as table rows, and as a document with a verdict, charts and the worst answers."""
 
 from __future__ import annotations
 
@@ -67,27 +67,27 @@ if TYPE_CHECKING:
 HEADINGS: Final = ("route", "scorer", *MEAN_HEADINGS, "scored")
 CORRECTION_NOTE: Final = (
     "corrected: adjusted using a free proxy score for all answers; r is its correlation with the scores. "
-    "The answers SQL view contains the scores without this correction."
+    "The answers SQL view contains the uncorrected scores."
 )
 MAX_WORST_ANSWERS: Final = 10
 MAX_CHARTS: Final = 8
 MAX_TREND_ROWS: Final = 31
-"""Maximum number of rows in a table of a trend. Longer tables have one row per day, and show the newest days."""
+"""Maximum number of rows in a trend table. Longer trends are shown with one row per day, for the newest days."""
 MAX_EVENTS: Final = 50
 """Maximum number of alerts, and of markers, on a chart."""
 MAX_TEXT_LENGTH: Final = 400
-"""Maximum number of characters shown of a question or an answer."""
+"""Maximum length of a displayed question or answer, in characters."""
 MIN_CHART_WINDOW: Final = timedelta(hours=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportData:
-    """The data of a report."""
+    """The data that a report shows."""
 
     service: str | None
-    """None for all services."""
+    """The service that the report covers, or None for all services."""
     route: str | None
-    """None for all routes."""
+    """The route that the report covers, or None for all routes."""
     since: datetime
     until: datetime
     """End of the window, which contains the answers with ``since <= started_at < until``."""
@@ -101,7 +101,7 @@ class ReportData:
     comparisons: Comparisons | None = None
     """Comparison with the preceding window, if requested."""
     marker: Marker | None = None
-    """Marker at which the comparison splits."""
+    """Marker between the two windows of the comparison, if any."""
 
     @property
     def window(self) -> str:
@@ -122,7 +122,7 @@ class ReportData:
 
     @property
     def rows(self) -> list[tuple[str, ...]]:
-        """Rows under :data:`HEADINGS`. Names are sanitized for terminals only."""
+        """Table rows for :data:`HEADINGS`. Names are sanitized for terminals, not for HTML."""
         rows = []
         for summary in self.summaries:
             same_route = [other for other in self.summaries if other.route == summary.route]
@@ -210,7 +210,7 @@ def load_report(
 
 
 def create_document(store: TrackingStore, settings: Settings, report: ReportData) -> Document:
-    """Load verdict, trends, worst answers and open alerts, and arrange them with the report's data."""
+    """Create a document from the report's data and the stored verdict, trends, worst answers and open alerts."""
     newest = [summary for summary in report.summaries if summary.newest]
     scorer = choose_scorer(newest)
     service = choose_service([summary for summary in newest if summary.scorer == scorer], report.service)
@@ -218,7 +218,7 @@ def create_document(store: TrackingStore, settings: Settings, report: ReportData
     zone = parse_timezone(settings.timezone)
     view = ViewParams(window="", since=since, until=report.until, scorer=scorer, service=service, zone=zone)
     context = InsightContext(store=store, settings=settings, now=lambda: report.until, read_only=True)
-    # The overview's default window, so that the report and the page give the same verdict.
+    # Use the overview's default window, so that the report and the page give the same verdict.
     verdict = load_overview(context, replace(view, since=report.until - WINDOWS[DEFAULT_WINDOW])).verdict
     # Links to dashboard pages do not work in a file.
     sentence = "".join(piece.text for piece in verdict.pieces if piece.kind != "link").removesuffix(" or ").strip()
@@ -265,7 +265,10 @@ def load_style() -> str:
 def _trend_sections(
     store: TrackingStore, report: ReportData, view: ViewParams, newest: Sequence[RouteSummary]
 ) -> Iterator[Section]:
-    """Yield a chart per service and scorer with scores in the window, the overview's first."""
+    """Yield one section with a chart per service and scorer that has scores in the window.
+
+    The service and scorer shown on the overview come first.
+    """
     pairs = {(summary.service, summary.scorer) for summary in newest}
     first = (view.service, view.scorer)
     ordered = sorted(pairs, key=lambda pair: (pair != first, pair[0] != view.service, pair))
@@ -325,9 +328,9 @@ def _trend_row(bucket: Bucket, zone: tzinfo) -> tuple[str, ...]:
 def _worst_sections(
     store: TrackingStore, report: ReportData, newest: Sequence[RouteSummary], scorer: str | None
 ) -> Iterator[Section]:
-    """Yield the lowest scores with the newest fingerprints, if there are any.
+    """Yield a section with the lowest scores that have the newest fingerprints, if there are any.
 
-    Refusals all score 0 and would fill the list; only a few are shown if there are other low scores.
+    All refusals score 0 and would fill the list, so only a few are shown if there are other low scores.
     """
     filters: dict[str, Any] = {"scorer": scorer, "service": report.service, "route": report.route}
     filters |= {"since": report.since, "until": report.until, "limit": LOADED_PER_ANSWER * MAX_WORST_ANSWERS}
