@@ -83,7 +83,7 @@ def test_channel_names_are_identifiers(name: str) -> None:
 
 def test_a_channel_needs_a_type() -> None:
     """The error lists the types."""
-    types = "type = one of webhook, slack, teams, discord, pagerduty, alertmanager, email"
+    types = "type must be one of webhook, slack, teams, discord, pagerduty, alertmanager, email"
 
     assert types in refusal(oncall={"url": "env:X"})
     assert types in refusal(oncall={"type": "mattermost", "url": "env:X"})
