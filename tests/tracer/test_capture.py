@@ -204,7 +204,7 @@ class TestContexts:
         search = germane.retrieval(source="docs")(lambda query: returned)
 
         assert search("Why?") is returned
-        assert "name its attribute or key with content=" in traced.attributes("docs")["germane.capture.error"]
+        assert "select its attribute or key with content=" in traced.attributes("docs")["germane.capture.error"]
 
     def test_selectors_find_the_parts_of_a_context(self, traced: Any) -> None:
         """``contexts``, ``content``, ``id`` and ``score`` find parts with other names."""

@@ -757,7 +757,7 @@ def test_unknown_iterable_is_returned_unchanged_with_a_warning(traced: Any, capl
     pages = Pages()
     assert observed(pages) is pages
     assert traced.exchange.answer is None
-    assert "name its class with stream=" in caplog.text
+    assert "pass its class with stream=" in caplog.text
 
 
 def test_iterable_without_any_other_use_is_a_stream(traced: Any) -> None:
