@@ -61,7 +61,7 @@ class EventReader:
         return [data for line in lines if (data := self._read_line(line)) and data != END_OF_STREAM]
 
     def close(self) -> list[str]:
-        """Return the data of the last event, which may lack its terminating empty line, as a list of zero or one items."""
+        """Return the data of the last event, which may lack its final empty line, as a list of zero or one items."""
         return self.feed("\n\n")
 
     def _read_line(self, line: str) -> str | None:
