@@ -49,7 +49,7 @@ def drop(route: str | None, severity: str) -> Alert:
         max_size=3,
     ),
 )
-def test_exactly_those_are_notified_who_should_be(
+def test_channels_receive_exactly_the_alerts_that_they_should(
     fallen: list[tuple[str, str]],
     silenced: list[str],
     windows: list[tuple[str, bool]],

@@ -131,7 +131,7 @@ def test_a_mix_shift_changes_only_the_shares_of_routes() -> None:
         assert of_route(found, route.name, after=True).mean() == pytest.approx(usual, abs=0.006)
 
 
-def test_the_hourly_rule_counts_one_alert_a_day_and_reports_each_crossing() -> None:
+def test_the_hourly_rule_counts_one_alert_per_day_and_reports_each_crossing() -> None:
     """Two of two hours below the threshold, an empty hour and one above it: one alert that fires and resolves."""
     falls = np.array([0.0, 0.06, 0.07, np.nan, 0.01, *[0.0] * 19, 0.06, 0.06, 0.0])
     at = 24 * 14 + 1

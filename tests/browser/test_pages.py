@@ -40,7 +40,7 @@ def test_screens_fit_a_phone(visitor: Visits, one_site: Site, overflow_of: Calla
         expect(page.get_by_role("link", name=name).first).to_have_attribute("aria-current", "page")
 
 
-def test_unknown_path_is_explained(visitor: Visits, one_site: Site, overflow_of: Callable[[Page], Any]) -> None:
+def test_unknown_path_shows_an_explanation(visitor: Visits, one_site: Site, overflow_of: Callable[[Page], Any]) -> None:
     """The page shows a cause, a next step and a way back, under the same policy."""
     page = visitor(one_site, viewport=NARROW, refused=True).page()
     for path, status in REFUSALS.items():

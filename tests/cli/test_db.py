@@ -34,7 +34,7 @@ def test_reading_does_not_create_a_database(call: Call, bare: Path, verb: str) -
     assert list(bare.iterdir()) == []
 
 
-def test_store_does_not_create_a_database_by_reading(bare: Path) -> None:
+def test_reading_through_a_store_does_not_create_a_database(bare: Path) -> None:
     """The same holds for `germane.Store`."""
     from germane.errors import DatabaseNotMigrated
 

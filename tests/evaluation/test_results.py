@@ -142,7 +142,7 @@ def test_problems_list_low_scores_before_failures(evaluated: Evaluated) -> None:
     assert [problem.row.location for problem in problems] == ["row 3", "row 0", "row 1", "row 5"]
 
 
-def test_threshold_of_problems_is_configurable(evaluated: Evaluated) -> None:
+def test_problem_threshold_is_configurable(evaluated: Evaluated) -> None:
     """All scores below it are problems."""
     evaluation = evaluated(["0.4", "0.6", "0.9"])
 
@@ -186,7 +186,7 @@ def test_summary_contains_extremes_and_the_sum(evaluated: Evaluated) -> None:
     assert (empty.minimum, empty.maximum, empty.total) == (None, None, 0.0)
 
 
-def test_identical_answers_are_one_line_in_reports(numeric: Any) -> None:
+def test_identical_answers_are_merged_into_one_line_in_reports(numeric: Any) -> None:
     """The line says how many more rows there are."""
     rows = [{"question": "How?", "answer": "0.1"}] * 3 + [{"question": "Why?", "answer": "0.1"}]
 

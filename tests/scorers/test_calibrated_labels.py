@@ -83,7 +83,7 @@ def test_embedded_embedder_is_calibrated_by_default() -> None:
     assert apply_calibration(score, {(own.embedder, NAME): own}).label == "irrelevant"
 
 
-def test_an_answer_without_the_kind_of_thing_asked_for_is_irrelevant() -> None:
+def test_an_answer_without_the_expected_kind_of_information_is_irrelevant() -> None:
     """However similar it is to the question."""
     found = apply_calibration(replace(RAW, value=0.99, details={"missing_kind": "a time"}), FLOORS)
 

@@ -41,7 +41,7 @@ def test_a_calibrated_value_rises_from_the_floor_to_1() -> None:
 
 
 @pytest.mark.parametrize("scorer", ["answer_relevancy", "question_answer_similarity"])
-def test_low_cosines_are_those_in_the_lowest_band(scorer: str) -> None:
+def test_cosines_in_the_lowest_band_are_low(scorer: str) -> None:
     """The limit is the cosine with a calibrated value of .5."""
     calibration = replace(FIRST, scorer=scorer, floor=0.1, topic_floor=0.6)
     assert calibration.rescale(calibration.cosine_of(0.5)) == pytest.approx(0.5, abs=1e-9)

@@ -388,7 +388,7 @@ class TestAttributes:
         ]
 
     @pytest.mark.parametrize("kind", ["coroutine", "generator", "object"])
-    def test_history_that_is_not_made_of_messages_is_reported(self, traced: Any, kind: str) -> None:
+    def test_history_that_does_not_contain_messages_is_reported(self, traced: Any, kind: str) -> None:
         """A selector that returns a coroutine or another object without text loses the history, which is reported."""
 
         async def later() -> list[str]:

@@ -99,7 +99,7 @@ def test_delivery_succeeds_if_one_cluster_member_accepts_it(receiver: Receiver) 
     assert raised.value.retryable
 
 
-def test_credentials_are_sent_and_not_shown(receiver: Receiver, secret: Any) -> None:
+def test_credentials_are_sent_but_never_shown(receiver: Receiver, secret: Any) -> None:
     """User and password, or a bearer token."""
     by_password = alertmanager(receiver.url, user="germane", password=secret("PW", "hunter2"))
     by_token = alertmanager(receiver.url, token=secret("TOKEN", "hunter3"))

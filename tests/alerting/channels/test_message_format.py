@@ -54,7 +54,7 @@ def test_times_are_in_the_timezone_of_the_channel() -> None:
     ("age", "expected"),
     [(0, "0 min"), (119, "119 min"), (120, "2 h"), (2879, "47 h"), (2880, "2 days"), (-5, "0 min")],
 )
-def test_ages_are_in_a_unit_that_a_person_would_choose(age: int, expected: str) -> None:
+def test_ages_use_readable_units(age: int, expected: str) -> None:
     """A clock that is behind gives no negative age."""
     assert a_message().moment(NOON - timedelta(minutes=age)).endswith(f"UTC, {expected} ago")
 
@@ -91,7 +91,7 @@ def test_a_template_replaces_the_sentence() -> None:
 
 
 @pytest.mark.parametrize("severity", SEVERITIES)
-def test_resolutions_can_be_left_out(severity: str) -> None:
+def test_resolution_messages_can_be_disabled(severity: str) -> None:
     """Firing alerts are still delivered."""
     channel = configured(send_resolved=False).channels["team"]
     alert = an_alert(severity=severity)
@@ -102,7 +102,7 @@ def test_resolutions_can_be_left_out(severity: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["service", "severity", "owner", "two words", "1st", ""])
-def test_labels_do_not_replace_those_of_germane(name: str) -> None:
+def test_reserved_and_invalid_label_names_are_rejected(name: str) -> None:
     """Names that Alertmanager would reject are rejected too."""
     with pytest.raises(SettingsError, match="invalid label name"):
         load_settings(rules=[{"type": "drop", "labels": {name: "x"}}])
@@ -115,7 +115,7 @@ def test_an_unknown_timezone_is_rejected() -> None:
     assert message_formats(configured(timezone="Europe/Berlin"), ["team"])["team"].timezone == ZoneInfo("Europe/Berlin")
 
 
-def test_every_channel_type_has_these_settings() -> None:
+def test_every_channel_type_has_the_message_settings() -> None:
     """They belong to all channels."""
     for settings in CHANNEL_TYPES.values():
         assert {"send_resolved", "timezone", "template"} <= set(settings.model_fields)

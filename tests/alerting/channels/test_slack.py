@@ -145,7 +145,7 @@ def test_headline_counts_resolved_alerts_separately() -> None:
     ]
 
 
-def test_hostile_text_contains_the_attacks() -> None:
+def test_hostile_sample_text_contains_all_attacks() -> None:
     """The hostile text of these tests contains the attacks that they rely on."""
     assert "\n" in HOSTILE
     assert "\x1b" in HOSTILE

@@ -66,7 +66,7 @@ def test_drop_on_all_routes_has_no_route(three_routes: Any) -> None:
     assert [alert.route for alert in three_routes.store.alerts.list_open()] == [None]
 
 
-def test_changed_mix_does_not_contradict_the_message(three_routes: Any) -> None:
+def test_message_is_correct_if_the_route_mix_changes_too(three_routes: Any) -> None:
     """All scores fall by .15 while most traffic moves to a better route: the level now is below the level before."""
     watcher = three_routes.new_watcher()
     for _ in range(4):
@@ -132,7 +132,7 @@ def test_improvement_is_proposed_once_and_accepted_by_a_person(three_routes: Any
     assert "fired" in pass_days(three_routes, 6, watcher, **dict.fromkeys(ROUTES, 0.8))
 
 
-def test_improvement_is_accepted_by_itself_if_the_rule_says_so(three_routes: Any) -> None:
+def test_improvement_is_accepted_automatically_if_configured(three_routes: Any) -> None:
     """After people were notified."""
     watcher = three_routes.new_watcher(Drop(accept_improvements=True))
     happened = pass_days(three_routes, 9, watcher, **dict.fromkeys(ROUTES, 0.9))
@@ -161,7 +161,7 @@ def test_declined_improvement_is_not_proposed_again(three_routes: Any) -> None:
     assert three_routes.store.alerts.list_open() == []
 
 
-def test_new_improvement_is_proposed_although_an_earlier_one_was_declined(three_routes: Any) -> None:
+def test_new_improvement_is_proposed_after_an_earlier_one_was_declined(three_routes: Any) -> None:
     """The decision holds until the improvement ends."""
     watcher = three_routes.new_watcher()
     better = dict.fromkeys(ROUTES, 0.9)

@@ -70,7 +70,7 @@ def test_smallest_drop_requires_that_all_larger_drops_are_detected() -> None:
         result.smallest_drop(3)
 
 
-def test_tolerance_is_a_multiple_of_the_wander_or_a_part_of_the_smallest_drop() -> None:
+def test_tolerance_is_a_multiple_of_the_wander_or_a_fraction_of_the_smallest_drop() -> None:
     """Averaged over routes by their scores."""
     unsteady = replace(ROUTE, committed_wander=0.1, scores_per_day=300.0)
     baseline = replace(BASELINE, routes={"ask": ROUTE, "buy": unsteady})

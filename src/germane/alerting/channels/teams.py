@@ -27,7 +27,7 @@ Element = dict[str, Any]
 
 
 class Teams:
-    """Posts each notification as an Adaptive Card. Text is sent as text runs, in which Teams does not apply Markdown."""
+    """Posts each notification as an Adaptive Card. Text is sent as text runs, which do not support Markdown."""
 
     def __init__(self, settings: TeamsSettings, *, poster: JsonPoster | None = None) -> None:
         self._settings = settings
