@@ -34,7 +34,7 @@ def violations(page: Page, **options: Any) -> Sequence[str]:
 
 @pytest.mark.parametrize("path", [path for path in SCREENS if "?state" not in path])
 def test_no_screen_has_accessibility_violations(page: Page, one_site: Site, path: str) -> None:
-    """In light, in dark for colors, and at phone width."""
+    """Each screen is checked in the light theme, in the dark theme for colors, and at phone width."""
     page.goto(one_site.url(path))
     found = [*violations(page)]
     page.emulate_media(color_scheme="dark")

@@ -115,7 +115,7 @@ def test_visitors_sign_in_with_the_token_and_sign_out(visitor: Visits, own: Call
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_theme_follows_the_system(visitor: Visits, one_site: Site, scheme: Any) -> None:
-    """Until the visitor chooses one."""
+    """This holds until the visitor chooses a theme."""
     page = visitor(one_site, color_scheme=scheme).look(one_site.url())
     assert _is_dark(page) == (scheme == "dark")
 

@@ -73,7 +73,7 @@ def test_saved_floors_are_means_of_unrelated_pairs(
 def test_changed_labels_are_shown_with_examples(
     call: Call, judge: FakeJudge, store: TrackingStore, scored: Scored
 ) -> None:
-    """A cosine of .7 is "mostly relevant" by itself, but here it is lower than that of unrelated questions."""
+    """An uncalibrated cosine of 0.7 is "mostly relevant", but here it is lower than that of unrelated questions."""
     fill(store, scored, TOPICS, lambda number: 0.7)
 
     ended = call("calibrate", "--save")

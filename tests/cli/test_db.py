@@ -35,7 +35,7 @@ def test_reading_does_not_create_a_database(call: Call, bare: Path, verb: str) -
 
 
 def test_reading_through_a_store_does_not_create_a_database(bare: Path) -> None:
-    """The same holds for `germane.Store`."""
+    """It raises an error that names the command, and does not create a file."""
     from germane.errors import DatabaseNotMigrated
 
     store = TrackingStore(f"sqlite:///{bare}/germane.db")

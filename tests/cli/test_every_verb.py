@@ -1,4 +1,4 @@
-"""Rules for all commands: help, JSON, streams and misspelled names."""
+"""Conventions that all commands follow: help, JSON, streams and misspelled names."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def alert(week: tuple[Path, str], bare: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_every_command_has_a_help_heading() -> None:
-    """Exactly once."""
+    """Each command is listed exactly once."""
     listed = [name for names in SECTIONS.values() for name in names]
 
     assert sorted(listed) == sorted(name for name in ALL if " " not in name)
@@ -122,7 +122,7 @@ def test_json_is_one_documented_object(call: Call, alert: str, verb: str) -> Non
 
 @pytest.mark.parametrize("verb", SHAPES["READ_COMMANDS"])
 def test_errors_are_json_objects(call: Call, bare: Path, verb: str) -> None:
-    """Without a database, the text also goes to standard error."""
+    """If there is no database, the plain-text error also goes to standard error."""
     ended = call(*SHAPES["command"](verb, "a1"), *(() if verb == "config show" else ("--database", "sqlite:////x/y/z")))
 
     assert ended.out.count("\n") == 1

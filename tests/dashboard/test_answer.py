@@ -314,7 +314,7 @@ def test_erased_text_is_marked_as_erased(page: TestClient, week: Week) -> None:
 
 @pytest.mark.slow
 def test_hostile_answers_are_shown_in_full_and_escaped(page: TestClient, week: Week) -> None:
-    """In the page and in the drawer."""
+    """This applies to the page and the drawer."""
     for exchange in write_hostile_exchanges(week.store):
         for part in ("", "?part=drawer"):
             response = page.get(f"/a/{exchange.id}{part}", headers=HTML)

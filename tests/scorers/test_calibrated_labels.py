@@ -84,7 +84,7 @@ def test_embedded_embedder_is_calibrated_by_default() -> None:
 
 
 def test_an_answer_without_the_expected_kind_of_information_is_irrelevant() -> None:
-    """However similar it is to the question."""
+    """This holds regardless of its similarity to the question."""
     found = apply_calibration(replace(RAW, value=0.99, details={"missing_kind": "a time"}), FLOORS)
 
     assert (found.label, found.details["calibrated"]) == ("irrelevant", 0.45)

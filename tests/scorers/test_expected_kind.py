@@ -1,4 +1,4 @@
-"""The kind of thing that a question asks for, and answers without any."""
+"""The kind of information that a question asks for, and answers that do not contain it."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ OTHER = [
 
 @pytest.mark.parametrize(("question", "answer", "kind"), MISSING)
 def test_a_missing_kind_of_information_is_detected(question: str, answer: str, kind: str) -> None:
-    """It cannot be the answer."""
+    """An answer without it cannot answer the question."""
     assert find_missing_kind(question, answer) == kind
 
 

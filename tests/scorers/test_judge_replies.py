@@ -463,7 +463,7 @@ def test_unusually_formatted_objects_are_accepted(case: str, score_replies: Call
 
 @pytest.mark.parametrize("case", ["answer_relevancy", "answer_relevancy, few-shot"])
 def test_unusually_formatted_questions_are_accepted(case: str, score_replies: Callable[..., list[Score]]) -> None:
-    """Also questions that resemble a refusal, a request for input, or an error message."""
+    """This includes questions that resemble a refusal, a request for input or an error message."""
     scores = score_replies(case, list(QUESTIONS), about=SUBJECTS)
 
     lost = {reply: score.explanation for reply, score in zip(QUESTIONS, scores, strict=True) if score.value is None}
@@ -507,7 +507,7 @@ def test_implausible_vectors_are_rejected(embeddings: list[list[Any]]) -> None:
 
 @pytest.mark.parametrize("rows", [[[1.0, 2.0], [2.0, 1.0]], [[1, 2], [1, 3]], [[1.0, 2.0], [-1.0, -2.0]]])
 def test_different_vectors_are_accepted(rows: list[list[float]]) -> None:
-    """Also integers and opposite directions."""
+    """This includes integers and opposite directions."""
     data = [SimpleNamespace(index=index, embedding=row) for index, row in enumerate(rows)]
 
     assert _parse_vectors(SimpleNamespace(data=data), ["Where is the pier?", "It is here."]).shape == (2, 2)

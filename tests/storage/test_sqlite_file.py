@@ -184,7 +184,7 @@ def test_exchanges_in_memory_survive_a_lost_file(
 def test_losing_the_log_file_loses_no_exchange(
     writer: ExchangeWriter, path: Path, damage: Damage, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The process still has the deleted log open, and saves what it contains."""
+    """The process still has the deleted log open, and saves its contents."""
     captured = put(writer, 100)
     assert writer.flush(LONG)
     damage(path)

@@ -445,7 +445,7 @@ class TestTaskAndFuture:
         assert (traced.exchange.answer, traced.exchange.status) == ("Because.", "ok")
 
     def test_result_of_a_finished_future_is_the_answer(self, traced: Any) -> None:
-        """It is captured at once."""
+        """The answer is captured immediately."""
         future: Future[str] = Future()
         future.set_result("Because.")
 

@@ -59,7 +59,7 @@ def test_labels_contain_no_changing_number(receiver: Receiver) -> None:
 
 
 def test_resolved_alert_ends_when_it_resolved(receiver: Receiver) -> None:
-    """This holds for every severity it may have had."""
+    """This holds for every severity that the alert may have had."""
     asyncio.run(alertmanager(receiver.url).send(a_message(over(an_alert(severity="critical")))))
 
     alerts = receiver.posts[0].json

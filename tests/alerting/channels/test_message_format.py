@@ -1,4 +1,4 @@
-"""What a channel's settings and an alert's rule add to messages."""
+"""The parts of messages that come from a channel's settings and an alert's rule."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _fields(settings: Settings) -> dict[str, object]:
 
 
 def test_times_are_in_the_timezone_of_the_channel() -> None:
-    """In facts and in the sentence, with the time that has passed since."""
+    """This applies to facts and the sentence, which also state the elapsed time."""
     alert = an_alert(onset=NOON - timedelta(hours=4))
     alert = an_alert(onset=alert.onset, message=alert_message(alert))
     message = a_message(alert, **_fields(configured(timezone="Asia/Tokyo")))
@@ -60,7 +60,7 @@ def test_ages_use_readable_units(age: int, expected: str) -> None:
 
 
 def test_rules_add_a_runbook_an_owner_and_labels() -> None:
-    """As facts for people, and as annotation and labels for Alertmanager and PagerDuty."""
+    """They are facts for people, and annotations and labels for Alertmanager and PagerDuty."""
     message = a_message(**_fields(configured()))
     (alert,) = message.alerts
 
@@ -103,7 +103,7 @@ def test_resolution_messages_can_be_disabled(severity: str) -> None:
 
 @pytest.mark.parametrize("name", ["service", "severity", "owner", "two words", "1st", ""])
 def test_reserved_and_invalid_label_names_are_rejected(name: str) -> None:
-    """Names that Alertmanager would reject are rejected too."""
+    """Names that Alertmanager would reject are rejected as well."""
     with pytest.raises(SettingsError, match="invalid label name"):
         load_settings(rules=[{"type": "drop", "labels": {name: "x"}}])
 
@@ -116,6 +116,6 @@ def test_an_unknown_timezone_is_rejected() -> None:
 
 
 def test_every_channel_type_has_the_message_settings() -> None:
-    """They belong to all channels."""
+    """These settings are shared by all channels."""
     for settings in CHANNEL_TYPES.values():
         assert {"send_resolved", "timezone", "template"} <= set(settings.model_fields)

@@ -114,7 +114,7 @@ def test_long_quotes_are_dropped_from_the_end() -> None:
 
 
 def test_resolved_alert_is_announced_as_resolved() -> None:
-    """With its reason."""
+    """The message contains the reason."""
     body = slack_payload(a_message(over(an_alert())))
 
     check(body, SLACK)

@@ -27,7 +27,7 @@ def select(limiter: StreamLimiter, per_day: float, days: float, *, since: float 
 
 @given(st.floats(0.1, 1.2))
 def test_normal_traffic_is_not_thinned(share: float) -> None:
-    """Also less than usual, and as much as on a weekday."""
+    """This includes low traffic and weekday peaks."""
     assert select(StreamLimiter(BASELINE), share * PER_DAY, 10) == pytest.approx(share * PER_DAY, abs=0.1)
 
 
