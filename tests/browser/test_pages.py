@@ -103,7 +103,7 @@ def test_visitors_sign_in_with_the_token_and_sign_out(visitor: Visits, own: Call
     expect(page.get_by_role("heading", level=1)).to_have_text("Sign in")
     page.get_by_label("Token").fill("a guess")
     page.get_by_role("button", name="Sign in").click()
-    expect(page.get_by_role("alert")).to_have_text("The token is wrong.")
+    expect(page.get_by_role("alert")).to_have_text("The token is invalid.")
     page.get_by_label("Token").fill(TOKEN)
     page.get_by_role("button", name="Sign in").click()
     expect(page).to_have_url(site.url("/answers?sort=newest"))

@@ -52,8 +52,8 @@ def _validate_channel_names(channels: dict[str, Any]) -> dict[str, Any]:
     for name in channels:
         if name in BUILTIN_CHANNELS or not _CHANNEL_NAME.fullmatch(name):
             raise ValueError(
-                f"{name!r:.80} is not a valid channel name: use lowercase letters, digits, _ and -, "
-                f"and not {' or '.join(BUILTIN_CHANNELS)}"
+                f"invalid channel name {name!r:.80}: use only lowercase letters, digits, _ and -; "
+                f"these names are reserved: {', '.join(BUILTIN_CHANNELS)}"
             )
     return channels
 

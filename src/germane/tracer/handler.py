@@ -62,9 +62,9 @@ class Handler:
                 "join",
                 join,
                 callable(join) and not is_async(join),
-                "a function, not async, that takes the chunks' texts",
+                "a non-async function that takes the chunks' texts",
             ),
-            ("redact", redact, callable(redact) and not is_async(redact), "a function, not async, that takes a text"),
+            ("redact", redact, callable(redact) and not is_async(redact), "a non-async function that takes a text"),
         ):
             if value is not None and not valid:
                 raise UsageError(f"{option}={value!r:.100}: must be {expected}")

@@ -61,7 +61,9 @@ def value_reader(selector: Selector) -> ValueReader:
         if not callable(selector):
             raise UsageError(f"a selector must be a dotted path or a callable, not {type(selector).__name__}")
         if is_async(selector):
-            raise UsageError(f"selector must not be async, because its result is needed immediately: {selector!r:.100}")
+            raise UsageError(
+                f"a selector must not be async, because its result is needed immediately: {selector!r:.100}"
+            )
         signature = signature_of(selector)
         takes_a_value = signature is None or any(
             parameter.kind not in {parameter.KEYWORD_ONLY, parameter.VAR_KEYWORD}

@@ -151,7 +151,7 @@ class AccessMiddleware:
         """Return whether the request contains the token in a header, which other sites cannot make a browser send.
 
         Raises:
-            HTTPException: The token is wrong, or it is required and there is neither a token nor a valid session.
+            HTTPException: The token is invalid, or it is required and there is neither a token nor a valid session.
         """
         session = request.cookies.get(SESSION_COOKIE, "")
         if not self._signer.requires_token or self._signer.is_valid_session(session, self._context.now()):
@@ -163,7 +163,7 @@ class AccessMiddleware:
             if not self._signer.is_token(presented.strip()):
                 self._throttle.record_failure(address)
                 step = "Use the value of the dashboard_token setting of the process that serves the dashboard."
-                raise http_error(401, "The token is wrong.", step, headers=_BEARER)
+                raise http_error(401, "The token is invalid.", step, headers=_BEARER)
             return True
         if required:
             step = "In a browser, sign in at /login. From a script, send the header Authorization: Bearer TOKEN."
@@ -192,4 +192,4 @@ def check_throttle(throttle: LoginThrottle, address: str) -> None:
     """Raise an error with status 429 and ``Retry-After`` if an address has presented too many wrong tokens."""
     if seconds := throttle.seconds_to_wait(address):
         headers = {"Retry-After": str(seconds)}
-        raise http_error(429, "Too many wrong tokens.", f"Try again in {seconds} s.", headers=headers)
+        raise http_error(429, "Too many failed sign-in attempts.", f"Try again in {seconds} s.", headers=headers)

@@ -31,7 +31,7 @@ def login(request: Request, context: InsightContext) -> Response:
     check_throttle(throttle, address)
     if not signer.is_token(form(request).get("token", "").strip()):
         throttle.record_failure(address)
-        return _login_page(request, context, next_path, status_code=401, problem="The token is wrong.")
+        return _login_page(request, context, next_path, status_code=401, problem="The token is invalid.")
     response = RedirectResponse(f"{root}{next_path if is_local_path(next_path) else '/'}", 303)
     session = signer.create_session(context.now())
     header = set_cookie_header(request.scope, SESSION_COOKIE, session, SESSION_LIFETIME)
