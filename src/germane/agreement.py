@@ -53,7 +53,7 @@ class BootstrapInterval:
 
     @property
     def excludes_zero(self) -> bool:
-        """Whether a difference is significant."""
+        """Whether the interval excludes zero, which makes a difference significant."""
         return self.low > 0 or self.high < 0
 
 

@@ -34,7 +34,7 @@ class _WarningsOnly(logging.Filter):
 
 
 class _ThreadState(threading.local):
-    """Whether this thread is using germane's database."""
+    """Thread-local nesting depth of the blocks that use germane's database."""
 
     depth = 0
 

@@ -178,10 +178,11 @@ def record_exchange(
 
 
 def mark(name: str, *, attributes: Mapping[str, Any] | None = None) -> None:
-    """Mark the current time, for example of a deploy, a new index or a model change, so that scores can be compared.
+    """Record a marker at the current time, for example for a deploy, a new index or a model change.
 
-    The marker is written in the background, for the configured service. If several server processes call this function
-    at startup, each writes a marker, and the newest marker with that name counts.
+    Scores before and after the marker can be compared. The marker is written in the background, for the configured
+    service. If several server processes call this function at startup, each writes a marker, and the newest marker with
+    that name counts.
 
     Args:
         name: Name of the marker, such as ``"index v42"``.

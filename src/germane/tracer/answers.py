@@ -16,7 +16,7 @@ _JSON_KEYS = ("answer", "response", "text", "output", "result", "content", "mess
 
 
 def answer_text(value: Any) -> str | None:
-    """Return the text of an answer, or None for None.
+    """Return the text of an answer, or None if the answer is None.
 
     Raises:
         UsageError: The value is not text.

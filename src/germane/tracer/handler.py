@@ -250,5 +250,5 @@ def read_history(value: Any) -> tuple[Message, ...]:
 
 
 def text_or_none(value: Any) -> str | None:
-    """Convert a selected value to text, or return None for None."""
+    """Convert a selected value to text. Return None if the value is None."""
     return None if value is None else as_text(value)

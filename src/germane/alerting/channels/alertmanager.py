@@ -91,7 +91,7 @@ class Alertmanager:
         raise next((error for error in errors if isinstance(error, DeliveryError) and error.retryable), errors[0])
 
     def _credentials(self) -> tuple[Mapping[str, str], tuple[str, str] | None]:
-        """Return the authorization headers, and the user and password or None."""
+        """Return the authorization headers, and the user and password, if any."""
         settings = self._settings
         headers = {} if settings.token is None else {"Authorization": f"Bearer {resolve_secret(settings.token)}"}
         password = None if settings.password is None else resolve_secret(settings.password)
