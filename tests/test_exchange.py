@@ -25,7 +25,7 @@ def test_exchange_ids_are_distinct_and_sort_by_time() -> None:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
-def test_forked_child_creates_other_ids_than_its_parent() -> None:
+def test_forked_child_creates_different_ids_from_its_parent() -> None:
     """A child process does not use random digits that its parent buffered before the fork."""
     new_exchange_id()
     reading, writing = os.pipe()

@@ -83,8 +83,8 @@ _LAZY_IMPORTS = {
         "set_question",
     ),
 }
-"""Names whose modules are imported at first use: a process that only runs handlers never loads the database, and a
-dashboard process never loads OpenTelemetry."""
+"""Public names that are imported on first use, by module. A process that only runs handlers never loads the database
+code, and a dashboard process never loads OpenTelemetry."""
 _MODULES = {name: module for module, names in _LAZY_IMPORTS.items() for name in names}
 
 

@@ -1,19 +1,19 @@
-"""Agreement of scores with labels, with confidence intervals: statistics over rows.
+"""Statistics for the agreement between scores and labels, with confidence intervals.
 
 Rows are arrays of equal length: ``labels`` (higher is better), ``scores`` (NaN for missing scores), ``groups`` (rows
 that are ranked against each other) and ``units`` (independent samples, such as questions or conversations).
 
     pairwise_accuracy(labels, scores, groups)            share of pairs within a group that the scores order correctly
-    auc(labels, scores, high=.75, low=.25)               the same for all pairs of a good row and a bad row
+    auc(labels, scores, high=0.75, low=0.25)             the same for all pairs of a good row and a bad row
     spearman(labels, scores)                             rank correlation
     mean(scores)                                         mean of the available scores; a rate if all are 0 or 1
     bootstrap_interval(statistic, units, labels=..., scores=...)   a statistic with its 95 % interval
     bootstrap_difference(statistic, units, scores=..., others=..., labels=...)   two scorers on the same rows
-    upper_limit(count, of)                               upper confidence limit of a share, even if count is 0
+    upper_limit(count, of)                               upper confidence limit for a share, even if count is 0
 
-Intervals are percentile bootstrap intervals: units are drawn with replacement, with all their rows. A resample is a row
-of ``weights``, the number of times that each row was drawn. A user-defined statistic takes the arrays that are passed
-to :func:`bootstrap_interval` and ``weights`` of shape (resamples, rows), and returns one number per resample::
+Intervals are percentile bootstrap intervals: units are drawn with replacement, each with all of its rows. A
+user-defined statistic takes the arrays that are passed to :func:`bootstrap_interval`, and ``weights`` of shape
+(resamples, rows), which contains the number of times that each row was drawn. It returns one number per resample::
 
     def over_sources(*, labels, scores, groups, weights):
         return sum(pairwise_accuracy(labels[at], scores[at], groups[at], weights=weights[:, at]) for at in masks) / 4
@@ -38,7 +38,7 @@ Floats = NDArray[np.float64]
 Statistic = Callable[..., Any]
 DEFAULT_RESAMPLES = 2000
 _CELLS = 4_000_000
-"""Maximum number of weights in memory."""
+"""Maximum number of weights in memory at a time."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class BootstrapInterval:
 
     @property
     def excludes_zero(self) -> bool:
-        """Whether a difference is significant."""
+        """Whether the interval excludes zero, which makes a difference significant."""
         return self.low > 0 or self.high < 0
 
 
@@ -76,11 +76,11 @@ def pairwise_accuracy(
     """Return the share (0..1) of pairs within a group, with different labels, that the scores order correctly.
 
     Args:
-        absent: Value of a pair with a missing score, such as .5; None excludes such pairs.
-        weights: Number of times each row was drawn, shape (resamples, rows).
+        absent: Credit for a pair with a missing score, such as 0.5. None excludes such pairs.
+        weights: Number of times that each row was drawn, with shape (resamples, rows).
 
     Raises:
-        ValueError: a group spans several units, so its rows are not drawn together.
+        ValueError: A group spans several units, so its rows are not drawn together.
     """
     order, values = _floats(labels), _floats(scores)
     _, membership = np.unique(np.asarray(groups), return_inverse=True)
@@ -94,7 +94,7 @@ def pairwise_accuracy(
 
 
 def _wins(labels: Floats, scores: Floats, absent: float | None) -> tuple[Floats, Floats]:
-    """Return, for each row, how many pairs it wins and in how many pairs it has the better label.
+    """Return two arrays with one number per row: pairs won, and pairs in which the row has the better label.
 
     Sorting keeps this fast for groups with thousands of rows.
     """
@@ -112,7 +112,7 @@ def _wins(labels: Floats, scores: Floats, absent: float | None) -> tuple[Floats,
 
 
 def _parts(membership: NDArray[np.intp]) -> list[NDArray[np.intp]]:
-    """Return the indexes of each group's rows."""
+    """Return an array of row indexes for each group."""
     by_group = np.argsort(membership, kind="stable")
     return np.split(by_group, np.cumsum(np.bincount(membership))[:-1]) if len(membership) else []
 
@@ -146,7 +146,7 @@ def auc(
     absent: float | None = None,
     weights: Floats | None = None,
 ) -> float | Floats:
-    """Return the share of pairs in which a row labeled ``high`` or more scores above one labeled ``low`` or less; 0..1.
+    """Return the share (0..1) of pairs in which a row labeled ``high`` or above outscores one labeled ``low`` or below.
 
     Ties count half. For ``absent`` and ``weights``, see :func:`pairwise_accuracy`.
     """
@@ -169,7 +169,7 @@ def spearman(labels: ArrayLike, scores: ArrayLike, *, weights: None = None) -> f
 @overload
 def spearman(labels: ArrayLike, scores: ArrayLike, *, weights: Floats) -> Floats: ...
 def spearman(labels: ArrayLike, scores: ArrayLike, *, weights: Floats | None = None) -> float | Floats:
-    """Return the rank correlation of the rows that have a score, with average ranks for ties; -1..1."""
+    """Return the rank correlation (-1..1) of labels and scores over the scored rows, with average ranks for ties."""
     order, values = _floats(labels), _floats(scores)
     scored = ~np.isnan(values)
     drawn = _weights_or_ones(weights, len(order))[:, scored]
@@ -195,7 +195,7 @@ def mean(scores: ArrayLike, *, weights: Floats | None = None) -> float | Floats:
 def upper_limit(count: int, of: int, certainty: float = 0.95) -> float:
     """Return the one-sided upper confidence limit (0..1) of a share, given ``count`` events in ``of`` trials.
 
-    This is the Clopper-Pearson limit for independent trials. Unlike a bootstrap, it is informative without any event:
+    This is the Clopper-Pearson limit for independent trials. Unlike a bootstrap, it is informative even with no events:
     for 0 of 60, it is 4.9 %.
     """
     if count >= of:
@@ -208,7 +208,7 @@ def upper_limit(count: int, of: int, certainty: float = 0.95) -> float:
 
 
 def _binomial_cdf(count: int, of: int, share: float) -> float:
-    """Return the probability of at most ``count`` events in a binomial distribution."""
+    """Return the probability of at most ``count`` events in ``of`` trials with probability ``share`` each."""
     every = math.lgamma(of + 1)
     return sum(
         math.exp(
@@ -225,7 +225,7 @@ def _binomial_cdf(count: int, of: int, share: float) -> float:
 def bootstrap_interval(
     statistic: Statistic, units: ArrayLike, resamples: int = DEFAULT_RESAMPLES, seed: int = 0, **arrays: ArrayLike
 ) -> BootstrapInterval:
-    """Return a statistic of the arrays with its percentile bootstrap interval (2.5 % to 97.5 %) over the units.
+    """Return a statistic for the arrays, with its percentile bootstrap interval (2.5 % to 97.5 %) over the units.
 
     Resamples whose statistic is NaN are excluded. With a single unit, low and high are NaN.
     """
@@ -276,14 +276,14 @@ def _interval(statistic: Callable[[Floats], Floats], units: ArrayLike, resamples
 
 @dataclass(frozen=True)
 class _Blocks:
-    """Rows in order of their values, in blocks of equal values."""
+    """Rows sorted by value and grouped into blocks of equal values."""
 
     order: NDArray[np.intp]
     starts: NDArray[np.intp]
     membership: NDArray[np.intp]
 
     def sums(self, weights: Floats) -> Floats:
-        """Return the total weight of each value, lowest first."""
+        """Return the total weight of each block, lowest value first, with shape (resamples, blocks)."""
         if not len(self.starts):
             return np.zeros((len(weights), 0))
         return np.add.reduceat(weights[:, self.order], self.starts, axis=1)

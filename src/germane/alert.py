@@ -1,4 +1,4 @@
-"""Alerts with their events and notifications, and silences."""
+"""Alerts, their events and notifications, and silences."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ResolveReason = Literal["recovered", "passed", "judge_changed", "by_hand", "new_
 Cause = Literal["answers_drifting", "refusals_rising", "retrieval_worse", "judge_broken", "no_data", "budget"]
 Interval = tuple[float, float]
 IMPROVEMENT = "improvement"
-"""Type of the alerts that propose a new baseline, and value of their label ``change``."""
+"""Type of the alerts that propose a new baseline, and the value of their ``change`` label."""
 
 _DATETIME_FIELDS = (
     "onset", "starts_at", "fired_at", "resolved_at", "evaluated_at", "notified_at", "acknowledged_at"
@@ -42,7 +42,7 @@ class ScoreLevel:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> ScoreLevel:
-        """Create a level from JSON data."""
+        """Create a level from a dict decoded from JSON."""
         interval = data.get("interval")
         return cls(mean=data["mean"], n=data["n"], interval=None if interval is None else (interval[0], interval[1]))
 
@@ -60,18 +60,18 @@ class ScoreShift:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alert:
-    """One alert and its state. It carries ids of exchanges, never their text."""
+    """An alert and its state. It contains exchange ids, but never exchange text."""
 
     id: str
     key: str
-    """Identifies the rule and the labels. At most one alert per key is open."""
+    """Hash of the rule name and the labels; see :func:`alert_key`. At most one alert per key is open."""
     rule: str
     """Name of the rule."""
     type: str
     """Type of the rule: drop, mean_threshold, low_score_rate, noncommittal_rate, no_data, scorer_error or
     budget_exhausted."""
     labels: Mapping[str, str]
-    """Service, scorer and route, if the rule distinguishes them."""
+    """The service, scorer and route that the alert is about, as far as the rule distinguishes them."""
     state: AlertState
     severity: Severity = "warning"
     cause: Cause | None = None
@@ -92,7 +92,7 @@ class Alert:
     shifts: tuple[ScoreShift, ...] = ()
     """Largest first."""
     exchange_ids: tuple[str, ...] = ()
-    """The worst exchanges, worst first."""
+    """Ids of the worst exchanges, worst first."""
     starts_at: datetime
     """When the rule first matched, UTC."""
     fired_at: datetime | None = None
@@ -104,7 +104,7 @@ class Alert:
     acknowledged_by: str | None = None
     resolve_reason: ResolveReason | None = None
     details: Mapping[str, Any] = field(default_factory=dict)
-    """Rule-specific data, as JSON."""
+    """Rule-specific, JSON-serializable data."""
 
     @property
     def is_open(self) -> bool:
@@ -127,12 +127,12 @@ class Alert:
         return self.labels.get("scorer")
 
     def as_dict(self) -> dict[str, Any]:
-        """Return JSON data: times in ISO 8601, intervals as lists, unknown values as null."""
+        """Return the alert as a JSON-serializable dict, with times in ISO 8601 and intervals as lists."""
         return {item.name: _to_json(getattr(self, item.name)) for item in fields(self)}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Alert:
-        """Create an alert from a result of :meth:`as_dict`, ignoring unknown keys."""
+        """Create an alert from the result of :meth:`as_dict`, ignoring unknown keys."""
         values: dict[str, Any] = {item.name: data[item.name] for item in fields(cls) if item.name in data}
         for name in _DATETIME_FIELDS:
             if values.get(name) is not None:
@@ -166,7 +166,7 @@ class AlertEvent:
     """Previous state; None for the first event of an alert."""
     after: AlertState
     detail: Mapping[str, Any] = field(default_factory=dict)
-    """JSON."""
+    """JSON-serializable data about the event."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,11 +175,11 @@ class AlertChange:
 
     alert: Alert
     before: Alert | None = None
-    """The alert as it was read; None for a new alert. If the stored alert has changed since, nothing is written."""
+    """The alert as it was loaded; None for a new alert. If the stored alert has changed since, nothing is written."""
     event: AlertEvent | None = None
     """None if only values are updated."""
     notify: bool = False
-    """Whether to notify people, unless a silence or another alert suppresses it."""
+    """Whether to send notifications, unless a silence or another alert suppresses them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,9 +190,9 @@ class Notification:
     channel: str
     """Name of the channel in the settings; ``log`` and ``callback`` always exist."""
     idempotency_key: str
-    """The same for every attempt, so that receivers can ignore duplicates."""
+    """A key that is the same for every attempt, so that receivers can ignore duplicates."""
     type: NotificationType
-    """The most important type that applies to its alerts."""
+    """The most important notification type that applies to any of the alerts."""
     alerts: tuple[Alert, ...]
     """At least one alert, the most important first."""
     event_ids: tuple[str, ...]
@@ -209,7 +209,7 @@ class Silence:
 
     id: str
     matchers: Mapping[str, str]
-    """Patterns such as ``docs-*`` by label (``service``, ``scorer``, ``route``) or for ``rule``. All must match; a
+    """Patterns, such as ``docs-*``, for ``rule`` or a label (``service``, ``scorer`` or ``route``). All must match. A
     silence without matchers applies to all alerts."""
     starts_at: datetime
     """UTC."""
@@ -225,7 +225,7 @@ class Silence:
 
 
 def alert_key(rule: str, labels: Mapping[str, str]) -> str:
-    """Return an alert's key: 32 hexadecimal digits, hashed from the rule name and the sorted labels."""
+    """Return an alert's key: a hash of the rule name and the sorted labels, as 32 hexadecimal digits."""
     return sha256(json.dumps([rule, sorted(labels.items())]).encode()).hexdigest()[:32]
 
 

@@ -8,8 +8,8 @@ from datetime import datetime
 from typing import Any
 
 EXTERNAL_FINGERPRINT = "external"
-"""Fingerprint shared by all scores from elsewhere, because germane does not know how they were computed. They are never
-averaged with germane's own scores of the same name."""
+"""Fingerprint of all scores that were computed outside germane, which does not know how they were computed. They are
+never averaged with germane's own scores of the same name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,7 +18,7 @@ class Feedback:
 
     id: str
     exchange_id: str
-    """The exchange may not be stored yet."""
+    """Id of the labeled exchange, which may not be stored yet."""
     score: float
     """0 (bad) to 1 (good)."""
     comment: str | None = None
@@ -34,7 +34,7 @@ class RecordedScore:
 
     exchange_id: str
     name: str
-    """Name of the score, in place of a scorer's name. It may be the name of a built-in scorer."""
+    """Name of the score, used like a scorer's name. It may be the name of a built-in scorer."""
     value: float
     """-1 to 1, higher is better."""
     label: str | None = None
@@ -46,7 +46,10 @@ class RecordedScore:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Marker:
-    """A named point in time, such as a deploy, a new index or a model change, to compare scores before and after it."""
+    """A named point in time, such as a deploy, a new index or a model change.
+
+    Scores before and after it can be compared.
+    """
 
     id: str
     name: str
@@ -54,7 +57,7 @@ class Marker:
     at: datetime
     """UTC, timezone-aware."""
     attributes: Mapping[str, Any] = field(default_factory=dict)
-    """Plain JSON, such as a version."""
+    """JSON-serializable data, such as a version."""
 
 
 Annotation = Feedback | RecordedScore | Marker

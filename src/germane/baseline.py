@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 POOLED_ROUTE = "(other)"
-"""Key for the routes that have too few scores for their own baseline. A user's route with this name is pooled too."""
+"""Key for the routes that have too few scores for their own baseline. If the application has a route with this name, it
+is pooled too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +26,7 @@ class RouteBaseline:
     committed_mean: float
     committed_deviation: float
     zero_rate: float
-    """(zeros + 1/2) / (n + 1)."""
+    """Smoothed share of zeros: (zeros + 1/2) / (n + 1)."""
     committed_wander: float
     """Standard deviation of the mean of nonzero scores between blocks of 6 hours, beyond sampling error."""
     zero_wander: float
@@ -42,7 +43,7 @@ class Baseline:
     scorer: str
     fingerprint: str
     since: datetime
-    """Start of the window that it was learned from, UTC."""
+    """Start of the window from which the baseline was learned, UTC."""
     until: datetime
     """End of that window."""
     n: int
@@ -50,7 +51,7 @@ class Baseline:
     mean: float
     deviation: float
     scores_per_day: float
-    """Scores that reach the detector, from the routes that it watches."""
+    """Number of scores per day that reach the detector, from the routes that it watches."""
     committed_per_day: float
     sampling_rate: float = 1.0
     """Probability that a score reaches the detector. It is below 1 if there are more than 1,000 scores a day."""

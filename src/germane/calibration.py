@@ -1,4 +1,4 @@
-"""Calibrations of cosine scores: the similarity of unrelated texts, and of different questions on one topic."""
+"""Calibrations for cosine scores: the similarity of unrelated texts, and of different questions on the same topic."""
 
 from __future__ import annotations
 
@@ -9,17 +9,18 @@ from typing import Final
 TOPIC_LEVEL: Final = 0.45
 """Calibrated value of the same-topic floor. It lies in the lowest band."""
 QUESTION_EXPONENT: Final = 1.0
-"""Shape of the scale above the same-topic floor for pairs of questions. Equal questions reach a cosine of 1."""
+"""Exponent of the scale above the same-topic floor, for pairs of questions. Identical questions have a cosine of 1."""
 TEXT_EXPONENT: Final = 1 / 3
-"""The same for pairs of a question and a text. The best answers reach about .8, so the upper scale is stretched."""
+"""Exponent for pairs of a question and a text. The best answers reach a cosine of about 0.8, so the upper part of the
+scale is stretched."""
 ON_TOPIC_SHARE: Final = 0.85
-"""How far from the floor to the same-topic floor the cosine of a text on the topic is at least."""
+"""Minimum cosine of an on-topic text, as a fraction of the distance from the floor to the same-topic floor."""
 _QUESTION_PAIRS: Final = "answer_relevancy"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calibration:
-    """The two floors for one scorer's cosines with one embedder.
+    """The two floors for the cosines of one scorer with one embedder.
 
     Raises:
         ValueError: ``floor`` or ``topic_floor`` is not in [-1, 1), or ``topic_floor`` is lower than ``floor``.
@@ -42,7 +43,7 @@ class Calibration:
 
     def __post_init__(self) -> None:
         if not -1 <= self.floor < 1:
-            raise ValueError(f"the floor of a cosine must be at least -1 and less than 1, not {self.floor}")
+            raise ValueError(f"the cosine floor must be at least -1 and less than 1, not {self.floor}")
         if not self.floor <= self.topic_floor < 1:
             raise ValueError(
                 f"the same-topic floor must be at least the floor, {self.floor}, and less than 1, "
@@ -54,14 +55,14 @@ class Calibration:
         return f"calibrated (floor {self.floor:.2f}, same topic {self.topic_floor:.2f}, {source})"
 
     def topic_share(self, value: float) -> float:
-        """Map a cosine linearly to 0..1: 0 for unrelated texts, 1 for texts that are nearly on the same topic."""
+        """Map a cosine linearly to 0..1: 0 for unrelated texts, 1 for texts near or above the same-topic floor."""
         on_topic = self.floor + ON_TOPIC_SHARE * (self.topic_floor - self.floor)
         if value >= on_topic:
             return 1.0
         return 0.0 if value <= self.floor else (value - self.floor) / (on_topic - self.floor)
 
     def cosine_of(self, calibrated: float) -> float:
-        """Return the cosine with a calibrated value from :data:`TOPIC_LEVEL` to 1; the inverse of :meth:`rescale`."""
+        """Return the cosine for a calibrated value from :data:`TOPIC_LEVEL` to 1. The inverse of :meth:`rescale`."""
         share = (calibrated - TOPIC_LEVEL) / (1 - TOPIC_LEVEL)
         return float(self.topic_floor + (1 - self.topic_floor) * share ** (1 / self._exponent))
 

@@ -17,7 +17,7 @@ Call = tuple[Callable[[], Any], "Future[Any]"]
 
 
 class DaemonThreadPool:
-    """A fixed number of daemon threads. A call that never returns blocks neither the event loop nor the exit."""
+    """A pool of daemon threads. A call that never returns blocks neither the event loop nor interpreter exit."""
 
     def __init__(self, count: int, *, name: str) -> None:
         self.closed = False
@@ -46,7 +46,7 @@ class DaemonThreadPool:
             self._calls.put(None)
 
     def join(self, seconds: float) -> bool:
-        """Wait up to ``seconds`` in total for the threads to exit; return whether they did. Blocks."""
+        """Block for up to ``seconds`` in total until the threads exit. Return whether all of them did."""
         deadline = time.monotonic() + seconds
         for thread in self._threads:
             thread.join(max(0.0, deadline - time.monotonic()))
@@ -54,10 +54,10 @@ class DaemonThreadPool:
 
 
 def run_within(seconds: float, *calls: Callable[[], object]) -> bool:
-    """Run calls in parallel. Return whether all ended in time and none returned False.
+    """Run calls in parallel. Return whether all of them finished in time and none returned False.
 
-    For calls that exceed their own timeouts, such as OpenTelemetry's while a collector is unreachable. Calls that take
-    longer are left running.
+    Use it for calls that can exceed their own timeouts, such as OpenTelemetry exports while a collector is unreachable.
+    Calls that take longer than ``seconds`` continue in the background.
     """
     results: list[object] = []
     threads = [
@@ -70,7 +70,7 @@ def run_within(seconds: float, *calls: Callable[[], object]) -> bool:
         try:
             thread.start()
             started.append(thread)
-        except RuntimeError:  # the interpreter is shutting down and starts no more threads
+        except RuntimeError:  # the interpreter is shutting down and cannot start threads
             thread.run()
     for thread in started:
         thread.join(max(0.0, deadline - time.monotonic()))
@@ -85,7 +85,7 @@ def _run_calls(calls: SimpleQueue[Call | None]) -> None:
                 future.set_result(function())
             except BaseException as error:  # noqa: BLE001 - raised in the caller
                 future.set_exception(error)
-        del call, function, future  # the result must not live until the next call
+        del call, function, future  # do not keep the result alive until the next call
 
 
 def _close_coroutine(future: Future[Any]) -> None:

@@ -67,13 +67,16 @@ class ScoringError(GermaneError):
         self.retry_after = retry_after
         """The server's ``Retry-After``, in seconds."""
         self.rejected = rejected
-        """Whether the server rejected the key, model or quota, whatever ``reason`` is."""
+        """Whether the server rejected the key, the model or the request quota, regardless of ``reason``."""
         self.fix = fix
-        """What the operator should do, if the message shows more than ``reason``."""
+        """What the operator should do, if the cause is known more precisely than ``reason`` says."""
 
 
 def error_location(error: BaseException) -> str:
-    """Return an error's type and the line that raised it, without its message, which may contain user text."""
+    """Return an error's type and location, such as ``ValueError at app.py:12``.
+
+    The message is omitted, because it may contain user text.
+    """
     frames = traceback.extract_tb(error.__traceback__)
     location = f" at {Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
     return f"{type(error).__name__}{location}"

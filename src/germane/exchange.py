@@ -13,7 +13,7 @@ from typing import Literal
 _KEYED_HASH = blake2b(digest_size=8, key=b"germane.draw")  # never change the key: stored sampling keys depend on it
 _ID_BATCH_SIZE = 256
 _random_digits: list[str] = []
-"""Random parts of the next exchange ids."""
+"""Random digits for the next exchange ids, generated in advance."""
 
 AttributeValue = str | bool | int | float
 Status = Literal["ok", "error", "cancelled", "abandoned"]
@@ -34,7 +34,7 @@ class Message:
     """An earlier message in the conversation."""
 
     role: str
-    """Such as ``user`` or ``assistant``."""
+    """The author's role, such as ``user`` or ``assistant``."""
     content: str
 
 
@@ -53,7 +53,7 @@ class Exchange:
     """16 hexadecimal digits."""
     service: str
     route: str
-    """Name of the handler. Trends are grouped by it."""
+    """Name of the handler, by which trends are grouped."""
     question: str | None
     answer: str | None
     contexts: tuple[Context, ...] = ()
@@ -82,7 +82,7 @@ class Exchange:
     traced: bool = True
     """Whether OpenTelemetry sampled the span. This is independent of whether germane scores the exchange."""
     span_holder: str | None = None
-    """Id of the worker process that delays the export of the span until its scores arrive; None if none does."""
+    """Id of the worker process that delays the export of the span until its scores arrive. None without a delay."""
 
     @classmethod
     def from_texts(
@@ -92,7 +92,7 @@ class Exchange:
         contexts: Iterable[str] = (),
         history: Iterable[Message] = (),
     ) -> Exchange:
-        """Create an exchange from texts alone, to call a scorer directly or in tests."""
+        """Create an exchange from texts alone, for tests or for calling a scorer directly."""
         return cls(
             id=new_exchange_id(),
             trace_id="0" * 32,

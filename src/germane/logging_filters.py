@@ -34,13 +34,13 @@ class _WarningsOnly(logging.Filter):
 
 
 class _ThreadState(threading.local):
-    """Whether this thread is using germane's database."""
+    """Thread-local nesting depth of the blocks that use germane's database."""
 
     depth = 0
 
 
 class _OtherThreadsOnly(logging.Filter):
-    """Drops records from threads that are using germane's database, whose errors germane reports itself."""
+    """Drops records from threads that are using germane's database. germane reports database errors itself."""
 
     def filter(self, _record: logging.LogRecord) -> bool:
         return not _thread.depth
@@ -53,7 +53,7 @@ _thread: Final = _ThreadState()
 
 @contextmanager
 def suppressed_loggers() -> Iterator[None]:
-    """Suppress routine log lines, such as one per judge request. Their URLs may contain secrets."""
+    """Suppress routine log lines, such as one per judge request, whose URLs may contain secrets."""
     for logger in _LOGGERS:
         logger.addFilter(_FILTER)  # adding the same filter again has no effect
     token = _is_suppressed.set(True)
@@ -71,7 +71,7 @@ def install_driver_filter() -> None:
 
 @contextmanager
 def suppressed_driver() -> Iterator[None]:
-    """Suppress log records from the database driver on this thread. Its errors are raised, and reported once."""
+    """Suppress the database driver's log records on this thread. Its errors are still raised, and reported once."""
     _thread.depth += 1
     try:
         yield

@@ -1,4 +1,4 @@
-"""The runtime of one process: capture, storage and background work, with their behavior at fork and exit."""
+"""The per-process runtime: capture, storage and background work, including fork and exit handling."""
 
 from __future__ import annotations
 
@@ -31,11 +31,12 @@ if TYPE_CHECKING:
     from germane.storage import TrackingStore
 
 START_TIMEOUT: Final = 2.0
-"""Seconds for which :func:`germane.start` waits for a database server. It is used as soon as it responds."""
+"""Maximum time, in seconds, for which :func:`germane.start` waits for a database server. A server that responds later
+is used from then on."""
 STOP_TIMEOUT: Final = 10.0
 """Default timeout for stopping, in seconds."""
 EXIT_TIMEOUT: Final = STOP_TIMEOUT / 2
-"""Timeout, in seconds, for each of the two parts of stopping at interpreter exit."""
+"""Timeout, in seconds, for each of the two shutdown phases at interpreter exit."""
 
 _logger = logging.getLogger("germane")
 _lock = threading.RLock()  # reentrant: a signal handler may call stop() during a start or a stop
@@ -78,7 +79,8 @@ class Runtime:
             stops_at_exit=False,  # the application's own exit callbacks may still call handlers
         )
         self._forked = self._stopped = False
-        """Whether this is a forked child that has not started background work; whether :meth:`stop` has returned."""
+        """``_forked``: whether this is a forked child that has not started background work. ``_stopped``: whether
+        :meth:`stop` no longer accepts data."""
         self._starter: threading.Thread | None = None
         self._lock = threading.Lock()
 
@@ -116,16 +118,16 @@ class Runtime:
             self.monitor.start()
 
     def stop_background(self, timeout: float) -> bool:
-        """Stop background work; capture continues. Return whether it ended in time."""
+        """Stop background work but not capture. Return whether the work stopped in time."""
         if self._starter is not None:
             self._starter.join(timeout)
         return self.monitor is None or self.monitor.stop(timeout)
 
     def stop(self, timeout: float, drain_timeout: float) -> bool:
-        """Flush and stop all components, in the order of the data flow; return whether nothing was lost.
+        """Flush and stop all components, in the order of the data flow. Return whether no data was lost.
 
-        Each step ends at the latest after a share of the timeout, so that a dead database, judge or collector leaves
-        time for the others. The writer's thread writes during all of them.
+        The deadline of each step is a fraction of the timeout, so that an unreachable database, judge or collector
+        leaves time for the other steps. The writer thread keeps writing during all steps.
         """
         started = time.monotonic()
 
@@ -149,7 +151,7 @@ class Runtime:
         return written and finished and exported
 
     def reset_after_fork(self) -> None:
-        """Reset to the state of a forked child, which has no threads."""
+        """Reset the state in a forked child, where the parent's threads do not exist."""
         from germane.storage import new_worker_id
 
         self._forked = True
@@ -189,17 +191,17 @@ class Runtime:
         )
 
     def _telemetry_state(self) -> tracer.TelemetryState:
-        """Return the values of gauges from memory, because exporters wait for them."""
+        """Return the gauge values from memory, without database access, because exporters wait for them."""
         snapshot = None if self._forked or self.monitor is None else self.monitor.queue_metrics
         return tracer.TelemetryState(queued=self.writer.depth, waiting=snapshot)
 
     def _enqueue(self, item: Exchange | Annotation) -> None:
-        if self._stopped:  # the handler was called before the stop and returned after it
+        if self._stopped:  # the handler was called before stop() and returned after it
             return
         self.writer.put(item)
         if not self._forked:
             return
-        # A forked child starts its background work at its first exchange: many children never capture one.
+        # A forked child starts its background work at its first exchange, because many children never capture one.
         with self._lock:
             if self._forked:
                 self._forked = False
@@ -227,7 +229,7 @@ class Runtime:
         return not outstanding.undecided and not any(of_scorer.in_progress for of_scorer in tasks)
 
     def _check_database(self) -> str | None:
-        """Prepare the database; return the error, which is logged once, or None."""
+        """Prepare the database. On failure, log a warning once and return the error message, otherwise None."""
         try:
             self._prepare_database()
         except StorageError as error:
@@ -239,7 +241,7 @@ class Runtime:
         return None
 
     def _prepare_database(self) -> None:
-        """Prepare the database. A server is waited for only briefly, because the application is starting.
+        """Prepare the database. Wait only briefly for a server, because the application is starting.
 
         Raises:
             StorageError: The database is unreachable, does not respond in time, or has to be migrated.
@@ -261,15 +263,15 @@ class Runtime:
             raise errors[0]
 
     def _declare_routes(self) -> None:
-        """Store the routes of decorated handlers, so that ``germane doctor`` can list those never called."""
+        """Store the routes of decorated handlers, so that ``germane doctor`` can list those that were never called."""
         try:
             self.store.exchanges.declare_routes(self.settings.service, tracer.observed_routes())
         except StorageError as error:
-            _logger.info("decorated handlers were not stored: %s", error)
+            _logger.info("the routes of decorated handlers were not stored: %s", error)
 
 
 def install_runtime(runtime: Runtime) -> None:
-    """Start a runtime in place of the running one. :func:`stop_runtime` stops it."""
+    """Start a runtime, after stopping the running one, if any. :func:`stop_runtime` stops it."""
     global _running
     _stop_background_before_exit()
     _stop_with_multiprocessing()
@@ -288,7 +290,7 @@ def current_runtime() -> Runtime | None:
 
 
 def stop_runtime(timeout: float = STOP_TIMEOUT, drain_timeout: float = 0.0) -> bool:
-    """Stop the runtime of this process, if any; return whether nothing was lost."""
+    """Stop the runtime of this process, if any. Return whether no data was lost."""
     global _running
     with _lock:
         runtime, _running = _running, None
@@ -316,10 +318,10 @@ def _suppressed_telemetry() -> Iterator[None]:
 
 @cache
 def _freeze_permanent_objects() -> None:
-    """Exempt what exists after the first start, mostly imported modules, from further garbage collections.
+    """Exempt the objects that exist after the first start, mostly imported modules, from garbage collection.
 
-    A full collection visits every object, holding the interpreter: 190,000 objects of germane and its dependencies
-    delay an application's event loop by 50 to 150 ms each time. ``gc.unfreeze()`` reverts it.
+    A full collection visits every object while holding the GIL: the 190,000 objects of germane and its dependencies
+    would delay the application's event loop by 50 to 150 ms each time. ``gc.unfreeze()`` undoes this.
     """
     gc.collect()  # otherwise, garbage would be exempt as well
     gc.freeze()
@@ -327,10 +329,10 @@ def _freeze_permanent_objects() -> None:
 
 @cache
 def _stop_background_before_exit() -> None:
-    """Stop background work once the main thread has ended; everything else stops at interpreter exit.
+    """Register a callback that stops background work when the main thread ends. The rest stops at interpreter exit.
 
-    From then on, asyncio cannot start threads, so host names cannot be resolved and scorers would fail. Handlers in
-    other threads may continue, and are captured.
+    Once the main thread has ended, asyncio cannot start threads, so host names cannot be resolved and scorers would
+    fail. Handlers in other threads may continue, and their exchanges are captured.
     """
     import concurrent.futures.thread  # noqa: F401 - callbacks registered after its own callback run first
 
@@ -343,7 +345,7 @@ def _stop_background_before_exit() -> None:
 
 
 def _stop_with_multiprocessing() -> None:
-    """Stop at the end of a multiprocessing child, which does not run ``atexit`` callbacks."""
+    """Stop germane when a multiprocessing child exits, because such a child does not run ``atexit`` callbacks."""
     if "multiprocessing.util" in sys.modules:
         _register_finalizer(os.getpid())
 
@@ -354,7 +356,7 @@ def _register_finalizer(pid: int) -> None:  # noqa: ARG001 - once per process: a
 
 
 def _wait_for_imports() -> None:
-    """Before a fork, wait for imports in other threads: otherwise, their locks are never released in the child.
+    """Wait, before a fork, for imports in other threads. Otherwise, the child would never release their locks.
 
     Background work imports many modules in its first second, which is when servers fork their workers.
     """
@@ -377,7 +379,7 @@ def _reset_after_fork() -> None:
 
 if hasattr(os, "register_at_fork"):  # not on Windows
     os.register_at_fork(before=_wait_for_imports, after_in_child=_reset_after_fork)
-# Registers the exit callback of weakref now, so that it runs after germane's: it fails if a thread adds a finalizer
-# meanwhile, as the writer's may.
+# Register weakref's exit callback now, so that it runs after germane's: it fails if a thread adds a finalizer while it
+# runs, as the writer's thread may.
 weakref.finalize(stop_runtime, int).detach()
 atexit.register(stop_runtime, EXIT_TIMEOUT)

@@ -1,6 +1,6 @@
 """Registry of user-defined scorers: functions decorated with ``@germane.scorer``.
 
-It is imported with ``germane``, so it must not import the scorers.
+``import germane`` imports this module, so it must not import the scorers.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from germane.score import Score
 BUILTIN_SCORER_NAMES = tuple(
     sorted(module.name for module in iter_modules([str(Path(__file__).parent / "scorers" / "metrics")]))
 )
-"""Names of the built-in scorers, which are the modules in ``germane.scorers.metrics``. No other score may use them."""
+"""Names of the built-in scorers, which are the modules in ``germane.scorers.metrics``. A user-defined scorer with one
+of these names is ignored."""
 EXCHANGE_INPUTS = frozenset({"question", "answer", "contexts"})
 _NAME = re.compile(r"[A-Za-z_][\w.-]{0,99}", re.ASCII)
 
@@ -33,7 +34,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 @dataclass(frozen=True, slots=True)
 class ScorerDeclaration:
-    """A scoring function with its options."""
+    """A scoring function and its options."""
 
     function: ScoringFunction
     name: str
@@ -53,7 +54,7 @@ class NameConflict:
 
     name: str
     origin: str
-    """The user-defined scorer: its function, or its package and entry point."""
+    """Source of the user-defined scorer: its function, or its package and entry point."""
 
     def __str__(self) -> str:
         return (
@@ -85,7 +86,7 @@ def scorer(
     range: tuple[float, float] = (0.0, 1.0),  # noqa: A002
     version: str = "1",
 ) -> Function | Callable[[Function], Function]:
-    """Register a function of an exchange as a scorer: ``@germane.scorer``, or ``@germane.scorer(...)`` with options.
+    """Register a scoring function. Use it as ``@germane.scorer``, or as ``@germane.scorer(...)`` with options.
 
     ::
 
@@ -93,22 +94,24 @@ def scorer(
         def brevity(exchange: germane.Exchange) -> float:
             return 1 / (1 + len(exchange.answer.split()) / 100)
 
-    The function itself does not change. It can be named in the ``scorers`` setting and in :func:`germane.evaluate`. It
-    returns a number, or a :class:`germane.Score` with more information. Plain functions run in a thread, ``async``
-    functions on the event loop. An exception becomes a failed score with the reason ``scorer_error``.
+    The decorator returns the function unchanged. The ``scorers`` setting and :func:`germane.evaluate` accept its name.
+    The function takes an exchange and returns a number, or a :class:`germane.Score` with more information. Plain
+    functions run in a thread, ``async`` functions on the event loop. An exception becomes a failed score with the
+    reason ``scorer_error``.
 
-    If the name is that of a built-in scorer, the built-in one is used; :func:`germane.start` and ``germane doctor``
+    If a built-in scorer has the same name, the built-in one is used; :func:`germane.start` and ``germane doctor``
     report the conflict.
 
     Args:
         name: Name under which the scores are stored. Defaults to the function's name.
         requires: Inputs among ``question``, ``answer`` and ``contexts`` without which an exchange is skipped.
-        range: Minimum and maximum value, inclusive and within -1 to 1. Any other value becomes a failed score with the
-            reason ``out_of_range``. Higher is better.
-        version: Change it when an exchange may get a different value. Scores of different versions are not averaged.
+        range: Minimum and maximum value, inclusive and within -1 to 1. Higher is better. A value outside the range
+            becomes a failed score with the reason ``out_of_range``.
+        version: Version of the scorer. Change it when the same exchange may get a different value. Scores of different
+            versions are not averaged.
 
     Raises:
-        UsageError: the function, name, inputs or range are invalid, or another scorer has this name.
+        UsageError: The function, name, inputs or range are invalid, or another scorer has this name.
     """
 
     def register(function: Function) -> Function:
@@ -117,7 +120,7 @@ def scorer(
             _conflicts[NameConflict(declaration.name, declaration.origin)] = None
             return function
         existing = _declarations.get(declaration.name)
-        # The same function is declared again if a module is reloaded or a notebook cell runs again.
+        # Reloading a module or rerunning a notebook cell declares the same function again.
         if existing is not None and existing.origin != declaration.origin:
             raise UsageError(
                 f"scorer {declaration.name!r} is already defined by {existing.origin}; rename {declaration.origin}"
@@ -139,12 +142,12 @@ def build_declaration(
     """Validate a function and its options without registering it.
 
     Raises:
-        UsageError: the function, name, inputs or range are invalid.
+        UsageError: The function, name, inputs or range are invalid.
     """
     if not callable(function) or inspect.isclass(function):
         raise UsageError(f"{function!r:.100} is not a function that takes an exchange")
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
-        raise UsageError(f"{qualified_name(function)} yields values; a scorer returns one")
+        raise UsageError(f"{qualified_name(function)} is a generator, but a scorer must return one value")
     if not accepts_one_argument(function):
         raise UsageError(f"{qualified_name(function)} cannot be called with one argument, the exchange")
     scorer_name = getattr(function, "__name__", "") if name is None else name
@@ -165,7 +168,7 @@ def find_declaration(name: str) -> ScorerDeclaration | None:
 
 
 def declaration_of_function(function: object) -> ScorerDeclaration | None:
-    """Return the declaration of a function, the first one if it has several names."""
+    """Return the declaration of a function, if any. If it is declared under several names, return the first one."""
     return next((declaration for declaration in _declarations.values() if declaration.function == function), None)
 
 
@@ -175,12 +178,12 @@ def declared_names() -> list[str]:
 
 
 def declared_name_conflicts() -> list[NameConflict]:
-    """Return the declared functions that have the name of a built-in scorer."""
+    """Return the user-defined scorers that are ignored because a built-in scorer has the same name."""
     return list(_conflicts)
 
 
 def qualified_name(function: object) -> str:
-    """Return a function's name including enclosing classes and functions."""
+    """Return a function's name, including enclosing classes and functions."""
     return getattr(function, "__qualname__", type(function).__qualname__)
 
 
@@ -199,7 +202,7 @@ def validate_requires(requires: Iterable[str]) -> frozenset[str]:
     """Return the required inputs as a set.
 
     Raises:
-        UsageError: an input is not one of :data:`EXCHANGE_INPUTS`.
+        UsageError: An input is not one of :data:`EXCHANGE_INPUTS`.
     """
     inputs = frozenset({requires} if isinstance(requires, str) else requires)
     if unknown := sorted(map(str, inputs - EXCHANGE_INPUTS)):
@@ -208,10 +211,10 @@ def validate_requires(requires: Iterable[str]) -> frozenset[str]:
 
 
 def validate_range(limits: Any) -> tuple[float, float]:
-    """Return minimum and maximum as floats.
+    """Return the minimum and the maximum as floats.
 
     Raises:
-        UsageError: the limits are not two increasing numbers within -1 to 1.
+        UsageError: The limits are not two increasing numbers within -1 to 1.
     """
     is_pair = isinstance(limits, (tuple, list)) and len(limits) == 2
     if not is_pair or not all(isinstance(limit, Real) and math.isfinite(limit) for limit in limits):

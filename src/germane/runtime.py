@@ -30,8 +30,8 @@ def start(
     If the database or the judge is unreachable, a warning is logged and exchanges are queued until it is reachable.
 
     Args:
-        settings: Complete settings, in place of ``arguments``, the environment and the files.
-        redact: Called with each text before it is stored or exported. A text for which it raises is dropped.
+        settings: Complete settings, which replace ``arguments``, the environment and the files.
+        redact: Called with each text before it is stored or exported. If it raises an exception, the text is dropped.
         on_alert: A function or coroutine function that is called in the background with each
             :class:`~germane.alert.Alert`. Only one process per database evaluates rules. If that process has no such
             function, its alerts go to the other channels only.
@@ -47,7 +47,7 @@ def start(
         if function is not None and not callable(function):
             raise UsageError(f"{name}={function!r:.100}: must be a function")
     if redact is not None and is_async(redact):
-        raise UsageError(f"redact={redact!r:.100}: must not be async, because the text is needed at once")
+        raise UsageError(f"redact={redact!r:.100}: must not be async, because its result is needed immediately")
     if settings is None:
         settings = load_settings(**arguments)
     elif not isinstance(settings, Settings):
@@ -60,13 +60,13 @@ def start(
 def stop(timeout: float = STOP_TIMEOUT, *, drain_timeout: float = 0.0) -> bool:
     """Write captured data, stop background work and export spans. Does nothing if germane is not running.
 
-    Also runs at interpreter exit.
+    Called automatically at interpreter exit.
 
     Args:
         timeout: Maximum shutdown time in seconds.
         drain_timeout: Seconds to wait for captured exchanges to be scored before stopping. Useful in scripts. Unscored
-            exchanges stay in the database for the next start. Does not wait for candidates that may be sampled by
-            budget later.
+            exchanges stay in the database for the next start. Does not wait for candidates that the budget may select
+            later.
 
     Returns:
         Whether everything stopped in time and no data was left in memory.

@@ -1,4 +1,4 @@
-"""Sanitization of captured text, which is untrusted, for terminals, Markdown and CSV; and counts with their noun.
+"""Sanitization of untrusted, captured text for terminals, Markdown and CSV, and formatting of counts.
 
 Import the module, not its functions: ``sanitize.line(text)``.
 """
@@ -10,7 +10,7 @@ import re
 _ZERO_WIDTH_JOINER = "\u200d"
 """Joins emoji, and is the only unprintable character that is kept."""
 _MARKDOWN_SYNTAX = re.compile(r"([\\`*_{}\[\]<>#|!~&:$]|(?<=www)\.)", re.IGNORECASE)
-"""Characters with a meaning in the middle of a Markdown line. ``:`` and ``www.`` create links."""
+"""Characters with a special meaning inside a Markdown line. ``:`` and ``www.`` create links."""
 _FORMULA_PREFIXES = frozenset("=+-@\uff1d\uff0b\uff0d\uff20")
 """The first characters of a spreadsheet formula; the last four are full-width forms."""
 _CONTROL_CHARACTERS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202d\u202e]")
@@ -27,14 +27,14 @@ def line(text: str | None, width: int = 200) -> str:
 
 
 def text(value: str) -> str:
-    """Return multi-line text without control characters: printing it cannot control the terminal."""
+    """Return multi-line text without control characters, so that printing it cannot control the terminal."""
     return _CONTROL_CHARACTERS.sub("\ufffd", value)
 
 
 def markdown(text: str | None, width: int = 200) -> str:
     """Return text as one Markdown line without links, images, tags, mentions or table delimiters."""
     escaped = _MARKDOWN_SYNTAX.sub(r"\\\1", line(text, width)).replace("\\<", "&lt;").replace("\\&", "&amp;")
-    return escaped.replace("@", "@\u200b")  # neither a mention nor an email address
+    return escaped.replace("@", "@\u200b")  # prevents mentions and email addresses
 
 
 def csv_cell(value: str) -> str:

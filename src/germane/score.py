@@ -15,7 +15,7 @@ LOW_SCORE = 0.5
 """Scores below this value are low. It is the upper edge of the lowest band."""
 
 MIN_SAMPLES = 20
-"""With fewer scores, means are neither shown nor compared: there is not enough data."""
+"""Minimum number of scores for which a mean is shown or compared."""
 
 BANDS = ((0.9, "relevant"), (0.7, "mostly_relevant"), (LOW_SCORE, "partly_relevant"), (-math.inf, "irrelevant"))
 """Lower edge and label of each band, from the best to the worst."""
@@ -28,21 +28,21 @@ REFUSAL_SCORERS = frozenset({"answer_relevancy", "direct_relevancy", "guarded_re
 COSINE_SCORERS = ("answer_relevancy", "question_answer_similarity", "context_similarity")
 """Scorers whose values are cosines, or means of cosines. Their labels come from calibrated values."""
 UNCALIBRATED = "uncalibrated"
-"""Stands for a missing label: the scale of the embedder's cosines is unknown."""
+"""Placeholder for a missing label, used if the scale of the embedder's cosines is unknown."""
 GRADES = (*(label for _, label in BANDS), UNCALIBRATED)
-"""Labels that decide whether a score is low. With other labels, the value decides."""
+"""Labels that determine whether a score is low. For a score with any other label, its value determines this."""
 MEANINGS = {
     "relevant": "The answer addresses the question",
     "mostly_relevant": "The answer mostly addresses the question",
-    "partly_relevant": "The answer addresses the question only in part",
+    "partly_relevant": "The answer only partly addresses the question",
     "irrelevant": "The answer does not address the question",
-    UNCALIBRATED: "No label, because the embedder is not calibrated (germane calibrate --save)",
+    UNCALIBRATED: "No label, because the embedder is not calibrated; run germane calibrate --save",
 }
-"""The sentence for each band, and for a missing one."""
+"""A sentence that describes each label in :data:`GRADES`."""
 
 
 class UnscoredReason(StrEnum):
-    """The reason why a score has no value. The list is closed."""
+    """The reason why a score has no value. Custom scorers cannot add reasons."""
 
     NOT_SAMPLED = "not_sampled"
     FILTERED = "filtered"
@@ -70,7 +70,7 @@ class UnscoredReason(StrEnum):
 
     @property
     def is_transient(self) -> bool:
-        """Whether a retry of the same request may succeed."""
+        """Whether retrying the same request may succeed."""
         return self in _TRANSIENT
 
 
@@ -132,9 +132,8 @@ class Score:
 
     @property
     def is_low(self) -> bool:
-        """Whether the score is low. A band decides, because bands are calibrated; without one, the value does.
-
-        Uncalibrated scores are never low.
+        """Whether the score is low. The band determines this, because bands are calibrated; without a band, the value
+        does. Uncalibrated scores are never low.
         """
         if self.label in GRADES:
             return self.label == LOWEST_BAND
@@ -142,7 +141,7 @@ class Score:
 
     @property
     def state(self) -> State:
-        """``scored``, or ``skipped`` or ``failed`` according to the reason."""
+        """``scored`` if the score has a value, otherwise ``skipped`` or ``failed``, depending on the reason."""
         return "scored" if self.reason is None else self.reason.state
 
 

@@ -1,4 +1,4 @@
-"""Statistics of agreement and their bootstrap intervals."""
+"""Agreement statistics and their bootstrap intervals."""
 
 from __future__ import annotations
 
@@ -55,31 +55,31 @@ def ranked(values: list[float]) -> list[float]:
 
 
 def test_pairwise_accuracy_counts_pairs_within_groups_and_ties_as_half() -> None:
-    """One of three pairs is won and one is tied: .5."""
+    """One of three pairs is won and one is tied: 0.5."""
     assert pairwise_accuracy([1, 0.5, 0, 1], [0.9, 0.2, 0.2, 0.0], ["a", "a", "a", "b"]) == pytest.approx(2.5 / 3)
 
 
 def test_missing_scores_exclude_pairs_or_count_half() -> None:
-    """One of two pairs lacks a score: 1 without it, .75 if it counts half."""
+    """One of two pairs lacks a score: the result is 1 without it, and 0.75 if it counts half."""
     rows = ([1, 0, 0], [0.9, 0.1, NAN], ["a", "a", "a"])
     assert pairwise_accuracy(*rows) == 1.0
     assert pairwise_accuracy(*rows, absent=0.5) == 0.75
 
 
 def test_auc_ignores_rows_between_the_limits() -> None:
-    """Of four pairs, two are won and one is tied: .625."""
+    """Of four pairs, two are won and one is tied: 0.625."""
     assert auc([1, 0.75, 0.5, 0.25, 0], [0.9, 0.3, 0.0, 0.3, 0.5]) == pytest.approx(2.5 / 4)
     assert auc([1, 0, 0], [0.9, 0.1, NAN], absent=0.5) == 0.75
 
 
 def test_spearman_averages_ranks_of_ties() -> None:
-    """Ranks 1 2 3 4 against 1.5 1.5 3 4: .948683298..., that is 4.5 / sqrt(5 x 4.5)."""
+    """Ranks 1 2 3 4 against 1.5 1.5 3 4: 0.948683298..., which is 4.5 / sqrt(5 x 4.5)."""
     assert spearman([1, 2, 3, 4], [5, 5, 7, 9]) == pytest.approx(4.5 / (5 * 4.5) ** 0.5, abs=1e-12)
     assert spearman([1, 2, 3], [3, 2, 1]) == pytest.approx(-1)
 
 
 def test_statistics_without_pairs_are_nan() -> None:
-    """Without rows, with one label, equal scores or missing scores."""
+    """This covers no rows, a single label, equal scores and missing scores."""
     assert np.isnan([pairwise_accuracy([], [], []), auc([1, 1], [0.1, 0.2]), mean([NAN])]).all()
     assert np.isnan([spearman([1, 2], [5, 5]), spearman([], []), bootstrap_interval(mean, [], scores=[]).value]).all()
 
@@ -133,7 +133,7 @@ def test_rows_of_a_unit_are_resampled_together() -> None:
 @settings(max_examples=5, deadline=None)
 @given(st.integers(0, 2**32 - 1))
 def test_interval_of_a_mean_matches_the_normal_approximation(seed: int) -> None:
-    """For 100 zeros and 100 ones: .5 plus or minus 1.96 standard errors (.069), within .015."""
+    """For 100 zeros and 100 ones: 0.5 plus or minus 1.96 standard errors (0.069), within 0.015."""
     found = bootstrap_interval(mean, range(200), seed=seed, scores=[0.0, 1.0] * 100)
     assert found.value == 0.5
     assert [found.low, found.high] == pytest.approx([0.431, 0.569], abs=0.015)
@@ -153,7 +153,7 @@ def test_group_spanning_units_is_an_error() -> None:
 
 
 def test_paired_differences_are_more_precise() -> None:
-    """A scorer that is always .1 better is significantly better, although both intervals are wider."""
+    """A scorer that is always better by 0.1 is significantly better, although both intervals are wider."""
     base = np.array([0.0, 0.4, 0.8] * 5)
     paired = bootstrap_difference(mean, range(15), scores=base + 0.1, others=base)
     first, second = (
@@ -198,6 +198,6 @@ def test_upper_limit_matches_clopper_and_pearson(count: int, of: int) -> None:
 
 
 def test_upper_limit_for_zero_events_is_positive() -> None:
-    """It is 1 - .05^(1/n); if all events occurred, it is 1."""
+    """It is 1 - 0.05^(1/n). If all events occurred, it is 1."""
     assert upper_limit(0, 60) == pytest.approx(1 - 0.05 ** (1 / 60), abs=1e-8)
     assert upper_limit(5, 5) == upper_limit(0, 0) == 1.0

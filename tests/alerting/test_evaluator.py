@@ -155,7 +155,7 @@ def test_low_mean_sends_one_notification_when_firing_and_one_when_resolved(
 
 
 def test_empty_window_fires_no_alert(person: Person) -> None:
-    """An empty window has no value."""
+    """The mean of an empty window is undefined."""
     assert person.look() == []
 
 
@@ -185,7 +185,7 @@ def test_scores_that_leave_the_window_fire_no_alert(person: Person, give: Give, 
 
 
 def test_too_few_scores_fire_no_alert(person: Person, give: Give) -> None:
-    """Fewer than min_samples."""
+    """There are fewer scores than min_samples."""
     give(0.0, 0.0)
     assert person.look() == []
 
@@ -221,7 +221,7 @@ def test_alert_does_not_flap_within_the_recovery_margin(person: Person, give: Gi
 
 
 def test_recovery_must_last_for_keep_firing_for(person: Person, give: Give, clock: Clock) -> None:
-    """Only good scores count."""
+    """Only the time with good scores counts."""
     person.rules(THRESHOLD_RULE.model_copy(update={"keep_firing_for": 6 * 3600}))
     give(0.1, 0.1, 0.1)
     assert routes_and_types(person.look()) == [("ask", "firing")]
@@ -524,7 +524,7 @@ class TestNoData:
         assert [alert.resolve_reason for alert in store.alerts.search()] == ["passed"]
 
     def test_night_without_traffic_fires_no_alert(self, person: Person, give: Give, clock: Clock) -> None:
-        """Nor does the first question of the morning."""
+        """The first question of the morning does not fire an alert either."""
         for _ in range(30):
             give(0.9)
             clock.advance(minutes=10)

@@ -86,7 +86,7 @@ def test_silenced_alert_fires_and_sends_its_notification_later() -> None:
 
 
 def test_resolution_sends_a_notification_only_if_firing_did() -> None:
-    """Even if the alert has been silenced since."""
+    """This holds even if the alert has been silenced since then."""
     over = replace(an_alert(), state="resolved")
     assert notifier().notify([changed(over, "resolved")], [])[1] == []
     known = replace(over, notified_at=NOON)
@@ -96,7 +96,7 @@ def test_resolution_sends_a_notification_only_if_firing_did() -> None:
 
 
 def test_firing_alert_is_repeated_until_acknowledged() -> None:
-    """At every repeat interval."""
+    """The notification is repeated at every repeat interval."""
     alert = an_alert(notified_at=NOON)
     assert notifier(now=NOON + timedelta(hours=23)).due_for_repeat([alert], lambda _: DAY) == []
     tomorrow = notifier(now=NOON + timedelta(hours=24))
@@ -153,7 +153,7 @@ def test_silenced_drop_inhibits_nothing() -> None:
 
 
 def test_suppressed_escalation_sends_its_notification_later() -> None:
-    """Even if the earlier severity is acknowledged."""
+    """This holds even if the earlier severity was acknowledged."""
     _, (first,) = notifier().notify([changed(an_alert())], [])
     worse = replace(first.alerts[0], severity="critical", acknowledged_at=NOON)
     assert notifier(a_silence()).due_for_repeat([worse], lambda _: DAY) == []

@@ -49,13 +49,13 @@ def drop(route: str | None, severity: str) -> Alert:
         max_size=3,
     ),
 )
-def test_exactly_those_are_notified_who_should_be(
+def test_channels_receive_exactly_the_alerts_that_they_should(
     fallen: list[tuple[str, str]],
     silenced: list[str],
     windows: list[tuple[str, bool]],
     channels: dict[str, tuple[list[str], str]],
 ) -> None:
-    """A channel hears of a route unless it is silenced or in maintenance, or its filter or severity excludes it."""
+    """A channel is notified about a route unless a silence, a maintenance window or its filters exclude it."""
     alerts = [drop(route, severity) for route, severity in fallen]
     ids = count()
     events = [

@@ -43,7 +43,7 @@ def test_one_sided_limit_is_closer_to_the_mean_than_the_two_sided_limit() -> Non
 
 
 def test_wilson_interval_matches_published_figures() -> None:
-    """10 of 100: .0552 to .1744; 0 of 10 starts at 0 and is not empty."""
+    """For 10 of 100, it is 0.0552 to 0.1744. For 0 of 10, it starts at 0 and is not empty."""
     low, high = wilson_interval(0.1, 100, TWO_SIDED_Z)
     assert low == pytest.approx(0.05522914, abs=1e-6)
     assert high == pytest.approx(0.17436566, abs=1e-6)

@@ -154,7 +154,7 @@ def test_escalation_sends_one_notification() -> None:
 
 
 def test_alert_without_a_rule_resolves() -> None:
-    """With a notification."""
+    """A notification is sent."""
     evaluations = Evaluations()
     evaluations.run(a_result("bad"))
     (change,) = evaluations.run(has_rule=lambda _: False)
@@ -225,7 +225,7 @@ def _follows(changes: Sequence[AlertChange]) -> None:
 
 @given(looks, st.floats(min_value=0, max_value=1e6))
 def test_evaluation_without_data_changes_nothing(given_looks: RuleEvaluator, minutes: float) -> None:
-    """For any length of time and any earlier state."""
+    """This holds for any length of time and any earlier state."""
     evaluations = Evaluations()
     for some, _ in given_looks:
         evaluations.run(*some)

@@ -26,7 +26,7 @@ def by_place(figures: list[Figure]) -> dict[tuple[str, str], float]:
 
 
 def test_services_without_a_drop_raise_no_alert_and_drops_are_detected() -> None:
-    """15 services per case: at most one alert without a change; a drop of .10 is detected within two days."""
+    """In 15 services per case, at most one alert fires without a change. A drop of 0.10 is detected in two days."""
     cases = ("null", "mix -.075", "shift .10", "refusal .10", "support .20")
     found = by_place(simulated(3, USUAL, chosen(USUAL, times=0.05, only=cases)))
 
@@ -49,7 +49,7 @@ def test_one_drop_raises_one_alert_that_resolves() -> None:
 
 
 def test_a_year_without_a_change_raises_at_most_two_alerts_in_six_services() -> None:
-    """At 20 scores per day, with a daily wander of .02."""
+    """The services have 20 scores per day and a daily wander of 0.02."""
     (figure,) = simulated(5, SMALL, chosen(SMALL, times=0.05, only=("year",)))
 
     assert (figure.count, figure.value <= 2 / 6) == (6, True)

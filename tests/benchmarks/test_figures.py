@@ -65,7 +65,7 @@ def test_too_few_groups_yield_no_result() -> None:
 
 
 def test_the_mean_over_sources_weights_each_source_equally() -> None:
-    """Eight pairs at 1 and five at .4 give .7, not the pooled .77."""
+    """Eight pairs at 1 and five at 0.4 give 0.7, not the pooled 0.77."""
     many, few = pairs(8), pairs(5, source="Rails")
     piece = Slice("s", [*many, *few], "mean pair")
     assert pytest.approx(value_of(piece, ranked(many) | ranked(few, wrong=3)), abs=1e-9) == 0.7
@@ -110,7 +110,7 @@ def test_a_table_cell_cannot_break_its_table() -> None:
 
 
 def test_attacks_are_compared_with_the_clean_answer_of_their_group() -> None:
-    """Raised from .1 to .3, lowered from .9 to .8, and changed from .9 to .7 by a text after the answer."""
+    """Scores rise from 0.1 to 0.3, fall from 0.9 to 0.8, and fall from 0.9 to 0.7 after text is appended."""
     kinds = {
         "clean_gold_answer": 0.9, "clean_offtopic_answer": 0.1, "template/echo": 0.3, "template/plea": 0.12,
         "template/downvote_on_gold": 0.8,

@@ -29,7 +29,7 @@ def test_intervals_reach_their_nominal_coverage(
 
 
 def test_a_plain_interval_misses_the_mean_too_often(table: dict[tuple[str, str, str], float]) -> None:
-    """With one refusal in fifty, the coverage of the plain t-interval is below .85."""
+    """With one refusal in fifty, the coverage of the plain t-interval is below 0.85."""
     assert table["equal", "faq", "plain t"] < 0.85 < table["equal", "faq", "germane"]
 
 

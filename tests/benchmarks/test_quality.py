@@ -48,7 +48,7 @@ def run(folder: Path, *more: str) -> str:
     return page.read_text(encoding="utf-8")
 
 
-def test_a_missing_folder_is_reported_and_not_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_missing_folder_is_reported_without_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The exit code is 0."""
     assert main([str(tmp_path / "none")]) == 0
     assert "skipped" in capsys.readouterr().out
@@ -82,7 +82,7 @@ def test_an_interrupted_run_resumes(folder: Path, judge: FakeJudge) -> None:
     assert first < len(seen) == len(set(seen))
 
 
-def test_a_peer_library_is_shown_next_to_germane(folder: Path, judge: FakeJudge) -> None:
+def test_a_peer_library_is_listed_next_to_germane(folder: Path, judge: FakeJudge) -> None:
     """A score that the peer could not compute is missing, and is counted as missing."""
     scores = folder.parent / "peer.jsonl"
     lines = [{"id": f"{thing}-{label}", "score": label} for thing in TOPICS for label in (1.0, 0.0)]
@@ -107,7 +107,7 @@ def test_a_plan_is_printed_without_sending_a_request(
     assert not judge.chat_requests
 
 
-def test_scores_of_another_library_stored_in_rows_are_shown(folder: Path) -> None:
+def test_stored_scores_of_another_library_are_shown(folder: Path) -> None:
     """Faithfulness rows contain the score of Ragas, or none if Ragas had none."""
     rows = [
         {

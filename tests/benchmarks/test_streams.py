@@ -83,7 +83,7 @@ def test_a_daily_effect_is_shared_by_all_routes() -> None:
 
 
 def test_changes_have_their_size_and_affect_only_their_routes() -> None:
-    """A shift or additional refusals lower the mean of an affected route by .10. Other routes do not change."""
+    """A shift or additional refusals lower the mean of an affected route by 0.10. Other routes do not change."""
     for change in (Change(shift=0.1), Change(refusal=0.1)):
         found = made(change)
         for route in ROUTES:
@@ -119,7 +119,7 @@ def test_a_change_begins_on_day_16_grows_and_ends() -> None:
 
 
 def test_a_mix_shift_changes_only_the_shares_of_routes() -> None:
-    """The mean falls by .038 although no route got worse."""
+    """The mean falls by 0.038 although no route got worse."""
     found = made(Change(shares=(0.35, 0.35, 0.30)))
     before, after = found.hours < found.onset, found.hours >= found.onset
 
@@ -131,7 +131,7 @@ def test_a_mix_shift_changes_only_the_shares_of_routes() -> None:
         assert of_route(found, route.name, after=True).mean() == pytest.approx(usual, abs=0.006)
 
 
-def test_the_hourly_rule_counts_one_alert_a_day_and_reports_each_crossing() -> None:
+def test_the_hourly_rule_counts_one_alert_per_day_and_reports_each_crossing() -> None:
     """Two of two hours below the threshold, an empty hour and one above it: one alert that fires and resolves."""
     falls = np.array([0.0, 0.06, 0.07, np.nan, 0.01, *[0.0] * 19, 0.06, 0.06, 0.0])
     at = 24 * 14 + 1

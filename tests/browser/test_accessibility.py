@@ -33,8 +33,8 @@ def violations(page: Page, **options: Any) -> Sequence[str]:
 
 
 @pytest.mark.parametrize("path", [path for path in SCREENS if "?state" not in path])
-def test_no_screen_has_violations(page: Page, one_site: Site, path: str) -> None:
-    """In light, in dark for colors, and at phone width."""
+def test_no_screen_has_accessibility_violations(page: Page, one_site: Site, path: str) -> None:
+    """Each screen is checked in the light theme, in the dark theme for colors, and at phone width."""
     page.goto(one_site.url(path))
     found = [*violations(page)]
     page.emulate_media(color_scheme="dark")
@@ -46,7 +46,7 @@ def test_no_screen_has_violations(page: Page, one_site: Site, path: str) -> None
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_drawer_and_help_have_no_violations(page: Page, one_site: Site, scheme: Any) -> None:
+def test_drawer_and_help_have_no_accessibility_violations(page: Page, one_site: Site, scheme: Any) -> None:
     """The drawer is checked with its details open."""
     page.emulate_media(color_scheme=scheme)
     page.goto(one_site.url("/answers"))
@@ -60,7 +60,7 @@ def test_drawer_and_help_have_no_violations(page: Page, one_site: Site, scheme: 
     assert [*found, *violations(page)] == []
 
 
-def test_charts_with_open_tables_have_no_violations(page: Page, one_site: Site) -> None:
+def test_charts_with_open_tables_have_no_accessibility_violations(page: Page, one_site: Site) -> None:
     """With the crosshair visible."""
     found: list[str] = []
     for path in ("/", "/r/docs-search", "/worker", "/alerts"):
@@ -73,7 +73,9 @@ def test_charts_with_open_tables_have_no_violations(page: Page, one_site: Site) 
     assert found == []
 
 
-def test_login_and_error_pages_have_no_violations(visitor: Visits, own: Callable[..., Site], request: Any) -> None:
+def test_login_and_error_pages_have_no_accessibility_violations(
+    visitor: Visits, own: Callable[..., Site], request: Any
+) -> None:
     """The login form and the page for unknown paths."""
     site = own(token=TOKEN)
     page = visitor(site, bypass_csp=True, refused=True).look(site.url("/login"))

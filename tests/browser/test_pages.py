@@ -40,7 +40,7 @@ def test_screens_fit_a_phone(visitor: Visits, one_site: Site, overflow_of: Calla
         expect(page.get_by_role("link", name=name).first).to_have_attribute("aria-current", "page")
 
 
-def test_unknown_path_is_explained(visitor: Visits, one_site: Site, overflow_of: Callable[[Page], Any]) -> None:
+def test_unknown_path_shows_an_explanation(visitor: Visits, one_site: Site, overflow_of: Callable[[Page], Any]) -> None:
     """The page shows a cause, a next step and a way back, under the same policy."""
     page = visitor(one_site, viewport=NARROW, refused=True).page()
     for path, status in REFUSALS.items():
@@ -103,7 +103,7 @@ def test_visitors_sign_in_with_the_token_and_sign_out(visitor: Visits, own: Call
     expect(page.get_by_role("heading", level=1)).to_have_text("Sign in")
     page.get_by_label("Token").fill("a guess")
     page.get_by_role("button", name="Sign in").click()
-    expect(page.get_by_role("alert")).to_have_text("The token is wrong.")
+    expect(page.get_by_role("alert")).to_have_text("The token is invalid.")
     page.get_by_label("Token").fill(TOKEN)
     page.get_by_role("button", name="Sign in").click()
     expect(page).to_have_url(site.url("/answers?sort=newest"))
@@ -115,7 +115,7 @@ def test_visitors_sign_in_with_the_token_and_sign_out(visitor: Visits, own: Call
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_theme_follows_the_system(visitor: Visits, one_site: Site, scheme: Any) -> None:
-    """Until the visitor chooses one."""
+    """This holds until the visitor chooses a theme."""
     page = visitor(one_site, color_scheme=scheme).look(one_site.url())
     assert _is_dark(page) == (scheme == "dark")
 

@@ -126,7 +126,7 @@ def environment(judge: FakeJudge, **variables: str) -> dict[str, str]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("dead", DEAD_PARTS, ids=lambda dead: "+".join(dead) or "nothing")
-def test_stop_keeps_its_timeout(
+def test_stop_respects_its_timeout(
     database: Stoppable, judge: FakeJudge, silent_port: int, dead: tuple[str, ...], until: Callable[..., None]
 ) -> None:
     """It returns in time, and True only if nothing may be lost, whichever of database, judge and collector is dead."""
@@ -160,7 +160,7 @@ def test_stop_keeps_its_timeout(
 
 
 @pytest.mark.slow
-def test_start_and_stop_leave_nothing_behind(judge: FakeJudge, tmp_path: Path) -> None:
+def test_start_and_stop_leak_nothing(judge: FakeJudge, tmp_path: Path) -> None:
     """After the first cycles, neither the number of objects nor the memory grows, with proxy scores as well."""
     completed = subprocess.run(
         [sys.executable, "-c", CYCLES],

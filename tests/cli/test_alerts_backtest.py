@@ -79,7 +79,7 @@ def test_all_active_rules_are_replayed_by_default(call: Call, history: TrackingS
 
 @pytest.mark.slow
 def test_disabled_rule_can_be_replayed(call: Call, history: TrackingStore, bare: Path) -> None:
-    """By its name, also with changed settings."""
+    """It is selected by name, also with changed settings."""
     (bare / "germane.toml").write_text('[[rules]]\nname = "low"\nthreshold = 0.1\nenabled = false\n')
 
     assert "low (mean_threshold): fired never" in call(*PREVIEW, "--rule", "low", "--since", "4d").out

@@ -52,7 +52,7 @@ def test_sensitivity_prints_the_smallest_drop_and_the_tolerance(call: Call) -> N
 
 @pytest.mark.usefixtures("baseline")
 def test_json_lists_probabilities_for_another_rate(call: Call) -> None:
-    """By drop and number of days."""
+    """The probabilities are listed by drop and number of days."""
     content = call(*QUICK, "--per-day", "50", "--days", "3", "--json").content
 
     assert (content["target_probability"], content["runs"]) == (0.8, 10)

@@ -73,7 +73,7 @@ def test_overdue_learning_is_reported(call: Call, store: TrackingStore) -> None:
 
 
 def test_learning_baseline_shows_when_learning_ends(call: Call, store: TrackingStore) -> None:
-    """As text and as JSON."""
+    """The end is shown as text and in JSON."""
     until = NOW + 14 * DAY
     store.baselines.begin_learning(BaselineKey("shop", "relevancy", "f1"), "first", since=NOW, until=until)
 

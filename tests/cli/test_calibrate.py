@@ -73,7 +73,7 @@ def test_saved_floors_are_means_of_unrelated_pairs(
 def test_changed_labels_are_shown_with_examples(
     call: Call, judge: FakeJudge, store: TrackingStore, scored: Scored
 ) -> None:
-    """A cosine of .7 is "mostly relevant" by itself, but here it is lower than that of unrelated questions."""
+    """An uncalibrated cosine of 0.7 is "mostly relevant", but here it is lower than that of unrelated questions."""
     fill(store, scored, TOPICS, lambda number: 0.7)
 
     ended = call("calibrate", "--save")
@@ -172,7 +172,7 @@ def test_few_labels_are_not_enough_data(call: Call, judge: FakeJudge, store: Tra
     assert "not enough data (19 questions, need 20)" in call("calibrate").out
 
 
-def test_answers_to_too_few_questions_are_not_enough_data(
+def test_too_few_distinct_questions_yield_no_agreement_statistics(
     call: Call, judge: FakeJudge, store: TrackingStore, scored: Scored
 ) -> None:
     """Forty answers to 19 questions count as 19, because the bootstrap resamples questions."""

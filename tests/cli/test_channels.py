@@ -115,7 +115,7 @@ def test_unknown_channel_lists_the_configured_ones(call: Call, hook: Receiver) -
 
 @pytest.mark.usefixtures("hook")
 def test_undelivered_notifications_can_be_resent(call: Call, store: TrackingStore, died: Callable[..., str]) -> None:
-    """By the prefix of an id, by channel, or all."""
+    """They are selected by the prefix of an id, by channel, or all at once."""
     assert call("alerts", "undelivered").out == "No undelivered notifications.\n"
     for name in ("aa1", "ab2"):
         died(name)

@@ -34,8 +34,8 @@ def test_reading_does_not_create_a_database(call: Call, bare: Path, verb: str) -
     assert list(bare.iterdir()) == []
 
 
-def test_store_does_not_create_a_database_by_reading(bare: Path) -> None:
-    """The same holds for `germane.Store`."""
+def test_reading_through_a_store_does_not_create_a_database(bare: Path) -> None:
+    """It raises an error that names the command, and does not create a file."""
     from germane.errors import DatabaseNotMigrated
 
     store = TrackingStore(f"sqlite:///{bare}/germane.db")

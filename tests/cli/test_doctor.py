@@ -84,7 +84,7 @@ def test_missing_judge_is_a_warning_with_a_local_embedder(call: Call, database: 
     assert "OPENAI_API_KEY" in finding["fix"]
 
 
-def test_missing_judge_is_no_problem_if_no_scorer_needs_it(
+def test_missing_judge_is_not_an_error_if_no_scorer_needs_it(
     call: Call, database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """There is no warning about relevancy if it is not configured."""
@@ -303,7 +303,7 @@ def add_backlog(store: TrackingStore, scored: Scored, *, waiting: int, since: ti
 
 
 @pytest.mark.parametrize(("hours", "growing"), [(0.1, " and growing"), (9, "")])
-def test_backlog_is_judged_by_its_drain_time(
+def test_backlog_severity_depends_on_the_drain_time(
     call: Call, store: TrackingStore, scored: Scored, hours: float, growing: str
 ) -> None:
     """1,000 tasks at 180 scores per hour take 6 hours, also if they have not waited long yet."""
@@ -317,7 +317,7 @@ def test_backlog_is_judged_by_its_drain_time(
     assert "add workers" in finding["fix"]
 
 
-def test_backlog_that_is_scored_within_an_hour_is_no_error(call: Call, store: TrackingStore, scored: Scored) -> None:
+def test_backlog_that_drains_within_an_hour_is_not_an_error(call: Call, store: TrackingStore, scored: Scored) -> None:
     """100 tasks at 180 scores per hour."""
     add_backlog(store, scored, waiting=100, since=timedelta(minutes=20))
 

@@ -1,4 +1,4 @@
-"""Rules for all commands: help, JSON, streams and misspelled names."""
+"""Conventions that all commands follow: help, JSON, streams and misspelled names."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def alert(week: tuple[Path, str], bare: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_every_command_has_a_help_heading() -> None:
-    """Exactly once."""
+    """Each command is listed exactly once."""
     listed = [name for names in SECTIONS.values() for name in names]
 
     assert sorted(listed) == sorted(name for name in ALL if " " not in name)
@@ -100,7 +100,7 @@ def test_every_command_with_a_result_supports_json() -> None:
     assert lacking == WITHOUT_JSON
 
 
-def test_the_json_of_every_command_that_reads_is_documented() -> None:
+def test_json_output_of_every_read_command_is_documented() -> None:
     """docs/shapes.py lists all commands with --json that change nothing."""
     names = {name for name, command in ALL.items() if not isinstance(command, click.Group)}
 
@@ -121,8 +121,8 @@ def test_json_is_one_documented_object(call: Call, alert: str, verb: str) -> Non
 
 
 @pytest.mark.parametrize("verb", SHAPES["READ_COMMANDS"])
-def test_errors_are_json_objects_too(call: Call, bare: Path, verb: str) -> None:
-    """Without a database, the text also goes to standard error."""
+def test_errors_are_json_objects(call: Call, bare: Path, verb: str) -> None:
+    """If there is no database, the plain-text error also goes to standard error."""
     ended = call(*SHAPES["command"](verb, "a1"), *(() if verb == "config show" else ("--database", "sqlite:////x/y/z")))
 
     assert ended.out.count("\n") == 1

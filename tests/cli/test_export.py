@@ -158,7 +158,7 @@ def test_export_and_import_work_in_a_pipe(full: TrackingStore, url: str, databas
 
 
 def test_export_can_be_filtered(call: Call, database: str, store: TrackingStore, tmp_path: Path) -> None:
-    """By time, route or scorer."""
+    """The filters are time, route and scorer."""
     now = datetime.now(UTC)
     write(store, [0.1], route="old", started_at=now - timedelta(days=3))
     write(store, [0.2], route="docs")
@@ -462,7 +462,7 @@ def test_csv_cell_never_starts_like_a_formula(text: str) -> None:
 
 @pytest.mark.parametrize("before", [" ", "\n", "\ufeff", "\u200b", "\u2066", "\u00a0", "\u2028 "])
 def test_invisible_characters_do_not_hide_a_formula(before: str) -> None:
-    """A program that drops them would evaluate what follows."""
+    """A program that drops them would evaluate the formula that follows."""
     assert sanitize.csv_cell(f"{before}=1+1").startswith("'")
 
 

@@ -65,7 +65,7 @@ def test_modified_files_are_not_overwritten(call: Call, bare: Path) -> None:
     "arguments", [(), ("out", "--print", "rules"), ("--print", "everything"), ("out", "--link", "javascript:alert(1)")]
 )
 def test_invalid_grafana_arguments_are_rejected(arguments: tuple[str, ...], call: Call, bare: Path) -> None:
-    """Nothing is written."""
+    """No file is written."""
     assert call("grafana", *arguments).code == 2
     assert not (bare / "out").exists()
 

@@ -62,7 +62,7 @@ def test_next_steps_are_shown(call: Call) -> None:
 
 
 def test_existing_file_is_not_overwritten(call: Call, bare: Path) -> None:
-    """Unless --force is given."""
+    """With --force, the file is overwritten."""
     file = bare / "germane.toml"
     file.write_text("sample_rate = 0.5\n")
 

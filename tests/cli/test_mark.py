@@ -80,7 +80,7 @@ def test_invalid_markers_are_usage_errors(call: Call, store: TrackingStore, argu
 
 
 def test_marker_names_are_sanitized(call: Call, store: TrackingStore) -> None:
-    """The source of the marker does not matter."""
+    """This holds regardless of the marker's source."""
     ended = call("mark", "v\x1b[31m\u202e1")
     result = call("report", "--since", "mark", "--compare")
 
@@ -167,7 +167,7 @@ def test_different_fingerprints_are_not_compared(call: Call, deployed: Callable[
 
 
 def test_traffic_shift_is_not_a_drop(call: Call, deployed: Callable[..., None]) -> None:
-    """The plain mean falls from .75 to .35, but each route and the weighted mean stay the same."""
+    """The plain mean falls from 0.75 to 0.35, but each route and the weighted mean stay the same."""
     deployed(GOOD * 5, GOOD)
     deployed(BAD, BAD * 5, route="search")
 

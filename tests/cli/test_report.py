@@ -167,7 +167,7 @@ def test_candidates_are_shown_separately_from_pending_tasks(call: Call, store: T
 
 
 def test_unscored_exchanges_are_shown_with_reasons(call: Call, store: TrackingStore, scored: Scored) -> None:
-    """Skipped, failed or pending."""
+    """The reasons cover skipped, failed and pending tasks."""
     exchanges = scored(
         store, [0.9, UnscoredReason.JUDGE_TIMEOUT, UnscoredReason.JUDGE_TIMEOUT, UnscoredReason.UNPARSABLE]
     )
@@ -290,7 +290,7 @@ def test_until_excludes_later_answers(call: Call, store: TrackingStore, scored: 
 
 
 def test_report_is_identical_on_both_databases(call: Call, migrated_url: str, scored: Scored) -> None:
-    """SQLite and PostgreSQL."""
+    """The databases are SQLite and PostgreSQL."""
     store = TrackingStore(migrated_url)
     scored(store, [*GOOD, UnscoredReason.JUDGE_REFUSED])
     store.close()

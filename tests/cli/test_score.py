@@ -230,7 +230,7 @@ def all_of(leader: int) -> str:
 
 @pytest.mark.slow
 def test_progress_is_shown_only_on_a_terminal(bare: Path, judge: FakeJudge, environment: dict[str, str]) -> None:
-    """On standard error."""
+    """The progress goes to standard error."""
     leader, follower = pty.openpty()
     settings = {f"GERMANE_{name.upper()}": value for name, value in judge.settings().items()}
     process = subprocess.Popen(
@@ -249,7 +249,9 @@ def test_progress_is_shown_only_on_a_terminal(bare: Path, judge: FakeJudge, envi
 
 
 @pytest.mark.slow
-def test_interrupt_reports_what_was_stored(bare: Path, judge: FakeJudge, environment: dict[str, str]) -> None:
+def test_interrupt_reports_the_number_of_stored_scores(
+    bare: Path, judge: FakeJudge, environment: dict[str, str]
+) -> None:
     """Ctrl-C exits with 130 and no traceback."""
     judge.outage = Fault("hang")
     settings = {f"GERMANE_{name.upper()}": value for name, value in judge.settings().items()}

@@ -350,7 +350,7 @@ def test_hostile_names_are_escaped(store: TrackingStore) -> None:
     assert "1 more has been deleted" in pages[1]
 
 
-def test_page_without_alerts_says_what_is_missing(store: TrackingStore) -> None:
+def test_page_without_alerts_explains_what_is_missing(store: TrackingStore) -> None:
     """An empty database has no alerts and no baseline, and the page names the next step."""
     with open_dashboard(store) as client:
         text = client.get("/alerts").text

@@ -103,7 +103,7 @@ def test_refusal_shows_the_matched_text(page: TestClient, week: Week) -> None:
     assert f"Matched text: {exchange.answer}" in text.replace("\u201c", "").replace("\u201d", "")
     assert "Generated question" not in text
     assert "of answers in the surrounding week are refusals" in text
-    head, _, _ = raw.partition("Retrieved texts")
+    head, _, _ = raw.partition("Retrieved contexts")
     assert 'class="meter' not in head
 
 
@@ -118,7 +118,7 @@ def test_all_scores_of_an_answer_are_explained(page: TestClient, week: Week) -> 
     assert f"Fingerprint {FINGERPRINTS['faithfulness']}" in text
     assert f"{score.details['supported']} of {score.details['total']} claims supported" in text
     assert "not supported" in text
-    assert f"Retrieved texts {len(exchange.contexts)}" in text
+    assert f"Retrieved contexts {len(exchange.contexts)}" in text
     assert "quoted by the judge" in text or "not quoted" in text
 
 
@@ -314,7 +314,7 @@ def test_erased_text_is_marked_as_erased(page: TestClient, week: Week) -> None:
 
 @pytest.mark.slow
 def test_hostile_answers_are_shown_in_full_and_escaped(page: TestClient, week: Week) -> None:
-    """In the page and in the drawer."""
+    """This applies to the page and the drawer."""
     for exchange in write_hostile_exchanges(week.store):
         for part in ("", "?part=drawer"):
             response = page.get(f"/a/{exchange.id}{part}", headers=HTML)

@@ -59,7 +59,7 @@ def test_csrf_token_belongs_to_one_session(store: TrackingStore) -> None:
     assert again.post("/written", data={"csrf": csrf_token_of(mine, "/written")}).status_code == 403
 
 
-def test_planted_session_cookie_is_useless(store: TrackingStore) -> None:
+def test_planted_session_cookie_is_rejected(store: TrackingStore) -> None:
     """Another application on this host can set the cookie but cannot compute its CSRF token."""
     page = client_for(create_dashboard(store))
     page.cookies.set("germane_visit", "a" * 32)
@@ -81,7 +81,7 @@ def test_planted_session_cookie_is_useless(store: TrackingStore) -> None:
     ],
 )
 def test_foreign_origin_is_rejected(store: TrackingStore, headers: dict[str, str], status: int) -> None:
-    """Even with a valid CSRF token. Our pages send no referrer, so their origin is ``null``."""
+    """This applies even with a valid CSRF token. Our pages send no referrer, so their origin is ``null``."""
     page = client_for(create_dashboard(store))
     seal = csrf_token_of(page, "/written")
 

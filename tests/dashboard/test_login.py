@@ -209,7 +209,7 @@ def test_secrets_are_compared_in_constant_time(monkeypatch: pytest.MonkeyPatch) 
 def test_token_is_never_revealed(
     store: TrackingStore, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """Not in logs, pages, errors or object representations, for correct and wrong tokens."""
+    """No log, page, error or object representation contains a token, whether correct or wrong."""
     caplog.set_level(logging.DEBUG)
     app = create_dashboard(store, token=TOKEN)
     page = client_for(app)

@@ -216,7 +216,7 @@ def test_trend_shows_deploys_and_alerts(seeded: TrackingStore) -> None:
 
 
 def test_busiest_service_is_shown_and_others_are_linked(open_pages: Open, seeded: TrackingStore) -> None:
-    """Unless the URL names a service."""
+    """This applies unless the URL names a service."""
     add_second_service(seeded)
     page = open_pages(seeded)
 

@@ -40,7 +40,7 @@ def test_theme_redirects_only_within_the_dashboard(page: TestClient, back: str) 
     assert not location.startswith(("//", "/\\"))
 
 
-def test_invalid_theme_means_the_system_theme(page: TestClient) -> None:
+def test_invalid_theme_falls_back_to_the_system_theme(page: TestClient) -> None:
     """For every value in the URL or the cookie."""
     assert page.get('/theme?to="><script>').cookies["germane_theme"] == "auto"
 

@@ -60,7 +60,7 @@ def send_heartbeat(store: TrackingStore, **given: Any) -> None:
     store.workers.heartbeat(WorkerHeartbeat(**own | given), [], lease=LEASE)
 
 
-def test_page_without_a_worker_says_what_to_start(store: TrackingStore) -> None:
+def test_page_without_a_worker_shows_the_command_to_start_one(store: TrackingStore) -> None:
     """An empty database is not an error: each panel says that it is empty, and the first suggests a step."""
     with open_dashboard(store) as client:
         text = words(client.get("/worker").text)

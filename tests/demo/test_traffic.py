@@ -13,7 +13,7 @@ def test_plan_is_deterministic(corpus: DemoCorpus) -> None:
 
 
 def test_visits_are_ordered_and_within_the_run(corpus: DemoCorpus) -> None:
-    """From the first seconds to the last."""
+    """Visits cover the run from the first seconds to the last."""
     times = [visit.at for visit in plan_visits(corpus)]
 
     assert times == sorted(times)
@@ -41,7 +41,7 @@ def test_routes_are_interleaved(corpus: DemoCorpus) -> None:
 
 
 def test_questions_repeat_only_after_all_were_asked(corpus: DemoCorpus) -> None:
-    """For each route."""
+    """Detection is shown for each route."""
     asked = Counter(visit.question for visit in plan_visits(corpus, duration=240, rate=1))
 
     for route in ROUTES:

@@ -139,7 +139,7 @@ def test_sql_returns_rows(block: Block, week: str) -> None:
 
 @pytest.mark.parametrize("block", of("sql"), ids=name)
 def test_sql_runs_on_both_databases(block: Block, migrated_url: str) -> None:
-    """SQLite and PostgreSQL."""
+    """The databases are SQLite and PostgreSQL."""
     database = Database(migrated_url)
     with database.engine.connect() as connection:
         connection.execute(text(block.text)).all()

@@ -159,7 +159,7 @@ def test_the_first_guide_leads_to_a_chart(started: Path, surroundings: dict[str,
     ("words", "expected"),
     [(["report"], "40 of 40"), (["worst"], "Are you hiring?"), (["doctor", "--offline"], "40 seen")],
 )
-def test_the_first_guide_continues_in_the_terminal(
+def test_the_first_guides_next_commands_work(
     started: Path, surroundings: dict[str, str], words: list[str], expected: str
 ) -> None:
     """The commands that it names next report on the same forty answers, without errors."""

@@ -46,7 +46,7 @@ def gunicorn(*options: str, environment: dict[str, str]) -> Iterator[str]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("options", [(), ("--preload",)], ids=["fork first", "preload"])
-def test_scores_land_on_the_original_spans(migrated_url: str, options: tuple[str, ...]) -> None:
+def test_scores_are_added_to_the_original_spans(migrated_url: str, options: tuple[str, ...]) -> None:
     """At least 90 % do, because a process scores its own exchanges while their spans wait."""
     with FakeJudge() as judge, OTLPReceiver() as receiver, closing(TrackingStore(migrated_url)) as store:
         judge.latency = 0.3

@@ -27,7 +27,7 @@ CALIBRATION = Calibration(
 
 
 def test_labels_come_from_the_calibrated_value(bare: Path) -> None:
-    """A cosine of .8 is just above this same-topic floor. Cached scores do not depend on calibrations."""
+    """A cosine of 0.8 is just above this same-topic floor. Cached scores do not depend on calibrations."""
     runs = [
         germane.evaluate(ROWS, QuestionAnswerSimilarity(FakeEmbedder(VECTORS)), cache=bare / "cache", **given)
         for given in ({}, {"calibration": [CALIBRATION]}, {})
@@ -41,7 +41,7 @@ def test_labels_come_from_the_calibrated_value(bare: Path) -> None:
 
 
 def test_calibrated_label_determines_low_scores(bare: Path) -> None:
-    """A cosine of .62 just above a floor of .6 is low, also in the summary."""
+    """A cosine of 0.62 just above a floor of 0.6 is low, also in the summary."""
     scorer = QuestionAnswerSimilarity(FakeEmbedder({**VECTORS, "far": (0.62, (1 - 0.62**2) ** 0.5)}))
     shares = [
         summary.estimate and summary.estimate.low_share

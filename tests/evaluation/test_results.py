@@ -142,7 +142,7 @@ def test_problems_list_low_scores_before_failures(evaluated: Evaluated) -> None:
     assert [problem.row.location for problem in problems] == ["row 3", "row 0", "row 1", "row 5"]
 
 
-def test_threshold_of_problems_is_configurable(evaluated: Evaluated) -> None:
+def test_problem_threshold_is_configurable(evaluated: Evaluated) -> None:
     """All scores below it are problems."""
     evaluation = evaluated(["0.4", "0.6", "0.9"])
 
@@ -165,7 +165,7 @@ def test_problems_are_grouped_by_answer(numeric: Any) -> None:
 
 
 def test_a_threshold_applies_to_calibrated_values() -> None:
-    """Label and list agree: a cosine of .5 may be a good one, and the same cosine of another embedder a bad one."""
+    """Label and list agree: a cosine of 0.5 can be good with one embedder and bad with another."""
     details = {"good": {"calibrated": 0.8}, "bad": {"calibrated": 0.55}, "unknown": {}}
     labels = {"good": "mostly_relevant", "bad": "partly_relevant", "unknown": "uncalibrated"}
     scores = {
@@ -186,8 +186,8 @@ def test_summary_contains_extremes_and_the_sum(evaluated: Evaluated) -> None:
     assert (empty.minimum, empty.maximum, empty.total) == (None, None, 0.0)
 
 
-def test_identical_answers_are_one_line_in_reports(numeric: Any) -> None:
-    """The line says how many more rows there are."""
+def test_identical_answers_are_merged_into_one_line_in_reports(numeric: Any) -> None:
+    """The line states the number of further rows."""
     rows = [{"question": "How?", "answer": "0.1"}] * 3 + [{"question": "Why?", "answer": "0.1"}]
 
     report = germane.evaluate(rows, [numeric]).report()
@@ -252,7 +252,7 @@ def test_check_without_rows_does_not_pass(evaluated: Evaluated) -> None:
 
 @pytest.mark.parametrize("share", [1.01, 90, -0.1, float("nan")])
 def test_coverage_threshold_must_be_between_0_and_1(evaluated: Evaluated, share: float) -> None:
-    """90 is an error, because .9 is meant."""
+    """90 is an error, because 0.9 is meant."""
     with pytest.raises(UsageError, match="a share of the rows, from 0 to 1"):
         evaluated([]).check(min_coverage=share)
 

@@ -155,7 +155,7 @@ def test_points_without_fingerprints_are_split_at_judge_changes() -> None:
     assert [len(one) for one in split_by_fingerprint(points)] == [2, 2]
 
 
-def test_points_with_few_scores_look_different() -> None:
+def test_points_with_few_scores_are_drawn_differently() -> None:
     """Under 20 scores, the dot is hollow and the band is pale."""
     picture = draw_week([point(0), point(1), point(2, n=19), point(3)])
     assert [one.get("class") for one in of_class(picture, "dot")] == ["dot", "dot", "dot thin", "dot"]

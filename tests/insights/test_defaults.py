@@ -41,12 +41,12 @@ MANY = [
 def test_default_scorer_prefers_relevancy_then_similarity(
     found: list[ServiceScores], asked: str | None, expected: str | None
 ) -> None:
-    """Unless another one is selected; then the scorer with the most scores."""
+    """This applies unless another scorer is selected. Without either, it is the scorer with the most scores."""
     assert choose_scorer(found, asked) == expected
 
 
 def test_second_scorer_is_faithfulness_or_another() -> None:
-    """Never the first scorer again."""
+    """The second scorer is never the first scorer again."""
     assert choose_second_scorer(MANY, "answer_relevancy") == "faithfulness"
     assert choose_second_scorer(MANY, "faithfulness") == "question_answer_similarity"
     assert choose_second_scorer(MANY[:1], "faithfulness") is None

@@ -92,6 +92,6 @@ def test_bad_answer_shows_its_least_similar_question() -> None:
 
 
 def test_refusal_shows_no_generated_question() -> None:
-    """Even if an old row contains some."""
+    """This holds even if an old row contains generated questions."""
     details = {"questions": [{"text": "far", "similarity": 0.1}]}
     assert reads_like(Score(scorer="s", value=0.0, label="noncommittal", details=details)) is None

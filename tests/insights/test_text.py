@@ -31,12 +31,12 @@ NOW = datetime(2026, 11, 20, 10, 30, tzinfo=UTC)
     ("value", "text"), [(0.694, "0.69"), (None, "\u2013"), (-0.004, "0.00"), (-0.31, "\u22120.31"), (1.0, "1.00")]
 )
 def test_numbers_have_two_decimals(value: float | None, text: str) -> None:
-    """With a true minus sign, no negative zero, and a dash for unknown values."""
+    """Numbers have a true minus sign, no negative zero, and a dash for unknown values."""
     assert format_number(value) == text
 
 
 def test_changes_have_a_sign() -> None:
-    """A zero change has none."""
+    """A change of zero has no sign."""
     assert [format_signed(one) for one in (0.031, -0.1, 0.001, None)] == ["+0.03", "\u22120.10", "0.00", "\u2013"]
 
 

@@ -184,7 +184,7 @@ def test_small_drop_is_not_reported() -> None:
 
 
 def test_improvement_is_reported() -> None:
-    """If no route dropped."""
+    """The improvement is reported only if no route dropped."""
     found = build_verdict(make_situation({"ask": ((0.6, 400), (0.9, 80)), "docs": ((0.7, 99), (0.71, 99))}))
     both = build_verdict(make_situation({**FELL, "ask": ((0.6, 400), (0.9, 80))}))
 
@@ -214,7 +214,7 @@ def test_first_day_has_no_comparison() -> None:
 
 
 def test_scores_from_different_judges_are_not_compared() -> None:
-    """Even if all means dropped."""
+    """This holds even if all means dropped."""
     routes: Routes = {"ask": ((0.8, 400), (0.3, 80))}
     given = make_situation(
         routes, comparisons=comparisons(routes, "f2"), current=service_scores((0.3, 80), "f2"), reference=None
@@ -286,7 +286,7 @@ def test_unscored_answers_show_cause_and_remedy(more: dict[str, Any], expected: 
 
 
 def test_open_alert_shows_onset_and_link() -> None:
-    """Even if the last day alone is not significant."""
+    """This holds even if the last day alone is not significant."""
     few = build_verdict(make_situation({"docs-search": ((0.8, 300), (0.4, 12))}, (0.4, 12), alerts=[drop_alert()]))
     sure = build_verdict(make_situation(FELL, alerts=[drop_alert()]))
 

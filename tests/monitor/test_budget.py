@@ -258,7 +258,7 @@ def test_a_partly_covered_exchange_is_skipped_entirely(
 
 
 @pytest.mark.parametrize("kind", ["tokens_per_day", "usd_per_day"])
-def test_token_and_dollar_budgets_are_exceeded_by_requests_in_flight_only(
+def test_token_and_dollar_budgets_are_exceeded_only_by_in_flight_requests(
     store: TrackingStore, other_store: TrackingStore, judge: FakeJudge, kind: str
 ) -> None:
     """Two processes, and a judge that generates more tokens than estimated."""

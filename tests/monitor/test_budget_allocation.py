@@ -132,7 +132,7 @@ def test_the_forecast_is_the_mean_of_the_known_days() -> None:
 
 
 def test_traffic_between_two_times_includes_partial_hours() -> None:
-    """Across midnight too."""
+    """This also works across midnight."""
     forecast = DailyTraffic(tuple(float(hour + 1) for hour in range(24)))
 
     assert forecast.volume_between(at(1.5), at(3.25)) == pytest.approx(0.5 * 2 + 3 + 0.25 * 4)

@@ -140,7 +140,7 @@ def test_the_scale_is_measured_again_after_a_week(start: Callable[..., Process],
     assert other.cache["fake-embedder", NAME] == leader.cache["fake-embedder", NAME]
 
 
-def test_an_embedder_that_finds_all_texts_similar_is_reported(
+def test_an_embedder_that_rates_all_texts_as_similar_is_reported(
     start: Callable[..., Process], score: Callable[..., None], caplog: pytest.LogCaptureFixture
 ) -> None:
     """There is no calibration for it, so there are no labels."""

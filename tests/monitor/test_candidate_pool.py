@@ -355,7 +355,7 @@ def test_the_pool_waits_for_an_allocation(process: Any, new_exchange: Any) -> No
     assert sum(one.reasons()[reason] for reason in PICKED) == 1
 
 
-def test_a_clock_set_back_delays_the_pool_by_one_interval_at_most(process: Any, new_exchange: Any) -> None:
+def test_a_clock_set_back_delays_the_pool_by_at_most_one_interval(process: Any, new_exchange: Any) -> None:
     """It does not wait until the clock shows the former time again."""
     one = process(Budget(requests_per_hour=100))
     later(one, hours=12)

@@ -135,7 +135,7 @@ def test_the_probability_depends_on_the_count_alone(new_exchange: Make) -> None:
     some.lists(some.tuples(some.floats(0, 100), some.integers(0, 5_000), some.floats(0, 50)), min_size=1, max_size=30),
 )
 def test_the_probability_is_never_0(share: float, looks: list[tuple[float, int, float]]) -> None:
-    """Not even after a model has taken a minute to load."""
+    """This holds even after a model has taken a minute to load."""
     time = Time()
     cpu_budget = CpuBudget(share, poll_interval=2.0, clock=time)
     for pause, count, seconds in looks:

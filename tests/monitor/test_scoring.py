@@ -406,7 +406,7 @@ def test_a_hanging_scorer_times_out(
 def test_a_value_outside_the_range_is_a_failed_score(
     store: TrackingStore, start: Start, settings: Callable[..., Settings], new_exchange: Any, until: Until
 ) -> None:
-    """Infinity too; neither is part of a mean."""
+    """This includes infinity. Such a score is not part of a mean."""
     answers = iter([float("inf"), float("nan"), 7.0, 0.5])
     store.exchanges.add([new_exchange() for _ in range(4)])
     start(store, [Custom(lambda _: next(answers))], settings=settings())

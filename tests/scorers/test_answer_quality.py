@@ -60,7 +60,7 @@ def asked(exchange: Make) -> Exchange:
 
 
 def test_the_value_is_the_weighted_mean(asked: Exchange, score: Any) -> None:
-    """The weights are .3, .4 and .3. The other means are kept in the details."""
+    """The weights are 0.3, 0.4 and 0.3. The other means are kept in the details."""
     (result,) = score(quality(0.8, 0.5, 0.9), asked)
 
     assert result.value == pytest.approx(0.3 * 0.8 + 0.4 * 0.5 + 0.3 * 0.9, abs=1e-9)
@@ -106,7 +106,7 @@ def test_a_negative_cosine_counts_as_zero(asked: Exchange, score: Any) -> None:
      (0.7, "C"), (0.69, "D"), (0.6, "D"), (0.59, "F"), (0.0, "F")],
 )  # fmt: skip
 def test_a_letter_grade_includes_its_lower_limit(value: float, letter: str) -> None:
-    """A from .9, B from .8, C from .7, D from .6, otherwise F."""
+    """The grade is A from 0.9, B from 0.8, C from 0.7, D from 0.6, otherwise F."""
     assert grade(value) == letter
 
 

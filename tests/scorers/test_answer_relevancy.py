@@ -192,7 +192,7 @@ def test_a_repeated_question_is_not_embedded_again(bench: Any, exchange: Make) -
 # Servers that ignore n
 
 
-def test_a_server_that_ignores_n_is_asked_for_a_list_from_then_on(bench: Any, exchange: Make) -> None:
+def test_a_server_that_ignores_n_is_subsequently_asked_for_a_list(bench: Any, exchange: Make) -> None:
     """The first exchange takes a second request for the list. Later exchanges take one request."""
     bench.fake.supports_n = False
     bench.fake.questions = lambda answer: QUESTIONS

@@ -26,7 +26,7 @@ def cosines_of(rows: list[list[float]]) -> CosinePairs:
 
 
 def test_pairs_from_the_same_exchange_are_excluded() -> None:
-    """Of three exchanges, six pairs count: .1 to .6 have the mean .35."""
+    """Six pairs of three exchanges count: the mean of 0.1 to 0.6 is 0.35."""
     found = cosines_of([[9.0, 0.1, 0.2], [0.3, 9.0, 0.4], [0.5, 0.6, 9.0]]).to_calibration(NOW)
 
     assert found.floor == pytest.approx(0.35, abs=1e-9)
@@ -34,7 +34,7 @@ def test_pairs_from_the_same_exchange_are_excluded() -> None:
 
 
 def test_same_topic_floor_is_the_75th_percentile_of_the_nearest_exchanges() -> None:
-    """The nearest answers have .2, .4 and .6."""
+    """The nearest answers have similarities of 0.2, 0.4 and 0.6."""
     found = cosines_of([[9.0, 0.1, 0.2], [0.3, 9.0, 0.4], [0.5, 0.6, 9.0]]).to_calibration(NOW)
 
     assert found.topic_floor == pytest.approx(0.5, abs=1e-9)

@@ -52,7 +52,7 @@ def test_label_comes_from_the_calibrated_value() -> None:
         RAW,
         value=0.605,
         label="partly_relevant",
-        explanation="The answer addresses the question only in part.",
+        explanation="The answer only partly addresses the question.",
         details={"kept": 1, "calibrated": calibrated, "low_below": HALF.cosine_of(LOW_SCORE)},
     )
     assert apply_calibration(found, FLOORS) == found
@@ -71,7 +71,7 @@ def test_unknown_embedder_has_no_label() -> None:
     found = apply_calibration(replace(RAW, value=0.1, embedder="large"), FLOORS)
 
     assert (found.label, found.is_low, found.details) == ("uncalibrated", False, {"kept": 1})
-    assert found.explanation == "No label, because the embedder is not calibrated (germane calibrate --save)."
+    assert found.explanation == "No label, because the embedder is not calibrated; run germane calibrate --save."
 
 
 def test_embedded_embedder_is_calibrated_by_default() -> None:
@@ -83,8 +83,8 @@ def test_embedded_embedder_is_calibrated_by_default() -> None:
     assert apply_calibration(score, {(own.embedder, NAME): own}).label == "irrelevant"
 
 
-def test_an_answer_without_the_kind_of_thing_asked_for_is_irrelevant() -> None:
-    """However similar it is to the question."""
+def test_an_answer_without_the_expected_kind_of_information_is_irrelevant() -> None:
+    """This holds regardless of its similarity to the question."""
     found = apply_calibration(replace(RAW, value=0.99, details={"missing_kind": "a time"}), FLOORS)
 
     assert (found.label, found.details["calibrated"]) == ("irrelevant", 0.45)

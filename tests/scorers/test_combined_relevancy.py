@@ -55,7 +55,7 @@ def failed(reason: UnscoredReason, **more: Any) -> ScoringError:
 
 
 def test_the_value_is_the_weighted_mean_of_four_parts(exchange: Make, score: Any) -> None:
-    """Weights: .30 answer relevancy, .25 direct relevancy, .25 question coverage, .20 intent match."""
+    """The weights are 0.30, 0.25, 0.25 and 0.20, in the order of the parts."""
     (result,) = score(CombinedRelevancy(parts()), exchange())
 
     assert result.value == pytest.approx(0.30 * 0.8 + 0.25 * 0.75 + 0.25 * 0.5 + 0.20 * 1.0, abs=1e-9)

@@ -30,7 +30,7 @@ def ratings(*given: Any) -> dict[str, Any]:
 
 
 def test_the_value_is_the_mean_weighted_by_position(exchange: Make, judged: Any, fake: FakeJudge) -> None:
-    """Ratings 1 to 5 map to 0 to 1. The details keep both means, the number of chunks from .5 on, and all chunks."""
+    """Ratings 1 to 5 map to 0 to 1. The details keep both means, the number of chunks from 0.5 on, and all chunks."""
     (score,) = judged(NAME, [ratings(5, 4, 2, 3)], exchange(PYTHON, None, CREATED, RELEASED, SNAKES, COFFEE))
 
     assert score.value == pytest.approx((1 + 0.75 * 0.9 + 0.25 * 0.81 + 0.5 * 0.729) / 3.439, abs=1e-9)
@@ -43,7 +43,7 @@ def test_the_value_is_the_mean_weighted_by_position(exchange: Make, judged: Any,
 
 
 def test_fractional_ratings_are_accepted(exchange: Make, judged: Any) -> None:
-    """Chunk scores of .9, .8, .3 and .2 give .584."""
+    """Chunk scores of 0.9, 0.8, 0.3 and 0.2 give 0.584."""
     (score,) = judged(NAME, [ratings(4.6, 4.2, 2.2, 1.8)], exchange(PYTHON, None, "a", "b", "c", "d"))
 
     assert score.value == pytest.approx(2.0088 / 3.439, abs=1e-9)

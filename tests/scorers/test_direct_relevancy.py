@@ -27,7 +27,7 @@ def direct(bench: Any) -> Any:
 
 
 def test_the_value_is_the_expected_rating_of_one_token(direct: Any) -> None:
-    """One request, one token, no embedding: (5 * .7 + 4 * .3 - 1) / 4."""
+    """One request, one token and no embedding yield (5 * 0.7 + 4 * 0.3 - 1) / 4."""
     (score,) = direct.score()
 
     assert score.value == pytest.approx((4.7 - 1) / 4, abs=1e-9)

@@ -1,4 +1,4 @@
-"""The kind of thing that a question asks for, and answers without any."""
+"""The kind of information that a question asks for, and answers that do not contain it."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ OTHER = [
 
 
 @pytest.mark.parametrize(("question", "answer", "kind"), MISSING)
-def test_an_answer_without_the_kind_asked_for_is_found(question: str, answer: str, kind: str) -> None:
-    """It cannot be the answer."""
+def test_a_missing_kind_of_information_is_detected(question: str, answer: str, kind: str) -> None:
+    """An answer without it cannot answer the question."""
     assert find_missing_kind(question, answer) == kind
 
 
 @pytest.mark.parametrize(("question", "answer"), PRESENT)
-def test_any_word_of_the_kind_is_enough(question: str, answer: str) -> None:
+def test_any_word_of_the_expected_kind_is_sufficient(question: str, answer: str) -> None:
     """Good answers must not be flagged."""
     assert find_missing_kind(question, answer) is None
 

@@ -240,7 +240,7 @@ def test_prose_around_json_is_accepted(fake: FakeJudge, exchange: Any) -> None:
 
 
 @pytest.mark.parametrize("reply", ["Certainly.", "The ferry leaves from pier four.", '{"verdict": 7}', "?!"])
-def test_replies_without_a_question_yield_no_relevancy(bench: Any, reply: str) -> None:
+def test_replies_without_a_question_yield_no_score(bench: Any, reply: str) -> None:
     """Other content does not matter, and nothing is embedded."""
     bench.fake.replies = lambda _: reply
 

@@ -260,7 +260,7 @@ def declare_nothing(exchange: Exchange) -> float:
         (lambda: 0.5, {}, "cannot be called with one argument"),
         (lambda one, two: 0.5, {}, "cannot be called with one argument"),
         (lambda exchange: 0.5, {"name": None}, "invalid scorer name '<lambda>'"),
-        (lambda exchange: (yield 0.5), {}, "yields values"),
+        (lambda exchange: (yield 0.5), {}, "is a generator"),
         (declare_nothing, {"name": ""}, "invalid scorer name"),
         (declare_nothing, {"name": "two words"}, "invalid scorer name"),
         (declare_nothing, {"name": "a,b"}, "invalid scorer name"),

@@ -22,7 +22,7 @@ ANSWER = "The ferry leaves from pier four, behind the fish market."
 
 @pytest.fixture
 def guarded(bench: Any) -> Any:
-    """Return a bench with a rating of 4.7 and a cosine of .6."""
+    """Return a bench with a rating of 4.7 and a cosine of 0.6."""
     bench.make = GuardedRelevancy
     bench.fake.first_token = {"5": 0.7, "4": 0.3}
     bench.fake.vectors = {ASKED: [1.0, 0.0], ANSWER: [0.6, 0.8]}
@@ -30,7 +30,7 @@ def guarded(bench: Any) -> Any:
 
 
 def test_the_value_is_rating_times_cosine(guarded: Any) -> None:
-    """(4.7 - 1) / 4 * .6, with both factors in the details. One judge request and one embedding request."""
+    """The value is (4.7 - 1) / 4 * 0.6, with both factors in the details, and takes one request per model."""
     (score,) = guarded.score()
 
     assert score.value == pytest.approx(0.925 * 0.6, abs=1e-9)

@@ -408,7 +408,7 @@ def test_no_invalid_reply_becomes_a_number(case: str, score_replies: Callable[..
 
 
 @pytest.mark.parametrize("case", [case for case in SCORERS if "answer_relevancy" not in case])
-def test_object_without_a_judgment_gives_no_score(case: str, score_replies: Callable[..., list[Score]]) -> None:
+def test_object_without_a_judgment_yields_no_score(case: str, score_replies: Callable[..., list[Score]]) -> None:
     """An example of the form, an object with an error, and a refusal in the form of a judgment."""
     scores = score_replies(case, list(without_judgment()))
 
@@ -417,7 +417,7 @@ def test_object_without_a_judgment_gives_no_score(case: str, score_replies: Call
 
 
 @pytest.mark.parametrize("intent", ["The user asks why they can't log in.", "Fehler 404 beheben", "Sorry seems hard"])
-def test_judge_may_repeat_an_apology_or_an_error_from_the_texts(judged: Any, exchange: Any, intent: str) -> None:
+def test_judge_may_quote_an_apology_or_an_error_from_the_texts(judged: Any, exchange: Any, intent: str) -> None:
     """A judge quotes what the user and the assistant wrote."""
     given = "Sorry, we cannot accept returns after 30 days."
     reply = json.dumps({"intent": intent, "given": given, "rating": 5})
@@ -441,7 +441,7 @@ def test_unusually_formatted_ratings_are_accepted(case: str, score_replies: Call
 
 
 @pytest.mark.parametrize("case", [case for case in SCORERS if "direct" not in case and "guarded" not in case])
-def test_objects_of_unusual_form_are_accepted(case: str, score_replies: Callable[..., list[Score]]) -> None:
+def test_unusually_formatted_objects_are_accepted(case: str, score_replies: Callable[..., list[Score]]) -> None:
     """Code fences, introductions, reasoning and white space may surround a JSON object."""
 
     def in_form(change: Callable[[str], str]) -> Callable[[Any], str]:
@@ -462,8 +462,8 @@ def test_objects_of_unusual_form_are_accepted(case: str, score_replies: Callable
 
 
 @pytest.mark.parametrize("case", ["answer_relevancy", "answer_relevancy, few-shot"])
-def test_questions_of_unusual_form_are_accepted(case: str, score_replies: Callable[..., list[Score]]) -> None:
-    """Also questions that resemble a refusal, a request for input, or an error message."""
+def test_unusually_formatted_questions_are_accepted(case: str, score_replies: Callable[..., list[Score]]) -> None:
+    """This includes questions that resemble a refusal, a request for input or an error message."""
     scores = score_replies(case, list(QUESTIONS), about=SUBJECTS)
 
     lost = {reply: score.explanation for reply, score in zip(QUESTIONS, scores, strict=True) if score.value is None}
@@ -473,7 +473,7 @@ def test_questions_of_unusual_form_are_accepted(case: str, score_replies: Callab
 
 @pytest.mark.parametrize("kind", ["zero_logprobs", "probabilities_as_logprobs", "boolean_logprobs"])
 @pytest.mark.parametrize("name", ["direct_relevancy", "context_relevance"])
-def test_impossible_log_probabilities_are_not_used(
+def test_impossible_log_probabilities_are_ignored(
     fake: FakeJudge, judged: Any, exchange: Any, kind: Any, name: str
 ) -> None:
     """The judge's text is the rating instead."""
@@ -495,7 +495,7 @@ def test_impossible_log_probabilities_are_not_used(
         [[1.0, "2"], [2.0, 1.0]], [[1.0, None], [2.0, 1.0]], [[True, 2.0], [2.0, 1.0]], [[1.0, [2.0]], [2.0, 1.0]],
     ],
 )  # fmt: skip
-def test_vectors_that_no_model_computes_are_refused(embeddings: list[list[Any]]) -> None:
+def test_implausible_vectors_are_rejected(embeddings: list[list[Any]]) -> None:
     """Equal or parallel vectors for different texts, and numbers written as strings."""
     data = [SimpleNamespace(index=index, embedding=embedding) for index, embedding in enumerate(embeddings)]
 
@@ -507,7 +507,7 @@ def test_vectors_that_no_model_computes_are_refused(embeddings: list[list[Any]])
 
 @pytest.mark.parametrize("rows", [[[1.0, 2.0], [2.0, 1.0]], [[1, 2], [1, 3]], [[1.0, 2.0], [-1.0, -2.0]]])
 def test_different_vectors_are_accepted(rows: list[list[float]]) -> None:
-    """Also integers and opposite directions."""
+    """This includes integers and opposite directions."""
     data = [SimpleNamespace(index=index, embedding=row) for index, row in enumerate(rows)]
 
     assert _parse_vectors(SimpleNamespace(data=data), ["Where is the pier?", "It is here."]).shape == (2, 2)
@@ -517,7 +517,7 @@ def test_different_vectors_are_accepted(rows: list[list[float]]) -> None:
     "kind", ["one_based_index", "string_index", "duplicate_index", "no_index", "booleans", "constant", "wrong_count"]
 )
 @pytest.mark.parametrize("name", ["answer_relevancy", "guarded_relevancy", "question_answer_similarity"])
-def test_vectors_that_may_belong_to_other_texts_give_no_score(
+def test_vectors_that_may_belong_to_other_texts_yield_no_score(
     fake: FakeJudge, judged: Any, exchange: Any, kind: Any, name: str
 ) -> None:
     """Each vector needs the index of its text, and different texts do not all have the same vector."""

@@ -25,7 +25,7 @@ VALUES = st.lists(st.floats(0, 1), min_size=1, max_size=20)
 
 
 def test_the_first_chunks_count_most() -> None:
-    """Weights are .9 to the power of the position."""
+    """Weights are 0.9 to the power of the position."""
     assert position_weighted_mean([0.9, 0.8, 0.3, 0.2]) == pytest.approx(2.0088 / 3.439, abs=1e-9)
     assert round(position_weighted_mean([0.9, 0.8, 0.3, 0.2]), 3) == 0.584
     assert mean([0.9, 0.8, 0.3, 0.2]) == pytest.approx(0.55, abs=1e-9)
@@ -197,7 +197,7 @@ def test_fingerprints_of_local_scorers_do_not_change_by_accident() -> None:
 def test_decay_of_the_weights_is_an_option(
     score: Callable[..., list[Score]], exchange: Callable[..., Exchange]
 ) -> None:
-    """With a decay of .5, the second context has half the weight of the first. The fingerprint records it."""
+    """With a decay of 0.5, the second context has half the weight of the first. The fingerprint records the decay."""
     embedder = FakeEmbedder({"q": (1.0, 0.0), "near": (0.8, 0.6), "far": (0.6, 0.8)})
     usual, steep = ContextSimilarity(embedder), ContextSimilarity(embedder, decay=0.5)
 
@@ -210,6 +210,6 @@ def test_decay_of_the_weights_is_an_option(
 
 @pytest.mark.parametrize("decay", [0, 1.5, -0.5, float("nan"), True, "0.5"])
 def test_invalid_decays_are_rejected(decay: Any) -> None:
-    """They would give later contexts no weight, or more weight."""
+    """Such decays would give later contexts no weight, or more weight than earlier ones."""
     with pytest.raises((TypeError, ValueError), match="decay must be"):
         ContextSimilarity(FakeEmbedder(), decay=decay)

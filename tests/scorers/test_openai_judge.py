@@ -124,7 +124,7 @@ def test_text_may_arrive_in_parts() -> None:
         *((reason, "judge_unreachable") for reason in ("error", "ERROR", "abort", "cancelled", "OTHER", 7)),
     ],
 )
-def test_finish_reason_decides_whether_a_text_is_a_reply(reason: Any, expected: str) -> None:
+def test_finish_reason_determines_whether_text_counts_as_a_reply(reason: Any, expected: str) -> None:
     """Servers write reasons in several forms. A text that the server did not finish is not a judgment."""
     choice = SimpleNamespace(message=SimpleNamespace(content="4"), finish_reason=reason)
     completion = SimpleNamespace(choices=[choice])
@@ -148,7 +148,7 @@ def test_finish_reason_decides_whether_a_text_is_a_reply(reason: Any, expected: 
 )
 @pytest.mark.parametrize("part", ["choices", "data"])
 @pytest.mark.parametrize("place", ["body", "part"])
-def test_error_next_to_a_reply_is_an_error(error: Any, reason: UnscoredReason, part: str, place: str) -> None:
+def test_a_reply_with_an_error_field_is_an_error(error: Any, reason: UnscoredReason, part: str, place: str) -> None:
     """Gateways add an error to the choices or vectors that they received before the failure."""
     item = {"message": {"content": "4"}, **({"error": error} if place == "part" else {})}
     body = {part: [item], **({"error": error} if place == "body" else {"error": None})}

@@ -124,7 +124,7 @@ def test_similarities_rated_by_the_judge_lie_between_zero_and_one(compared: Any)
     [
         ([1, 1, 1], "The answer addresses the question"),
         ([1, 1, 0.5], "The answer mostly addresses the question"),
-        ([0.75, 0.75, 0.5], "The answer addresses the question only in part"),
+        ([0.75, 0.75, 0.5], "The answer only partly addresses the question"),
         ([0.5, 0.5, 0.25], "The answer does not address the question"),
         ([0.25, 0.25, 0.5], "The answer does not address the question"),
         ([0, 0, 0], "The answer does not address the question"),

@@ -102,7 +102,7 @@ def test_a_rating_can_be_a_digit_a_word_or_json(text: str, points: float) -> Non
         {"reason": "I'm sorry, but I can't assist with that."}, {"explanation": "Error: upstream timed out"},
     ],
 )  # fmt: skip
-def test_rating_with_unknown_members_is_not_a_rating(members: dict[str, object]) -> None:
+def test_rating_with_unknown_fields_is_rejected(members: dict[str, object]) -> None:
     """Only rationales may accompany a rating: a gateway's status object may have a rating, too."""
     with pytest.raises(UnreadableReply):
         parse_rating(json.dumps({"rating": 4, **members}))

@@ -110,7 +110,7 @@ def test_unknown_scorer_error_lists_known_scorers() -> None:
 
 @pytest.mark.parametrize("scorers", [("answer_relevancy",), ("question_answer_similarity",)])
 def test_model_without_server_is_an_error(scorers: tuple[str, ...]) -> None:
-    """The error says what to set."""
+    """The error names the setting to change."""
     with pytest.raises(SettingsError, match="set OPENAI_API_KEY, or OPENAI_BASE_URL"):
         build_scorers(settings(scorers=scorers, embedder="text-embedding-3-large"))
 

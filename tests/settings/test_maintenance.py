@@ -26,8 +26,8 @@ TIMES = st.times().map(lambda value: value.replace(microsecond=0))
         ("2026-03-29T22:30", False),
     ],
 )
-def test_a_window_may_end_on_the_next_day(moment: str, is_active: bool) -> None:
-    """The days are those on which it starts."""
+def test_a_maintenance_window_may_end_on_the_next_day(moment: str, is_active: bool) -> None:
+    """The configured days are those on which the window starts."""
     window = MaintenanceWindow.model_validate({"days": ["fri"], "start": "22:00", "end": "02:00"})
     assert window.is_active(datetime.fromisoformat(moment).replace(tzinfo=UTC)) is is_active
 

@@ -294,7 +294,7 @@ def test_a_renamed_setting_is_reported_with_its_new_name(
             {"channels": {"a": {"type": "slack", "url": "env:X", "answers": True}}},
             "'channels.a.answers': it was renamed to 'channels.a.include_text'",
         ),
-        ({"channels": {"a": {"kind": "slack", "url": "env:X"}}}, "needs type = one of webhook, slack"),
+        ({"channels": {"a": {"kind": "slack", "url": "env:X"}}}, "type must be one of webhook, slack"),
     ],
 )
 def test_a_renamed_field_is_reported_with_its_new_name(arguments: dict[str, Any], message: str) -> None:

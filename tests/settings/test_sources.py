@@ -130,7 +130,7 @@ def test_whitespace_around_a_secret_is_removed(monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.parametrize("key", ["sk-hunter2\nsk-hunter3", "sk-hünter2", "sk-hunter2\x00", " "])
-def test_a_key_that_no_header_can_carry_is_rejected_at_startup(key: str) -> None:
+def test_a_key_that_is_invalid_in_a_header_is_rejected_at_startup(key: str) -> None:
     """Otherwise every request would fail as if the server were unreachable. The error does not quote the key."""
     with pytest.raises(SettingsError, match=r"^setting api_key: must be one line of ASCII") as raised:
         load_settings(api_key=key)
@@ -153,7 +153,7 @@ def test_a_missing_secret_is_reported_by_its_reference(bare: Path, secret: str, 
         load_settings(api_key=secret)
 
 
-def test_no_representation_of_the_settings_contains_a_secret(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_settings_representation_contains_a_secret(monkeypatch: pytest.MonkeyPatch) -> None:
     """Settings can be logged, dumped and printed."""
     monkeypatch.setenv("SLACK_URL", "https://hooks.slack.com/hunter2")
     settings = load_settings(

@@ -149,7 +149,7 @@ def test_commit_without_the_lease_writes_nothing(leader_store: TrackingStore) ->
     assert leader_store.alerts.list_events("a1") == []
 
 
-def test_manually_resolved_alert_is_not_changed_by_the_watcher(leader_store: TrackingStore) -> None:
+def test_manually_resolved_alert_is_not_changed_by_the_evaluator(leader_store: TrackingStore) -> None:
     """A change based on the state from before the resolution is rejected."""
     alert = make_alert()
     leader_store.alerts.commit(AlertTransaction(holder=WATCHER_LEASE, changes=[opening_change(alert)]))

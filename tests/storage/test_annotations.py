@@ -157,7 +157,7 @@ def test_concurrently_recorded_scores_are_counted_once(store: TrackingStore, mig
 
 
 @pytest.mark.parametrize("skipped", [False, True])
-def test_a_score_from_elsewhere_replaces_an_own_task(store: TrackingStore, make: Make, *, skipped: bool) -> None:
+def test_an_external_score_replaces_a_pending_task(store: TrackingStore, make: Make, *, skipped: bool) -> None:
     """The exchange counts once, as scored, whether its own task waits or was skipped."""
     exchange = make(route="search")
     store.exchanges.add([exchange])
@@ -172,7 +172,7 @@ def test_a_score_from_elsewhere_replaces_an_own_task(store: TrackingStore, make:
     assert [task.scorer for claim in claims for task in claim.tasks] == ["b"]
 
 
-def test_a_score_from_elsewhere_does_not_replace_an_own_score(store: TrackingStore, make: Make) -> None:
+def test_an_external_score_does_not_replace_a_computed_score(store: TrackingStore, make: Make) -> None:
     """Both are kept, with fingerprints of their own."""
     exchange = make()
     store.exchanges.add([exchange])
@@ -186,7 +186,7 @@ def test_a_score_from_elsewhere_does_not_replace_an_own_score(store: TrackingSto
     assert {score.fingerprint: score.value for score in scores} == {"f1": 0.75, EXTERNAL_FINGERPRINT: 0.25}
 
 
-def test_a_candidate_with_a_score_from_elsewhere_leaves_the_pool(store: TrackingStore, make: Make) -> None:
+def test_a_candidate_with_an_external_score_leaves_the_pool(store: TrackingStore, make: Make) -> None:
     """The budget is not spent on it, whether the score or the decision comes first."""
     early, late = make(), make()
     store.exchanges.add([early, late])
@@ -281,7 +281,7 @@ class BlockedExchanges(ExchangeStore):
         return super().record_scores(scores)
 
 
-def test_stop_reports_scores_that_still_wait(
+def test_stop_reports_scores_that_are_still_waiting(
     store: TrackingStore, migrated_url: str, make: Make, caplog: pytest.LogCaptureFixture, write_to: WriteTo
 ) -> None:
     """This applies if the thread is still running; a later stop finds everything written."""

@@ -1,4 +1,4 @@
-"""Starts of buckets in timezones."""
+"""Bucket starts in different timezones."""
 
 from __future__ import annotations
 

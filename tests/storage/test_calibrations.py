@@ -33,7 +33,7 @@ def test_the_newest_calibration_of_an_embedder_and_scorer_is_used(store: Trackin
 
 
 def test_a_calibrated_value_rises_from_the_floor_to_1() -> None:
-    """The floor becomes 0 and the same-topic floor .45, which lies in the lowest band."""
+    """The floor becomes 0, and the same-topic floor 0.45, which lies in the lowest band."""
     half = replace(FIRST, floor=0.5, topic_floor=0.7)
     assert [half.rescale(value) for value in (-1.0, 0.5, 0.6, 0.7, 0.85, 1.0)] == pytest.approx(
         [0, 0, 0.225, 0.45, 0.725, 1], abs=1e-9
@@ -41,8 +41,8 @@ def test_a_calibrated_value_rises_from_the_floor_to_1() -> None:
 
 
 @pytest.mark.parametrize("scorer", ["answer_relevancy", "question_answer_similarity"])
-def test_low_cosines_are_those_in_the_lowest_band(scorer: str) -> None:
-    """The limit is the cosine with a calibrated value of .5."""
+def test_cosines_in_the_lowest_band_are_low(scorer: str) -> None:
+    """The limit is the cosine with a calibrated value of 0.5."""
     calibration = replace(FIRST, scorer=scorer, floor=0.1, topic_floor=0.6)
     assert calibration.rescale(calibration.cosine_of(0.5)) == pytest.approx(0.5, abs=1e-9)
 

@@ -35,7 +35,9 @@ def reporting_store(migrated_url: str, clock: Any, events: Counter[CommitEvent])
     opened.close()
 
 
-def test_events_match_the_tally(reporting_store: TrackingStore, make: Make, events: Counter[CommitEvent]) -> None:
+def test_reported_events_match_the_tally(
+    reporting_store: TrackingStore, make: Make, events: Counter[CommitEvent]
+) -> None:
     """Each stored or dropped exchange and each finished task is reported once."""
     reporting_store.exchanges.add([make(number, route=f"route-{number % 2}") for number in range(6)])
     reporting_store.exchanges.count_dropped({("shop", "route-0"): 3}, ["a", "b"], UnscoredReason.EXCHANGE_LIMIT)

@@ -97,7 +97,7 @@ def test_more_of_the_same_scores_narrow_the_interval(pairs: list[tuple[float, fl
 
 
 @pytest.mark.parametrize("value", [-0.5, 0.0, 0.3, 0.8, 1.0])
-def test_identical_scores_leave_a_wide_enough_interval(value: float) -> None:
+def test_identical_scores_do_not_collapse_the_interval(value: float) -> None:
     """Identical scores do not make the next one certain, so the interval is never "+-0"."""
     (_, few), (_, many) = estimate_with_interval([value] * 20), estimate_with_interval([value] * 500)
 

@@ -206,7 +206,9 @@ def test_a_killed_process_blocks_no_other_process(migrated_url: str) -> None:
     order=st.lists(st.integers(0, 3), min_size=20, max_size=60),
     jump=st.sampled_from([0, -3600, 3600]),
 )
-def test_clocks_that_differ_share_one_schedule(offsets: list[float], order: list[int], jump: float) -> None:
+def test_processes_with_different_clocks_share_one_schedule(
+    offsets: list[float], order: list[int], jump: float
+) -> None:
     """Each clock grants at most one burst when it is first seen or jumps, and nobody waits for another clock."""
     limit, clocks = RateLimit("requests", 60, burst=5), [ScheduleClock() for _ in offsets]
     latest, arrivals, admitted = NOON, [NOON.timestamp()], 0

@@ -87,7 +87,7 @@ def test_tasks_without_a_running_holder_are_ready_immediately(
 def test_reserved_tasks_are_released_when_the_holder_ends(
     store: TrackingStore, make: Make, clock: Any, ending: str
 ) -> None:
-    """If it stops, at once; if it dies, once its heartbeat is too old."""
+    """A stopped holder releases its tasks immediately. A killed one loses them once its heartbeat is too old."""
     exchange = make(1, started_at=clock.now, duration=0.0, span_holder="holder")
     for worker in ("holder", "other"):
         send_heartbeat(store, worker)

@@ -20,7 +20,7 @@ def test_empty_database_has_an_empty_summary(store: TrackingStore) -> None:
     assert (summary.n, summary.since, summary.reasons) == (0, None, [])
 
 
-def test_reasons_are_counted_with_their_probabilities(store: TrackingStore, make: Make) -> None:
+def test_sampling_reasons_are_counted_with_their_probabilities(store: TrackingStore, make: Make) -> None:
     """The most frequent reason comes first; undecided exchanges and those without text are included."""
     exchanges = [make(number) for number in range(5)] + [make(9, question=None, answer=None)]
     store.exchanges.add(exchanges)

@@ -181,10 +181,10 @@ def test_exchanges_in_memory_survive_a_lost_file(
 
 
 @pytest.mark.parametrize("damage", LOG_DAMAGED)
-def test_nothing_is_lost_with_the_log(
+def test_losing_the_log_file_loses_no_exchange(
     writer: ExchangeWriter, path: Path, damage: Damage, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The process still has the deleted log open, and saves what it contains."""
+    """The process still has the deleted log open, and saves its contents."""
     captured = put(writer, 100)
     assert writer.flush(LONG)
     damage(path)
@@ -225,7 +225,7 @@ def overwrite(path: Path, content: bytes) -> None:
 
 @settings(max_examples=15)
 @given(steps=st.lists(st.sampled_from([None, *DELETED, *LOG_DAMAGED]), min_size=2, max_size=6))
-def test_any_sequence_of_losses_keeps_what_was_captured_since(
+def test_exchanges_captured_after_any_sequence_of_losses_are_kept(
     steps: list[Damage | None], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     """After each loss of the file, the new file contains everything captured since; the log loses nothing."""

@@ -137,7 +137,7 @@ def test_a_recorded_exchange_is_screened_like_a_captured_one(unconnected: Any) -
     ]
 
 
-def test_a_recorded_exchange_keeps_no_text_without_capture(unconnected: Any) -> None:
+def test_a_recorded_exchange_has_no_text_if_capture_is_off(unconnected: Any) -> None:
     """Its scores are kept."""
     annotations: list[Any] = []
     traced = unconnected.connect(annotate=annotations.append, capture="none")
@@ -149,7 +149,7 @@ def test_a_recorded_exchange_keeps_no_text_without_capture(unconnected: Any) -> 
     assert [score.name for score in annotations] == ["tone"]
 
 
-def test_exchange_recorded_before_the_start_has_no_effect(warnings: Callable[[], list[str]]) -> None:
+def test_recording_an_exchange_before_start_has_no_effect(warnings: Callable[[], list[str]]) -> None:
     """The call returns None, and the reason is logged."""
     assert germane.record_exchange("How?", "So.") is None
     assert "germane is not running" in warnings()[0]

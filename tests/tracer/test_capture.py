@@ -204,7 +204,7 @@ class TestContexts:
         search = germane.retrieval(source="docs")(lambda query: returned)
 
         assert search("Why?") is returned
-        assert "name its attribute or key with content=" in traced.attributes("docs")["germane.capture.error"]
+        assert "select its attribute or key with content=" in traced.attributes("docs")["germane.capture.error"]
 
     def test_selectors_find_the_parts_of_a_context(self, traced: Any) -> None:
         """``contexts``, ``content``, ``id`` and ``score`` find parts with other names."""
@@ -388,7 +388,7 @@ class TestAttributes:
         ]
 
     @pytest.mark.parametrize("kind", ["coroutine", "generator", "object"])
-    def test_history_that_is_not_made_of_messages_is_reported(self, traced: Any, kind: str) -> None:
+    def test_history_that_does_not_contain_messages_is_reported(self, traced: Any, kind: str) -> None:
         """A selector that returns a coroutine or another object without text loses the history, which is reported."""
 
         async def later() -> list[str]:

@@ -67,7 +67,7 @@ def test_streams_dropped_in_cycles_are_recorded(counts: Any) -> None:
     assert total == 5001
 
 
-def test_an_explicit_collection_ends_streams_at_once(counts: Any) -> None:
+def test_an_explicit_collection_ends_streams_immediately(counts: Any) -> None:
     """``gc.collect()`` runs between bytecodes, where it is safe to end them."""
     _, at_once, _ = counts
 

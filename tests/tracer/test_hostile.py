@@ -226,7 +226,7 @@ def test_span_reports_failed_capture(traced: Any, handler: Any, take: Any) -> No
     take("function", handler("function", lambda _question: Exiting()))
 
     problem = traced.attributes()["germane.capture.error"]
-    assert problem == "answer of ask: Exiting is not text: name the part that contains it with a selector"
+    assert problem == "answer of ask: Exiting is not text: select the part that contains the text with a selector"
 
 
 @pytest.mark.parametrize("kind", ["generator", "async generator"])
@@ -243,7 +243,7 @@ def test_failed_chunks_are_reported_once(traced: Any, kind: str) -> None:
     asyncio.run(read(germane.observe(route="ask")(stream if kind == "generator" else stream_later)("Why?")))
 
     problem = traced.attributes()["germane.capture.error"]
-    assert problem == "a chunk of ask: dict is not text: name the part that contains it with a selector"
+    assert problem == "a chunk of ask: dict is not text: select the part that contains the text with a selector"
 
 
 def broken(*_args: object) -> Any:
@@ -476,7 +476,7 @@ def test_missing_answer_selector_is_logged_once(traced: Any, caplog: pytest.LogC
 
     (record,) = caplog.records
     assert (
-        "answer of reply of d15: dict is not text: name the part that contains it with a selector"
+        "answer of reply of d15: dict is not text: select the part that contains the text with a selector"
         in record.getMessage()
     )
 

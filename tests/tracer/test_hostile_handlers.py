@@ -238,7 +238,7 @@ class Impostor:
 
 
 class Exiting:
-    """A value that exits when it is touched."""
+    """A value that raises SystemExit on any access."""
 
     def __iter__(self) -> Any:
         raise SystemExit
@@ -279,7 +279,7 @@ class Slotted:
 
 
 class Text(str):
-    """A str that lies."""
+    """A str whose methods return wrong results."""
 
     def __str__(self) -> str:
         return "a lie"
@@ -415,7 +415,7 @@ class NeedsArguments(Exception):
 
 
 class SlottedError(Exception):
-    """An exception with slots and an odd comparison."""
+    """An exception with slots and a custom comparison."""
 
     __slots__ = ("code",)
 

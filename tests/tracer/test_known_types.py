@@ -103,7 +103,7 @@ def test_answer_of_a_known_type_needs_no_selector(traced: Any, name: str, caplog
     assert caplog.records == []
 
 
-def test_json_response_without_a_usual_key_is_the_answer_as_a_whole(traced: Any) -> None:
+def test_json_response_without_a_known_key_is_the_answer_as_a_whole(traced: Any) -> None:
     """A body with several texts is not guessed at."""
     observed(starlette.responses.JSONResponse({"title": "a", "body": "b"}))
 
@@ -445,7 +445,7 @@ class TestTaskAndFuture:
         assert (traced.exchange.answer, traced.exchange.status) == ("Because.", "ok")
 
     def test_result_of_a_finished_future_is_the_answer(self, traced: Any) -> None:
-        """It is captured at once."""
+        """The answer is captured immediately."""
         future: Future[str] = Future()
         future.set_result("Because.")
 
@@ -639,7 +639,7 @@ def test_lazy_query_that_a_handler_returns_is_not_the_answer(traced: Any, read: 
     assert (traced.exchange.answer, traced.exchange.status) == (None, "ok")
 
 
-def test_lazy_query_whose_class_the_user_names_is_a_stream(traced: Any) -> None:
+def test_lazy_query_of_a_user_specified_class_is_a_stream(traced: Any) -> None:
     """``stream=`` also applies to what a retriever returned."""
     search = germane.retrieval(lambda question: Query([], 0, 2))
     rows = germane.observe(stream=Query, chunk="text")(lambda question: search(question))("Why?")
@@ -730,7 +730,7 @@ def test_returned_objects_and_their_classes_are_not_kept_alive(traced: Any) -> N
     assert [reference() for reference in references] == [None] * 4
 
 
-def test_class_that_the_user_names_is_recorded_as_a_stream(traced: Any) -> None:
+def test_user_specified_class_is_recorded_as_a_stream(traced: Any) -> None:
     """``stream=`` names classes that can be iterated, and that germane would return unread."""
 
     class Reply:
@@ -757,10 +757,10 @@ def test_unknown_iterable_is_returned_unchanged_with_a_warning(traced: Any, capl
     pages = Pages()
     assert observed(pages) is pages
     assert traced.exchange.answer is None
-    assert "name its class with stream=" in caplog.text
+    assert "pass its class with stream=" in caplog.text
 
 
-def test_iterable_without_any_other_use_is_a_stream(traced: Any) -> None:
+def test_object_that_only_supports_iteration_is_a_stream(traced: Any) -> None:
     """An object with nothing but a generator method can only be a stream."""
 
     class Words:

@@ -134,7 +134,7 @@ class TestNesting:
 
         assert [exchange.route for exchange in traced.exchanges] == ["inner", "inner", "stream"]
 
-    def test_germanes_own_calls_are_not_captured(self, traced: Any) -> None:
+    def test_calls_that_germane_makes_are_not_captured(self, traced: Any) -> None:
         """An observed judge client yields neither an exchange nor a span."""
         with suppress_tracing():
             assert germane.observe(lambda question: germane.retrieval(lambda q: q)(question))("Why?") == "Why?"

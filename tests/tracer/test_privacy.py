@@ -163,7 +163,7 @@ def test_slow_redaction_is_reported_once(
     ask_with_secret()()
     ask_with_secret()()
 
-    warnings = [record.getMessage() for record in caplog.records if "redact=hidden takes more" in record.getMessage()]
+    warnings = [record.getMessage() for record in caplog.records if "redact=hidden took more" in record.getMessage()]
     assert len(warnings) == 1
     assert SECRET not in repr(unconnected.exchanges)
 

@@ -483,7 +483,7 @@ def test_span_that_ends_inside_the_processor_does_not_deadlock(bench: Callable[.
 
 
 def test_inner_processor_is_called_at_the_start_of_spans(bench: Callable[..., ProcessorBench]) -> None:
-    """Processors that work at the start or just before the end of spans still do."""
+    """Processors that act at the start or just before the end of spans still work."""
 
     seen: list[str] = []
 

@@ -41,7 +41,7 @@ def cut(text: str, positions: list[int]) -> list[str]:
 @pytest.mark.parametrize("encoded", [False, True])
 @PER_EXAMPLE
 @given(start=st.sampled_from(STARTS), lines=st.lists(LINES, min_size=1), cuts=st.lists(st.integers(0, 200)))
-def test_text_that_is_not_made_of_events_is_kept_whole(
+def test_text_without_events_is_kept_in_full(
     traced: Any, start: str, lines: list[str], cuts: list[int], encoded: bool
 ) -> None:
     """A text that begins like an event and continues with other lines is the answer, however it is cut."""

@@ -158,7 +158,7 @@ class TestIterator:
 
     @pytest.mark.parametrize("how", ["close", "with", "dropped"])
     def test_stream_that_is_stopped_early_is_recorded_as_abandoned(self, traced: Any, how: str) -> None:
-        """It may be closed, left or garbage-collected. The items so far are the answer."""
+        """It may be closed, exited or garbage-collected. The items read so far are the answer."""
         original = Stream("a", "b")
         stream = returning(original)
         next(stream)
@@ -283,7 +283,7 @@ class TestAsynchronousIterator:
 
     @pytest.mark.parametrize("how", ["aclose", "with"])
     def test_asynchronous_stream_that_is_stopped_early_is_recorded_as_abandoned(self, traced: Any, how: str) -> None:
-        """It may be closed or left. The items so far are the answer."""
+        """It may be closed or exited. The items read so far are the answer."""
         original = AsyncStream("a", "b")
 
         async def read() -> None:
@@ -352,7 +352,7 @@ class TestGenerator:
         assert list(outer()) == ["a", "returned"]
 
     def test_unstarted_generator_can_be_closed(self, traced: Any) -> None:
-        """Its body never ran, so there is no exchange."""
+        """The body never ran, so there is no exchange."""
 
         @germane.observe
         def ask(question: str) -> Iterator[str]:

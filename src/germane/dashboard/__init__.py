@@ -1,4 +1,4 @@
-"""The dashboard: an ASGI application with pages rendered on the server, and metrics for Prometheus."""
+"""The dashboard: an ASGI application with server-rendered pages and Prometheus metrics."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _MODULE_OF: Final = {name: module for module, names in _MODULES.items() for name
 
 
 def __getattr__(name: str) -> Any:
-    # Loaded on first use: germane serve checks its options before it imports the pages.
+    # Modules are loaded on first use, because germane serve checks its options before it imports the pages.
     if name not in _MODULE_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = globals()[name] = getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)

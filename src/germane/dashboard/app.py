@@ -46,7 +46,7 @@ _SECURITY_HEADERS: Final = {
 
 
 async def healthz(_: Request) -> Response:
-    """Return 200 if this process responds. The database is not checked."""
+    """Return status 200 while this process is running. Does not check the database."""
     return PlainTextResponse("ok\n")
 
 
@@ -83,10 +83,10 @@ class SecurityHeadersMiddleware:
 
 
 class Dashboard(Starlette):
-    """The dashboard of one database."""
+    """The dashboard for one database."""
 
     def build_middleware_stack(self) -> ASGIApp:
-        """Return the stack with security headers outermost, so that the page for a server error has them too."""
+        """Return the middleware stack with security headers outermost, so that server error pages have them too."""
         return SecurityHeadersMiddleware(super().build_middleware_stack())
 
 
@@ -101,21 +101,21 @@ def create_app(
     trusted: bool = False,
     refresh: timedelta = timedelta(seconds=30),
 ) -> Starlette:
-    """Create the dashboard as an ASGI application, to serve it or to mount it in another application.
+    """Create the dashboard as an ASGI application, which can be served or mounted in another application.
 
     Without a token, and unless ``trusted`` is set, only requests from this machine to localhost, 127.0.0.1 or ::1 are
     accepted.
 
     Args:
-        settings: Defaults to the settings of this process.
+        settings: The settings to use. Defaults to the settings of this process.
         store: The database, which the application does not close. Defaults to the database in the settings.
         read_only: Whether to reject all changes.
-        now: The clock; returns a time with a time zone.
-        token: The token that visitors must present, at least 16 characters. Defaults to the ``dashboard_token``
+        now: A function that returns the current time with a time zone.
+        token: The token that visitors must present, with at least 16 characters. Defaults to the ``dashboard_token``
             setting.
         hosts: Host names to accept in addition to IP addresses and the ``allowed_hosts`` setting.
         trusted: Whether the application that mounts the dashboard controls access itself.
-        refresh: Time between reloads of an open page's live parts.
+        refresh: Interval at which the live parts of an open page are reloaded.
 
     Raises:
         SettingsError: The token or a setting is invalid.
@@ -136,10 +136,10 @@ def create_app(
 
 
 def create_metrics_app(settings: Settings) -> Starlette:
-    """Create an application with ``/metrics`` only, for a worker process. It has its own database connection.
+    """Create an application that serves only ``/metrics``, for a worker process. It has its own database connection.
 
-    Without the ``dashboard_token`` setting, only requests from this machine are accepted. With the setting, any
-    host name is accepted.
+    Without the ``dashboard_token`` setting, only requests from this machine are accepted. With the setting, requests
+    for any host name are accepted.
     """
     from germane.storage import TrackingStore, utc_now
 

@@ -1,4 +1,4 @@
-"""The web server, which runs in a thread so that the main thread can handle signals or score answers."""
+"""The web server. It runs in its own thread, so that the main thread can handle signals or score answers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from starlette.types import ASGIApp
 from germane.errors import GermaneError
 
 SHUTDOWN_TIMEOUT: Final = 3
-"""Seconds that requests in progress have to finish when the server stops."""
+"""Seconds for which the server waits for in-flight requests when it stops."""
 _LOGGER: Final = logging.getLogger("uvicorn.error")
 
 
@@ -31,9 +31,9 @@ class DashboardServer:
     """Serves one application at one address.
 
     Args:
-        app: The application.
+        app: The application to serve.
         host: A host name or address of this machine.
-        port: The port; 0 for any free port.
+        port: The port to listen on; 0 for any free port.
 
     Raises:
         ListenError: The address is in use or does not belong to this machine.
@@ -70,7 +70,10 @@ class DashboardServer:
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Serve until the block ends. The block starts once requests are accepted. Stopping takes up to 3 seconds."""
+        """Serve requests while the block runs. The block starts once the server accepts requests.
+
+        Stopping takes up to 5 seconds.
+        """
         _LOGGER.addFilter(_REDACT_EXCEPTIONS)
         gc.freeze()  # imported modules stay in memory, so the garbage collector can skip them
         self._thread.start()
@@ -86,7 +89,7 @@ class DashboardServer:
 
 
 class _SignalingServer(uvicorn.Server):
-    """Sets an event when it accepts requests."""
+    """A uvicorn server that sets an event once it accepts requests."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)

@@ -1,4 +1,4 @@
-"""Settings: every option of germane, with its type, default and environment variable.
+"""All settings, each with its type, default and environment variable.
 
 In order of precedence, values come from the arguments of :func:`load_settings`, ``GERMANE_...`` environment variables,
 ``germane.toml``, and ``[tool.germane]`` in ``pyproject.toml``.

@@ -1,4 +1,4 @@
-"""Notification channels, which deliver alerts, and references to their secrets."""
+"""Settings for notification channels, with references to their secrets."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ def _validate_channel_names(channels: dict[str, Any]) -> dict[str, Any]:
     for name in channels:
         if name in BUILTIN_CHANNELS or not _CHANNEL_NAME.fullmatch(name):
             raise ValueError(
-                f"{name!r:.80} is not a valid channel name: use lowercase letters, digits, _ and -, "
-                f"and not {' or '.join(BUILTIN_CHANNELS)}"
+                f"invalid channel name {name!r:.80}: use only lowercase letters, digits, _ and -; "
+                f"these names are reserved: {', '.join(BUILTIN_CHANNELS)}"
             )
     return channels
 
@@ -63,7 +63,7 @@ def _validate_url_template(value: str) -> str:
     unusable = not value.startswith(("https://", "http://")) or not value.isprintable()
     if unusable or set(placeholders) - set(URL_FIELDS):
         allowed = ", ".join(f"{{{field}}}" for field in URL_FIELDS)
-        raise ValueError(f"must start with http:// or https://; the only placeholders are {allowed}")
+        raise ValueError(f"must start with http:// or https://; the supported placeholders are {allowed}")
     return value
 
 
@@ -71,7 +71,7 @@ def _validate_message_template(value: str) -> str:
     unknown = set(re.findall(r"{([^{}]*)}", value)) - set(TEMPLATE_FIELDS)
     if unknown or not value.strip():
         allowed = ", ".join(f"{{{field}}}" for field in TEMPLATE_FIELDS)
-        raise ValueError(f"must contain text; the only placeholders are {allowed}")
+        raise ValueError(f"must contain text; the supported placeholders are {allowed}")
     return value
 
 
@@ -87,17 +87,17 @@ class ChannelSettings(BaseModel):
     severity: Severity = "info"
     """The lowest severity to deliver: `info` (improvements), `warning` or `critical`."""
     rules: Names = ()
-    """Patterns of rule names. By default, all rules."""
+    """Rule name patterns. By default, all rules."""
     routes: Names = ()
-    """Patterns of routes. By default, all routes. Alerts that are not about a single route are always delivered."""
+    """Route patterns. By default, all routes. Alerts that are not about a single route are always delivered."""
     include_text: bool = False
     """Whether messages include the questions and answers of the worst exchanges. By default, they include ids only."""
     send_resolved: bool = True
     """Whether to send a message when an alert resolves."""
     timezone: Timezone = "UTC"
-    """The timezone of times in messages, such as `Europe/Berlin`."""
+    """The timezone for times in messages, such as `Europe/Berlin`."""
     template: Annotated[str, AfterValidator(_validate_message_template)] | None = None
-    """Replaces the sentence that says what happened, such as `{severity} in {route}: {message} Call {owner}.`"""
+    """Template that replaces the sentence about the alert, such as `{severity} in {route}: {message} Call {owner}.`"""
 
     def matches(self, alert: Alert) -> bool:
         """Return whether the channel delivers an alert."""
@@ -113,8 +113,8 @@ class HTTPChannel(ChannelSettings):
     """Fields shared by all HTTP channels."""
 
     allow_private_networks: bool = True
-    """Whether the URL may point into private networks. If not, only public addresses at https:// and ports 80 and 443
-    are allowed."""
+    """Whether the URL may point to private networks. If false, only https:// URLs with public addresses and port 80 or
+    443 are allowed."""
     allowed_networks: Annotated[Names, AfterValidator(_validate_networks)] = ()
     """Networks, such as `10.0.0.0/8`, that are allowed even if `allow_private_networks` is false."""
 
@@ -198,11 +198,11 @@ class EmailSettings(ChannelSettings, _Credentials):
     host: str = Field(min_length=1)
     """Host name of the SMTP server."""
     port: int | None = Field(default=None, ge=1, le=65_535)
-    """Port of the SMTP server. Defaults to 587, with `tls` to 465, with `none` to 25."""
+    """Port of the SMTP server. Defaults to 587 for `starttls`, 465 for `tls` and 25 for `none`."""
     security: Literal["starttls", "tls", "none"] = "starttls"
-    """Encryption: `starttls`, `tls` from the first byte, or `none`."""
+    """Encryption: `starttls`, `tls` (implicit TLS) or `none`."""
     certificates: Path | None = None
-    """PEM file of certificate authorities to trust in addition to the system's."""
+    """PEM file with certificate authorities to trust in addition to the system's."""
     user: str | None = None
     """User name to log in with. Requires `password`."""
     password: SecretReference | None = None

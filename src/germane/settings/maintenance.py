@@ -1,4 +1,4 @@
-"""Recurring maintenance windows, in which nobody is notified."""
+"""Recurring maintenance windows, during which no notifications are sent."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ WEEKDAYS: Final[tuple[Weekday, ...]] = ("mon", "tue", "wed", "thu", "fri", "sat"
 
 def _without_zone(value: time) -> time:
     if value.tzinfo is not None:
-        raise ValueError("must be a time of day such as 02:00; the zone belongs into `timezone`")
+        raise ValueError("must be a time of day without a timezone, such as 02:00; set the timezone with `timezone`")
     return value
 
 
@@ -33,19 +33,19 @@ class MaintenanceWindow(BaseModel):
     name: Name = "maintenance"
     """Name of the window."""
     days: tuple[Weekday, ...] = Field(default=WEEKDAYS, min_length=1)
-    """The days on which it starts, such as `["sat", "sun"]`. By default, every day."""
+    """The days on which the window starts, such as `["sat", "sun"]`. By default, every day."""
     start: TimeOfDay
-    """Time of day at which it starts, such as `02:00`."""
+    """Time of day at which the window starts, such as `02:00`."""
     end: TimeOfDay
-    """Time of day at which it ends. If it is not after `start`, the window ends on the next day."""
+    """Time of day at which the window ends. If `end` is not after `start`, the window ends on the next day."""
     timezone: Timezone = "UTC"
-    """The timezone of `days`, `start` and `end`, such as `Europe/Berlin`."""
+    """The timezone for `days`, `start` and `end`, such as `Europe/Berlin`."""
     services: Names = ()
-    """Patterns of services. By default, all services."""
+    """Service patterns. By default, all services."""
     routes: Names = ()
-    """Patterns of routes. By default, all alerts, also those that are not about a single route."""
+    """Route patterns. By default, all alerts, including those that are not about a single route."""
     rules: Names = ()
-    """Patterns of rule names. By default, all rules."""
+    """Rule name patterns. By default, all rules."""
 
     def covers(self, alert: Alert, at: datetime) -> bool:
         """Return whether the window applies to an alert at a given time. A missing label matches no pattern."""
@@ -53,7 +53,7 @@ class MaintenanceWindow(BaseModel):
         return all(_matches(patterns, value) for patterns, value in pairs) and self.is_active(at)
 
     def is_active(self, at: datetime) -> bool:
-        """Return whether the window contains a time."""
+        """Return whether the window is active at a given time."""
         local = at.astimezone(parse_timezone(self.timezone))
         clock = local.time()
         if self.start < self.end:

@@ -1,4 +1,4 @@
-"""Former names of settings, so that an error message can name the current one."""
+"""Former names of settings, so that error messages can suggest the current ones."""
 
 from __future__ import annotations
 
@@ -40,13 +40,15 @@ RETIRED_FIELDS = {
         "repeat_every": "repeat_interval",
     },
 }
-"""Former and current names of fields, by setting."""
+"""Former names of fields mapped to the current ones, by setting."""
 RETIRED_RULE_TYPES = {"floor": "mean_threshold", "low_rate": "low_score_rate"}
 
 
 def current_name(path: Sequence[str]) -> str | None:
-    """Return the current name of a renamed setting or field, given its path, such as ``("budget", "calls_per_day")``;
-    None if it was not renamed."""
+    """Return the current name of a renamed setting or field, or None if it was not renamed.
+
+    The path is, for example, ``("budget", "calls_per_day")``.
+    """
     if len(path) == 1:
         return RETIRED_SETTINGS.get(path[0])
     return RETIRED_FIELDS.get(RETIRED_SETTINGS.get(path[0], path[0]), {}).get(path[-1])

@@ -28,7 +28,7 @@ def _validate_labels(labels: dict[str, str]) -> dict[str, str]:
         if not _LABEL_NAME.fullmatch(name) or name in RESERVED_LABELS:
             reserved = ", ".join(RESERVED_LABELS)
             raise ValueError(
-                f"{name!r:.80} is not a valid label name: use letters, digits and _, and none of {reserved}"
+                f"invalid label name {name!r:.80}: use only letters, digits and _; these names are reserved: {reserved}"
             )
     return labels
 
@@ -53,11 +53,11 @@ class Rule(BaseModel):
     repeat_interval: float = Field(default=DAY, ge=60, le=400 * DAY)
     """Seconds after which the notification about a firing, unacknowledged alert is repeated."""
     runbook_url: PublicURL | None = None
-    """A page that says what to do, linked in notifications."""
+    """URL of a page that describes how to respond, linked in notifications."""
     owner: str | None = Field(default=None, min_length=1, max_length=200, pattern=r"^\P{Cc}+$")
-    """Who is responsible, named in notifications and passed to Alertmanager as a label."""
+    """The responsible person or team, named in notifications and sent to Alertmanager as a label."""
     labels: Annotated[dict[str, str], AfterValidator(_validate_labels)] = Field(default_factory=dict)
-    """Further labels for notifications, such as `team = "search"`. Alertmanager can route by them."""
+    """Additional labels for notifications, such as `team = "search"`. Alertmanager can route by them."""
 
     def matches_route(self, route: str) -> bool:
         """Return whether the rule applies to a route."""
@@ -65,7 +65,7 @@ class Rule(BaseModel):
 
 
 class Drop(Rule):
-    """Alert when scores fall below their learned baseline, with a stated false-alert rate."""
+    """Alert when scores fall below their learned baseline, with a specified false-alert rate."""
 
     type: Literal["drop"] = "drop"
     name: Name = "drop"
@@ -74,26 +74,27 @@ class Drop(Rule):
     false_alerts_per_year: float = Field(default=1.0, gt=0, le=1000)
     """The accepted number of false alerts per year, for each service and scorer."""
     critical_drop: float | None = Field(default=0.15, gt=0, le=1)
-    """The drop in the mean of a service or a route from which the alert is critical."""
+    """The drop in a service's or a route's mean at which the alert becomes critical."""
     accept_improvements: bool = False
-    """Whether to accept a lasting improvement as the new baseline by itself. By default, germane proposes it."""
+    """Whether germane accepts a lasting improvement as the new baseline automatically. By default, it only proposes it.
+    """
     attributes: dict[str, str] = Field(default_factory=dict)
-    """Patterns of attribute values, by attribute name. Only answers that match all of them count. They have their own
-    baseline, which is learned starting with the first of them."""
+    """Attribute value patterns, by attribute name. Only answers that match all patterns count. They have their own
+    baseline, which is learned from the first matching answer on."""
 
 
 class WindowRule(Rule):
-    """Fields shared by all rules over a time window."""
+    """Fields shared by all rules that evaluate a time window."""
 
     scorer: str | None = DEFAULT_SCORER
     """The scorer to watch."""
     attributes: dict[str, str] = Field(default_factory=dict)
-    """Patterns of attribute values, by attribute name. Only answers that match all of them count."""
+    """Attribute value patterns, by attribute name. Only answers that match all patterns count."""
     window: float = Field(default=DAY, gt=0, le=400 * DAY)
     """Length of the window in seconds, ending at the newest scored answer. It is extended until it contains
     `min_samples` scores."""
     min_samples: int = Field(default=30, ge=2)
-    """With fewer scores than this, the state of the rule does not change."""
+    """Minimum number of scores in the window. With fewer, the state of the rule does not change."""
     recovery_margin: float = Field(default=0.03, ge=0, le=1)
     """The alert resolves once the value is better than the threshold by at least this margin."""
     keep_firing_for: float = Field(default=6 * HOUR, ge=0, le=30 * DAY)
@@ -136,8 +137,8 @@ class NoData(Rule):
     """Seconds for which the condition must hold before the alert fires. The default covers a restart or a database
     outage, after which the backlog is scored."""
     at_least: float = Field(default=900, ge=1, le=30 * DAY)
-    """Seconds without a score, while answers are due for scoring, after which the condition holds. Twice the usual gap
-    between scores is used instead if it is longer."""
+    """Seconds without a score, while answers are due for scoring, after which the condition holds. If twice the usual
+    gap between scores is longer, it is used instead."""
 
 
 class ScorerError(Rule):
@@ -148,15 +149,15 @@ class ScorerError(Rule):
     pending: float = Field(default=60, ge=0, le=30 * DAY, validation_alias="for")
     """Seconds for which the condition must hold before the alert fires."""
     threshold: float = Field(default=0.2, ge=0, lt=1)
-    """The alert fires when the share of failed scores is above the threshold, and resolves at half of it."""
+    """The alert fires when the share of failed scores exceeds the threshold, and resolves at half the threshold."""
     window: float = Field(default=HOUR, ge=60, le=30 * DAY)
     """Length of the window in seconds."""
     min_samples: int = Field(default=20, ge=1)
-    """With fewer attempted answers than this, the state of the rule does not change."""
+    """Minimum number of scoring attempts in the window. With fewer, the state of the rule does not change."""
 
 
 class BudgetExhausted(Rule):
-    """Alert when the budget is exhausted, so that answers are skipped until it is renewed."""
+    """Alert when the budget is exhausted. Answers are then skipped until the budget is renewed."""
 
     type: Literal["budget_exhausted"] = "budget_exhausted"
     name: Name = "budget_exhausted"
@@ -176,11 +177,11 @@ RULE_TYPES: Final[dict[str, type[Rule]]] = {
     "budget_exhausted": BudgetExhausted,
 }
 MEAN_RULES: Final = frozenset({"drop", "mean_threshold"})
-"""Types of rules for the mean score."""
+"""Types of rules that watch the mean score."""
 SHARE_RULES: Final = frozenset({"low_score_rate", "noncommittal_rate"})
-"""Types of rules for a share of answers."""
+"""Types of rules that watch a share of answers."""
 SCORE_RULES: Final = MEAN_RULES | SHARE_RULES
-"""Types of rules for scores rather than for scoring itself."""
+"""Types of rules that watch scores rather than the scoring process."""
 
 
 def active_rules(rules: Sequence[AnyRule]) -> tuple[AnyRule, ...]:
@@ -193,7 +194,7 @@ def active_rules(rules: Sequence[AnyRule]) -> tuple[AnyRule, ...]:
 
 
 def _rule_type(value: Any) -> str:
-    """Return the type of a configured rule. A rule without a type is a mean_threshold."""
+    """Return the type of a configured rule; ``mean_threshold`` if the rule does not have one."""
     rule_type = value.get("type", "mean_threshold") if isinstance(value, dict) else getattr(value, "type", None)
     return rule_type if isinstance(rule_type, str) else "?"
 

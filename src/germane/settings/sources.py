@@ -31,10 +31,10 @@ class Origin:
 
     source: Source
     variable: str | None = None
-    """Name of the environment variable."""
+    """Name of the environment variable, if the value comes from one."""
     file: Path | None = None
     table: str | None = None
-    """Table within the file, such as ``budget``. None at the top level."""
+    """Table in the file, such as ``budget``. None for the top level."""
 
     def __str__(self) -> str:
         if self.file is not None:
@@ -47,7 +47,7 @@ class SettingValue:
     """A setting or one of its fields, with its value and source."""
 
     name: str
-    """A field follows its setting after a dot: ``budget.requests_per_day``, ``channels.oncall``."""
+    """Name of the setting, followed by a dot and the field, if any, such as ``budget.requests_per_day``."""
     value: Any
     origin: Origin
 
@@ -57,7 +57,7 @@ def setting_values(settings: Settings, arguments: Mapping[str, Any]) -> list[Set
 
     Args:
         settings: The result of :func:`load_settings`.
-        arguments: The arguments it was called with.
+        arguments: The arguments that were passed to :func:`load_settings`.
     """
     toml, pyproject = TomlConfigSettingsSource(Settings), PyprojectTomlConfigSettingsSource(Settings)
     sources: list[tuple[Source, Mapping[str, Any], Path | None]] = [  # highest precedence first

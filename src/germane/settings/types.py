@@ -1,4 +1,4 @@
-"""Types of settings and their validation: secrets, URLs, lists, and nested settings."""
+"""Setting types and their validation: secrets, URLs, lists and nested settings."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from germane.exchange import Status
 DAY = 86_400
 """Seconds."""
 MIN_TOKEN_LENGTH = 16
-"""Minimum number of characters, which makes brute-force attacks infeasible."""
+"""Minimum number of characters in a token, chosen to make brute-force attacks infeasible."""
 TRACE_URL_FIELDS = ("trace_id", "span_id")
 _REFERENCE_PREFIXES = ("env:", "file:")
 
@@ -54,7 +54,7 @@ def resolve_url(reference: str) -> str:
 
 
 def parse_token(token: str | SecretStr) -> SecretStr:
-    """Validate a token that is passed in code like one that comes from the settings.
+    """Validate a token that is passed in code in the same way as the ``dashboard_token`` setting.
 
     Raises:
         SettingsError: The token is too short, or contains characters that an HTTP header cannot carry.
@@ -102,7 +102,7 @@ def _read_secret(value: Any) -> Any:
 def _validate_reference(value: str) -> str:
     prefix = next((prefix for prefix in _REFERENCE_PREFIXES if value.startswith(prefix)), None)
     if prefix is None or not value.removeprefix(prefix) or not value.isprintable():
-        raise ValueError("is a secret: write env:NAME or file:/path, not the secret itself")
+        raise ValueError("must be a reference to the secret, env:NAME or file:/path, not the secret itself")
     return value
 
 
@@ -137,7 +137,7 @@ def _validate_public_url(value: str) -> str:
     _validate_http_url(SecretStr(value))
     parts = urlsplit(value)
     if "@" in parts.netloc or parts.query or parts.fragment:
-        raise ValueError("must not contain a user, a password or parameters: those are secrets")
+        raise ValueError("must not contain a user, a password or parameters, because those may be secrets")
     return value
 
 
@@ -171,7 +171,7 @@ def parse_timezone(name: str) -> tzinfo:
     """Return a timezone. UTC needs no timezone data.
 
     Raises:
-        ValueError: There is no such timezone.
+        ValueError: The timezone is unknown.
         OSError: The timezone data is unreadable.
     """
     return UTC if name == "UTC" else ZoneInfo(name)
@@ -264,7 +264,7 @@ class Budget(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     requests_per_hour: int | None = Field(default=None, gt=0)
-    """Judge requests per hour. Requests that an hour does not use carry over to later hours of the same day (UTC)."""
+    """Judge requests per hour. Unused requests carry over to later hours of the same day (UTC)."""
     requests_per_day: int | None = Field(default=None, gt=0)
     """Judge requests per day (UTC)."""
     tokens_per_hour: int | None = Field(default=None, gt=0)
@@ -284,7 +284,7 @@ class Budget(BaseModel):
 
 
 class ExchangeFilter(BaseModel):
-    """A filter on exchanges. An exchange matches if it meets every condition that is set."""
+    """A filter for exchanges. An exchange matches if it meets every condition that is set."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
@@ -293,9 +293,9 @@ class ExchangeFilter(BaseModel):
     status: Statuses = ()
     """Handler statuses: `ok`, `error`, `cancelled`, `abandoned`. One of them must match."""
     attributes: dict[str, str] = Field(default_factory=dict)
-    """Patterns of attribute values, by attribute name. All must match."""
+    """Attribute value patterns, by attribute name. All must match."""
     predicate: FunctionName | None = None
-    """Your own function, such as `myapp.sampling:is_odd`. It takes the exchange and returns whether it matches."""
+    """A function of yours, such as `myapp.sampling:is_odd`, that takes an exchange and returns whether it matches."""
 
     _no_condition_error: ClassVar[str] = "must set at least one condition, such as routes"
 
@@ -307,10 +307,10 @@ class ExchangeFilter(BaseModel):
 
 
 class AlwaysScore(ExchangeFilter):
-    """A filter on exchanges that are scored regardless of sampling."""
+    """A filter for exchanges that are scored regardless of sampling."""
 
     feedback_below: float | None = Field(default=None, gt=0, le=1)
-    """The exchange has a feedback label below this value."""
+    """Matches exchanges that have a feedback label below this value."""
 
 
 class Retention(BaseModel):

@@ -1,6 +1,6 @@
-"""Captures exchanges inside the user's application, and attaches their scores to spans.
+"""Capture of exchanges inside the application, and attachment of their scores to spans.
 
-Apart from the testing tools, no other package imports OpenTelemetry at run time.
+Apart from the testing tools, no other package imports OpenTelemetry at runtime.
 """
 
 from __future__ import annotations

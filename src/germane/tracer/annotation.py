@@ -1,4 +1,4 @@
-"""Annotations by the application, from any thread or process: feedback, recorded scores and markers."""
+"""Annotations that the application records from any thread or process: feedback, scores and markers."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 _logger = logging.getLogger("germane.tracer")
 
 MAX_DETAILS_LENGTH = 16_384
-"""Maximum characters of details, or of a marker's attributes, as JSON."""
+"""Maximum length of a score's details or a marker's attributes, in characters of JSON."""
 MAX_NESTING = 8
-"""Maximum nesting depth of details."""
+"""Maximum nesting depth of details and attributes."""
 
 
 def feedback(exchange_id: str | None, score: float, comment: str | None = None, user: str | None = None) -> None:
@@ -44,11 +44,11 @@ def feedback(exchange_id: str | None, score: float, comment: str | None = None, 
     truncated to ``max_text_length``, and dropped if ``capture`` is ``none``.
 
     Args:
-        exchange_id: From :func:`germane.current_exchange`, via the front end. None is the id of an exchange that is not
-            recorded; nothing is stored for it.
-        score: 0 (bad) to 1 (good).
-        comment: Text by the person.
-        user: Id of the person. If a person labels an answer twice, the later label counts.
+        exchange_id: The id from :func:`germane.current_exchange`, which your front end sends back. If it is None, the
+            exchange was not recorded, and nothing is stored.
+        score: A number from 0 (bad) to 1 (good).
+        comment: The person's comment.
+        user: Id of the person. If the same person labels an answer twice, the later label counts.
 
     Raises:
         UsageError: An argument is invalid. Raised inside ``germane.testing.strict()`` only.
@@ -76,19 +76,20 @@ def record_score(
     explanation: str | None = None,
     details: Mapping[str, Any] | None = None,
 ) -> None:
-    """Record a score that was computed elsewhere. It appears in trends, reports and rules like germane's own scores.
+    """Record a score that was computed elsewhere. Trends, reports and rules use it like germane's own scores.
 
-    The score is written in the background. It waits up to ten minutes for the exchange to be stored. A later score
-    with the same exchange and name replaces it.
+    The score is written in the background, and waits up to ten minutes for the exchange to be stored. A later score for
+    the same exchange and with the same name replaces it.
 
     Args:
-        exchange_id: From :func:`germane.current_exchange`. With None, nothing is stored.
-        name: Name of the score. With the name of a built-in scorer, germane does not score the exchange itself with
-            that scorer. It must not be the name of a user-defined scorer of this process.
-        value: -1 to 1, higher is better.
+        exchange_id: The id from :func:`germane.current_exchange`. If it is None, nothing is stored.
+        name: Name of the score. If it is the name of a built-in scorer, germane does not run that scorer on the
+            exchange. It must not be the name of a user-defined scorer in this process.
+        value: A number from -1 to 1; higher is better.
         label: A one-word summary, such as a band.
-        explanation: The reason for the value, for people. Redacted and truncated like the comment of :func:`feedback`.
-        details: Plain JSON, at most 16 kB.
+        explanation: Reason for the value, in plain language. Redacted and truncated like the comment in
+            :func:`feedback`.
+        details: JSON-serializable data of at most 16,384 characters.
 
     Raises:
         UsageError: An argument is invalid. Raised inside ``germane.testing.strict()`` only.
@@ -123,13 +124,13 @@ def record_exchange(
     Args:
         question: The question.
         answer: The answer.
-        contexts: The texts that the answer is based on, or objects of a retriever that contain them.
-        scores: Values from -1 to 1 by name, higher is better. Names of built-in scorers are allowed; these scores have
-            a fingerprint of their own, ``external``, and are never averaged with germane's.
-        route: The name under which trends group such exchanges.
+        contexts: The texts that the answer is based on, or a retriever's objects that contain them.
+        scores: Values from -1 to 1 by name; higher is better. Names of built-in scorers are allowed, because recorded
+            scores have their own fingerprint, ``external``, and are never averaged with germane's scores.
+        route: The route by which trends group the exchange.
 
     Returns:
-        The id of the exchange, for :func:`feedback` and :func:`record_score`. None if it is not stored.
+        The id of the exchange, for :func:`feedback` and :func:`record_score`, or None if it is not stored.
 
     Raises:
         UsageError: An argument is invalid. Raised inside ``germane.testing.strict()`` only.
@@ -177,14 +178,15 @@ def record_exchange(
 
 
 def mark(name: str, *, attributes: Mapping[str, Any] | None = None) -> None:
-    """Record a marker now, such as a deploy, a new index or a model change, to compare scores before and after it.
+    """Record a marker at the current time, for example for a deploy, a new index or a model change.
 
-    The marker is written in the background, for the configured service. If several server processes call this function
-    at startup, each writes a marker; the newest marker with a name counts.
+    Scores before and after the marker can be compared. The marker is written in the background, for the configured
+    service. If several server processes call this function at startup, each writes a marker, and the newest marker with
+    that name counts.
 
     Args:
         name: Name of the marker, such as ``"index v42"``.
-        attributes: Plain JSON, at most 16 kB.
+        attributes: JSON-serializable data of at most 16,384 characters, such as a version.
 
     Raises:
         UsageError: An argument is invalid. Raised inside ``germane.testing.strict()`` only.
@@ -203,14 +205,17 @@ def mark(name: str, *, attributes: Mapping[str, Any] | None = None) -> None:
 
 
 def log_rejected_calls(connection: Connection | None) -> None:
-    """Log the number of rejected calls at shutdown. The first one was logged when it occurred."""
+    """Log the number of rejected calls per function, at shutdown. The first one was logged when it occurred."""
     for what, count in connection.rejected_calls.items() if connection is not None else ():
         if count > 1:
             _logger.warning("germane.%s() was called %d times with invalid arguments, which were dropped", what, count)
 
 
 def _send(what: str, make: Callable[[Connection], Annotation], *, has_exchange: bool = True) -> None:
-    """Create an annotation and pass it on. Log why it is rejected or has no effect, with the public function's name."""
+    """Create an annotation and pass it to the sink. If it is rejected or has no effect, log the reason.
+
+    ``what`` is the name of the public function.
+    """
     connection = current_connection()
     if connection is not None and not has_exchange:
         log_once(f"germane.{what}() was called without an exchange and has no effect")
@@ -225,7 +230,7 @@ def _send(what: str, make: Callable[[Connection], Annotation], *, has_exchange: 
 def _recorded_score(connection: Connection, exchange_id: str, name: Any, value: Any) -> RecordedScore:
     free_name = _name("score", name)
     if free_name in connection.scorers and free_name not in BUILTIN_SCORER_NAMES:
-        raise UsageError(f"{free_name:.100} is a scorer of this process: choose another name for the score")
+        raise UsageError(f"{free_name:.100} is a scorer in this process: choose another name for the score")
     return RecordedScore(
         exchange_id=exchange_id,
         name=clean(free_name, NAME_LIMIT),
@@ -236,13 +241,13 @@ def _recorded_score(connection: Connection, exchange_id: str, name: Any, value: 
 
 def _identity(exchange_id: Any) -> str:
     if not isinstance(exchange_id, str) or not exchange_id:
-        raise UsageError("exchange_id must be the id of an exchange: germane.current_exchange().id")
+        raise UsageError("exchange_id must be the id of an exchange, such as germane.current_exchange().id")
     return clean(exchange_id, NAME_LIMIT)
 
 
 def _name(what: str, name: Any) -> str:
     if not isinstance(name, str) or not name.strip():
-        raise UsageError(f"name must be a non-empty string: the name of the {what}")
+        raise UsageError(f"the name of the {what} must be a non-empty string")
     return name
 
 
@@ -252,7 +257,7 @@ def _number(what: str, value: Any, *, minimum: float) -> float:
         raise UsageError(f"{what} must be a number, not {type(value).__name__}")
     number = float(value)
     if not math.isfinite(number) or not minimum <= number <= 1:
-        raise UsageError(f"{what} must be between {minimum:g} and 1; higher is better")
+        raise UsageError(f"{what} must be between {minimum:g} and 1, where higher is better")
     return number
 
 
@@ -276,9 +281,9 @@ def _too_long(what: str) -> UsageError:
 
 
 class _JSONCopy:
-    """Copies details to plain JSON immediately, because the caller may change them later.
+    """Copies details to plain JSON values immediately, because the caller may change them later.
 
-    Texts are redacted, keys are not. Copying stops as soon as the result is too long, because the caller is waiting.
+    Texts are redacted, but keys are not. Copying stops as soon as the result is too long, because the caller waits.
     """
 
     def __init__(self, what: str, screen: Callable[[Any], str | None]) -> None:

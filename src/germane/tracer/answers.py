@@ -1,4 +1,4 @@
-"""The text of answers and chunks, which may be plain text or types that common libraries return."""
+"""Extraction of the text of answers and chunks, which may be plain text or objects of common libraries."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from germane.tracer.text import as_text
 
 TextReader = Callable[[Any], Any]
 _JSON_KEYS = ("answer", "response", "text", "output", "result", "content", "message")
-"""Keys of the answer in a JSON response."""
+"""Keys under which a JSON response may contain the answer."""
 
 
 def answer_text(value: Any) -> str | None:
-    """Return the text of an answer. None stays None.
+    """Return the text of an answer, or None if the answer is None.
 
     Raises:
         UsageError: The value is not text.
@@ -27,7 +27,7 @@ def answer_text(value: Any) -> str | None:
 
 
 def chunk_text(chunk: Any) -> str | None:
-    """Return the text of a stream's chunk, or None if a chunk of a known type has no text.
+    """Return the text of a stream's chunk, or None if the chunk is None or an object of a known type without text.
 
     Raises:
         UsageError: The chunk is not text.
@@ -38,7 +38,10 @@ def chunk_text(chunk: Any) -> str | None:
 
 
 def response_text(body: Any) -> str | None:
-    """Return the text of a complete body. In JSON, that is a string, or an object's only string under a known key."""
+    """Return the answer text of a complete body.
+
+    In JSON, this is the body if it is a string, or an object's only string under a known key.
+    """
     text = as_text(body)
     if text[:1] in {'"', "{"}:
         try:
@@ -61,7 +64,7 @@ def _text(value: Any, read: TextReader | None) -> str | None:
     except UsageError as error:
         kind = type(value)
         if (defines(kind, "__iter__") or defines(kind, "__aiter__")) and not defines(kind, "__len__"):
-            raise UsageError(f"{error}; if it is a stream, name its class with stream=") from None
+            raise UsageError(f"{error}; if it is a stream, pass its class with stream=") from None
         raise
 
 
@@ -131,7 +134,8 @@ _CHUNKS: dict[tuple[str, str], TextReader] = {
     ("openai", "BaseModel"): lambda _event: None,
     ("sse_starlette", "ServerSentEvent"): lambda event: event.data,
 }
-"""Chunks and events of streams. A base class comes after the classes that it applies to: other events have no text."""
+"""Text readers for chunks and events of streams, by package and class. Base classes come last and match events without
+text."""
 
 
 @decided_per_type

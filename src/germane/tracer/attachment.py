@@ -1,4 +1,4 @@
-"""Attaching scores to spans: to the original span while it waits, otherwise through a carrier span."""
+"""Attachment of scores to spans: to the original span while it waits, otherwise through a carrier span."""
 
 from __future__ import annotations
 
@@ -26,14 +26,15 @@ if TYPE_CHECKING:
 
 
 Attachment = Literal["original", "carrier", "none"]
-"""The span to which scores were attached. ``none`` if there was no value, or no exported span."""
+"""The span to which scores were attached; ``none`` if there was no value or no exported span."""
 
 
 def attach_scores(exchange: Exchange, scores: Sequence[Score]) -> Attachment:
-    """Attach all scores of an exchange to its span together, and emit an event and metrics for each.
+    """Attach all scores of an exchange to its span in one step, and emit an event and metrics for each score.
 
-    Store the scores first; the attached scores are copies. Scores without a value release a waiting span immediately.
-    No carrier is exported if no score has a value, or if the span was never exported.
+    Store the scores before calling this function, because the attached scores are only copies. If no score has a value,
+    a waiting span is released immediately. No carrier is exported if no score has a value or the span was never
+    exported.
     """
     key = int(exchange.trace_id, 16), int(exchange.span_id, 16)
     connection = current_connection()
@@ -83,7 +84,7 @@ def export_carrier(key: SpanKey, evaluation: Mapping[str, Any]) -> bool:
 
 
 def score_attributes(scores: Sequence[Score]) -> dict[str, Any]:
-    """Return scores as span attributes: indexed attributes for people, and one flat number per scorer for queries."""
+    """Return scores as span attributes: indexed ones for display, and a numeric one per scorer for queries."""
     attributes: dict[str, Any] = {}
     for number, score in enumerate(scores):
         prefix = conventions.EVALUATION.format(number)
@@ -115,7 +116,7 @@ def _span_context(key: SpanKey) -> SpanContext:
 
 @contextmanager
 def suppress_tracing() -> Iterator[None]:
-    """Exclude calls within the context from the user's traces and from capture, such as the judge's own calls."""
+    """Exclude calls in the block, such as judge requests, from the application's traces and from capture."""
     context = get_current()
     for name in (_SUPPRESS_INSTRUMENTATION_KEY, "suppress_instrumentation", "suppress_language_model_instrumentation"):
         context = set_value(name, True, context)  # noqa: FBT003 - the value of a key

@@ -1,8 +1,9 @@
-"""Recordings that end while the garbage collector runs.
+"""Handling of recordings that end while the garbage collector runs.
 
-Up to Python 3.11, the collector may run while a context variable is being set, and finalizers that set one then crash
-the interpreter: the tree of variables is replaced while it is copied. Later versions collect between bytecodes only.
-Streams that were dropped in a reference cycle are therefore ended after the collection.
+Up to Python 3.11, the collector may run while a context variable is being set. A finalizer that sets a context variable
+then crashes the interpreter, because the tree of variables is replaced while it is being copied. Later versions collect
+between bytecodes only. Recordings of streams that were dropped in a reference cycle are therefore ended after the
+collection.
 """
 
 from __future__ import annotations
@@ -21,18 +22,18 @@ _deferred: deque[Callable[[], object]] = deque()
 
 @cache
 def watch_collections() -> None:
-    """Notice collections from now on, where they may run at any allocation."""
+    """Track garbage collections from now on, in Python versions where they may run at any allocation."""
     if sys.version_info < (3, 12):
         gc.callbacks.append(_note_collection)
 
 
 def is_collecting() -> bool:
-    """Return whether the collector interrupted this thread at an allocation. Explicit calls are safe."""
+    """Return whether the collector is running in this thread because of an allocation. Explicit calls are safe."""
     return _collecting_thread is not None and _collecting_thread == get_ident()
 
 
 def defer(function: Callable[[], object]) -> None:
-    """Call a function with the next recording, or at the next call of :func:`run_deferred`."""
+    """Schedule a function for the next call of :func:`run_deferred`, which each new recording makes."""
     _deferred.append(function)
 
 

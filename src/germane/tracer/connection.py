@@ -22,10 +22,10 @@ SPAN_TEXT_LIMIT = 32_768
 
 
 def _shows(*switches: str) -> bool:
-    """Return whether the environment allows text on spans.
+    """Return whether environment variables allow text on spans.
 
     OpenTelemetry's content capture must include spans (the default), and none of the given ``OPENINFERENCE_HIDE_*``
-    switches may be set.
+    variables may be set.
     """
     capture_mode = os.environ.get("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT") or "SPAN_ONLY"
     hidden = any(os.environ.get(f"OPENINFERENCE_HIDE_{switch}", "").lower() in {"true", "1"} for switch in switches)
@@ -34,28 +34,29 @@ def _shows(*switches: str) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BacklogState:
-    """The backlog in the database, which one process at a time reads periodically."""
+    """The scoring backlog in the database. One process at a time reads it periodically."""
 
     undecided: int
-    """Exchanges without a sampling decision."""
+    """Number of exchanges without a sampling decision."""
     exchanges: Mapping[tuple[str, str], int] = field(default_factory=dict)
-    """Exchanges waiting for a score, by scorer and state: ``candidate``, ``ready``, ``postponed`` or ``running``."""
+    """Number of exchanges waiting for a score, by scorer and state (``candidate``, ``ready``, ``postponed`` or
+    ``running``)."""
     lag: float
     """Age of the oldest waiting exchange in seconds."""
     workers: int
     """Number of worker processes."""
     budget: Mapping[str, float] = field(default_factory=dict)
-    """Used share of the day's budget, in [0, 1] or slightly above, by limit: ``requests``, ``tokens``, ``usd``."""
+    """Used share of the day's budget, in [0, 1] or slightly above, by limit (``requests``, ``tokens`` or ``usd``)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TelemetryState:
-    """Values of the gauges."""
+    """The data from which the gauges are computed."""
 
     queued: int
-    """Exchanges in the memory of this process that are not stored yet."""
+    """Number of exchanges in this process's memory that are not stored yet."""
     waiting: BacklogState | None = None
-    """None in processes that do not read it, and while the database is unreachable."""
+    """The backlog. None in processes that do not read it, and while the database is unreachable."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,17 +64,17 @@ class Connection:
     """The sinks for captured data, and the capture settings."""
 
     sink: Callable[[Exchange], object]
-    """Receives exchanges on the caller's thread. Must return immediately."""
+    """A function that receives exchanges on the caller's thread. It must return immediately."""
     service: str
     admit: Callable[[str, str, int, float], float | None] = lambda *_: 1.0
-    """Applies the exchange limit, on the caller's thread. Takes service, route, start (nanoseconds since 1970) and
-    sampling key. Returns the probability with which such an exchange is kept, or None if this one is dropped."""
+    """A function that applies the exchange limit on the caller's thread. It takes service, route, start (nanoseconds
+    since 1970) and sampling key, and returns the capture probability, or None if the exchange is dropped."""
     annotate: Callable[[Annotation], object] | None = None
-    """Receives feedback, recorded scores and markers on the caller's thread. Must return immediately."""
+    """A function that receives annotations on the caller's thread. It must return immediately."""
     scorers: frozenset[str] = frozenset()
-    """Names of this process's scorers. Recorded scores must not use those of user-defined ones."""
+    """Names of this process's scorers. Recorded scores must not use the name of a user-defined scorer."""
     state: Callable[[], TelemetryState] | None = None
-    """Returns the values of gauges from memory. Exporters call it on their own threads."""
+    """A function that returns the gauge values from memory. Exporters call it on their own threads."""
     rejected_calls: Counter[str] = field(default_factory=Counter)
     """Number of rejected calls by function, such as ``feedback`` with an invalid score."""
     capture: Capture = "span+store"
@@ -83,10 +84,10 @@ class Connection:
     holds_spans: bool = True
     """Whether spans of sampled exchanges wait for their scores, because this process scores them."""
     worker_id: Callable[[], str] = lambda: "unknown"
-    """Returns the id of this process as a worker. Exchanges whose spans wait carry it."""
+    """A function that returns this process's worker id, which is stored with exchanges whose spans wait."""
     max_span_delay: float = 15.0
     provider: TracerProvider | None = None
-    """Used instead of the application's global provider."""
+    """The provider to use instead of the application's global provider."""
     shows_input: bool = field(default_factory=lambda: _shows("INPUTS", "INPUT_TEXT", "INPUT_MESSAGES"))
     shows_output: bool = field(default_factory=lambda: _shows("OUTPUTS", "OUTPUT_TEXT", "OUTPUT_MESSAGES"))
 

@@ -1,4 +1,4 @@
-"""Contexts: reading them from the return values of retrievers, and showing them on spans."""
+"""Extraction of contexts from the return values of retrievers, and their span attributes."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from germane.tracer.text import as_text, encode, items_of
 MAX_CONTEXTS = 100
 """Maximum number of contexts per exchange."""
 MAX_SPAN_CONTEXTS = 30
-"""Maximum number of contexts on one span, with three attributes each: a span is limited to 128 attributes
-and drops the oldest."""
+"""Maximum number of contexts on one span. Each has three attributes, and a span is limited to 128 attributes, above
+which it drops the oldest."""
 _CONTENT = ("page_content", "text", "content")
 _ID = ("id", "id_", "node_id")
 _SCORE = ("score",)
 
 
 class ContextReader:
-    """Reads a context from an item that a retriever returns: a text, or an object or mapping that contains it.
+    """Reads contexts from the items that a retriever returns: texts, or objects or mappings that contain a text.
 
     Without selectors, it recognizes the shapes of common frameworks: ``page_content``, ``text`` or ``content``, with an
     optional ``id`` and ``score``, and pairs of such an object and its score.
@@ -55,13 +55,13 @@ class ContextReader:
             return Context(context.text, context.id, _finite_or_none(item[1]))
         content, identity = self._content(item), self._id(item)
         if content is None:
-            raise UsageError(f"no text in {type(item).__name__}: name its attribute or key with content=")
+            raise UsageError(f"no text in {type(item).__name__}: select its attribute or key with content=")
         return Context(
             as_text(content), None if identity is None else str(identity), _finite_or_none(self._score(item))
         )
 
     def read_all(self, value: Any) -> list[Context]:
-        """Read the contexts in a collection, up to the maximum."""
+        """Read the contexts in a collection, up to :data:`MAX_CONTEXTS`."""
         contexts: list[Context] = []
         for item in items_of(value):
             if len(contexts) == MAX_CONTEXTS:
@@ -71,13 +71,13 @@ class ContextReader:
 
 
 def document_attributes(contexts: Sequence[Context]) -> dict[str, str | float]:
-    """Return contexts as span attributes, in both conventions."""
+    """Return contexts as span attributes that follow both semantic conventions."""
     attributes: dict[str, str | float] = {}
     documents: list[dict[str, str | float]] = []
     for number, context in enumerate(contexts[:MAX_SPAN_CONTEXTS]):
         prefix = conventions.DOCUMENT.format(number)
         content = context.text[: SPAN_TEXT_LIMIT // 8]
-        # If a document has no score, Phoenix ignores the JSON attribute, and reads the flat ones.
+        # If a document has no score, Phoenix ignores the JSON attribute and reads the flat attributes.
         document: dict[str, str | float] = {"id": context.id or str(number), "content": content}
         if context.score is not None:
             document["score"] = context.score
@@ -88,10 +88,10 @@ def document_attributes(contexts: Sequence[Context]) -> dict[str, str | float]:
 
 
 def first_present(names: Iterable[str]) -> ValueReader:
-    """Return a function that reads the first of these keys or attributes that a value has."""
+    """Return a function that returns a value's first key or attribute among ``names`` that is not None."""
 
     def read(value: Any) -> Any:
-        if pretends(type(value)):  # a lazy object, which reading an attribute would evaluate
+        if pretends(type(value)):  # a lazy object, which would be evaluated if an attribute were read
             return None
         is_mapping = issubclass(type(value), Mapping)
         candidates = (value.get(name) if is_mapping else attribute(value, name) for name in names)

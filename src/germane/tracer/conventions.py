@@ -1,8 +1,9 @@
 """Names of attributes, events and instruments.
 
-Two conventions are used in parallel: OpenInference (``openinference.*``, ``input.*``, ``output.*``, ``retrieval.*``,
-``evaluations.*``) and the GenAI semantic conventions of OpenTelemetry (``gen_ai.*``, status Development). No package
-contains the newest names of both, so they are defined here. Names that begin with ``germane.`` are specific to germane.
+germane uses two conventions in parallel: OpenInference (``openinference.*``, ``input.*``, ``output.*``,
+``retrieval.*``, ``evaluations.*``) and OpenTelemetry's GenAI semantic conventions (``gen_ai.*``, status Development).
+No package contains the newest names of both, so they are defined here. Names that begin with ``germane.`` are specific
+to germane.
 """
 
 from __future__ import annotations

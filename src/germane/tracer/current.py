@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class CurrentExchange:
-    """A handle to the current exchange. Both ids are None if nothing is recorded."""
+    """The ids of the current exchange. Both are None if nothing is being recorded."""
 
     id: str | None = None
     trace_id: str | None = None
 
 
 def current_exchange() -> CurrentExchange:
-    """Return a handle to the current exchange. Pass its id to your front end, which sends it back with feedback."""
+    """Return the ids of the current exchange. Pass ``id`` to your front end, which sends it back with feedback."""
 
     def handle() -> CurrentExchange | None:
         recording = enclosing_recording()
@@ -49,7 +49,7 @@ def set_question(text: str) -> None:
 
 
 def set_attribute(name: str, value: Any) -> None:
-    """Set an attribute of the current exchange: text, a number or a Boolean. None removes it.
+    """Set an attribute of the current exchange to text, a number or a Boolean. None removes it.
 
     ``model``, ``prompt_version``, ``session`` and ``user`` have their own columns.
     """
@@ -67,13 +67,13 @@ def add_contexts(
 
     Args:
         contexts: Texts, or objects that contain them, as for :func:`retrieval`.
-        content: Selector for the text of a context.
-        id: Selector for its id.
-        score: Selector for the retriever's score.
+        content: Selector for a context's text.
+        id: Selector for a context's id.
+        score: Selector for the retriever's score for a context.
     """
 
     def add(recording: EnclosingRecording) -> None:
-        items = list(contexts) if is_lazy_sequence(type(contexts)) else contexts  # it was passed to be read
+        items = list(contexts) if is_lazy_sequence(type(contexts)) else contexts  # the caller passed it to be read
         added = recording.add_contexts(ContextReader(content=content, id=id, score=score).read_all(items))
         source = tracer()
         if source is None:
@@ -93,7 +93,7 @@ def add_contexts(
 
 
 def _change(function: str, change: Callable[[EnclosingRecording], object]) -> None:
-    """Change the current exchange, or log that a public function has no effect here."""
+    """Apply a change to the current exchange. If there is none, log that the public function has no effect."""
     recording = enclosing_recording()
     if recording is None:
         log_once(f"germane.{function}() was called outside an observed handler and has no effect")

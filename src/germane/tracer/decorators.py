@@ -1,4 +1,4 @@
-"""The decorators ``observe`` and ``retrieval``."""
+"""The ``observe`` and ``retrieval`` decorators."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ _PLAIN_DESCRIPTORS = (
     classmethod,
     staticmethod,
 )
-"""Attribute types that can be read without running code, as opposed to properties."""
+"""Types of attributes that, unlike properties, can be read without running code."""
 _routes: dict[str, None] = {}
 
 
 def observed_routes() -> list[str]:
-    """Return the routes of all observed handlers in this process, in the order of decoration."""
+    """Return the routes of all observed handlers in this process, in the order in which they were decorated."""
     return list(_routes)
 
 
@@ -76,33 +76,33 @@ def observe(
     redact: Redact | None = None,
     capture: Capture | None = None,
 ) -> Any:
-    """Open a span around a handler, and capture question, answer and contexts as an exchange.
+    """Open a span around a handler, and capture its question, answer and contexts as an exchange.
 
-    The decorator never changes what the handler returns, raises or yields, and keeps its kind and signature. It works
-    with functions, coroutine functions, generators, asynchronous generators, methods, and handlers that return a
-    stream: a streaming response is returned with a recorded body, and any other iterator is replaced by a proxy of its
-    class. Lazy objects are returned without being evaluated. If observed handlers are nested, the outermost yields the
-    exchange. Apply the decorator directly above ``def``, below the decorators of web frameworks.
+    The decorator never changes what the handler returns, raises or yields, and preserves its kind and signature. It
+    works with functions, coroutine functions, generators, asynchronous generators, methods, and handlers that return a
+    stream: a streaming response is returned with a recorded body, and any other iterator is replaced by a proxy with
+    the same class. Lazy objects are returned without being evaluated. If observed handlers are nested, the outermost
+    one creates the exchange. Apply the decorator directly above ``def``, below the decorators of web frameworks.
 
     Args:
         function: The handler, if the decorator is used without parentheses.
         route: Name by which trends are grouped. Defaults to the function's name.
         question: Selector for the question: a dotted path that begins with an argument's name, or a callable that
             takes the :class:`Call` or nothing. By default, the parameter named ``question``, ``query``, ``prompt``,
-            ``message``, ``input`` or ``user_input``, otherwise the first str argument.
+            ``message``, ``input`` or ``user_input``, or else the first ``str`` argument.
         answer: Selector for the answer in the return value: a dotted path or a callable. By default, the whole value.
         contexts: Selector for the contexts in the return value.
         history: Selector for earlier messages in the arguments.
         attributes: Additional values to store with the exchange, by name. ``model``, ``prompt_version``, ``session``
             and ``user`` have their own columns.
-        stream: Class, or tuple of classes, whose instances are streams. Generators, iterators and the streaming
-            responses of common frameworks are recognized without it.
+        stream: Class or tuple of classes whose instances are streams. Generators, iterators and the streaming
+            responses of common frameworks are recognized automatically.
         chunk: Selector for the text in a chunk of a stream. A dotted path parses a text chunk as JSON.
-        join: Joins the texts of the chunks into an answer. Defaults to ``"".join``.
-        redact: Called with each text before it is recorded. A text for which it raises is dropped. The redaction of
-            an enclosing observed handler is applied as well.
-        capture: Where text may be recorded: ``"span+store"``, ``"store"`` or ``"none"``. It cannot
-            exceed the ``capture`` setting. If observed handlers are nested, the strictest value applies.
+        join: Function that joins the texts of the chunks into an answer. Defaults to ``"".join``.
+        redact: Called with each text before it is recorded. If it raises an exception, the text is dropped. The
+            redaction of an enclosing observed handler is applied as well.
+        capture: Where text may be recorded: ``"span+store"``, ``"store"`` or ``"none"``. It can only be as permissive
+            as the ``capture`` setting. If observed handlers are nested, the strictest value applies.
 
     Raises:
         UsageError: The decorated object is not a function, or an option is invalid.
@@ -166,13 +166,13 @@ def retrieval(
     Args:
         function: The function, if the decorator is used without parentheses.
         source: Name of the data source. Defaults to the function's name.
-        query: Selector for the query in the arguments. Defaults to the same parameters as the question of
+        query: Selector for the query in the arguments. The defaults are the same as for the question in
             :func:`observe`.
         contexts: Selector for the list of contexts in the return value. By default, the whole value.
-        content: Selector for the text of a context. By default, the context itself, or its ``page_content``,
-            ``text`` or ``content``.
-        id: Selector for the id of a context.
-        score: Selector for the retriever's score of a context.
+        content: Selector for a context's text. By default, the context itself, or its ``page_content``, ``text`` or
+            ``content``.
+        id: Selector for a context's id.
+        score: Selector for the retriever's score for a context.
 
     Raises:
         UsageError: The decorated object is not a function, or an option is invalid.
@@ -201,7 +201,7 @@ def check_decorable(function: Any, decorator: str) -> None:
 
 
 def wrap(function: Callable[..., Any], start_recording: StartRecording) -> Callable[..., Any]:
-    """Wrap a function of any kind: plain, coroutine, generator or asynchronous generator. The kind is preserved."""
+    """Wrap a plain, coroutine, generator or async generator function in a recording function of the same kind."""
 
     def recorded(*args: Any, **kwargs: Any) -> Any:
         recording = guarded("the start of a call", start_recording, args, kwargs)
@@ -246,7 +246,10 @@ def wrap(function: Callable[..., Any], start_recording: StartRecording) -> Calla
 
 
 def named_like(function: Callable[..., Any], wrapper: Callable[..., Any]) -> Callable[..., Any]:
-    """Copy name, signature and public attributes, such as ``cache_clear`` of :func:`functools.lru_cache`."""
+    """Copy a function's name, signature and public attributes to its wrapper, and return the wrapper.
+
+    An example of a public attribute is ``cache_clear`` of :func:`functools.lru_cache`.
+    """
     wraps(function)(wrapper)
     if isinstance(function, FunctionType | MethodType) or pretends(type(function)):
         return wrapper

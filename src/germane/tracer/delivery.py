@@ -1,7 +1,7 @@
-"""Delivers a return value unchanged, or as a stream that records what the caller reads.
+"""Delivery of return values to the caller: unchanged, or as a stream that records the items that the caller reads.
 
-Only known streams are recorded while they are read: generators and iterators, the streaming responses of
-common libraries, tasks and futures, and the classes that the user names. How a type is recorded is decided once.
+Only known streams are recorded while they are read: generators and iterators, the streaming responses of common
+libraries, tasks and futures, and the classes that the user specifies. The choice of recorder is cached per type.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 S = TypeVar("S")
 StreamRecorder = Callable[["Recording", Any], Any]
-"""Returns the recorded version of a stream, or None if the value is not a stream."""
+"""A function that returns the recorded version of a stream, or None if the value is not a stream."""
 
 
 def deliver(recording: Recording, result: Any) -> Any:
@@ -63,7 +63,7 @@ def stream_recorder(kind: type) -> StreamRecorder | None:
     """Return the function that records streams of a type, or None if the type is not a stream."""
     if kind in _BUILT_IN:
         return _BUILT_IN[kind]
-    if is_sequence_proxy(kind):  # a query that a retriever returned is no stream of an answer
+    if is_sequence_proxy(kind):  # a query that a retriever returned is not a streamed answer
         return None
     if is_proxy(kind):
         return proxy_iterator
@@ -85,7 +85,7 @@ def stream_recorder(kind: type) -> StreamRecorder | None:
 
 
 async def record_coroutine(recording: Recording, body: Coroutine[Any, Any, Any]) -> Any:
-    """Record a coroutine and its result."""
+    """Await a coroutine, and record it and its result."""
     try:
         with recording:
             result = await body
@@ -97,7 +97,7 @@ async def record_coroutine(recording: Recording, body: Coroutine[Any, Any, Any])
 
 @coroutine
 def record_iterable_coroutine(recording: Recording, body: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
-    """Record a generator that is awaited, as ``types.coroutine`` makes them, and its result."""
+    """Run an awaitable generator, as created by ``types.coroutine``, and record it and its result."""
     try:
         with recording:
             result = yield from body
@@ -108,7 +108,10 @@ def record_iterable_coroutine(recording: Recording, body: Generator[Any, Any, An
 
 
 def _named_like(original: Any, recorded: S, recording: Recording) -> S:
-    """Copy the original's name. If the caller drops the stream unread, the call is recorded as abandoned."""
+    """Copy the original's name to the recorded stream and return it.
+
+    If the caller drops the stream unread, the call is recorded as abandoned.
+    """
     for name in ("__name__", "__qualname__"):
         setattr(recorded, name, getattr(original, name))
     weakref.finalize(recorded, recording.finish, "abandoned").atexit = False
@@ -116,7 +119,7 @@ def _named_like(original: Any, recorded: S, recording: Recording) -> S:
 
 
 def _record_unknown_response(recording: Recording, response: Any) -> Any:
-    """Record the response of another ASGI framework that follows Starlette's."""
+    """Record the response of another ASGI framework that follows Starlette's conventions, otherwise return None."""
     if "body_iterator" not in attributes_of(response):
         return None
     return _record_attribute("body_iterator", recording, response)
@@ -129,7 +132,7 @@ def _record_bare_iterable(recording: Recording, iterable: Any) -> Any:
 
 
 def _record_attribute(name: str, recording: Recording, response: Any, holder: Any = None) -> Any:
-    """Replace the body of a streaming response with a recorded one, and return the response itself."""
+    """Replace the body of a streaming response with a recorded one, and return the response. None if it has no body."""
     holder = response if holder is None else holder
     body = getattr(holder, name, None)
     recorded = _record_body(recording, body)
@@ -143,7 +146,7 @@ def _record_attribute(name: str, recording: Recording, response: Any, holder: An
 
 
 def _record_body(recording: Recording, body: Any) -> Any:
-    """Return a recorded version of the body of a response, which is known to be a stream. None if there is no body."""
+    """Return a recorded version of a streaming response's body, or None if there is no body to record."""
     kind = type(body)
     if body is None or issubclass(kind, str | bytes):
         return None
@@ -156,7 +159,7 @@ def _record_body(recording: Recording, body: Any) -> Any:
 
 
 def _replace_attribute(holder: Any, name: str, body: Any, recorded: Any) -> bool:
-    """Replace the attribute that holds a body, also behind a read-only property. Return False if none can be set."""
+    """Replace the attribute that holds a body, even behind a read-only property. Return whether this succeeded."""
     names = [name, *attributes_of(holder)]
     names += [slot for base in type(holder).__mro__ for slot in _slots(base)]
     for candidate in dict.fromkeys(names):
@@ -189,7 +192,7 @@ def _record_quart(recording: Recording, response: Any) -> Any:
 
 
 def _record_future(recording: Recording, future: Any) -> Any:
-    """Record the result of a task or future when it is done. The caller gets the same object."""
+    """Record the result of a task or future when it is done. Return the same object."""
     if future.done():
         _finish_with_future(recording, future)
     else:
@@ -210,8 +213,8 @@ def _finish_with_future(recording: Recording, future: Any) -> None:
 
 
 def _record_stream_reader(recording: Recording, reader: Any) -> Any:
-    """Record what the caller reads from an :class:`asyncio.StreamReader`, which stays the same object."""
-    depth = 0  # its methods call each other
+    """Record the data that the caller reads from an :class:`asyncio.StreamReader`. Return the same object."""
+    depth = 0  # the methods call each other
 
     def recorded(read: Callable[..., Awaitable[bytes]]) -> Callable[..., Awaitable[bytes]]:
         @wraps(read)
@@ -256,7 +259,7 @@ def _record_returned_async_generator(recording: Recording, body: Any) -> Any:
 
 def _record_returned_coroutine(recording: Recording, body: Any) -> Any:
     recorded = record_coroutine(recording, body)
-    weakref.finalize(recorded, body.close).atexit = False  # or Python warns twice about an unawaited coroutine
+    weakref.finalize(recorded, body.close).atexit = False  # otherwise, Python warns twice that it was not awaited
     return _named_like(body, recorded, recording)
 
 
@@ -277,4 +280,4 @@ _LIBRARIES: dict[tuple[str, str], StreamRecorder | None] = {
     ("starlette", "StreamingResponse"): partial(_record_attribute, "body_iterator"),
     ("werkzeug", "Response"): _record_werkzeug,
 }
-"""How to record the streams of libraries, by package and class. A subclass comes before its base class."""
+"""Recorders for the streams of libraries, by package and class. A subclass comes before its base class."""

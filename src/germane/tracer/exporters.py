@@ -1,4 +1,4 @@
-"""Export targets of private providers: OTLP, by OpenTelemetry's standard environment variables, and Prometheus."""
+"""Export targets for private providers: OTLP, configured by OpenTelemetry's environment variables, and Prometheus."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ _registry: CollectorRegistry | None = None
 
 
 def expose_registry(registry: CollectorRegistry | None) -> None:
-    """Expose the instruments of the private meter provider in a registry. None stops exposing them.
+    """Expose the private meter provider's instruments in a registry, or stop exposing them if it is None.
 
-    Call it before the first measurement. A meter provider of the application is not affected.
+    Call it before the first measurement. It does not affect a meter provider that the application has set.
     """
     global _registry
     _registry = registry
 
 
 def exposed_registry() -> CollectorRegistry | None:
-    """Return the registry, or None if instruments are not exposed."""
+    """Return the registry that exposes the instruments, or None if they are not exposed."""
     return _registry
 
 
 def otlp_endpoint(signal: str) -> str | None:
-    """Return the OTLP endpoint that is configured for ``traces``, ``metrics`` or ``logs``, if any."""
+    """Return the OTLP endpoint that is configured for a signal (``traces``, ``metrics`` or ``logs``), if any."""
     if os.environ.get("OTEL_SDK_DISABLED", "").lower() == "true":
         return None
     if os.environ.get(f"OTEL_{signal.upper()}_EXPORTER", "otlp").lower() == "none":
@@ -36,7 +36,7 @@ def otlp_endpoint(signal: str) -> str | None:
 
 
 def uses_grpc(signal: str) -> bool:
-    """Return whether OTLP over gRPC is configured. The default is HTTP."""
+    """Return whether OTLP over gRPC is configured for a signal. The default is HTTP."""
     general = os.environ.get("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf")
     return os.environ.get(f"OTEL_EXPORTER_OTLP_{signal.upper()}_PROTOCOL", general).lower() == "grpc"
 

@@ -1,4 +1,4 @@
-"""Keeps errors inside germane from reaching the user's handler."""
+"""Guards that prevent errors inside germane from reaching the user's handler."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ _strict = 0
 def guarded(
     what: str, function: Callable[..., T], /, *args: Any, problems: list[str] | None = None, message: str = NOT_CAPTURED
 ) -> T | None:
-    """Call code of germane, or a user's callable, alongside the handler. Return None if it raises.
+    """Call a function of germane, or a user's callable, alongside the handler. Return its result, or None if it raises.
 
-    This is the only broad ``except`` of the tracer. The error is logged once, in ``message``, and appended to
-    ``problems``. Other libraries' errors are logged by type only, because their messages may quote captured text. An
-    error that a signal handler raises, such as a time limit, belongs to the application and is raised.
+    This is the only broad ``except`` in the tracer. The error is logged once, formatted with ``message``, and appended
+    to ``problems``. For other libraries' errors, only the type is logged, because their messages may quote captured
+    text. An error raised by a signal handler, such as a time limit, belongs to the application and is raised again.
     """
     try:
         return function(*args)
@@ -55,9 +55,10 @@ def guarded(
 
 
 def _is_raised_by_signal_handler(error: BaseException) -> bool:
-    """Return whether a Python signal handler is among the frames of an error.
+    """Return whether an error's traceback contains a frame of a Python signal handler.
 
-    A handler is registered for a signal, or is called with a signal's number and the interrupted frame.
+    A frame counts as one if its function is registered for a signal, or was called with a signal number and the
+    interrupted frame.
     """
     handlers = {_code_of(signal.getsignal(number)) for number in signal.valid_signals()}
     frames = (frame for frame, _ in walk_tb(error.__traceback__))
@@ -83,7 +84,7 @@ def _takes_a_signal(frame: FrameType) -> bool:
 
 
 def log_once(message: str) -> None:
-    """Log a warning the first time it occurs in this process. After 1,000 distinct messages, log nothing."""
+    """Log a warning the first time it occurs in this process. After 1,000 distinct messages, log nothing more."""
     if message not in _logged and len(_logged) < _MAX_LOGGED_MESSAGES:
         _logged.add(message)
         _logger.warning(message)
@@ -91,7 +92,7 @@ def log_once(message: str) -> None:
 
 @contextmanager
 def strict() -> Iterator[None]:
-    """Let errors inside germane propagate to the caller, in every thread, while the block runs. For tests only."""
+    """Let errors inside germane propagate to the caller, in all threads, while the block runs. For tests only."""
     global _strict
     _strict += 1
     try:

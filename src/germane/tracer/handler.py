@@ -1,4 +1,4 @@
-"""An observed function with its options, compiled to functions that read question, answer and the rest from a call."""
+"""An observed function and its options, compiled into functions that extract the data of an exchange from a call."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 _CONTEXT_READER = ContextReader()
 _VARIABLE = {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}
 _KEYWORD_ONLY = sys.maxsize
-"""Position of a parameter that is never passed positionally."""
+"""Placeholder position for parameters that cannot be passed positionally."""
 
 
 class Handler:
-    """An observed function: its route, and functions that read question, answer and the rest from a call."""
+    """An observed function: its route, and functions that extract the data of an exchange from a call."""
 
     def __init__(
         self,
@@ -62,9 +62,9 @@ class Handler:
                 "join",
                 join,
                 callable(join) and not is_async(join),
-                "a function, not async, that takes the chunks' texts",
+                "a non-async function that takes the chunks' texts",
             ),
-            ("redact", redact, callable(redact) and not is_async(redact), "a function, not async, that takes a text"),
+            ("redact", redact, callable(redact) and not is_async(redact), "a non-async function that takes a text"),
         ):
             if value is not None and not valid:
                 raise UsageError(f"{option}={value!r:.100}: must be {expected}")
@@ -99,28 +99,28 @@ class Handler:
         }
 
     def privacy(self, connection: Connection) -> Privacy:
-        """Return the privacy settings, which are the same for all calls of a connection."""
+        """Return the handler's privacy settings, which are the same for all calls during a connection."""
         privacy = self._privacy
         if privacy is None or privacy.connection is not connection:
             privacy = self._privacy = Privacy(connection, self.redact, self.capture)
         return privacy
 
     def question(self, call: Call) -> str | None:
-        """Return the question of a call."""
+        """Extract the question from a call's arguments."""
         if self.find_question is None:
             return self.question_argument(call.args, call.kwargs)
         return text_or_none(self.find_question(call))
 
     def answer(self, result: Any) -> str | None:
-        """Return the answer in a return value."""
+        """Extract the answer from a return value."""
         return answer_text(result if self.find_answer is None else self.find_answer(result))
 
     def contexts(self, result: Any) -> list[Context]:
-        """Return the contexts in a return value, if a selector names them."""
+        """Extract the contexts from a return value, if a selector is configured."""
         return [] if self.find_contexts is None else _CONTEXT_READER.read_all(self.find_contexts(result))
 
     def chunk(self, chunk: Any) -> str | None:
-        """Return the text of one chunk of a stream."""
+        """Extract the text from one chunk of a stream."""
         return chunk_text(chunk if self.find_chunk is None else self.find_chunk(chunk))
 
     def joined(self, pieces: list[str]) -> str:
@@ -129,9 +129,9 @@ class Handler:
 
 
 class QuestionArgument:
-    """Finds the question in the arguments: the parameter with a conventional name, or else the first str argument.
+    """Finds the question in the arguments: a parameter with a conventional name, or else the first ``str`` argument.
 
-    With ``**kwargs``, extra keyword arguments count as parameters. Members of enumerations are not questions.
+    If the function accepts ``**kwargs``, extra keyword arguments count as parameters. Enum members are not questions.
     """
 
     NAMES = ("question", "query", "prompt", "message", "input", "user_input")
@@ -154,7 +154,7 @@ class QuestionArgument:
         is_open = signature is None or any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
         declared = parameters.keys() - self._variable
         self._extra_names = tuple(name for name in self.NAMES if is_open and name not in declared)
-        """Conventional names that only extra keyword arguments can have."""
+        """Conventional names that can occur only among extra keyword arguments."""
         self._is_ambiguity_logged = False
 
     def __call__(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str | None:
@@ -175,14 +175,14 @@ class QuestionArgument:
         return str.__str__(first[1])
 
     def _named(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-        """Yield the arguments with a conventional name that are given, or have a default."""
+        """Yield the name and value of each argument with a conventional name."""
         for name, position, default in self._candidates:
             yield name, args[position] if position < len(args) else kwargs.get(name, default)
         for name in self._extra_names:
             yield name, kwargs.get(name)
 
     def _other_texts(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-        """Yield the arguments that are text, in the order of the parameters."""
+        """Yield the name and value of each argument that is text, in the order of the parameters."""
         for position in range(self._skip, len(args)):
             if _is_text(args[position]):
                 name = self._names[position] if position < len(self._names) else ""
@@ -192,16 +192,16 @@ class QuestionArgument:
                 yield name, kwargs[name]
 
     def _log_ambiguity(self, taken: str, arguments: list[tuple[str, Any]]) -> None:
-        """Log once which of several arguments is the question."""
+        """Log once which of several possible arguments is used as the question."""
         names = list(dict.fromkeys(name for name, value in arguments if value is not None))
         if len(names) > 1:
             self._is_ambiguity_logged = True
             others = ", ".join(name for name in names if name != taken)
-            log_once(f"the {self._what} is {taken!r}, not {others}: select another with question= or query=")
+            log_once(f"the {self._what} is {taken!r}, not {others}: select another one with question= or query=")
 
 
 def _is_text(value: Any) -> bool:
-    """Return whether a value is a str that is not a member of an enumeration."""
+    """Return whether a value is a ``str`` but not an enum member."""
     kind = type(value)  # isinstance() would call the value's own code, which may fail
     return kind is str or (issubclass(kind, str) and not issubclass(kind, Enum))
 
@@ -211,7 +211,7 @@ def _is_stream_class(kind: Any) -> bool:
 
 
 def unwrap_partial(function: Callable[..., Any]) -> Any:
-    """Return the function of nested :func:`functools.partial` objects."""
+    """Return the function inside nested :func:`functools.partial` objects."""
     while isinstance(function, partial):
         function = function.func
     return function
@@ -225,9 +225,9 @@ def name_of(function: Callable[..., Any]) -> str:
 
 
 def read_history(value: Any) -> tuple[Message, ...]:
-    """Read earlier messages: pairs of role and text, mappings or objects with ``role`` and ``content``, or texts.
+    """Convert earlier messages: pairs of role and text, mappings or objects with ``role`` and ``content``, or texts.
 
-    Messages without text, such as those of an assistant that only calls a tool, are omitted.
+    Messages without text, such as assistant messages that only contain tool calls, are omitted.
 
     Raises:
         UsageError: A value has neither a role nor text, such as a coroutine that was not awaited.
@@ -250,5 +250,5 @@ def read_history(value: Any) -> tuple[Message, ...]:
 
 
 def text_or_none(value: Any) -> str | None:
-    """Convert the value that a selector found to text. None stays None."""
+    """Convert a selected value to text. Return None if the value is None."""
     return None if value is None else as_text(value)

@@ -1,4 +1,4 @@
-"""Records one call to an observed handler as an exchange."""
+"""Recording of one call to an observed handler as an exchange."""
 
 from __future__ import annotations
 
@@ -36,13 +36,14 @@ _COLUMNS = {
     "session": (conventions.SESSION_ID, conventions.CONVERSATION_ID),
     "user": (conventions.USER_ID,),
 }
-"""Attributes that have their own column, with their names on a span."""
+"""Attributes that have their own column, with their attribute names on a span."""
 _USER_MESSAGE = '[{"role":"user","parts":[{"type":"text","content":%s}]}]'
 _ASSISTANT_MESSAGE = '[{"role":"assistant","parts":[{"type":"text","content":%s}],"finish_reason":"stop"}]'
 
 
 class HandlerRecording(Recording):
-    """One call of an observed handler. If handlers are nested, the outermost (``root``) yields the exchange."""
+    """A recording of one call of an observed handler. If handlers are nested, the outermost (``root``) creates the
+    exchange."""
 
     __slots__ = (
         "_exchange_id",
@@ -77,7 +78,7 @@ class HandlerRecording(Recording):
         self._stream_text: StreamText | None = None
         self._exchange_id: str | None = None
         self._http_error: str | None = None
-        """The status of an error response, such as ``HTTP 500``. Its body is not an answer."""
+        """The status of an error response, such as ``HTTP 500``, whose body is not an answer."""
         self._has_text = True
 
     def _context_values(self) -> dict[str, object]:
@@ -90,26 +91,26 @@ class HandlerRecording(Recording):
         while (outer := root.outer) is not None:
             if outer.active:
                 root = outer
-            else:  # unlinked, because a chain of tasks that start tasks would otherwise keep all of them alive
+            else:  # unlink it, because a chain of tasks that start tasks would otherwise keep all of them alive
                 root.outer = outer.outer
         return root
 
     @property
     def exchange_id(self) -> str:
-        """The id of the exchange that this call yields."""
+        """The id of the exchange that this call creates."""
         if self._exchange_id is None:
             self._exchange_id = new_exchange_id()
         return self._exchange_id
 
     @property
     def trace_id(self) -> str:
-        """The trace id as 32 hexadecimal digits. If tracing is disabled, the exchange id."""
+        """The trace id as 32 hexadecimal digits, or the exchange id if tracing is disabled."""
         trace_id = self.span_context.trace_id
         return f"{trace_id:032x}" if trace_id else self.exchange_id
 
     @property
     def span_id(self) -> str:
-        """The span id as 16 hexadecimal digits. If tracing is disabled, the end of the exchange id."""
+        """The span id as 16 hexadecimal digits, or the end of the exchange id if tracing is disabled."""
         span_id = self.span_context.span_id
         return f"{span_id:016x}" if span_id else self.exchange_id[-16:]
 
@@ -134,7 +135,7 @@ class HandlerRecording(Recording):
         root.question = as_text(text) if root is self else self.privacy.screen("question", as_text(text), self.problems)
 
     def set_attribute(self, name: str, value: Any) -> None:
-        """Set an attribute of the exchange. None removes it."""
+        """Set an attribute of the exchange, or remove it if the value is None."""
         attributes = self.root.attributes
         if value is None:
             attributes.pop(name, None)
@@ -145,7 +146,7 @@ class HandlerRecording(Recording):
             attributes[clean(name, NAME_LIMIT)] = converted
 
     def add_contexts(self, contexts: Iterable[Context]) -> list[Context]:
-        """Add contexts to the exchange, and return the contexts that the privacy settings allow, redacted."""
+        """Add contexts to the exchange. Return those that the privacy settings allow, in redacted form."""
         screened = self.privacy.screen_contexts(contexts, self.problems)
         self.root.contexts.extend(screened)
         return screened
@@ -181,7 +182,10 @@ class HandlerRecording(Recording):
         return self.handler.answer(result) if self._has_text else None
 
     def _read_head(self, response: Any, selector: Any) -> None:
-        """Decide whether the body of a response is an answer. A selector finds one in any media type."""
+        """Determine from its status and media type whether a response's body contains an answer.
+
+        With a selector, any media type may contain one.
+        """
         status = http_status(response)
         if status >= 400:
             self._http_error = f"HTTP {status}"
@@ -198,7 +202,7 @@ class HandlerRecording(Recording):
         return self._stream_text
 
     def _join_stream(self, stream_text: StreamText, status: Status) -> None:
-        """Set the answer to the text of the stream."""
+        """Join the stream's chunks into the answer."""
         handler = self.handler
         stream_text.close(is_complete=status == "ok")
         if stream_text.pieces:
@@ -245,7 +249,7 @@ class HandlerRecording(Recording):
     def _create_exchange(
         self, question: str | None, answer: str | None, status: Status, error_text: str | None, seconds: float
     ) -> Exchange | None:
-        """Return the exchange, or None if it exceeds the exchange limit."""
+        """Create the exchange. Return None if it exceeds the exchange limit."""
         trace_id, connection = self.trace_id, self.privacy.connection
         sampling_key = sampling_key_for(trace_id)
         probability = connection.admit(connection.service, self.handler.route, self.started, sampling_key)
@@ -258,7 +262,7 @@ class HandlerRecording(Recording):
             columns = {name: str(attributes.pop(name)) for name in _COLUMNS if name in attributes}
         distinct_contexts = {context.text: context for context in self.contexts} if self.contexts else {}
         traced = self.span_context.trace_flags.sampled
-        # Its span waits if this process will score the exchange soon.
+        # The span waits if this process will score the exchange soon.
         span_waits = (
             traced
             and connection.holds_spans
@@ -292,7 +296,7 @@ class HandlerRecording(Recording):
     def _end_sampled_span(
         self, exchange: Exchange | None, status: Status, error: BaseException | None, error_text: str | None
     ) -> None:
-        """End the span. If it waits for scores, announce it first."""
+        """End the span. If it will wait for scores, announce it to the processors first."""
         if exchange is None or exchange.span_holder is None:
             self._end_span(status, error, error_text)
             return

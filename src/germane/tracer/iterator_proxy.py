@@ -1,4 +1,4 @@
-"""Proxies for iterators and lazy sequences: they act like the original, and record each item that the caller reads."""
+"""Proxies that behave like an iterator or lazy sequence, and record each item that the caller reads."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from germane.tracer.known_types import is_collection, is_iterator
 if TYPE_CHECKING:
     from germane.tracer.recording import Recording
 
-_READ_ELSEWHERE = "a stream or query was read with its own methods, whose results are not captured"
+_READ_ELSEWHERE = "a stream or query was read through its own methods, whose results are not captured"
 _ENDS = {"close", "aclose", "cancel", "shutdown"}
 """Methods that end a stream without reading it."""
 
 
 class _State:
-    """What a proxy knows: its original, the recording, and how the caller reads it."""
+    """The state of a proxy: the original object, its recording, and how the caller reads it."""
 
     __slots__ = ("body", "is_iterated", "is_read_elsewhere", "recording", "source")
 
@@ -27,12 +27,12 @@ class _State:
         self.body = body
         self.recording = recording
         self.source = source
-        """The proxy that returned this body. It is kept alive, because its finalizer would end the recording."""
+        """The proxy that returned this body, if any. Kept alive, because its finalizer would end the recording."""
         self.is_iterated = False
         self.is_read_elsewhere = False
 
     def drop(self) -> None:
-        """End the recording of a stream that was closed, left or dropped."""
+        """End the recording of a stream that was closed, exited or dropped."""
         if self.is_iterated or not self.is_read_elsewhere:
             self.recording.finish("abandoned")
         elif self.recording.active:
@@ -42,7 +42,7 @@ class _State:
 
 
 class _Proxy:
-    """Forwards everything to the original, including its class. Only reading is intercepted."""
+    """Forwards everything, including the class, to the original. Only reads are intercepted."""
 
     __slots__ = ("__weakref__", "state")
 
@@ -76,7 +76,7 @@ class _Proxy:
 _slot: Any = _Proxy.__dict__["state"]
 _state: Callable[[Any], _State] = _slot.__get__
 _set_state: Callable[[Any, _State], None] = _slot.__set__
-delattr(_Proxy, "state")  # the descriptor still works, and hides no attribute of the original
+delattr(_Proxy, "state")  # the descriptor still works, and no longer hides an attribute of the original
 
 
 class _IteratorProxy(_Proxy):
@@ -86,7 +86,7 @@ class _IteratorProxy(_Proxy):
 
 
 class _SequenceProxy(_Proxy):
-    """A proxy for a lazy sequence, such as a database query. What the caller reads of it is recorded."""
+    """A proxy for a lazy sequence, such as a database query. The items that the caller reads are recorded."""
 
     __slots__ = ()
 
@@ -109,12 +109,12 @@ def proxy_sequence(recording: Recording, body: Any, source: Any = None) -> Any:
 
 
 def is_proxy(kind: type) -> bool:
-    """Return whether a type is a proxy's own type."""
+    """Return whether a type is a proxy class."""
     return issubclass(kind, _Proxy)
 
 
 def is_sequence_proxy(kind: type) -> bool:
-    """Return whether a type is the own type of a lazy sequence's proxy."""
+    """Return whether a type is a proxy class for lazy sequences."""
     return issubclass(kind, _SequenceProxy)
 
 
@@ -123,7 +123,7 @@ def _is_stream(kind: type) -> bool:
 
 
 def _recorded_method(proxy: Any, name: str, method: Any) -> Any:
-    """Return a method of the original, wrapped to record what it reads."""
+    """Return a method of the original, wrapped to record the data that it reads."""
 
     @wraps(method, assigned=("__name__", "__qualname__", "__doc__"), updated=())
     def recorded(*args: Any, **kwargs: Any) -> Any:
@@ -136,7 +136,7 @@ def _recorded_method(proxy: Any, name: str, method: Any) -> Any:
 
 
 def _read_elsewhere(proxy: Any, result: Any) -> Any:
-    """Return what a stream or query returned without being iterated itself. Another stream or query is recorded."""
+    """Return a method's or attribute's result for the caller. A stream or query is returned as a recording proxy."""
     state, kind = _state(proxy), type(result)
     state.is_read_elsewhere = True
     if result is state.body:
@@ -162,7 +162,7 @@ def _record_read(proxy: Any, data: Any) -> Any:
 
 
 class _Iteration:
-    """The methods of an iterator's proxy. Each is defined only if the original has it."""
+    """The methods of a proxy for an iterator. Each is defined only if the original has it."""
 
     def __next__(self: Any) -> Any:
         state = _state(self)
@@ -238,7 +238,7 @@ class _Iteration:
 
 
 class _Indexing:
-    """The methods of a lazy sequence's proxy."""
+    """The methods of a proxy for a lazy sequence."""
 
     def __iter__(self: Any) -> Any:
         return _read_items(_state(self).recording, iter(_state(self).body), self)
@@ -273,7 +273,7 @@ async def _read_items_later(recording: Recording, items: Any, _source: Any) -> A
 
 
 def _iterator_of(proxy: Any, iterator: Any) -> Any:
-    """Return the proxy of a body's iterator, which usually is the body itself."""
+    """Return the proxy for a body's iterator, which is usually the body itself."""
     state = _state(proxy)
     if iterator is state.body:
         return proxy
@@ -298,7 +298,7 @@ _NOT_FORWARDED = {
     "__setattr__",
     "__subclasshook__",
 }
-"""Special methods of the proxy itself. The others are forwarded explicitly: Python looks them up on the type."""
+"""Special methods of the proxy itself. Others are forwarded explicitly, because Python looks them up on the type."""
 _ITERATION = {name: method for name, method in vars(_Iteration).items() if callable(method)}
 _INDEXING = {name: method for name, method in vars(_Indexing).items() if callable(method)}
 _iterator_types: WeakKeyDictionary[type, type[_Proxy]] = WeakKeyDictionary()
@@ -308,7 +308,7 @@ _sequence_types: WeakKeyDictionary[type, type[_Proxy]] = WeakKeyDictionary()
 def _proxy_type(
     types: WeakKeyDictionary[type, type[_Proxy]], base: type[_Proxy], intercepted: dict[str, Any], kind: type
 ) -> type[_Proxy]:
-    """Return the proxy type for a type, with exactly the special methods that the type has."""
+    """Return the proxy class for a type, which has exactly the same special methods as the type."""
     if kind in types:
         return types[kind]
 

@@ -1,7 +1,7 @@
-"""What the tracer knows about types, decided once per type and without touching a value.
+"""Classification of types, cached per type and without accessing a value.
 
-Classes of other libraries are recognized by package and name, so that no library is imported. A value is classified by
-``type()`` alone: ``isinstance()`` also reads ``__class__``, which evaluates a lazy object.
+Classes of other libraries are recognized by package and name, so that no library has to be imported. A value is
+classified by ``type()`` alone, because ``isinstance()`` also reads ``__class__``, which evaluates a lazy object.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _DATA_PACKAGES = {"numpy", "pandas", "polars", "pyarrow", "torch"}
 
 
 def decided_per_type(decide: Callable[[type], T]) -> Callable[[type], T]:
-    """Cache what a function decides about a type, without keeping the type alive. Works for types without a hash."""
+    """Cache a function's result for each type, without keeping the type alive. Supports unhashable types."""
     decisions: dict[int, tuple[weakref.ref[type], T]] = {}
 
     def decided(kind: type) -> T:
@@ -37,7 +37,7 @@ def decided_per_type(decide: Callable[[type], T]) -> Callable[[type], T]:
 
 
 def library_classes(kind: type) -> set[tuple[str, str]]:
-    """Return package and name of a class and its bases, such as ``("starlette", "StreamingResponse")``."""
+    """Return the package and name of a class and of each base, such as ``("starlette", "StreamingResponse")``."""
     return {(str(base.__module__).partition(".")[0], base.__name__) for base in kind.__mro__}
 
 
@@ -48,20 +48,20 @@ def defines(kind: type, name: str) -> bool:
 
 @decided_per_type
 def pretends(kind: type) -> bool:
-    """Return whether objects claim to belong to another class, as lazy objects, proxies and mocks do."""
+    """Return whether a type's objects claim to belong to another class, as lazy objects, proxies and mocks do."""
     return defines(kind, "__class__")
 
 
 @decided_per_type
 def is_iterator(kind: type) -> bool:
-    """Return whether a type is an iterator or asynchronous iterator. An open file is not a stream of chunks."""
+    """Return whether a type is an iterator or asynchronous iterator, except for open files."""
     is_iterated = defines(kind, "__next__") or defines(kind, "__anext__")
     return is_iterated and not pretends(kind) and not issubclass(kind, io.IOBase)
 
 
 @decided_per_type
 def is_bare_iterable(kind: type) -> bool:
-    """Return whether objects offer nothing but iteration, by a generator method, unlike iterable data."""
+    """Return whether a type's objects support only iteration, through a generator method, unlike iterable data."""
     generates = any(
         isgeneratorfunction(base.__dict__.get("__iter__")) or isasyncgenfunction(base.__dict__.get("__aiter__"))
         for base in kind.__mro__
@@ -78,7 +78,7 @@ def is_bare_iterable(kind: type) -> bool:
 
 @decided_per_type
 def is_collection(kind: type) -> bool:
-    """Return whether a type holds its items in memory, so that reading them has no effect."""
+    """Return whether a type holds its items in memory, so that reading them has no side effects."""
     if not _is_sized_iterable(kind):
         return False
     written_in_c = not isinstance(_static(kind, "__iter__"), FunctionType)
@@ -89,7 +89,10 @@ def is_collection(kind: type) -> bool:
 
 @decided_per_type
 def is_lazy_sequence(kind: type) -> bool:
-    """Return whether reading the items of a sequence may run code, such as a database query. It may have no length."""
+    """Return whether a type is a sequence, possibly without a length, whose items may be computed when they are read.
+
+    An example is a database query.
+    """
     return (
         defines(kind, "__iter__")
         and defines(kind, "__getitem__")
@@ -103,18 +106,18 @@ def is_lazy_sequence(kind: type) -> bool:
 
 
 def has_attributes(kind: type) -> bool:
-    """Return whether objects have their own attributes, which can be read without running their code."""
+    """Return whether a type's objects have an instance ``__dict__``, which can be read without running their code."""
     return _dict_descriptor(kind) is not None
 
 
 def attributes_of(value: Any) -> Mapping[str, Any]:
-    """Return the attributes of an object without running its code. Objects with slots only have none."""
+    """Return an object's instance ``__dict__`` without running its code; empty if the object has only slots."""
     descriptor = _dict_descriptor(type(value))
     return {} if descriptor is None else descriptor.__get__(value)
 
 
 def attribute(value: Any, name: str) -> Any:
-    """Return an attribute, or None. What only ``__getattr__`` provides, as in lazy objects, is not read."""
+    """Return an attribute of an object, or None. Attributes that ``__getattr__`` computes are not read."""
     kind = type(value)
     if _computes_attributes(kind) and name not in attributes_of(value) and not defines(kind, name):
         return None

@@ -1,4 +1,4 @@
-"""Connects the tracer to the rest of germane, and disconnects it."""
+"""Connection of the tracer to the rest of germane, flushing, and disconnection."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def disconnect(timeout: float = 10.0) -> bool:
     """Stop capturing: handlers run as if they were not decorated. Private providers export their pending data.
 
     Returns:
-        False if that took longer than ``timeout`` seconds. It then continues in the background.
+        Whether the export finished within ``timeout`` seconds. Otherwise, it continues in the background.
     """
     collection.run_deferred()
     provider.release()
@@ -29,6 +29,6 @@ def disconnect(timeout: float = 10.0) -> bool:
 
 
 def flush(timeout: float) -> bool:
-    """Export all pending data. Return False if that took longer than ``timeout`` seconds."""
+    """Export all pending data. Return whether the export finished within ``timeout`` seconds."""
     collection.run_deferred()
     return run_within(timeout, partial(provider.flush, timeout), partial(telemetry.flush, timeout))

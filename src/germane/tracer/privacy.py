@@ -1,4 +1,4 @@
-"""Privacy settings for captured text: redaction, truncation, and where it may be recorded."""
+"""Privacy settings for captured text: redaction, truncation, and the places where it may be recorded."""
 
 from __future__ import annotations
 
@@ -17,18 +17,19 @@ if TYPE_CHECKING:
     from germane.tracer.connection import Capture, Connection, Redact
 
 REDACTED_ROUTES: set[str] = set()
-"""Routes whose handlers keep text off spans. Explanations of their scores, which may quote it, are also kept off."""
+"""Routes whose text must not appear on spans. Score explanations are omitted too, because they may quote the text."""
 _STRICTNESS = ("span+store", "store", "none")
 
 
 MAX_REDACTION_SECONDS: Final = 0.005
-"""Time for one text above which a redaction is reported: it delays the handler's caller."""
+"""Duration of a redaction above which a warning is logged, because redaction delays the handler's caller."""
 
 
 class Privacy:
-    """The privacy settings for one handler: its redaction replaces that of the connection, its ``capture`` restricts.
+    """The privacy settings for one handler.
 
-    With ``capture="none"`` for the process, no handler records text, whatever its own option is.
+    The handler's redaction replaces that of the connection. The stricter of the two ``capture`` values applies, so with
+    ``capture="none"`` for the process, no handler records text.
     """
 
     __slots__ = ("capture", "connection", "redacts", "shows_input", "shows_output")
@@ -44,13 +45,13 @@ class Privacy:
         """Whether answers and contexts may be recorded on spans."""
 
     def within(self, outer: Privacy) -> Privacy:
-        """Return these settings, restricted to what the enclosing handler allows, with both redactions applied."""
+        """Return these settings, restricted by those of the enclosing handler. Both redactions are applied."""
         restricted = Privacy(self.connection, capture=max(self.capture, outer.capture, key=_STRICTNESS.index))
         restricted.redacts = tuple(dict.fromkeys((*self.redacts, *outer.redacts)))
         return restricted
 
     def screen(self, what: str, text: str | None, problems: list[str]) -> str | None:
-        """Redact, truncate and clean a text. Return None if it must not be stored, or if redaction failed."""
+        """Return the text redacted, truncated and cleaned, or None if it must not be stored or redaction failed."""
         if text is None or self.capture == "none":
             return None
         for redact in self.redacts:
@@ -60,7 +61,7 @@ class Privacy:
         return clean(text, self.connection.max_text_length)
 
     def screen_contexts(self, contexts: Iterable[Context], problems: list[str]) -> list[Context]:
-        """Screen the texts of contexts, and drop contexts that must not be stored."""
+        """Return the contexts with screened texts, without those that must not be stored."""
         screened = ((self.screen("contexts", context.text, problems), context) for context in contexts)
         return [
             Context(text, None if context.id is None else clean(context.id, NAME_LIMIT), context.score)
@@ -69,7 +70,7 @@ class Privacy:
         ]
 
     def screen_history(self, history: Sequence[Message], problems: list[str]) -> tuple[Message, ...]:
-        """Screen the texts of earlier messages, and drop messages that must not be stored."""
+        """Return earlier messages with screened texts, without those that must not be stored."""
         if not history:
             return ()
         screened = ((message.role, self.screen("history", message.content, problems)) for message in history)
@@ -82,11 +83,11 @@ def _redacted(redact: Redact, text: str) -> str:
     if perf_counter() - began > MAX_REDACTION_SECONDS:
         name = getattr(redact, "__qualname__", type(redact).__name__)
         log_once(
-            f"redact={name:.100} takes more than {1000 * MAX_REDACTION_SECONDS:.0f} ms for a text and delays the "
-            "handler's caller: simplify its expressions, or lower max_text_length"
+            f"redact={name:.100} took more than {1000 * MAX_REDACTION_SECONDS:.0f} ms for a text, which delays the "
+            "handler's caller: simplify its regular expressions, or lower max_text_length"
         )
     if not isinstance(redacted, str):
         if isinstance(redacted, CoroutineType):
-            redacted.close()  # otherwise, Python warns that it was never awaited
+            redacted.close()  # otherwise, Python would warn that it was never awaited
         raise UsageError(f"redact= must return text, not {type(redacted).__name__}")
     return str.__str__(redacted)

@@ -1,7 +1,7 @@
 """The tracer provider for germane's spans: the application's own, or a private one.
 
-germane never sets the global provider. The provider is looked up for each span, so that an application may set it
-late, even after the first span.
+germane never sets the global provider. It looks up the provider for each span, so that an application may set it late,
+even after the first span.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ _carrier_tracer: tuple[trace.TracerProvider, trace.Tracer] | None = None
 
 
 def tracer() -> trace.Tracer | None:
-    """Return the tracer for the next span. None if there is neither a provider nor a connection."""
+    """Return the tracer for the next span, or None if there is neither a provider nor a connection."""
     global _tracer
     connection = current_connection()
     provider = (connection.provider if connection is not None else None) or trace.get_tracer_provider()
-    if _tracer is not None and _tracer[0] is provider:  # usually
+    if _tracer is not None and _tracer[0] is provider:  # the usual case
         return _tracer[1]
     resolved = _current_provider()
     if resolved is None:
@@ -45,9 +45,9 @@ def tracer() -> trace.Tracer | None:
 
 
 def carrier_tracer() -> trace.Tracer | None:
-    """Return the tracer for carrier spans. It exports through the current provider but bypasses its sampler.
+    """Return the tracer for carrier spans, or None. It exports through the current provider but bypasses its sampler.
 
-    A carrier is a root span, which a ratio sampler would sample independently of the span that it links to. Only
+    A carrier is a root span, so a ratio-based sampler would sample it independently of the span that it links to. Only
     sampled spans get carriers.
     """
     global _carrier_tracer
@@ -73,7 +73,7 @@ def carrier_tracer() -> trace.Tracer | None:
 
 
 def _sdk_provider(provider: trace.TracerProvider, depth: int = 3) -> SDKTracerProvider | None:
-    """Return the SDK's provider: this one, or the one that it wraps, as Logfire's does."""
+    """Return the SDK provider: this provider, or the one that it wraps, as in Logfire. None if there is none."""
     from opentelemetry.sdk.trace import TracerProvider
 
     if isinstance(provider, TracerProvider):
@@ -113,9 +113,9 @@ def _create_private_provider(connection: Connection) -> trace.TracerProvider:
 
 @cache
 def _provider_without_exporter() -> SDKTracerProvider:
-    """Return a provider whose spans are needed only for their ids.
+    """Return a provider for spans that are needed only for their ids.
 
-    There is one per process, because each provider registers callbacks for forks that are never removed.
+    The provider is created once per process, because each provider registers fork callbacks that are never removed.
     """
     from opentelemetry.sdk.resources import Resource
     from opentelemetry.sdk.trace import TracerProvider
@@ -125,7 +125,7 @@ def _provider_without_exporter() -> SDKTracerProvider:
 
 
 def _create_exporter() -> SpanExporter:
-    if uses_grpc("traces"):  # grpcio is imported only if it is configured, because it does not support forks
+    if uses_grpc("traces"):  # grpcio is imported only if gRPC is configured, because grpcio does not support forks
         from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter as GrpcExporter
 
         return GrpcExporter()
@@ -135,19 +135,19 @@ def _create_exporter() -> SpanExporter:
 
 
 def resource() -> Resource:
-    """Return the resource of private providers."""
+    """Return the resource for private providers."""
     from opentelemetry.sdk.resources import SERVICE_NAME, Resource
 
     connection = current_connection()
     attributes = {} if connection is None else {SERVICE_NAME: connection.service}
     try:
         return Resource.create(attributes)
-    except RuntimeError:  # resource detectors run in threads, and none can start once the main thread has ended
+    except RuntimeError:  # resource detectors run in threads, which cannot start once the main thread has ended
         return Resource(attributes)
 
 
 def flush(timeout: float) -> bool:
-    """Export all waiting spans. Return False if that took longer than ``timeout`` seconds."""
+    """Export all waiting spans. Return whether the export finished within ``timeout`` seconds."""
     flushed = [processor.force_flush(int(timeout * 1000)) for processor in score_processors()]
     return all(flushed)
 

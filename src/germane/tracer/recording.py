@@ -1,4 +1,4 @@
-"""Records one call to a decorated function, from start to finish."""
+"""Recording of one call to a decorated function, from start to finish."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ _CANCELLATIONS = {
     ("greenlet", "GreenletExit"),  # gevent's
     ("trio", "Cancelled"),
 }
-"""Exceptions that cancel a call, by package and class."""
+"""Exceptions that cancel a call, as pairs of package and class name."""
 _STATUS_ATTRIBUTES = {"abandoned": conventions.ABANDONED, "cancelled": conventions.CANCELLED}
 _MAX_STACK_FRAMES = 64
-"""Maximum number of stack frames on the span, nearest to the cause. Formatting them delays the caller."""
+"""Maximum number of stack frames on the span, counted from the error. Formatting them delays the caller."""
 _attach, _detach, _get_current = _RUNTIME_CONTEXT.attach, _RUNTIME_CONTEXT.detach, _RUNTIME_CONTEXT.get_current
-# The functions of the API log errors and look the same object up, which takes a tenth of a captured call.
+# The API functions look up the same object and log errors, which takes a tenth of the time of a captured call.
 _process = object()
-"""A different object in every forked child."""
+"""Identifies this process: every forked child has a different object."""
 
 
 def _after_fork() -> None:
@@ -87,11 +87,11 @@ class EnclosingRecording(Protocol):
 
 
 class Recording(ABC):
-    """One call: its span, the context in which its body runs, and its outcome.
+    """A recording of one call: its span, the context in which its body runs, and its outcome.
 
     A wrapper runs each step of the body inside ``with recording:``, passes the result to :meth:`finish_with` or the
-    chunks of a stream to :meth:`add_chunk`, and ends with :meth:`finish` or :meth:`fail`. The end may be reported twice
-    and from another thread. Only the first report counts.
+    chunks of a stream to :meth:`add_chunk`, and calls :meth:`finish` or :meth:`fail` at the end. The end may be
+    reported more than once and from another thread. Only the first report counts.
     """
 
     __slots__ = (
@@ -117,7 +117,7 @@ class Recording(ABC):
         self.span = span
         self.privacy = privacy
         self.outer = outer
-        """The recording of the enclosing handler, if there is one."""
+        """The recording of the enclosing handler, if any."""
         self.ended = False
         self.problems: list[str] = []
         self.started = time.time_ns()
@@ -129,11 +129,11 @@ class Recording(ABC):
         self.context = OTelContext({**outer_context, _SPAN_KEY: span, **self._context_values()})
 
     def _context_values(self) -> dict[str, object]:
-        """Return the values in the call's context, in addition to its span."""
+        """Return the values to add to the call's context, in addition to its span."""
         return {}
 
     def __enter__(self) -> None:
-        """Enter a step of the body. Spans that it starts become children of this call."""
+        """Enter a step of the body. Spans that the body starts become children of this call's span."""
         self._token = self.enter()
 
     def __exit__(self, *_error: object) -> None:
@@ -141,7 +141,7 @@ class Recording(ABC):
         self.leave(self._token)
 
     def enter(self) -> Token[OTelContext] | None:
-        """Enter a step that may overlap with others. Leave it with the returned token."""
+        """Enter a step that may overlap with others. Pass the returned token to :meth:`leave`."""
         return None if is_collecting() else _attach(self.context)
 
     def leave(self, token: Token[OTelContext] | None) -> None:
@@ -173,7 +173,7 @@ class Recording(ABC):
         """Capture the return value and end the recording."""
 
     def record_returned(self, result: Any) -> Any:  # noqa: B027 - most recordings treat no other value as a stream
-        """Return a recorded version of a value that only this recording treats as a stream. None if it does not."""
+        """Return a recorded version of a value that only this kind of recording treats as a stream, otherwise None."""
 
     @abstractmethod
     def add_chunk(self, chunk: Any) -> None:
@@ -185,28 +185,30 @@ class Recording(ABC):
         """Whether any chunk of a stream was captured."""
 
     def expect_response(self, response: Any) -> None:  # noqa: B027 - only handlers return responses
-        """Read the status and the content type of a response whose body is a stream."""
+        """Read the status and content type of a response whose body is a stream."""
 
     def warn(self, problem: str) -> None:
-        """Log once that something was not captured, and report it on the span."""
+        """Log once that something was not captured, and record it on the span."""
         if problem not in self.problems:
             self.problems.append(problem)
         log_once(NOT_CAPTURED.format(problem))
 
     def finish(self, status: Status = "ok", error: BaseException | None = None) -> None:
-        """End the span and pass on the captured data."""
+        """End the span, and pass the captured data to the sink."""
         if is_collecting():
             defer(partial(self.finish, status, error))
         elif not self.ended and self._process is _process:
             self.ended = True
-            if self._left_context is not None:  # the caller may still detach the body's token, and make it current
+            # The caller may still detach the body's token, which makes this context current.
+            if self._left_context is not None:
                 dict.clear(self._left_context)
                 dict.update(self._left_context, self._outer_context)
-            self.context = self._outer_context  # its own context refers to it, which would delay garbage collection
+            # The call's own context refers to the recording, which would delay garbage collection.
+            self.context = self._outer_context
             guarded("the end of a call", self._finish, status, error)
 
     def fail(self, error: BaseException) -> None:
-        """End with the error that the body raised."""
+        """End the recording with the error that the body raised."""
         self.finish(guarded("the type of an error", _status_after, error) or "error", error)
 
     @abstractmethod
@@ -225,7 +227,7 @@ class Recording(ABC):
         self.span.end()
 
     def _describe_error(self, status: Status, error: BaseException | None) -> str | None:
-        """Return type and message of an error. The message is redacted like an answer, which it may quote."""
+        """Return an error's type and message as text. The message is redacted, because it may quote captured text."""
         if status != "error" or error is None:
             return None
         name = guarded(
@@ -236,7 +238,7 @@ class Recording(ABC):
         return f"{name or 'error'}: {message}" if message else name or "error"
 
     def _record_exception(self, error: BaseException, error_text: str) -> None:
-        """Record an exception event, as OpenTelemetry does; message and stack trace only where text is allowed."""
+        """Record an exception event, as OpenTelemetry does. Include message and stack trace only if text is allowed."""
         description, _, message = error_text.partition(": ")
         attributes = {"exception.type": guarded("the type of an error", _qualified_type_name, error) or description}
         if self.privacy.shows_input and self.privacy.shows_output:
@@ -252,8 +254,7 @@ class Recording(ABC):
 def recording_scope() -> tuple[Connection, OTelContext, EnclosingRecording | None] | None:
     """Return the connection, context and enclosing recording for a new recording.
 
-    Returns:
-        None if nothing is recorded: before ``germane.start()``, and inside calls that germane itself makes.
+    Returns None if nothing is recorded: before ``germane.start()``, and inside calls that germane itself makes.
     """
     connection = current_connection()
     if connection is None:
@@ -275,7 +276,7 @@ def enclosing_recording(context: OTelContext | None = None) -> EnclosingRecordin
 
 
 def _status_after(error: BaseException) -> Status:
-    """Return the status of a call that ended with an error, by its type. A group is cancelled if all its errors are."""
+    """Return the status of a call that ended with an error. A group counts as cancelled if all its errors do."""
     if issubclass(type(error), BaseExceptionGroup):
         statuses = {_status_after(part) for part in error.exceptions}  # type: ignore[attr-defined]  # of a group
         return "cancelled" if statuses == {"cancelled"} else "error"

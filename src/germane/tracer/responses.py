@@ -1,4 +1,4 @@
-"""HTTP responses of web frameworks: their status, and whether their media type contains text."""
+"""HTTP responses of web frameworks: their status, and whether they contain text."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ _RESPONSES = {
     ("starlette", "Response"),
     ("werkzeug", "Response"),
 }
-"""Base classes of responses, by package and class."""
+"""Base classes of responses, as pairs of package and class name."""
 _TEXT_SUBTYPES = ("json", "jsonl", "jsonlines", "json-seq", "ndjson", "xml")
-"""Ends of the media types under ``application/`` that contain text, such as ``application/problem+json``."""
+"""Suffixes of the ``application/`` media types that contain text, such as ``application/problem+json``."""
 
 
 @decided_per_type
 def is_response(kind: type) -> bool:
-    """Return whether a type is a response of a common web framework."""
+    """Return whether a type is a response class of a common web framework."""
     return not _RESPONSES.isdisjoint(library_classes(kind))
 
 
 def http_status(response: Any) -> int:
-    """Return the status code of a response. A response without one is sent with 200."""
+    """Return the status code of a response, or 200 if it does not have one."""
     status: Any = getattr(response, "status_code", None)
     return int(status) if issubclass(type(status), int) else 200
 
 
 def content_type(response: Any) -> str:
-    """Return the declared content type of a response, or an empty text."""
+    """Return the declared content type of a response, or an empty string."""
     for name in ("media_type", "mimetype"):
         declared = getattr(response, name, None)
         if isinstance(declared, str):
@@ -44,7 +44,7 @@ def content_type(response: Any) -> str:
 
 
 def has_text(response: Any) -> bool:
-    """Return whether a response may contain an answer: it is no redirect, and its media type, if any, is text."""
+    """Return whether a response may contain an answer: it is not a redirect, and its media type, if any, is textual."""
     media_type = content_type(response).partition(";")[0].strip().lower()
     is_text = not media_type or media_type.startswith("text/")
     is_text = is_text or (media_type.startswith("application/") and media_type.endswith(_TEXT_SUBTYPES))

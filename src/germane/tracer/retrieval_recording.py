@@ -1,4 +1,4 @@
-"""Retrieval functions: their options, and recordings of their calls, whose contexts join the enclosing exchange."""
+"""Retrieval functions: their options, and recordings of their calls, which add contexts to the enclosing exchange."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class Retriever:
-    """A retrieval function: its data source, and how to read query and contexts from a call."""
+    """A decorated retrieval function: its data source, and the readers for the query and contexts of a call."""
 
     def __init__(
         self,
@@ -56,18 +56,18 @@ class Retriever:
         }
 
     def query(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str | None:
-        """Return the query of a call."""
+        """Extract the query from a call's arguments."""
         if self.find_query is None:
             return self.query_argument(args, kwargs)
         return text_or_none(self.find_query(Call(self.function, args, kwargs, self.signature)))
 
     def contexts(self, result: Any) -> list[Context]:
-        """Return the contexts in a return value."""
+        """Extract the contexts from a return value."""
         return self.context_reader.read_all(result if self.find_contexts is None else self.find_contexts(result))
 
 
 class RetrievalRecording(Recording):
-    """One call of a retrieval function, inside or outside an observed handler."""
+    """A recording of one call of a retrieval function, inside or outside an observed handler."""
 
     __slots__ = ("contexts", "query", "retriever")
 
@@ -104,7 +104,7 @@ class RetrievalRecording(Recording):
                 guarded("contexts", self._add, (context,), problems=self.problems)
 
     def _add(self, contexts: Iterable[Context]) -> None:
-        """Add contexts to the exchange at once: the handler may end before it has read all of a stream or query."""
+        """Add contexts to the exchange immediately, because the handler may end before it has read all of them."""
         screened = self.privacy.screen_contexts(contexts, self.problems)
         self.contexts.extend(screened)
         if self.outer is not None:

@@ -1,7 +1,7 @@
-"""Hold-and-merge: sampled spans wait briefly before their export, so that they carry their scores.
+"""A span processor that briefly delays the export of sampled spans, so that they are exported with their scores.
 
-Processors register themselves. The tracer announces each sampled span to all of them before the span ends; attachment
-passes the scores to the processor that holds the span.
+Processors register themselves. The tracer announces each sampled span to all processors before the span ends.
+``attachment`` passes the scores to the processor that holds the span.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ AttachOutcome = Literal["attached", "stashed", "gone"]
 OrphanHandler = Callable[[SpanKey, Mapping[str, Any]], object]
 
 _MIN_WAIT = 0.05
-"""Seconds between exports of expired spans: waking up for each span would compete with the callers for the GIL."""
+"""Minimum seconds between exports of expired spans. Waking up for each span would compete with callers for the GIL."""
 _lock = threading.Lock()
 _processors: tuple[ScoreSpanProcessor, ...] = ()
 _orphan_handler: OrphanHandler = lambda _key, _attributes: None  # noqa: E731 - replaced by set_orphan_handler
 
 
 def score_processors() -> tuple[ScoreSpanProcessor, ...]:
-    """Return the score span processors of this process."""
+    """Return the score span processors that are registered in this process."""
     return _processors
 
 
 def exchanges_with_waiting_spans() -> list[str]:
-    """Return the ids of the exchanges whose spans wait in this process, oldest first."""
+    """Return the ids of the exchanges whose spans are waiting in this process, oldest first."""
     return list(dict.fromkeys(id_ for processor in _processors for id_ in processor.exchange_ids()))
 
 
@@ -53,22 +53,23 @@ def forget_closed_processors() -> None:
 
 
 def set_orphan_handler(handler: OrphanHandler) -> None:
-    """Set the handler that new processors call with a score whose span never arrives."""
+    """Set the handler that new processors call with score attributes whose span never arrives."""
     global _orphan_handler
     _orphan_handler = handler
 
 
 @dataclass(slots=True)
 class SpanCounts:
-    """Numbers of spans and scores that a processor handled, by outcome."""
+    """The number of spans and scores that a processor has handled, by outcome."""
 
     held: int = 0
+    """Spans that were held until their scores arrived or their delay expired."""
     scored: int = 0
     """Spans exported with scores."""
     expired: int = 0
     """Spans exported without scores, after the maximum delay or at shutdown."""
     overflow: int = 0
-    """Spans exported without scores, because too many were waiting."""
+    """Spans exported without scores, because too many spans were waiting."""
     early: int = 0
     """Scores that arrived before their span ended."""
     late: int = 0
@@ -85,7 +86,7 @@ class HeldSpan(NamedTuple):
 
 
 class ScoredSpan(ReadableSpan):
-    """An ended span with additional attributes. All other data, including the dropped counts, is the original's."""
+    """An ended span with additional attributes. All other data, including the dropped counts, is unchanged."""
 
     def __init__(self, span: ReadableSpan, attributes: Mapping[str, Any]) -> None:
         self.__dict__.update(span.__dict__)
@@ -98,18 +99,18 @@ class ScoredSpan(ReadableSpan):
 
 
 class ScoreSpanProcessor(SpanProcessor):
-    """A span processor that delays sampled spans until their scores arrive, then passes them to the exporting one.
+    """A span processor that delays sampled spans until their scores arrive, then passes them to an exporting processor.
 
     ::
 
         provider.add_span_processor(germane.ScoreSpanProcessor(BatchSpanProcessor(exporter)))
 
-    Spans of exchanges that are not sampled, and all other spans, pass immediately. No span is exported twice.
+    Spans of unsampled exchanges, and all other spans, are passed on immediately. No span is exported twice.
 
     Args:
-        processor: The exporting processor. It receives each span once, sampled ones with their scores.
-        max_delay: Maximum delay of a span in seconds, below the decision wait of a tail-sampling collector.
-        max_spans: Maximum number of waiting spans. Beyond it, the oldest is exported without scores.
+        processor: The exporting processor. It receives each span once, and sampled spans with their scores.
+        max_delay: Maximum delay of a span in seconds. Keep it below the decision wait of a tail-sampling collector.
+        max_spans: Maximum number of waiting spans. Above it, the oldest span is exported without scores.
     """
 
     def __init__(self, processor: SpanProcessor, *, max_delay: float = 15.0, max_spans: int = 2048) -> None:
@@ -118,9 +119,9 @@ class ScoreSpanProcessor(SpanProcessor):
         self.max_delay = max_delay
         self.max_spans = max_spans
         self.on_orphaned_score: OrphanHandler = _orphan_handler
-        """Called with a score that was stashed for a span that never arrived."""
+        """Called with score attributes that were stashed for a span that never arrived."""
         self.closed = False
-        """Whether the processor was shut down. If so, spans pass immediately."""
+        """Whether the processor was shut down. If so, spans are passed on immediately."""
         self._reset()
         if hasattr(os, "register_at_fork"):
             reset = weakref.WeakMethod(self._reset)
@@ -130,7 +131,7 @@ class ScoreSpanProcessor(SpanProcessor):
             _processors = (*_processors, self)
 
     def _reset(self) -> None:
-        """Start empty, also in a forked child: the parent exports the spans that are waiting."""
+        """Clear the state, at creation and in a forked child. The parent exports the waiting spans."""
         # Reentrant: the garbage collector may end an abandoned stream and its span while this thread holds the lock.
         self._lock = threading.RLock()
         self._wake = threading.Condition(self._lock)
@@ -146,13 +147,13 @@ class ScoreSpanProcessor(SpanProcessor):
         return asdict(self._counts)
 
     def exchange_ids(self) -> list[str]:
-        """Return the ids of the exchanges whose spans wait, oldest first. Thread-safe."""
+        """Return the ids of the exchanges whose spans are waiting, oldest first. Thread-safe."""
         with self._lock:
             return [held.exchange_id for held in self._held.values()] + list(self._announced.values())
 
     def announce(self, key: SpanKey, exchange_id: str) -> None:
         """Announce a span that is about to end and should wait for its exchange's scores."""
-        self._announced[key] = exchange_id  # atomic, so without the lock
+        self._announced[key] = exchange_id  # atomic, so the lock is not needed
         if len(self._announced) <= self.max_spans:
             return
         with self._lock:
@@ -230,7 +231,7 @@ class ScoreSpanProcessor(SpanProcessor):
             self.processor.on_end(exported)
 
     def _export_expired(self) -> None:
-        """Export spans whose delay has expired, until the processor is shut down. Runs in a separate thread."""
+        """Export spans whose delay has expired until the processor is shut down. Runs in a separate thread."""
         while True:
             with self._lock:
                 if self.closed:
@@ -258,7 +259,7 @@ class ScoreSpanProcessor(SpanProcessor):
             self.on_orphaned_score(*orphan)
 
     def _export(self, spans: list[ReadableSpan]) -> None:
-        """Pass spans on. If the processor raises for one span, the others are still passed on."""
+        """Pass spans to the exporting processor. If it raises for one span, the others are still passed on."""
         for span in spans:
             guarded("the export of a span", self.processor.on_end, span)
 

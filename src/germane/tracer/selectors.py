@@ -1,4 +1,4 @@
-"""Selectors: paths and callables that select the question, the answer and the rest in arguments and return values."""
+"""Selectors: paths and callables that extract questions, answers and contexts from arguments and return values."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ ValueReader = Callable[[Any], Any]
 
 @dataclass(frozen=True)
 class Call:
-    """One call of an observed handler, as selectors see it."""
+    """A call of an observed handler, as passed to selectors."""
 
     function: Callable[..., Any]
     args: tuple[Any, ...]
     kwargs: Mapping[str, Any]
     signature: inspect.Signature | None = field(default=None, repr=False)
-    """The function's signature, if it is already known. Inspecting it takes time."""
+    """The function's signature, if it is already known, because inspecting a function takes time."""
 
     @cached_property
     def arguments(self) -> Mapping[str, Any]:
@@ -36,7 +36,7 @@ class Call:
 
 
 def signature_of(function: Callable[..., Any]) -> inspect.Signature | None:
-    """Return a function's signature, or None for built-ins without one."""
+    """Return a function's signature, or None for a built-in function without one."""
     try:
         return inspect.signature(function)
     except (TypeError, ValueError):
@@ -59,9 +59,11 @@ def value_reader(selector: Selector) -> ValueReader:
     """
     if not isinstance(selector, str):
         if not callable(selector):
-            raise UsageError(f"a selector is a dotted path or a callable, not {type(selector).__name__}")
+            raise UsageError(f"a selector must be a dotted path or a callable, not {type(selector).__name__}")
         if is_async(selector):
-            raise UsageError(f"a selector must not be async, because its result is needed at once: {selector!r:.100}")
+            raise UsageError(
+                f"a selector must not be async, because its result is needed immediately: {selector!r:.100}"
+            )
         signature = signature_of(selector)
         takes_a_value = signature is None or any(
             parameter.kind not in {parameter.KEYWORD_ONLY, parameter.VAR_KEYWORD}
@@ -91,13 +93,13 @@ def value_reader(selector: Selector) -> ValueReader:
 
 
 def argument_reader(selector: Selector) -> ValueReader:
-    """Compile a selector for a :class:`Call`. A path begins with an argument's name."""
+    """Compile a selector into a function of a :class:`Call`. A path begins with an argument's name."""
     read = value_reader(selector)
     return (lambda call: read(call.arguments)) if isinstance(selector, str) else read
 
 
 def chunk_reader(selector: Selector) -> ValueReader:
-    """Compile a selector for one chunk of a stream. A path parses a text chunk as JSON."""
+    """Compile a selector into a function of one chunk of a stream. A path parses a text chunk as JSON."""
     read = value_reader(selector)
     if not isinstance(selector, str):
         return read

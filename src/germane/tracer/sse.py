@@ -1,4 +1,4 @@
-"""Server-sent events: recognizing them, and reading their data from chunks that may be cut anywhere."""
+"""Server-sent events: detection, and extraction of their data from chunks with arbitrary boundaries."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LINE = re.compile(r"(?:data|event|id|retry)(?::|$)|:")
 
 
 def may_become_sse(chunk: RawChunk) -> bool:
-    """Return whether a first chunk, which may be cut anywhere, begins like a server-sent event."""
+    """Return whether a stream's first chunk, which may end anywhere, begins like a server-sent event."""
     text = as_text(chunk).lstrip("\ufeff\r\n")
     return _may_become_line(text.splitlines()[0] if text else "")
 
@@ -25,13 +25,13 @@ def _may_become_line(start: str) -> bool:
 
 
 class EventReader:
-    """Reads the data of each complete server-sent event, except the end-of-stream marker."""
+    """Extracts the data of each complete server-sent event, except the end-of-stream marker."""
 
     def __init__(self) -> None:
         self.is_valid = True
-        """False after a line that server-sent events do not contain. Such lines are ignored."""
+        """Whether all lines so far are valid in server-sent events. Invalid lines are ignored."""
         self.is_confirmed = False
-        """Whether the stream contained a complete event with data."""
+        """Whether the stream has contained a complete event with data."""
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._line: list[str] = []
         """The pieces of the unfinished line. Joining them for each chunk would take quadratic time."""
@@ -41,7 +41,7 @@ class EventReader:
         self._ignored_start = "\ufeff"
 
     def feed(self, chunk: RawChunk) -> list[str]:
-        """Read a chunk, and return the data of the events that are complete."""
+        """Process a chunk, and return the data of each event that it completes."""
         text = chunk if isinstance(chunk, str) else self._decoder.decode(bytes(chunk))
         if not text:
             return []
@@ -61,11 +61,11 @@ class EventReader:
         return [data for line in lines if (data := self._read_line(line)) and data != END_OF_STREAM]
 
     def close(self) -> list[str]:
-        """Read the last event, which may end without an empty line. Return its data."""
+        """Return the data of the last event, which may lack its final empty line, as a list of zero or one items."""
         return self.feed("\n\n")
 
     def _read_line(self, line: str) -> str | None:
-        """Read a line. If it ends an event, return the event's data."""
+        """Process a line. Return the event's data if the line ends an event, otherwise None."""
         if line:
             self.is_valid = self.is_valid and _LINE.match(line) is not None
             name, _, value = line.partition(":")

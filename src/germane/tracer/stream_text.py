@@ -12,21 +12,21 @@ if TYPE_CHECKING:
     from germane.tracer.handler import Handler
 
 _MAX_OVERHEAD = 32
-"""A stream with events and JSON around its text may be this many times longer than the maximum text length. Chunks
-beyond that are not read."""
+"""Maximum length of a stream, including the events and JSON around its text, as a multiple of the maximum text length.
+Chunks beyond it are not read."""
 
 
 class StreamText:
-    """Collects the texts from a stream of objects, plain text or server-sent events.
+    """Collects the text of a stream of objects, plain text or server-sent events.
 
-    A text stream is read as server-sent events if its content type says so, or if it consists of complete, valid
-    events. While that is uncertain, the chunks are kept, so that the text of any other stream is complete. If no event
-    is complete when they reach the maximum length, the stream is text.
+    A text stream is read as server-sent events if its content type is ``text/event-stream``, or if it consists of
+    complete, valid events. While this is undecided, the chunks are kept, so that no text is lost if the stream turns
+    out to be plain text. A stream without a complete event up to the maximum length is plain text.
     """
 
     def __init__(self, handler: Handler, limit: int, problems: list[str], *, declares_sse: bool) -> None:
         self.pieces: list[str] = []
-        """The texts of the chunks so far."""
+        """The texts of the chunks received so far."""
         self._handler = handler
         self._limit = limit
         self._problems = problems
@@ -41,7 +41,7 @@ class StreamText:
 
     @property
     def has_chunks(self) -> bool:
-        """Whether the stream had a non-empty chunk."""
+        """Whether the stream contained a non-empty chunk."""
         return self._received > 0 or self._has_other_chunks
 
     def add(self, chunk: Any) -> None:
@@ -64,7 +64,7 @@ class StreamText:
                 self._add_events(self._events, chunk)
 
     def close(self, *, is_complete: bool) -> None:
-        """Read what remains. The last event of a stream that was cut short is dropped."""
+        """Process the remaining data. The last event of an incomplete stream is dropped."""
         events = self._events
         if events is None:
             if self._decoder is not None and is_complete:
@@ -93,7 +93,7 @@ class StreamText:
             self._uncertain = None
 
     def _revert_to_plain(self) -> None:
-        """Read the chunks again, because they are not server-sent events."""
+        """Process the chunks again as plain text, because they are not server-sent events."""
         chunks, self._uncertain, self._events = self._uncertain or (), None, None
         self.pieces.clear()
         self._pieces_length = 0

@@ -1,7 +1,7 @@
-"""Records generators, step by step, while the caller consumes them.
+"""Recording of generators, step by step, while the caller consumes them.
 
-A generator stays a generator. Whatever the caller sends, throws or closes reaches the body unchanged, and the body's
-results reach the caller unchanged.
+A generator stays a generator. Values that the caller sends, exceptions that it throws and calls of ``close()`` reach
+the body unchanged, and the body's results reach the caller unchanged.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from germane.tracer.recording import Recording
 
 StartRecording = Callable[[tuple[Any, ...], dict[str, Any]], "Recording | None"]
-"""Starts recording one call. Returns None if the call is not recorded."""
+"""A function that starts recording a call. It returns None if the call is not recorded."""
 
 
 class _Unrecorded:
@@ -39,7 +39,7 @@ _UNRECORDED = _Unrecorded()
 
 
 def record_generator(recording: Recording, body: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
-    """Record a generator."""
+    """Return a generator that runs ``body`` and records its chunks, status and errors."""
     advance, value = body.send, None
     try:
         while True:
@@ -64,9 +64,9 @@ def record_generator(recording: Recording, body: Generator[Any, Any, Any]) -> Ge
 def async_generator_function(
     make_body: Callable[..., AsyncGenerator[Any, Any]], start_recording: StartRecording
 ) -> Callable[..., Any]:
-    """Return an asynchronous generator function that records the generators of ``make_body``.
+    """Return an asynchronous generator function that records the generators that ``make_body`` returns.
 
-    It contains the loop itself, because Python has no ``yield from`` for asynchronous generators.
+    The function contains the loop itself, because Python has no ``yield from`` for asynchronous generators.
     """
 
     async def recorded(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, Any]:
@@ -98,7 +98,8 @@ def async_generator_function(
 def _first_step(body: AsyncGenerator[Any, Any], _nothing: None) -> Awaitable[Any]:
     """Start an asynchronous generator without the event loop's hooks.
 
-    The loop already closes the generator that wraps it."""
+    The event loop already closes the wrapping generator.
+    """
     hooks = sys.get_asyncgen_hooks()
     sys.set_asyncgen_hooks(None, None)
     try:
@@ -108,11 +109,11 @@ def _first_step(body: AsyncGenerator[Any, Any], _nothing: None) -> Awaitable[Any
 
 
 def record_async_generator(recording: Recording, body: AsyncGenerator[Any, Any]) -> AsyncGenerator[Any, Any]:
-    """Record an asynchronous generator."""
+    """Return an asynchronous generator that runs ``body`` and records its chunks, status and errors."""
     return async_generator_function(lambda: body, lambda _args, _kwargs: recording)()  # type: ignore[no-any-return]  # the function is untyped
 
 
 def _status_after(value: object) -> Status:
-    """Return the status for a body that returned after this value was sent or thrown into it."""
+    """Return the status of a body that ended after ``value`` was sent or thrown into it."""
     # issubclass() on the type, because isinstance() would call the value's own code.
     return "abandoned" if issubclass(type(value), GeneratorExit) else "ok"

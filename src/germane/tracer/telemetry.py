@@ -1,6 +1,6 @@
-"""Metrics and events for exchanges and scores, sent through the application's providers or private ones.
+"""Metrics and events for exchanges and scores, exported through the application's providers or through private ones.
 
-As for spans, a private provider is created only if an OTLP endpoint is configured and no global provider is set. A
+As with spans, a private provider is created only if an OTLP endpoint is configured and no global provider is set. A
 private meter provider is also created if Prometheus scrapes this process.
 """
 
@@ -35,10 +35,10 @@ if TYPE_CHECKING:
 MAX_METRIC_LABELS: Final = 20
 """Maximum number of distinct score labels per scorer in one process's metrics."""
 Reading = tuple[float, Mapping[str, str]]
-"""A value with its labels."""
+"""A gauge value with its labels."""
 OutcomeKey = tuple[str, str, str, str]
 """Route, scorer, outcome and reason. The scorer is empty for captured exchanges and set for finished scoring tasks."""
-_FAILED = "metrics are not recorded, {} (nothing else is affected)"
+_FAILED = "metrics are not recorded, {} (only metrics are affected)"
 _labels: dict[str, set[str]] = {}
 _lock = threading.Lock()
 _private: dict[str, Any] = {}
@@ -46,7 +46,7 @@ _instruments: tuple[MeterProvider, Instruments] | None = None
 
 
 class Gauge(NamedTuple):
-    """An observable gauge."""
+    """An observable gauge: its name, unit, description, and the function that reads it."""
 
     name: str
     unit: str
@@ -65,14 +65,14 @@ GAUGES = (
     Gauge(
         conventions.CAPTURE_DEPTH,
         "{exchange}",
-        "Exchanges in the memory of this process that are not stored yet",
+        "Exchanges in this process's memory that are not stored yet",
         lambda state: [(state.queued, {})],
     ),
-    Gauge(conventions.QUEUE_DEPTH, "{exchange}", "Stored exchanges that are waiting for a score", _read_backlog),
+    Gauge(conventions.QUEUE_DEPTH, "{exchange}", "Stored exchanges waiting for a score", _read_backlog),
     Gauge(
         conventions.LAG,
         "s",
-        "Age of the oldest exchange that is waiting for a score",
+        "Age of the oldest exchange waiting for a score",
         lambda state: [(state.waiting.lag, {})] if state.waiting else [],
     ),
     Gauge(
@@ -84,7 +84,7 @@ GAUGES = (
     Gauge(
         conventions.BUDGET,
         "1",
-        "Share of the daily budget that is used",
+        "Share of the daily budget that has been used",
         lambda state: [
             (share, {conventions.LIMIT: limit})
             for limit, share in (state.waiting.budget if state.waiting else {}).items()
@@ -94,10 +94,10 @@ GAUGES = (
 
 
 class Instruments:
-    """All of germane's instruments.
+    """The instruments of one meter provider.
 
     Args:
-        meter: Creates the instruments.
+        meter: The meter that creates the instruments.
         private: Whether the meter belongs to the private provider.
     """
 
@@ -119,10 +119,10 @@ class Instruments:
             conventions.CAPTURE_COUNTER, unit="{exchange}", description="Captured exchanges, stored or dropped"
         )
         self.tokens = meter.create_counter(
-            conventions.TOKENS_COUNTER, unit="{token}", description="Input and output tokens of scores"
+            conventions.TOKENS_COUNTER, unit="{token}", description="Input and output tokens used for scoring"
         )
         self.cost = meter.create_counter(
-            conventions.COST_COUNTER, unit="USD", description="Cost of scores, if prices are known"
+            conventions.COST_COUNTER, unit="USD", description="Cost of scoring, if prices are known"
         )
         for gauge in GAUGES:
             callbacks = [partial(_observe, gauge, private)]
@@ -130,10 +130,10 @@ class Instruments:
 
 
 def _observe(gauge: Gauge, private: bool, _options: object) -> Iterable[Observation]:  # noqa: FBT001 - bound by position
-    """Read a gauge from memory, on its exporter's thread.
+    """Return the observations of a gauge, read from memory on the exporter's thread.
 
-    Only the current provider reports values, although other providers also have the instrument. Without a connection,
-    no provider reports any.
+    Only the current provider reports values, although other providers may have the same instrument. Without a
+    connection, no provider reports values.
     """
     connection = current_connection()
     if connection is None or connection.state is None or private != _has_no_global_provider():
@@ -167,7 +167,7 @@ def event_logger() -> Logger | None:
 
 
 def count_outcomes(outcomes: Mapping[OutcomeKey, int]) -> None:
-    """Count outcomes. Never raises. Without a connection, nothing is counted."""
+    """Add outcomes to the counters. Never raises. Does nothing without a connection."""
 
     def count() -> None:
         current = instruments()
@@ -196,7 +196,7 @@ def are_gauges_exported() -> bool:
 
 
 def emit_score(score: Score, *, route: str, context: Context) -> None:
-    """Record metrics and an event for a score, in the context of the span that it belongs to."""
+    """Record metrics and an event for a score, in the context of the scored span."""
     labels = {conventions.EVALUATION_NAME: score.scorer, conventions.WORKFLOW_NAME: route}
     measured = instruments()
     for direction, tokens in (("input", score.input_tokens), ("output", score.output_tokens)):
@@ -204,7 +204,7 @@ def emit_score(score: Score, *, route: str, context: Context) -> None:
             measured.tokens.add(tokens, {**labels, conventions.TOKEN_TYPE: direction}, context=context)
     if score.cost:
         measured.cost.add(score.cost, labels, context=context)
-    if score.state == "skipped":  # its requests count, even if the budget was exhausted before the score
+    if score.state == "skipped":  # its requests count even if the budget was exhausted before it was computed
         return
     if score.latency is not None:
         measured.duration.record(score.latency, labels, context=context)
@@ -216,7 +216,7 @@ def emit_score(score: Score, *, route: str, context: Context) -> None:
                 seen_labels.add(score.label)
             if score.label in seen_labels:
                 labels = {**labels, conventions.EVALUATION_SCORE_LABEL: score.label}
-        # OpenTelemetry's histograms reject negative amounts with a warning.
+        # OpenTelemetry histograms reject negative values with a warning.
         measured.score.record(max(0.0, score.value), labels, context=context)
     logger = event_logger()
     if logger is None:
@@ -235,7 +235,7 @@ def emit_score(score: Score, *, route: str, context: Context) -> None:
 
 
 def flush(timeout: float) -> bool:
-    """Export the private providers' pending data."""
+    """Export the private providers' pending data. Return whether all of them finished within ``timeout`` seconds."""
     flushed = [provider.force_flush(int(timeout * 1000)) for provider in list(_private.values())]
     return all(flushed)
 
@@ -243,7 +243,8 @@ def flush(timeout: float) -> bool:
 def close() -> None:
     """Shut down the private providers.
 
-    The instruments are kept: a proxy for a provider that the application may still set keeps all it ever created.
+    The instruments are kept, because a proxy for a provider that the application may still set keeps every instrument
+    that it created.
     """
     with _lock:
         providers = list(_private.values())
@@ -253,7 +254,7 @@ def close() -> None:
 
 
 def _after_fork() -> None:
-    """Count from 0 in a forked child, because the parent exports what was counted before."""
+    """Restart the counters at 0 in a forked child, because the parent exports the earlier counts."""
     global _lock
     _lock = threading.Lock()
     _private.pop("metrics", None)
@@ -286,7 +287,7 @@ def _meter_provider() -> MeterProvider:
             )
 
         class Reader(PeriodicExportingMetricReader):
-            """Exports nothing in a forked child, where every periodic reader keeps running."""
+            """Exports nothing in a forked child, where every periodic reader is restarted."""
 
             process = os.getpid()
 

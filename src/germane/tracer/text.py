@@ -1,4 +1,4 @@
-"""Converts arbitrary values to text that spans, databases and judges accept."""
+"""Conversion of arbitrary values to text that spans, databases and judges accept."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 encode = json.JSONEncoder(ensure_ascii=False).encode
 
 NAME_LIMIT = 200
-"""Maximum number of characters in a route, a data source, or an attribute's name."""
+"""Maximum number of characters in the name of a route, a data source or an attribute."""
 
 
 def as_text(value: Any) -> str:
-    """Convert a str, bytes (decoded as UTF-8) or a number to text.
+    """Convert a string, bytes (decoded as UTF-8) or a number to text.
 
     Raises:
         UsageError: The value is of another type.
@@ -33,11 +33,11 @@ def as_text(value: Any) -> str:
         return bytes(value).decode("utf-8", "replace")
     if issubclass(kind, Real) and not issubclass(kind, bool):
         return str(value)
-    raise UsageError(f"{kind.__name__} is not text: name the part that contains it with a selector")
+    raise UsageError(f"{kind.__name__} is not text: select the part that contains the text with a selector")
 
 
 def clean(text: str, limit: int) -> str:
-    """Truncate text, and replace characters that UTF-8 or PostgreSQL cannot encode (lone surrogates, NUL)."""
+    """Truncate text, and replace characters that UTF-8 or PostgreSQL cannot store (lone surrogates and NUL)."""
     text = text[:limit]
     if not text.isascii():
         text = text.encode("utf-8", "replace").decode("utf-8")
@@ -75,5 +75,5 @@ def items_of(value: Any) -> Iterable[Any]:
     if is_collection(kind):
         return value  # type: ignore[no-any-return]  # a collection
     if is_lazy_sequence(kind) or pretends(kind):
-        raise UsageError(f"{kind.__name__} is lazy, and not read before the handler does")
+        raise UsageError(f"{kind.__name__} is lazy, and germane does not read it before the handler does")
     return (value,)

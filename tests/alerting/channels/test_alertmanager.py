@@ -59,7 +59,7 @@ def test_labels_contain_no_changing_number(receiver: Receiver) -> None:
 
 
 def test_resolved_alert_ends_when_it_resolved(receiver: Receiver) -> None:
-    """This holds for every severity it may have had."""
+    """This holds for every severity that the alert may have had."""
     asyncio.run(alertmanager(receiver.url).send(a_message(over(an_alert(severity="critical")))))
 
     alerts = receiver.posts[0].json
@@ -99,7 +99,7 @@ def test_delivery_succeeds_if_one_cluster_member_accepts_it(receiver: Receiver) 
     assert raised.value.retryable
 
 
-def test_credentials_are_sent_and_not_shown(receiver: Receiver, secret: Any) -> None:
+def test_credentials_are_sent_but_never_shown(receiver: Receiver, secret: Any) -> None:
     """User and password, or a bearer token."""
     by_password = alertmanager(receiver.url, user="germane", password=secret("PW", "hunter2"))
     by_token = alertmanager(receiver.url, token=secret("TOKEN", "hunter3"))

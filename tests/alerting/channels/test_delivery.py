@@ -123,7 +123,7 @@ async def looking(delivery: NotificationDispatcher, condition: Callable[[], obje
 def test_queued_notification_is_sent_and_recorded(
     store: TrackingStore, receiver: Receiver, monitor: Any, until: Any
 ) -> None:
-    """Once, with the status of the response."""
+    """It is sent once, and the status of the response is stored."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("URL", receiver.url)
         queued = tell(store)
@@ -139,7 +139,7 @@ def test_queued_notification_is_sent_and_recorded(
 def test_failed_delivery_is_retried_with_the_same_key(
     store: TrackingStore, receiver: Receiver, desk: DeliveryContext
 ) -> None:
-    """After a 500, a 429 and a closed connection it succeeds."""
+    """Delivery succeeds after a 500, a 429 and a closed connection."""
     receiver.answers = [Answer(500), Answer(429, {"Retry-After": "0"}), Answer(0)]
     queued = tell(store)
     with pytest.MonkeyPatch.context() as patch:
@@ -186,7 +186,7 @@ def test_retry_does_not_wait_for_the_next_poll(store: TrackingStore, desk: Deliv
 def test_rejected_notification_is_undelivered_and_logged_once(
     store: TrackingStore, desk: DeliveryContext, caplog: Any
 ) -> None:
-    """Without secrets; later notifications are still sent."""
+    """The log contains no secrets, and later notifications are still sent."""
     channel = Kept(DeliveryError("status 404", status=404, retryable=False))
     tell(store)
     tell(store, an_alert(id="a2", key="other"))
@@ -200,7 +200,7 @@ def test_rejected_notification_is_undelivered_and_logged_once(
 
 
 def test_blocked_channel_does_not_delay_others(store: TrackingStore, desk: DeliveryContext) -> None:
-    """A failing channel does not either."""
+    """A failing channel does not delay the others either."""
 
     class Hangs(Kept):
         async def send(self, message: ChannelMessage) -> int:
@@ -219,7 +219,7 @@ def test_blocked_channel_does_not_delay_others(store: TrackingStore, desk: Deliv
 
 
 def test_resolution_is_never_delivered_before_firing(store: TrackingStore, desk: DeliveryContext) -> None:
-    """Even if the first attempt of the firing notification fails."""
+    """This holds even if the first attempt of the firing notification fails."""
     channel = Kept(DeliveryError("status 503"), DeliveryError("status 503"))
     tell(store)
     tell(store, over(an_alert()))
@@ -515,7 +515,7 @@ def test_two_processes_deliver_each_notification_once(
     until: Any,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Both have the channel and poll at the same time."""
+    """Both processes are configured with the channel and poll at the same time."""
     monkeypatch.setenv("URL", receiver.url)
     channels = {"hook": {"type": "webhook", "url": "env:URL"}}
     for one in (store, other_store):
@@ -544,7 +544,7 @@ def test_slow_callback_does_not_delay_the_webhook(
     store: TrackingStore, start: Start, settings: Any, receiver: Receiver, until: Any, hold: threading.Event,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    """In a complete monitor; evaluations continue meanwhile."""
+    """Evaluations continue in the meantime, in a complete monitor."""
     monkeypatch.setenv("URL", receiver.url)
     configured = settings(channels={"hook": {"type": "webhook", "url": "env:URL"}})
     tell(store), tell(store, channel="callback")

@@ -140,7 +140,7 @@ def text_of(mail: EmailMessage, kind: str = "plain") -> str:
 
 
 def test_email_contains_text_and_html(serve: Callable[..., Email], box: Box) -> None:
-    """For all recipients, with message, values and link."""
+    """The e-mail goes to all recipients and contains message, values and link."""
     assert send(serve(), alert_url_template="https://germane.example.com/alerts/{id}") == 250
 
     (mail,) = box.mails
@@ -294,7 +294,7 @@ def test_hostile_text_adds_no_header_or_tag(serve: Callable[..., Email], box: Bo
 
 
 def test_any_text_can_be_sent(serve: Callable[..., Email], box: Box) -> None:
-    """Including lone surrogates and all scripts."""
+    """This includes lone surrogates and all scripts."""
     send(serve(), an_alert(message="\ud800 \u202e ответы хуже 回答 🙂", rule="правило"))
 
     assert "ответы хуже 回答 🙂" in text_of(box.mails[0])
@@ -312,7 +312,7 @@ def test_text_is_included_only_if_configured() -> None:
 
 
 def test_resolved_alert_is_announced_as_resolved() -> None:
-    """With its reason."""
+    """The message contains the reason."""
     mail = build_email(a_message(over(an_alert())), SENDER, TO)
 
     assert mail["Subject"] == "[germane] Resolved: drop in shop, docs"

@@ -82,7 +82,7 @@ def test_public_addresses_are_allowed(address: str) -> None:
 
 @given(st.sampled_from(BLOCKED_NETWORKS), st.integers(min_value=0, max_value=2**128 - 1))
 def test_every_address_of_a_blocked_network_is_blocked(network: Any, number: int) -> None:
-    """Its position in the network does not matter."""
+    """The position of the address in the network does not matter."""
     assert is_blocked(network[number % network.num_addresses])
 
 
@@ -102,7 +102,7 @@ def test_unsupported_schemes_and_ports_are_blocked(url: str) -> None:
 
 @pytest.mark.parametrize("url", ["https://example.com/", "https://example.com:443/", "https://example.com:80/"])
 def test_https_on_443_and_80_is_allowed(url: str) -> None:
-    """Both ports work."""
+    """Both ports are allowed."""
     assert addresses(url, PUBLIC) == [PUBLIC]
 
 
@@ -159,14 +159,14 @@ def test_every_request_is_checked(receiver: Receiver) -> None:
 
 
 def test_next_address_is_used_if_one_refuses_the_connection(receiver: Receiver) -> None:
-    """As in any HTTP client."""
+    """This is the usual behavior of HTTP clients."""
     guard = NetworkGuard(["127.0.0.0/8", "::1/128"], resolve=Names(["::1", "127.0.0.1"]))
 
     assert asyncio.run(JsonPoster(guard).post(f"http://two.example:{receiver.server_port}/", b"{}")) == 200
 
 
 def test_redirects_are_not_followed(receiver: Receiver) -> None:
-    """Neither to allowed nor to blocked addresses."""
+    """Redirects are followed neither to allowed nor to blocked addresses."""
     receiver.answers = [Answer(307, {"Location": f"http://127.0.0.1:{receiver.server_port}/elsewhere"})]
     guard = NetworkGuard(["127.0.0.0/8"])
 

@@ -1,4 +1,4 @@
-"""What a channel's settings and an alert's rule add to messages."""
+"""The parts of messages that come from a channel's settings and an alert's rule."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _fields(settings: Settings) -> dict[str, object]:
 
 
 def test_times_are_in_the_timezone_of_the_channel() -> None:
-    """In facts and in the sentence, with the time that has passed since."""
+    """This applies to facts and the sentence, which also state the elapsed time."""
     alert = an_alert(onset=NOON - timedelta(hours=4))
     alert = an_alert(onset=alert.onset, message=alert_message(alert))
     message = a_message(alert, **_fields(configured(timezone="Asia/Tokyo")))
@@ -54,7 +54,7 @@ def test_times_are_in_the_timezone_of_the_channel() -> None:
     ("age", "expected"),
     [(0, "0 min"), (119, "119 min"), (120, "2 h"), (2879, "47 h"), (2880, "2 days"), (-5, "0 min")],
 )
-def test_ages_are_in_a_unit_that_a_person_would_choose(age: int, expected: str) -> None:
+def test_ages_use_readable_units(age: int, expected: str) -> None:
     """A clock that is behind gives no negative age."""
     assert a_message().moment(NOON - timedelta(minutes=age)).endswith(f"UTC, {expected} ago")
 
@@ -92,7 +92,7 @@ def test_a_template_replaces_the_sentence() -> None:
 
 
 @pytest.mark.parametrize("severity", SEVERITIES)
-def test_resolutions_can_be_left_out(severity: str) -> None:
+def test_resolution_messages_can_be_disabled(severity: str) -> None:
     """Firing alerts are still delivered."""
     channel = configured(send_resolved=False).channels["team"]
     alert = an_alert(severity=severity)
@@ -103,9 +103,9 @@ def test_resolutions_can_be_left_out(severity: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["service", "severity", "owner", "two words", "1st", ""])
-def test_labels_do_not_replace_those_of_germane(name: str) -> None:
-    """Names that Alertmanager would reject are rejected too."""
-    with pytest.raises(SettingsError, match="not a valid label name"):
+def test_reserved_and_invalid_label_names_are_rejected(name: str) -> None:
+    """Names that Alertmanager would reject are rejected as well."""
+    with pytest.raises(SettingsError, match="invalid label name"):
         load_settings(rules=[{"type": "drop", "labels": {name: "x"}}])
 
 
@@ -116,7 +116,7 @@ def test_an_unknown_timezone_is_rejected() -> None:
     assert message_formats(configured(timezone="Europe/Berlin"), ["team"])["team"].timezone == ZoneInfo("Europe/Berlin")
 
 
-def test_every_channel_type_has_these_settings() -> None:
-    """They belong to all channels."""
+def test_every_channel_type_has_the_message_settings() -> None:
+    """These settings are shared by all channels."""
     for settings in CHANNEL_TYPES.values():
         assert {"send_resolved", "timezone", "template"} <= set(settings.model_fields)

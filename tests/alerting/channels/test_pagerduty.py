@@ -43,7 +43,7 @@ def test_alert_triggers_an_incident(receiver: Receiver, pagerduty: PagerDuty) ->
 
 
 def test_resolution_resolves_the_incident(receiver: Receiver, pagerduty: PagerDuty) -> None:
-    """With the same key."""
+    """The resolve event has the same key as the trigger event."""
     asyncio.run(pagerduty.send(a_message(an_alert())))
     asyncio.run(pagerduty.send(a_message(over(an_alert()))))
 

@@ -79,7 +79,7 @@ def test_secrets_appear_nowhere(
 
 
 def test_secret_references_are_shown() -> None:
-    """So that people can fix them."""
+    """People need the references to fix the secrets."""
     given = load_settings(channels={"pager": {"type": "pagerduty", "routing_key": "env:PAGER_KEY"}})
 
     assert "env:PAGER_KEY" in repr(given)

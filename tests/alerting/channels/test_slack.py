@@ -121,7 +121,7 @@ def test_long_quotes_are_dropped_from_the_end() -> None:
 
 
 def test_resolved_alert_is_announced_as_resolved() -> None:
-    """With its reason."""
+    """The message contains the reason."""
     body = slack_payload(a_message(over(an_alert())))
 
     check(body, SLACK)
@@ -152,7 +152,7 @@ def test_headline_counts_resolved_alerts_separately() -> None:
     ]
 
 
-def test_hostile_text_contains_the_attacks() -> None:
+def test_hostile_sample_text_contains_all_attacks() -> None:
     """The hostile text of these tests contains the attacks that they rely on."""
     assert "\n" in HOSTILE
     assert "\x1b" in HOSTILE

@@ -90,7 +90,7 @@ def test_teams_texts_are_runs_without_markdown() -> None:
 
 
 def test_discord_texts_contain_no_markdown_mention_or_link() -> None:
-    """Signs are escaped, and mentions are disabled."""
+    """Special characters are escaped, and mentions are disabled."""
     body = discord_payload(a_hostile_message())
     texts = [body["content"]]
     for embed in body["embeds"]:

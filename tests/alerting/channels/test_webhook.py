@@ -134,7 +134,7 @@ def test_rejections_and_redirects_are_not_retryable(receiver: Receiver, secret: 
 
 
 def test_connection_errors_are_retryable(receiver: Receiver, secret: Any) -> None:
-    """Closed and refused connections."""
+    """This covers closed and refused connections."""
     receiver.answers = [Answer(0)]
     errors = [refused(webhook(secret("URL", url))) for url in (receiver.url, "http://127.0.0.1:1")]
 
@@ -184,7 +184,7 @@ def test_invalid_url_is_a_permanent_error(secret: Any) -> None:
 
 
 def test_webhook_url_appears_nowhere(receiver: Receiver, secret: Any, caplog: pytest.LogCaptureFixture) -> None:
-    """Not in logs, errors or reprs."""
+    """The URL does not appear in logs, errors or reprs."""
     caplog.set_level(logging.DEBUG)
     receiver.answers = [Answer(500)]
     url = receiver.url.replace("http://", "http://user:password@") + PATH + "?token=abc"
@@ -218,7 +218,7 @@ def test_requests_from_the_application_are_still_logged(receiver: Receiver, capl
     ],
 )
 def test_displayed_url_is_redacted(url: str, shown: str) -> None:
-    """Scheme, host and port remain."""
+    """Only scheme, host and port are shown."""
     assert redact_url(url) == shown
 
 
@@ -238,7 +238,7 @@ def test_retry_after_may_be_a_date() -> None:
 
 
 def test_resolution_includes_its_reason() -> None:
-    """In the JSON body."""
+    """The JSON body contains the reason."""
     from germane.alerting.channels.webhook import webhook_payload
 
     payload = json.loads(json.dumps(webhook_payload(a_message(over(an_alert())))))

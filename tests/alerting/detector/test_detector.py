@@ -98,7 +98,7 @@ def test_every_bet_matches_its_formula() -> None:
 
 
 def test_one_bet_matches_a_manual_calculation() -> None:
-    """Mean .8, standard deviation .1, 100 of 120 scores nonzero, no wander."""
+    """The mean is 0.8, the standard deviation 0.1, 100 of 120 scores are nonzero, and there is no wander."""
     one = RouteBaseline(
         n=120, mean=0.7, deviation=0.3, committed=100, committed_mean=0.8, committed_deviation=0.1, zero_rate=0.17,
         committed_wander=0.0, zero_wander=0.0, scores_per_day=9, committed_per_day=7,

@@ -64,7 +64,7 @@ def by_hand(rows: list[tuple[float, float]], since: float) -> float:
 
 
 def test_wander_recovers_a_simulated_value() -> None:
-    """A wander of .03 is recovered within a tenth; without any, the result is close to 0."""
+    """A wander of 0.03 is recovered within a tenth; without wander, the result is close to 0."""
     random = np.random.default_rng(8)
     blocks = np.repeat(np.arange(400), 25)
     noise = random.normal(0, 0.1, len(blocks))
@@ -93,7 +93,7 @@ def test_route_statistics_match_the_scores() -> None:
 
 
 def test_small_routes_are_pooled() -> None:
-    """Fewer than 30 each, at least 30 together."""
+    """The routes have fewer than 30 scores each and at least 30 together."""
     found = learned([("a", 0.5, False, 0.0)] * 30 + [("b", 0.5, False, 0.0)] * 29 + [("c", 0.7, False, 0.0)])
 
     assert set(found.routes) == {"a", POOLED_ROUTE}
@@ -147,7 +147,7 @@ def test_empty_window_is_rejected() -> None:
 
 
 def test_empty_batch_yields_an_empty_baseline() -> None:
-    """Without routes."""
+    """The resulting baseline has no routes."""
     found = learned([])
     assert (found.n, found.scores_per_day, dict(found.routes)) == (0, 0, {})
 

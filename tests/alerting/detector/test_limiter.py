@@ -26,13 +26,13 @@ def select(limiter: StreamLimiter, per_day: float, days: float, *, since: float 
 
 
 @given(st.floats(0.1, 1.2))
-def test_usual_traffic_is_processed_completely(share: float) -> None:
-    """Also less than usual, and as much as on a weekday."""
+def test_normal_traffic_is_not_thinned(share: float) -> None:
+    """This includes low traffic and weekday peaks."""
     assert select(StreamLimiter(BASELINE), share * PER_DAY, 10) == pytest.approx(share * PER_DAY, abs=0.1)
 
 
 @given(st.sampled_from([3.0, 10.0, 50.0]))
-def test_grown_traffic_is_thinned_to_the_rate_of_the_baseline(factor: float) -> None:
+def test_increased_traffic_is_thinned_to_the_baseline_rate(factor: float) -> None:
     """After the first day, in which the scores per day are learned."""
     limiter = StreamLimiter(BASELINE)
     first = select(limiter, factor * PER_DAY, 1)
@@ -43,7 +43,7 @@ def test_grown_traffic_is_thinned_to_the_rate_of_the_baseline(factor: float) -> 
 
 
 @given(st.lists(st.tuples(st.floats(0, 5 * HOUR), st.sampled_from(["ann", "bob"])), max_size=60))
-def test_one_user_counts_three_times_an_hour(asked: list[tuple[float, str]]) -> None:
+def test_each_user_counts_at_most_three_times_per_hour(asked: list[tuple[float, str]]) -> None:
     """The first three scores of each clock hour count, however the state is stored in between."""
     limit, seen = UserLimit(), dict[tuple[int, str], int]()
     for at, user in sorted(asked):
@@ -53,7 +53,7 @@ def test_one_user_counts_three_times_an_hour(asked: list[tuple[float, str]]) -> 
         limit = UserLimit(json.loads(json.dumps(limit.state())))
 
 
-def test_unknown_users_and_routes() -> None:
+def test_scores_without_a_user_are_not_limited_and_unknown_routes_are_skipped() -> None:
     """Scores without a user are not limited; scores from routes outside the baseline are not processed."""
     limit = UserLimit()
     assert all(limit.admits(None, HOUR) for _ in range(10))
@@ -63,7 +63,7 @@ def test_unknown_users_and_routes() -> None:
 
 
 @given(st.integers(0, 60))
-def test_a_stored_limiter_continues(cut: int) -> None:
+def test_a_restored_limiter_selects_the_same_scores(cut: int) -> None:
     """Batches do not change which scores are selected."""
     times = DAY + np.arange(60) * DAY / (20 * PER_DAY)
     draws, users = np.random.default_rng(8).random(60), [f"u{number % 7}" for number in range(60)]

@@ -28,7 +28,7 @@ def test_sampled_share_matches_the_rate() -> None:
 
 @given(st.text(), st.floats(0, 1), st.floats(0, 1))
 def test_sample_grows_with_the_rate(exchange_id: str, one: float, other: float) -> None:
-    """Deterministic per id; none at 0, all at 1."""
+    """The sample is deterministic per id, empty at rate 0 and complete at rate 1."""
     assert is_sampled(exchange_id, min(one, other)) <= is_sampled(exchange_id, max(one, other))
     assert is_sampled(exchange_id, 1.0)
     assert not is_sampled(exchange_id, 0.0)

@@ -228,7 +228,7 @@ def test_budget_counts_as_exhausted_from_the_first_skipped_answer(sqlite_simulat
     assert "96 of 96 requests used" in one.fired.message
 
 
-def test_busy_services_are_sampled_as_the_detector_samples_them(sqlite_simulation: Any) -> None:
+def test_backtests_sample_busy_services_like_the_detector(sqlite_simulation: Any) -> None:
     """Twice the detector's sample is loaded, or as much as an existing baseline needs."""
     sqlite_simulation.add_scores(sqlite_simulation.values(600), hours=2)
     now = sqlite_simulation.now

@@ -187,8 +187,8 @@ def test_compared_levels_ignore_the_mix_of_routes(mix: dict[str, int]) -> None:
 
 
 @given(st.sets(st.sampled_from(["ask", "buy", "help", "faq"])))
-def test_a_drop_sits_on_the_routes_that_fell(fallen: set[str]) -> None:
-    """Unless all have fallen, or none."""
+def test_a_drop_is_attributed_to_the_routes_that_fell(fallen: set[str]) -> None:
+    """If all routes or no route have fallen, no route is named."""
     found = baseline({"ask": 80, "buy": 80, "help": 80, "faq": 80})
     scores = [
         arrival(route.mean - 0.3 * (name in fallen), route=name)
@@ -275,8 +275,8 @@ def test_examples_without_timestamps_use_the_given_rate() -> None:
         learn_from_examples(KEY, examples, per_day=None, now=NOW)
 
 
-def test_partial_or_short_timestamps_are_rejected() -> None:
-    """They would yield a wrong rate or wander."""
+def test_missing_timestamps_and_spans_under_three_days_are_rejected() -> None:
+    """Such timestamps would yield a wrong rate or wander."""
     dated = [
         BaselineExample(route="ask", value=0.5, zero=False, at=NOW - timedelta(hours=number)) for number in range(60)
     ]

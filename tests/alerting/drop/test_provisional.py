@@ -1,4 +1,4 @@
-"""Provisional baselines: drops in the first two weeks are found, until learning is complete."""
+"""Provisional baselines, which detect drops during the first two weeks, until learning is complete."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_drop_on_the_second_day_fires(simulation: Any) -> None:
 
 
 def test_baseline_learned_in_14_days_replaces_the_provisional_one(simulation: Any) -> None:
-    """Learning goes on for its whole period, from the first score."""
+    """Learning continues for its whole period, which starts with the first score."""
     watcher = simulation.new_watcher()
     start(simulation, watcher)
     (learning,) = simulation.store.baselines.list_learning()
@@ -56,7 +56,7 @@ def test_baseline_learned_in_14_days_replaces_the_provisional_one(simulation: An
 
 @pytest.mark.parametrize(("per_day", "days"), [(199, 1), (20, 9), (1000, 0.9)])
 def test_provisional_baseline_needs_a_day_and_200_scores(sqlite_simulation: Any, per_day: int, days: float) -> None:
-    """With fewer scores or a shorter time, only learning goes on."""
+    """With fewer scores or less time, only learning continues."""
     watcher = sqlite_simulation.new_watcher()
     sqlite_simulation.add_scores(sqlite_simulation.values(int(per_day * days)), hours=24 * days)
     sqlite_simulation.evaluate(watcher)
@@ -98,7 +98,7 @@ def test_provisional_baseline_assumes_differences_between_days(sqlite_simulation
 
 
 def test_drop_that_fires_does_not_become_the_baseline(sqlite_simulation: Any) -> None:
-    """Learning goes on, day by day, until the drop resolves."""
+    """Learning is extended day by day until the drop resolves."""
     watcher = sqlite_simulation.new_watcher(Drop(critical_drop=None))
     start(sqlite_simulation, watcher)
     for _ in range(15):

@@ -51,7 +51,7 @@ def test_drop_on_one_route_carries_its_label(three_routes: Any) -> None:
 
 
 def test_drop_on_two_of_three_routes_fires_for_both(three_routes: Any) -> None:
-    """And not for the third one."""
+    """No alert fires for the third route."""
     happened = pass_days(three_routes, 3, three_routes.new_watcher(), support=0.5, docs=0.5)
 
     assert happened.count("fired") == 2
@@ -66,8 +66,8 @@ def test_drop_on_all_routes_has_no_route(three_routes: Any) -> None:
     assert [alert.route for alert in three_routes.store.alerts.list_open()] == [None]
 
 
-def test_changed_mix_does_not_contradict_the_message(three_routes: Any) -> None:
-    """All scores fall by .15 while most traffic moves to a better route: the level now is below the level before."""
+def test_message_is_correct_if_the_route_mix_changes_too(three_routes: Any) -> None:
+    """All scores fall by 0.15 while most traffic moves to a better route. The new level is below the old one."""
     watcher = three_routes.new_watcher()
     for _ in range(4):
         for route, count in (("docs", 4), ("faq", 110), ("support", 6)):
@@ -141,8 +141,8 @@ def test_improvement_is_proposed_once_and_accepted_by_a_person(three_routes: Any
     assert "fired" in pass_days(three_routes, 6, watcher, **dict.fromkeys(ROUTES, 0.8))
 
 
-def test_improvement_is_accepted_by_itself_if_the_rule_says_so(three_routes: Any) -> None:
-    """After people were notified."""
+def test_improvement_is_accepted_automatically_if_configured(three_routes: Any) -> None:
+    """People are notified before the alert resolves."""
     watcher = three_routes.new_watcher(Drop(accept_improvements=True))
     happened = pass_days(three_routes, 9, watcher, **dict.fromkeys(ROUTES, 0.9))
 
@@ -170,7 +170,7 @@ def test_declined_improvement_is_not_proposed_again(three_routes: Any) -> None:
     assert three_routes.store.alerts.list_open() == []
 
 
-def test_new_improvement_is_proposed_although_an_earlier_one_was_declined(three_routes: Any) -> None:
+def test_new_improvement_is_proposed_after_an_earlier_one_was_declined(three_routes: Any) -> None:
     """The decision holds until the improvement ends."""
     watcher = three_routes.new_watcher()
     better = dict.fromkeys(ROUTES, 0.9)

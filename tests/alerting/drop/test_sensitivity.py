@@ -28,7 +28,7 @@ RULE = Drop()
 
 
 def test_large_drops_are_detected_and_tiny_ones_are_not() -> None:
-    """A drop far below the tolerance is rarely detected; a drop of .3 is always detected within a day."""
+    """A drop far below the tolerance is rarely detected; a drop of 0.3 is always detected within a day."""
     result = simulate_drops(BASELINE, RULE, drops=(0.005, 0.3), runs=8)
 
     tiny, large = result.probabilities
@@ -50,7 +50,7 @@ def test_smaller_drops_are_detected_with_more_scores_up_to_a_thousand_per_day() 
 
 
 def test_results_are_reproducible() -> None:
-    """The seed is fixed."""
+    """The random seed is fixed."""
     first, second = (simulate_drops(BASELINE, RULE, drops=(0.1,), runs=4) for _ in range(2))
 
     assert first == second
@@ -70,7 +70,7 @@ def test_smallest_drop_requires_that_all_larger_drops_are_detected() -> None:
         result.smallest_drop(3)
 
 
-def test_tolerance_is_a_multiple_of_the_wander_or_a_part_of_the_smallest_drop() -> None:
+def test_tolerance_is_a_multiple_of_the_wander_or_a_fraction_of_the_smallest_drop() -> None:
     """Averaged over routes by their scores."""
     unsteady = replace(ROUTE, committed_wander=0.1, scores_per_day=300.0)
     baseline = replace(BASELINE, routes={"ask": ROUTE, "buy": unsteady})

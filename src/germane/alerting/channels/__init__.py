@@ -1,4 +1,4 @@
-"""Channels that deliver alerts: one module per type."""
+"""Channels that deliver alerts, with one module per channel type."""
 
 from __future__ import annotations
 

@@ -24,17 +24,17 @@ from germane.alerting.titles import alert_title
 from germane.settings import AlertmanagerSettings, resolve_secret
 
 MIN_RESEND_INTERVAL: Final = 60.0
-"""Seconds after which firing alerts are sent again, unless the poll interval is longer."""
+"""Seconds after which firing alerts are resent, unless the poll interval is longer."""
 EXPIRY_INTERVALS: Final = 4
 """Alertmanager resolves an alert after this many resend intervals without an update."""
 _NOT_IN_LABEL_NAME: Final = re.compile(r"[^a-zA-Z0-9_]|^(?=[0-9])")
 
 
 class Alertmanager:
-    """Posts alerts. A firing alert expires a few minutes after it was last sent, so it is resent until it resolves.
+    """Posts alerts to all members of an Alertmanager cluster.
 
-    At least one member of a cluster must accept an alert. Members replicate alerts, and the next update is sent to all
-    of them a minute later.
+    A firing alert expires a few minutes after it was last sent, so it is resent until it resolves. Delivery succeeds if
+    at least one member accepts the alert, because the next update is sent to all members a minute later.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class Alertmanager:
 
     @property
     def config_error(self) -> str | None:
-        """Why the channel cannot send anything; None if it can."""
+        """The reason why the channel cannot send messages; None if it can."""
         return config_error_of(self._credentials)
 
     @property
@@ -66,7 +66,7 @@ class Alertmanager:
         return ", ".join(map(redact_url, self._settings.url))
 
     async def send(self, message: ChannelMessage) -> int:
-        """Send a message to all members; return the status from one that accepted it."""
+        """Send a message to all members, and return the status from one that accepted it."""
         return await self._post(list(alertmanager_alerts(message, self._clock(), self._expiry)))
 
     async def resend(self, alerts: Sequence[Alert], *, format: MessageFormat) -> None:  # noqa: A002 - its field's name
@@ -91,7 +91,7 @@ class Alertmanager:
         raise next((error for error in errors if isinstance(error, DeliveryError) and error.retryable), errors[0])
 
     def _credentials(self) -> tuple[Mapping[str, str], tuple[str, str] | None]:
-        """Return the authorization headers, and the user and password."""
+        """Return the authorization headers, and the user and password, if any."""
         settings = self._settings
         headers = {} if settings.token is None else {"Authorization": f"Bearer {resolve_secret(settings.token)}"}
         password = None if settings.password is None else resolve_secret(settings.password)
@@ -115,7 +115,7 @@ def alertmanager_alerts(message: ChannelMessage, now: datetime, expiry: timedelt
 def alertmanager_alert(
     message: ChannelMessage, alert: Alert, severity: Severity, now: datetime, expiry: timedelta
 ) -> dict[str, Any]:
-    """Return one alert. Numbers that change are annotations, not labels."""
+    """Return an alert in Alertmanager's format. Values that change are annotations, not labels."""
     url = message.url_for(alert)
     starts_at = alert.fired_at or alert.starts_at
     ends_at = now + expiry if alert.resolved_at is None else alert.resolved_at

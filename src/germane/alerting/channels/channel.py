@@ -1,4 +1,4 @@
-"""The channel protocol, the messages that channels send, and the texts that all of them share."""
+"""The channel protocol, the messages that channels send, and the text fragments that all channels share."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ MAX_EXCHANGES: Final = 5
 MAX_FACT_LENGTH: Final = 390
 MAX_MESSAGE_LENGTH: Final = 590
 MAX_FILLED_LENGTH: Final = 1000
-"""Maximum number of characters of a message from a template."""
+"""Maximum number of characters in a message created from a template."""
 MAX_QUOTE_LENGTH: Final = 500
-"""Maximum number of characters shown of a question or an answer."""
+"""Maximum number of characters that are shown from a question or an answer."""
 MAX_LINK_LENGTH: Final = 1000
-"""Longer links are omitted: a truncated link leads nowhere."""
+"""Maximum length of a link in characters. Longer links are omitted, because a truncated link is broken."""
 _CAUSES: Final[Mapping[str, str]] = {
     "answers_drifting": "answers drift away from the questions",
     "refusals_rising": "more refusals",
@@ -51,7 +51,7 @@ _SHARES: Final = {*SHARE_RULES, "scorer_error"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExchangeQuote:
-    """The question and answer from one of the worst exchanges. Untrusted text."""
+    """The question and answer of one of the worst exchanges. Both are untrusted text."""
 
     exchange_id: str
     question: str | None
@@ -60,18 +60,18 @@ class ExchangeQuote:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageFormat:
-    """How a channel words its messages."""
+    """The formatting options for a channel's messages."""
 
     alert_url_template: str | None = None
-    """URL of an alert, with placeholders such as ``{id}``."""
+    """Template for the URL of an alert, with placeholders such as ``{id}``."""
     exchange_url_template: str | None = None
-    """URL of an exchange, with the placeholder ``{id}``."""
+    """Template for the URL of an exchange, with the placeholder ``{id}``."""
     template: str | None = None
-    """Replaces an alert's message, with placeholders such as ``{message}``."""
+    """Template that replaces an alert's message, with placeholders such as ``{message}``."""
     timezone: tzinfo = UTC
-    """The timezone of times."""
+    """The timezone in which times are shown."""
     rules: Mapping[str, Rule] = field(default_factory=dict)
-    """The configured rules by name: their runbooks, owners and labels."""
+    """The configured rules by name, for their runbooks, owners and labels."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +85,7 @@ class ChannelMessage:
 
     @property
     def alerts(self) -> tuple[Alert, ...]:
-        """The notification's alerts; at least one."""
+        """The notification's alerts, at least one."""
         return self.notification.alerts
 
     def url_for(self, alert: Alert) -> str | None:
@@ -121,19 +121,19 @@ class ChannelMessage:
         return {label: url for label, url in links.items() if url is not None and len(url) <= MAX_LINK_LENGTH}
 
     def runbook_for(self, alert: Alert) -> str | None:
-        """Return the URL of the runbook of the alert's rule, or None."""
+        """Return the runbook URL of the alert's rule, or None."""
         rule = self.format.rules.get(alert.rule)
         return None if rule is None else rule.runbook_url
 
     def labels_for(self, alert: Alert) -> dict[str, str]:
-        """Return the owner and the labels of the alert's rule."""
+        """Return the labels of the alert's rule by name, including its owner."""
         rule = self.format.rules.get(alert.rule)
         if rule is None:
             return {}
         return rule.labels | ({} if rule.owner is None else {"owner": rule.owner})
 
     def text_for(self, alert: Alert) -> str:
-        """Return the alert's message on one line, or the channel's template filled in."""
+        """Return the alert's message, or the channel's filled-in template, as one line."""
         text = alert.message or f"{alert_title(alert)}: {status_label(alert).lower()}"
         if text == alert_message(alert):  # its times are in UTC
             text = alert_message(alert, self.moment)
@@ -182,7 +182,10 @@ class ChannelMessage:
         return [(label, sanitize.line(value, MAX_FACT_LENGTH)) for label, value in facts.items() if value is not None]
 
     def moment(self, moment: datetime) -> str:
-        """Return ``2026-11-23 04:10 CET, 4 h ago`` in the channel's timezone. It is the same for every attempt."""
+        """Return a time in the channel's timezone, such as ``2026-11-23 04:10 CET, 4 h ago``.
+
+        The age is relative to the notification, so that the text is the same for every attempt.
+        """
         age = max(timedelta(), self.notification.created_at - moment)
         ago = f"{age // timedelta(minutes=1)} min"
         if age >= timedelta(hours=2):
@@ -195,22 +198,22 @@ class ChannelMessage:
 
 
 def status_label(alert: Alert) -> str:
-    """Return the severity, or ``Resolved``."""
+    """Return ``Resolved`` for a resolved alert, otherwise the severity, such as ``Warning``."""
     return "Resolved" if alert.state == "resolved" else alert.severity.capitalize()
 
 
 def worst_exchange_ids(alert: Alert) -> str:
-    """Return the ids of an alert's worst exchanges, on one line."""
+    """Return the ids of an alert's worst exchanges as one line."""
     return sanitize.line(", ".join(alert.exchange_ids[:MAX_EXCHANGES]), MAX_FACT_LENGTH)
 
 
 def quote_line(text: str | None) -> str:
-    """Return a question or an answer on one line, truncated."""
+    """Return a question or an answer as one line, truncated to :data:`MAX_QUOTE_LENGTH` characters."""
     return "(none)" if text is None else sanitize.line(text, MAX_QUOTE_LENGTH)
 
 
 def _url_values(alert: Alert) -> dict[str, str]:
-    """Return the values of the placeholders that ``alert_url`` and ``template`` share."""
+    """Return the values by name for the placeholders that ``alert_url`` and ``template`` share."""
     return {
         "id": alert.id,
         "key": alert.key,
@@ -222,7 +225,7 @@ def _url_values(alert: Alert) -> dict[str, str]:
 
 
 def _fill(template: str, values: Mapping[str, str]) -> str:
-    """Replace placeholders in one pass, so that braces in a value are text."""
+    """Replace the placeholders in one pass, so that braces in a value are not interpreted."""
     return re.sub(r"{([a-z_]+)}", lambda match: values.get(match[1], match[0]), template)
 
 
@@ -290,13 +293,13 @@ def _threshold(alert: Alert) -> str | None:
 
 
 class DeliveryError(GermaneError):
-    """A channel did not accept a message. The text contains no secret.
+    """A channel did not accept a message. The error text contains no secrets.
 
     Args:
-        problem: What failed, such as ``status 503``.
+        problem: Description of the failure, such as ``status 503``.
         status: HTTP or SMTP status, if there was a response.
         retryable: Whether a later attempt may succeed.
-        retry_after: Seconds that the receiver asked to wait.
+        retry_after: Seconds after which the receiver asked to retry.
     """
 
     def __init__(
@@ -310,7 +313,7 @@ class DeliveryError(GermaneError):
 
 
 class Channel(Protocol):
-    """A destination for notifications. A channel sends its messages one after another."""
+    """A destination for notifications. Each channel sends its messages one at a time."""
 
     @property
     def include_text(self) -> bool:
@@ -318,14 +321,14 @@ class Channel(Protocol):
 
     @property
     def config_error(self) -> str | None:
-        """Why this process cannot send anything, such as a missing secret; None if it can."""
+        """The reason why this process cannot send messages, such as a missing secret; None if it can."""
 
     @property
     def destination(self) -> str:
         """The destination of messages for display, without secrets."""
 
     async def send(self, message: ChannelMessage) -> int | None:
-        """Send a message once; return the status of the response, if there is one.
+        """Send a message once. Return the status of the response, or None if there is no response.
 
         Raises:
             DeliveryError: The message was not accepted.
@@ -334,18 +337,18 @@ class Channel(Protocol):
 
 @runtime_checkable
 class ResendingChannel(Protocol):
-    """A channel whose receiver resolves an alert by itself unless the alert is resent."""
+    """A channel whose receiver automatically resolves an alert that is not resent."""
 
     @property
     def resend_interval(self) -> float:
-        """Seconds after which firing alerts are sent again."""
+        """Seconds after which firing alerts are resent."""
 
     async def resend(self, alerts: Sequence[Alert], *, format: MessageFormat) -> None:  # noqa: A002 - its field's name
         """Send firing and recently resolved alerts again.
 
         Args:
-            alerts: At least one, in their current state.
-            format: As in :class:`ChannelMessage`.
+            alerts: At least one alert, in its current state.
+            format: The channel's message format.
 
         Raises:
             DeliveryError: The alerts were not accepted.
@@ -353,7 +356,7 @@ class ResendingChannel(Protocol):
 
 
 def config_error_of(read_secrets: Callable[[], object]) -> str | None:
-    """Return why a channel's secrets cannot be read, including where they were expected; None if they can be read."""
+    """Return the reason why a channel's secrets cannot be read, including the expected source; None if they can be."""
     try:
         read_secrets()
     except SettingsError as error:

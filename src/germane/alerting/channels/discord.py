@@ -1,4 +1,4 @@
-"""Alerts in Discord, through a webhook."""
+"""Delivery of alerts to Discord, through a webhook."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from germane.settings import DiscordSettings, resolve_url
 
 MAX_EMBEDS: Final = 10
 MAX_SIZE: Final = 5500
-"""Maximum number of characters in all embeds. Discord accepts 6,000."""
+"""Maximum total number of characters in all embeds. Discord accepts 6,000."""
 MAX_FIELDS: Final = 20
-"""Discord accepts 25 per embed."""
+"""Maximum number of fields per embed. Discord accepts 25."""
 _COLORS: Final = {"Critical": 0xC62828, "Warning": 0xEF6C00, "Info": 0x1565C0, "Resolved": 0x2E7D32}
 _AFTER_LINK: Final = re.compile(r"[<>\s\\]")
 """Characters at which a link could end."""
@@ -32,7 +32,7 @@ _MARKDOWN: Final = re.compile(r"([\\`*_~|<>\[\]()#:@-])")
 
 
 class Discord:
-    """Posts each notification as embeds. Markdown in names, questions and answers is escaped; mentions are off."""
+    """Posts each notification as embeds. Markdown in names, questions and answers is escaped; mentions are disabled."""
 
     def __init__(self, settings: DiscordSettings, *, poster: JsonPoster | None = None) -> None:
         self._settings = settings
@@ -44,7 +44,7 @@ class Discord:
 
     @property
     def config_error(self) -> str | None:
-        """Why the channel cannot send anything; None if it can."""
+        """The reason why the channel cannot send messages; None if it can."""
         return config_error_of(lambda: resolve_url(self._settings.url))
 
     @property
@@ -58,7 +58,7 @@ class Discord:
 
 
 def discord_payload(message: ChannelMessage) -> dict[str, Any]:
-    """Return the JSON body, with as many alerts as Discord accepts, most important first."""
+    """Return the JSON body as a dict, with as many alerts as Discord accepts, most important first."""
     embeds: list[dict[str, Any]] = []
     content = escape_markdown(headline(message.notification))
     for index, alert in enumerate(message.alerts):
@@ -71,7 +71,7 @@ def discord_payload(message: ChannelMessage) -> dict[str, Any]:
 
 
 def escape_markdown(text: str) -> str:
-    """Return text in which Discord finds no Markdown, link or mention."""
+    """Escape text so that Discord does not interpret Markdown, links or mentions in it."""
     return _MARKDOWN.sub(r"\\\1", text)
 
 
@@ -108,11 +108,11 @@ def _embed(message: ChannelMessage, alert: Alert) -> dict[str, Any]:
 
 
 def _cut(text: str, width: int) -> str:
-    """Return escaped text, truncated without splitting an escape."""
+    """Return escaped text, truncated without splitting an escape sequence."""
     return re.sub(r"(?<!\\)((?:\\\\)*)\\$", r"\1", escape_markdown(text)[:width]) or "-"
 
 
 def _size(embed: dict[str, Any]) -> int:
-    """Return the number of characters that Discord counts."""
+    """Return the number of characters in an embed that count toward Discord's limit."""
     texts = [embed["title"], embed["description"]]
     return sum(map(len, texts)) + sum(len(one["name"]) + len(one["value"]) for one in embed["fields"])

@@ -1,4 +1,4 @@
-"""Alerts by e-mail."""
+"""Delivery of alerts by e-mail."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ from germane.daemon_pool import DaemonThreadPool
 from germane.settings import EmailSettings, resolve_secret
 
 TIMEOUT: Final = 15.0
-"""Seconds that the server may take for each reply."""
+"""Timeout in seconds for each reply from the server."""
 MAX_TIMEOUTS: Final = 8
-"""Total time for a message, as a multiple of the timeout: a server that sends single bytes must not block forever."""
+"""Maximum time per message, as a multiple of the timeout. A server that sends single bytes cannot block forever."""
 PERMANENT_STATUS: Final = 500
 """SMTP status codes at or above this value are permanent errors."""
 _DEFAULT_PORTS: Final = {"starttls": 587, "tls": 465, "none": 25}
 
 
 class Email:
-    """Sends each notification as text and as simple HTML.
+    """Sends each notification as plain text and simple HTML.
 
-    The ``Message-ID`` is derived from the idempotency key, so mail programs show a duplicate only once.
+    The ``Message-ID`` is derived from the idempotency key, so mail clients show duplicates only once.
     """
 
     def __init__(self, settings: EmailSettings, *, timeout: float = TIMEOUT) -> None:
@@ -53,7 +53,7 @@ class Email:
 
     @property
     def config_error(self) -> str | None:
-        """Why the channel cannot send anything; None if it can."""
+        """The reason why the channel cannot send messages; None if it can."""
         return config_error_of(self._password)
 
     @property
@@ -62,13 +62,13 @@ class Email:
         return f"{self._settings.host}:{self._port}, to {sanitize.count_noun(len(self._settings.to), 'address')}"
 
     async def send(self, message: ChannelMessage) -> int:
-        """Send a message once, in a thread because the SMTP client blocks."""
+        """Send a message once. This runs in a thread, because the SMTP client blocks."""
         threads, self._blocked_threads = self._blocked_threads or DaemonThreadPool(1, name="germane-email"), None
         try:
             async with asyncio.timeout(MAX_TIMEOUTS * self._timeout):
                 return await threads.run(self._send, build_email(message, self._settings.sender, self._settings.to))
         except TimeoutError:
-            # The next attempt queues behind this one, so blocked threads do not pile up.
+            # The next attempt is queued behind this one, so that blocked threads do not accumulate.
             self._blocked_threads = threads
             raise DeliveryError("TimeoutError") from None
         finally:
@@ -114,7 +114,7 @@ class Email:
                 server.starttls(context=certificates)
             if settings.user is not None:
                 server.login(settings.user, self._password() or "")
-            stack.pop_all()  # the caller closes it now
+            stack.pop_all()  # from now on, the caller closes the connection
         return server
 
     def _password(self) -> str | None:
@@ -126,7 +126,7 @@ class Email:
 
 
 def build_email(message: ChannelMessage, sender: str, recipients: tuple[str, ...]) -> EmailMessage:
-    """Return the e-mail. It is the same for every attempt."""
+    """Return the e-mail for a message. It is the same for every attempt."""
     notification = message.notification
     email = EmailMessage(policy=SMTP)
     email["Subject"] = f"[germane] {headline(notification)}"

@@ -1,4 +1,4 @@
-"""Channels from their settings."""
+"""Construction of channels, filters and message formats from the settings."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def build_channel(settings: AnyChannel, *, poll_interval: float) -> Channel:
 
 
 def channel_filters(settings: Settings, names: Iterable[str]) -> dict[str, ChannelFilter]:
-    """Return the filters by channel name. Channels that are not configured are notified of all alerts."""
+    """Return the filters by channel name. Channels that are not configured receive all alerts."""
     return {name: settings.channels[name].matches if name in settings.channels else lambda _: True for name in names}
 
 
@@ -91,15 +91,15 @@ def build_test_message(
     resolved: bool,
     format: MessageFormat,  # noqa: A002 - its field's name
 ) -> ChannelMessage:
-    """Return a message with a firing test alert, or with its resolution.
+    """Return a message with a test alert that is firing or resolved.
 
     Args:
         channel: Name of the channel.
         service: Name of the service.
-        now: Current time, UTC.
-        test_id: Identifies the test, so that a resolution closes no other one.
+        now: The current time, UTC.
+        test_id: Identifies the test, so that its resolution closes no other test.
         resolved: Whether the alert is resolved.
-        format: As in :class:`ChannelMessage`.
+        format: The channel's message format.
     """
     labels = {"service": service, "channel": channel, "test": test_id}
     alert = Alert(

@@ -1,8 +1,9 @@
-"""HTTP requests sent by channels: one attempt, no redirects, and error messages that contain no part of the URL.
+"""HTTP requests sent by channels, with a single attempt, without redirects, and without the URL in error messages.
 
-With a guard, requests cannot reach private networks and cloud metadata services (SSRF). A host name is resolved and
-checked right before the connection, and the connection goes to the checked address. DNS rebinding, where a name
-resolves differently a moment later, therefore has no effect."""
+With a guard, requests cannot reach private networks or cloud metadata services (SSRF). A host name is resolved and
+checked immediately before the connection, which is made to the checked address. DNS rebinding, where a name resolves
+to a different address a moment later, therefore has no effect.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ from germane.settings import HTTPChannel, resolve_url
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
-"""Resolves a host name and a port to addresses. Raises OSError if that fails."""
+"""A function that resolves a host name and port to addresses, or raises OSError."""
 ALLOWED_PORTS: Final = (80, 443)
 METADATA_ADDRESSES: Final[frozenset[Address]] = frozenset(
     map(
@@ -42,7 +43,7 @@ METADATA_ADDRESSES: Final[frozenset[Address]] = frozenset(
         ),
     )
 )
-"""Cloud metadata services. They are blocked even if their network is allowed."""
+"""Addresses of cloud metadata services. They are blocked even if their network is allowed."""
 BLOCKED_NETWORKS: Final[Sequence[Network]] = tuple(
     map(
         ip_network,
@@ -83,12 +84,12 @@ BLOCKED_NETWORKS: Final[Sequence[Network]] = tuple(
 _EMBEDDED_IPV4: Final = tuple(map(IPv6Network, ("::/96", "::ffff:0:0:0/96", "64:ff9b::/96", "64:ff9b:1::/48")))
 """IPv6 networks whose addresses embed an IPv4 address in their last 32 bits."""
 TIMEOUT: Final = 10.0
-"""Seconds that a receiver may take for each step of a response; the whole response may take twice as long."""
+"""Timeout in seconds for each step of a request. The timeout for the whole request is twice as long."""
 _HEADERS: Final = {"Content-Type": "application/json", "User-Agent": "germane"}
 
 
 async def resolve(host: str, port: int) -> list[str]:
-    """Resolve a host name with the system's resolver."""
+    """Return the addresses of a host name from the system's resolver."""
     infos = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return [str(address[0]) for *_, address in infos]
 
@@ -98,7 +99,7 @@ class NetworkGuard:
 
     Args:
         allowed_networks: Private networks that are also allowed, with any scheme and port.
-        resolve: Resolves host names.
+        resolve: The function that resolves host names.
     """
 
     def __init__(self, allowed_networks: Iterable[str] = (), *, resolve: Resolve = resolve) -> None:
@@ -106,7 +107,7 @@ class NetworkGuard:
         self._resolve = resolve
 
     async def resolve_allowed(self, url: httpx2.URL) -> list[str]:
-        """Return the addresses to connect to, after checking all of them.
+        """Resolve the URL's host, check all of its addresses, and return them.
 
         Raises:
             DeliveryError: An address is blocked, the host does not resolve, or the scheme or port is not allowed.
@@ -132,7 +133,7 @@ class NetworkGuard:
 
     def _is_allowed(self, address: Address) -> bool:
         equivalents: set[Address | None] = {address}
-        if isinstance(address, IPv6Address):  # and the IPv4 addresses that a gateway would translate it to
+        if isinstance(address, IPv6Address):  # also check the IPv4 addresses to which a gateway would translate it
             plain = IPv6Address(int(address))  # without a zone
             equivalents = {plain, plain.ipv4_mapped, plain.sixtofour}
             if any(plain in network for network in _EMBEDDED_IPV4):
@@ -143,7 +144,7 @@ class NetworkGuard:
 
 
 def is_blocked(address: Address) -> bool:
-    """Return whether an address is not public."""
+    """Return whether an address is not public, or belongs to a cloud metadata service."""
     return (
         any(address in network for network in BLOCKED_NETWORKS)
         or address in METADATA_ADDRESSES
@@ -153,17 +154,20 @@ def is_blocked(address: Address) -> bool:
 
 
 class GuardedTransport(httpx2.AsyncBaseTransport):
-    """Connects to checked addresses, with the original host name in TLS and the Host header. It ignores proxies."""
+    """A transport that connects only to checked addresses, and ignores proxies.
+
+    TLS and the Host header use the original host name.
+    """
 
     def __init__(self, guard: NetworkGuard, transport: httpx2.AsyncBaseTransport | None = None) -> None:
         self._guard = guard
         self._transport = transport or httpx2.AsyncHTTPTransport(trust_env=False)
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        """Send a request to the first of the host's addresses that accepts a connection."""
+        """Send a request to the first address of the host that accepts a connection."""
         url = request.url
         addresses = await self._guard.resolve_allowed(url)
-        # The certificate is checked against this name; the Host header has been set from it already.
+        # The certificate is verified against this name. The Host header already contains it.
         request.extensions = {**request.extensions, "sni_hostname": url.raw_host.decode()}
         for address in addresses[:-1]:
             request.url = url.copy_with(host=address)
@@ -180,11 +184,11 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
 
 
 class JsonPoster:
-    """Posts JSON.
+    """Sends JSON in POST requests.
 
     Args:
-        guard: Restricts the addresses; None to allow all.
-        timeout: Seconds.
+        guard: The guard that restricts the addresses; None to allow all addresses.
+        timeout: Timeout in seconds for each step of a request.
     """
 
     def __init__(self, guard: NetworkGuard | None = None, *, timeout: float = TIMEOUT) -> None:
@@ -194,10 +198,10 @@ class JsonPoster:
     async def post(
         self, url: str, body: bytes, headers: Mapping[str, str] = {}, *, auth: tuple[str, str] | None = None
     ) -> int:
-        """Send a request once; return the status of the successful response.
+        """Send a request once, and return the status of the successful response.
 
         Raises:
-            DeliveryError: The request failed or was rejected. The text contains no part of the URL.
+            DeliveryError: The request failed or was rejected. The error text contains no part of the URL.
         """
         try:
             client = httpx2.AsyncClient(
@@ -209,7 +213,7 @@ class JsonPoster:
         except (ImportError, ValueError) as error:  # the text may quote the proxy's password
             raise DeliveryError(f"the proxy from the environment is unusable ({type(error).__name__})") from None
         try:
-            with suppressed_loggers():  # httpx logs the whole URL
+            with suppressed_loggers():  # httpx would log the whole URL
                 async with asyncio.timeout(2 * self._timeout), client:
                     # The response body is not read.
                     headers = {**_HEADERS, **headers}
@@ -227,13 +231,13 @@ class JsonPoster:
 
 
 def build_poster(settings: HTTPChannel, *, timeout: float = TIMEOUT) -> JsonPoster:
-    """Return the poster for a channel's settings."""
+    """Build the poster for a channel from its settings."""
     guard = None if settings.allow_private_networks else NetworkGuard(settings.allowed_networks)
     return JsonPoster(guard, timeout=timeout)
 
 
 def redact_url(url: str) -> str:
-    """Return scheme, host and port of a URL: path, query and user may be secret."""
+    """Return a URL with only its scheme, host and port, because its user, path and query may be secret."""
     parts = urlsplit(url)
     port = f":{parts.port}" if parts.port else ""
     host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
@@ -241,7 +245,7 @@ def redact_url(url: str) -> str:
 
 
 def redact_reference(reference: str) -> str:
-    """Return the redacted URL that a secret reference points to, or the reference if the secret cannot be read."""
+    """Return the redacted URL to which a secret reference points, or the reference if the secret cannot be read."""
     try:
         return redact_url(resolve_url(reference))
     except SettingsError:
@@ -249,7 +253,7 @@ def redact_reference(reference: str) -> str:
 
 
 def parse_retry_after(text: str) -> float | None:
-    """Return the seconds to wait given by a ``Retry-After`` header, a number or a date; None if it is neither."""
+    """Return the number of seconds in a ``Retry-After`` header, which is a number or a date; None if it is invalid."""
     if text.isascii() and text.isdecimal():
         return float(text)
     try:

@@ -1,4 +1,4 @@
-"""Channels inside the process: the log, and Python functions."""
+"""Channels inside the process: the log and Python callbacks."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ logger = logging.getLogger("germane.alerting")
 
 
 class Log:
-    """Logs one warning per alert to ``germane.alerting``, on one line even if names contain line breaks."""
+    """Logs each alert as a warning to ``germane.alerting``, on one line even if names contain line breaks."""
 
     include_text = False
     config_error: str | None = None
@@ -33,7 +33,7 @@ class Log:
 
 
 class Callback:
-    """Calls a sync or async function once with each alert. A call that raises is not retried."""
+    """Calls a plain or coroutine function once with each alert. A call that raises is not retried."""
 
     include_text = False
     config_error: str | None = None
@@ -46,11 +46,11 @@ class Callback:
 
     @property
     def destination(self) -> str:
-        """Name of the function."""
+        """The name of the function."""
         return getattr(self._function, "__qualname__", type(self._function).__name__)
 
     async def send(self, message: ChannelMessage) -> None:
-        """Call the function: a coroutine function on the monitor's event loop, others in a thread."""
+        """Call the function with each alert: a coroutine function on the monitor's event loop, others in a thread."""
         problems = []
         for alert in message.alerts:
             try:

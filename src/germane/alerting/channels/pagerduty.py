@@ -35,7 +35,7 @@ class PagerDuty:
 
     @property
     def config_error(self) -> str | None:
-        """Why the channel cannot send anything; None if it can."""
+        """The reason why the channel cannot send messages; None if it can."""
         return config_error_of(lambda: resolve_secret(self._settings.routing_key))
 
     @property
@@ -44,7 +44,7 @@ class PagerDuty:
         return redact_url(self._settings.url)
 
     async def send(self, message: ChannelMessage) -> int:
-        """Send one event per alert. A rejected event does not stop the others."""
+        """Send one event per alert. If an event is rejected, the others are still sent."""
         status, routing_key, rejected = 0, resolve_secret(self._settings.routing_key), None
         for alert in message.alerts:
             body = json.dumps(pagerduty_event(message, alert, routing_key), allow_nan=False).encode()

@@ -1,4 +1,4 @@
-"""Alerts in Slack, through an incoming webhook."""
+"""Delivery of alerts to Slack, through an incoming webhook."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from germane.alerting.titles import alert_title, headline
 from germane.settings import SlackSettings, resolve_url
 
 MAX_BLOCKS: Final = 48
-"""Slack accepts 50."""
+"""Maximum number of blocks per message. Slack accepts 50."""
 MAX_FIELDS: Final = 10
-"""Slack accepts ten fields per section."""
+"""Maximum number of fields per section. Slack accepts ten."""
 MAX_SIZE: Final = 11_000
-"""Maximum number of characters in all blocks. Slack rejects messages above about 13,000 characters, even if each block
+"""Maximum total number of characters in all blocks. Slack rejects messages above about 13,000 characters, even if each block
 is within its limit.
 """
 MAX_LINKS_LENGTH: Final = 2900
@@ -33,7 +33,7 @@ Block = dict[str, Any]
 
 
 class Slack:
-    """Posts each notification as blocks. Names are escaped; questions and answers are sent as plain text."""
+    """Posts each notification as blocks. Names are escaped, and questions and answers are sent as plain text."""
 
     def __init__(self, settings: SlackSettings, *, poster: JsonPoster | None = None) -> None:
         self._settings = settings
@@ -45,7 +45,7 @@ class Slack:
 
     @property
     def config_error(self) -> str | None:
-        """Why the channel cannot send anything; None if it can."""
+        """The reason why the channel cannot send messages; None if it can."""
         return config_error_of(lambda: resolve_url(self._settings.url))
 
     @property
@@ -59,7 +59,7 @@ class Slack:
 
 
 def slack_payload(message: ChannelMessage) -> dict[str, Any]:
-    """Return the JSON body, with as many alerts as Slack accepts, most important first."""
+    """Return the JSON body as a dict, with as many alerts as Slack accepts, most important first."""
     title = headline(message.notification)
     blocks: list[Block] = [{"type": "header", "text": _plain_text(title)}]
     for index, alert in enumerate(message.alerts):
@@ -93,7 +93,7 @@ def slack_payload(message: ChannelMessage) -> dict[str, Any]:
 
 
 def escape_mrkdwn(text: str) -> str:
-    """Return text that cannot mention a user or a channel, or contain a link."""
+    """Escape text so that it cannot mention a user or channel, or contain a link."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 

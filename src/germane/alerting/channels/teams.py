@@ -1,4 +1,4 @@
-"""Alerts in Microsoft Teams, as Adaptive Cards through a workflow's webhook."""
+"""Delivery of alerts to Microsoft Teams, as Adaptive Cards posted to a workflow's webhook."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from germane.alerting.titles import alert_title, headline
 from germane.settings import TeamsSettings, resolve_url
 
 MAX_SIZE: Final = 24_000
-"""Maximum number of bytes of a card. Teams rejects messages above 28 KB."""
+"""Maximum size of a card in bytes. Teams rejects messages larger than 28 KB."""
 _STYLES: Final = {"Critical": "attention", "Warning": "warning", "Info": "accent", "Resolved": "good"}
-"""Background of an alert's container, by status."""
+"""Background style of an alert's container, by status."""
 
 Element = dict[str, Any]
 
 
 class Teams:
-    """Posts each notification as an Adaptive Card. Its texts are text runs, in which Teams interprets no Markdown."""
+    """Posts each notification as an Adaptive Card. Text is sent as text runs, which do not support Markdown."""
 
     def __init__(self, settings: TeamsSettings, *, poster: JsonPoster | None = None) -> None:
         self._settings = settings
@@ -38,7 +38,7 @@ class Teams:
 
     @property
     def config_error(self) -> str | None:
-        """Why the channel cannot send anything; None if it can."""
+        """The reason why the channel cannot send messages; None if it can."""
         return config_error_of(lambda: resolve_url(self._settings.url))
 
     @property
@@ -52,7 +52,7 @@ class Teams:
 
 
 def teams_payload(message: ChannelMessage) -> dict[str, Any]:
-    """Return the JSON body, with as many alerts as fit into a card, most important first."""
+    """Return the JSON body as a dict, with as many alerts as fit into a card, most important first."""
     body: list[Element] = [_text(headline(message.notification), size="Large", weight="Bolder")]
     for index, alert in enumerate(message.alerts):
         items = [

@@ -1,4 +1,4 @@
-"""Alerts as JSON, optionally signed."""
+"""Delivery of alerts to a webhook, as optionally signed JSON."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ PAYLOAD_VERSION: Final = 1
 class Webhook:
     """Posts each notification as JSON.
 
-    With a secret, the ``Germane-Signature`` header contains ``sha256=`` and the HMAC-SHA256 of
-    ``<Germane-Timestamp>.<body>`` in hexadecimal digits. ``Idempotency-Key`` is the same for every attempt.
+    If a secret is configured, the ``Germane-Signature`` header contains ``sha256=`` followed by the HMAC-SHA256 of
+    ``<Germane-Timestamp>.<body>`` in hexadecimal digits. The ``Idempotency-Key`` header is the same for every attempt.
     """
 
     def __init__(self, settings: WebhookSettings, *, poster: JsonPoster | None = None) -> None:
@@ -33,7 +33,7 @@ class Webhook:
 
     @property
     def config_error(self) -> str | None:
-        """Why the channel cannot send anything; None if it can."""
+        """The reason why the channel cannot send messages; None if it can."""
         return config_error_of(lambda: (resolve_url(self._settings.url), self._secret()))
 
     @property
@@ -56,7 +56,7 @@ class Webhook:
 
 
 def webhook_payload(message: ChannelMessage) -> dict[str, Any]:
-    """Return the JSON body. It is the same for every attempt."""
+    """Return the JSON body as a dict. It is the same for every attempt."""
     notification = message.notification
     return {
         "version": PAYLOAD_VERSION,

@@ -1,7 +1,7 @@
-"""Host names that the dashboard accepts, and requests from this machine.
+"""Checks for host names, and for requests from this machine or from other sites.
 
-Starlette's TrustedHostMiddleware is not used: it rejects IPv6 addresses, cannot accept all IP addresses, and its error
-responses suggest no fix.
+Starlette's TrustedHostMiddleware is not used, because it rejects IPv6 addresses, cannot accept all IP addresses, and
+does not suggest a fix in its error responses.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ _PROXY_HEADERS: Final = frozenset({b"forwarded", b"x-forwarded-for", b"x-forward
 
 
 def parse_host(header: str) -> str | None:
-    """Return the host of a ``Host`` header in lower case, without its port; None if it is invalid."""
+    """Return the host name or address in a ``Host`` header, in lower case and without the port; None if invalid."""
     match = _HOST_HEADER.fullmatch(header)
     return None if match is None else match[1].strip("[]").rstrip(".").lower()
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host name or address is ``localhost``, in 127.0.0.0/8, or ::1."""
+    """Return whether a host is ``localhost``, an address in 127.0.0.0/8, or ::1."""
     if host == "localhost":
         return True
     try:
@@ -35,14 +35,14 @@ def is_loopback(host: str) -> bool:
 
 
 def is_allowed_host(host: str, allowed: Collection[str], *, local_only: bool) -> bool:
-    """Whether pages may be served under a host name or address.
+    """Return whether pages may be served under a host name or address.
 
-    Names that are not in ``allowed`` are rejected, because anyone can point a name at this machine and let a page
-    under that name read the dashboard (DNS rebinding). IP addresses cannot be redirected like this.
+    Names that are not in ``allowed`` are rejected, because anyone can point a domain name to this machine and have a
+    page under that name read the dashboard (DNS rebinding). This attack is not possible with IP addresses.
 
     Args:
-        host: As returned by :func:`parse_host`.
-        allowed: Host names from the settings.
+        host: A host name or address, as returned by :func:`parse_host`.
+        allowed: Host names that are allowed by the settings.
         local_only: Whether only requests from this machine are accepted.
     """
     if is_loopback(host) or host in allowed:
@@ -57,7 +57,7 @@ def is_allowed_host(host: str, allowed: Collection[str], *, local_only: bool) ->
 
 
 def is_from_this_machine(client: tuple[str, int] | None, headers: Collection[tuple[bytes, bytes]]) -> bool:
-    """Whether a connection comes from this machine rather than through a proxy for another client."""
+    """Return whether a connection comes from this machine, and not through a proxy from another client."""
     return client is not None and is_loopback(client[0]) and not any(name in _PROXY_HEADERS for name, _ in headers)
 
 

@@ -1,6 +1,7 @@
-"""Limits on concurrent page requests and on wrong tokens.
+"""Limits on concurrent page requests and on login attempts with a wrong token.
 
-Pages are limited because they query the database that applications use."""
+Page requests are limited because they query the database that applications use.
+"""
 
 from __future__ import annotations
 
@@ -19,21 +20,21 @@ from germane.dashboard.web.routing import http_error
 
 MAX_CONCURRENT: Final = 8
 MAX_WAIT: Final = 2.0
-"""Seconds that a request waits for a slot."""
+"""Maximum number of seconds for which a request waits for a slot."""
 WINDOW: Final = timedelta(minutes=1)
 MAX_FAILURES_PER_ADDRESS: Final = 10
 MAX_FAILURES: Final = 100
-"""Failures from all addresses together."""
+"""Maximum number of failures from all addresses combined."""
 MAX_ADDRESSES: Final = 1_000
-"""Maximum number of addresses in memory."""
+"""Maximum number of addresses to remember."""
 
 
 class ConcurrencyLimit:
-    """Runs a limited number of requests concurrently; others wait, and fail with 503 if they wait too long.
+    """Limits the number of concurrent requests. Other requests wait, and fail with status 503 if they wait too long.
 
     Args:
-        limit: The number of concurrent requests.
-        max_wait: Maximum wait of the other requests, in seconds.
+        limit: Maximum number of concurrent requests.
+        max_wait: Maximum number of seconds for which a request waits for a slot.
     """
 
     def __init__(self, limit: int = MAX_CONCURRENT, max_wait: float = MAX_WAIT) -> None:
@@ -42,7 +43,7 @@ class ConcurrencyLimit:
 
     @asynccontextmanager
     async def slot(self, send: Send) -> AsyncIterator[Send]:
-        """Acquire a slot. The returned ``send`` releases it while sending, so that slow clients do not block others.
+        """Acquire a slot. The returned ``send`` releases the slot while sending, so that slow clients do not occupy it.
 
         Raises:
             HTTPException: No slot became free in time.
@@ -76,7 +77,7 @@ class _Slot:
     async def send(self, message: Message) -> None:
         """Send an ASGI message with the slot released, and reacquire the slot if more body messages follow.
 
-        The response start is held until the first body message.
+        The start of the response is delayed until the first body message.
         """
         self._pending.append(message)
         if message["type"] == "http.response.start":
@@ -90,12 +91,12 @@ class _Slot:
 
 
 class LoginThrottle:
-    """Counts wrong tokens in the last minute. Clients over the limit are rejected even with the correct token.
+    """Counts the wrong tokens of the last minute. Clients over the limit are rejected even with the correct token.
 
     Signed-in clients are not affected.
 
     Args:
-        now: The clock; returns a time with a time zone.
+        now: A function that returns the current time with a time zone.
     """
 
     def __init__(self, now: Callable[[], datetime]) -> None:
@@ -105,7 +106,7 @@ class LoginThrottle:
         self._all: deque[datetime] = deque(maxlen=MAX_FAILURES)
 
     def seconds_to_wait(self, address: str) -> int:
-        """Return how long an address remains rejected, in seconds; usually 0."""
+        """Return the number of seconds for which an address is still rejected; 0 if it is not rejected."""
         with self._lock:
             limits = [(self._by_address.get(address, ()), MAX_FAILURES_PER_ADDRESS), (self._all, MAX_FAILURES)]
             ends = [failures[-limit] + WINDOW for failures, limit in limits if len(failures) >= limit]
@@ -113,7 +114,7 @@ class LoginThrottle:
         return max(0, math.ceil(remaining.total_seconds()))
 
     def record_failure(self, address: str) -> None:
-        """Count a wrong token."""
+        """Count a wrong token from an address."""
         with self._lock:
             self._by_address.setdefault(address, deque(maxlen=MAX_FAILURES_PER_ADDRESS)).append(self._now())
             self._by_address.move_to_end(address)

@@ -1,4 +1,4 @@
-"""Access control for every request, before a page handles it."""
+"""Access control, which is applied to every request before a page handles it."""
 
 from __future__ import annotations
 
@@ -52,18 +52,18 @@ _READ_ONLY: Final = "Use a dashboard that was started without --read-only, or th
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccessRules:
-    """Rules for access to the dashboard."""
+    """Access rules for the dashboard."""
 
     token: SecretStr | None = None
-    """The token that visitors must present; without one, only requests from this machine are accepted."""
+    """The token that visitors must present. Without a token, only requests from this machine are accepted."""
     hosts: Collection[str] = ()
-    """Host names in addition to localhost and IP addresses; ``*`` for any."""
+    """Host names to accept in addition to localhost and IP addresses; ``*`` for any."""
     trusted: bool = False
-    """Whether the application that mounts the dashboard controls access."""
+    """Whether the application that mounts the dashboard controls access itself."""
 
 
 class AccessMiddleware:
-    """Checks host, client, token and forms, and limits concurrency."""
+    """Middleware that checks the host, client, token and form of each request, and limits concurrent requests."""
 
     def __init__(
         self,
@@ -110,7 +110,7 @@ class AccessMiddleware:
         self._check_origin(request)
         is_public = path == "/login" or path.startswith("/static/")
         has_token = self._check_token(request, required=not is_public)
-        # The session that forms belong to, and whether its cookie is new
+        # Find the session to which forms belong, and whether its cookie is new.
         cookie, is_new = request.cookies.get(SESSION_COOKIE, ""), False
         if not (self._signer.requires_token and self._signer.is_valid_session(cookie, self._context.now())):
             cookie = request.cookies.get(VISITOR_COOKIE, "")
@@ -142,16 +142,16 @@ class AccessMiddleware:
             raise http_error(403, "The dashboard is not available under this host name.", step)
         client = None if request.client is None else (request.client.host, request.client.port)
         if self._local_only and not is_from_this_machine(client, request.scope["headers"]):
-            problem = "Without a token, the dashboard can be reached only from the machine it runs on."
+            problem = "Without a token, the dashboard can be reached only from the machine that it runs on."
             raise http_error(403, problem, _SET_TOKEN)
         if len(request.scope["query_string"]) > MAX_QUERY_LENGTH:
             raise http_error(414, "The URL is too long.", "Use fewer filters.")
 
     def _check_token(self, request: Request, *, required: bool) -> bool:
-        """Return whether the request itself contains the token, which other sites cannot make a browser send.
+        """Return whether the request contains the token in a header, which other sites cannot make a browser send.
 
         Raises:
-            HTTPException: The token is wrong, or it is required and there is neither a token nor a valid session.
+            HTTPException: The token is invalid, or it is required and there is neither a token nor a valid session.
         """
         session = request.cookies.get(SESSION_COOKIE, "")
         if not self._signer.requires_token or self._signer.is_valid_session(session, self._context.now()):
@@ -163,7 +163,7 @@ class AccessMiddleware:
             if not self._signer.is_token(presented.strip()):
                 self._throttle.record_failure(address)
                 step = "Use the value of the dashboard_token setting of the process that serves the dashboard."
-                raise http_error(401, "The token is wrong.", step, headers=_BEARER)
+                raise http_error(401, "The token is invalid.", step, headers=_BEARER)
             return True
         if required:
             step = "In a browser, sign in at /login. From a script, send the header Authorization: Bearer TOKEN."
@@ -171,25 +171,25 @@ class AccessMiddleware:
         return False
 
     async def _check_form(self, request: Request, session: LoginSession, receive: Receive, *, has_token: bool) -> None:
-        """Read a form. Reject forms from other sites, and changes to a read-only dashboard."""
+        """Read the submitted form. Reject forms from other sites, and any change to a read-only dashboard."""
         if self._context.read_only and path_of(request.scope) not in _LOGIN_PATHS:
             raise http_error(403, "This dashboard is read-only.", _READ_ONLY)
         headers = request.headers
         if is_cross_site(headers.get("origin"), headers.get("sec-fetch-site"), headers.get("host", "")):
-            raise http_error(403, "The form was sent by a page on another site.", "Use the form in the dashboard.")
+            raise http_error(403, "The form was submitted from another site.", "Use the form in the dashboard.")
         session.form = await read_form(request.scope, receive)
         form_token = session.form.pop(CSRF_FIELD, "")
         if not has_token and not self._signer.is_form_token(session.id, form_token):
-            raise http_error(403, "The form has expired.", "Go back, reload the page, and send the form again.")
+            raise http_error(403, "The form has expired.", "Go back, reload the page, and submit the form again.")
 
 
 def client_address(request: Request) -> str:
-    """Return the address of the client; empty if unknown."""
+    """Return the client's address, or an empty string if it is unknown."""
     return "" if request.client is None else request.client.host
 
 
 def check_throttle(throttle: LoginThrottle, address: str) -> None:
-    """Raise 429 with ``Retry-After`` if an address presented too many wrong tokens."""
+    """Raise an error with status 429 and ``Retry-After`` if an address has presented too many wrong tokens."""
     if seconds := throttle.seconds_to_wait(address):
         headers = {"Retry-After": str(seconds)}
-        raise http_error(429, "Too many wrong tokens.", f"Try again in {seconds} s.", headers=headers)
+        raise http_error(429, "Too many failed sign-in attempts.", f"Try again in {seconds} s.", headers=headers)

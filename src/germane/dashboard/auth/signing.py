@@ -1,7 +1,7 @@
 """Signed session cookies and form tokens.
 
-Starlette's SessionMiddleware is not used: it cannot limit cookies to the prefix of a mounted application, set Secure
-per request, or use a different clock.
+Starlette's SessionMiddleware is not used, because it cannot limit cookies to the prefix of a mounted application, set
+``Secure`` per request, or use an injected clock.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from pydantic import SecretStr
 
 SESSION_LIFETIME: Final = timedelta(days=7)
 SESSION_COOKIE: Final = "germane_session"
-"""Session cookie of a visitor who presented the token."""
+"""Session cookie for a visitor who has signed in with the token."""
 VISITOR_COOKIE: Final = "germane_visit"
 """Cookie that ties forms to a browser if no token is required."""
 
 
 class Signer:
-    """Signs with a key derived from the token; without a token, with a random key of this process.
+    """Creates and verifies signatures with a key derived from the token, or with a random key if there is no token.
 
     Processes with the same token accept each other's signatures, even after a restart. Signatures do not reveal the
     token.
@@ -42,27 +42,27 @@ class Signer:
         return self._token is not None
 
     def is_token(self, presented: str) -> bool:
-        """Whether a string is the token. Compares in constant time."""
+        """Return whether a string is the token. The comparison takes constant time."""
         return self._token is not None and hmac.compare_digest(presented.encode("utf-8", "replace"), self._token)
 
     def create_session(self, now: datetime) -> str:
-        """Return a session cookie's value: expiry, random id, signature."""
+        """Return the value of a new session cookie, which consists of expiry time, random id and signature."""
         payload = f"{int((now + SESSION_LIFETIME).timestamp())}.{secrets.token_urlsafe(12)}"
         return f"{payload}.{self._sign('admission', payload)}"
 
     def is_valid_session(self, cookie: str, now: datetime) -> bool:
-        """Whether a cookie's value was created by :meth:`create_session` and has not expired."""
+        """Return whether a cookie's value was created by :meth:`create_session` and has not expired."""
         payload, _, signature = cookie.rpartition(".")
         if not hmac.compare_digest(signature.encode("utf-8", "replace"), self._sign("admission", payload).encode()):
             return False
         return now.timestamp() < int(payload.partition(".")[0])
 
     def create_form_token(self, session_id: str) -> str:
-        """Return the CSRF token of a session's forms."""
+        """Return the CSRF token for a session's forms."""
         return self._sign("form", session_id)
 
     def is_form_token(self, session_id: str, presented: str) -> bool:
-        """Whether a CSRF token belongs to a session. Compares in constant time."""
+        """Return whether a CSRF token belongs to a session. The comparison takes constant time."""
         return hmac.compare_digest(presented.encode("utf-8", "replace"), self.create_form_token(session_id).encode())
 
     def _sign(self, purpose: str, payload: str) -> str:

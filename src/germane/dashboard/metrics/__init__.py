@@ -1,6 +1,6 @@
-"""``/metrics``: database gauges for Prometheus. Time windows refer to answer times, not scoring times.
+"""The ``/metrics`` page with database gauges for Prometheus. Time windows refer to answer times, not scoring times.
 
-The Prometheus client is an extra, and is imported on first use.
+The Prometheus client is an optional dependency and is imported on first use.
 """
 
 from __future__ import annotations

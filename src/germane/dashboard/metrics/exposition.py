@@ -1,7 +1,8 @@
-"""``/metrics``: database gauges. The database is read at most once every few seconds, however many scrapers there
-are.
+"""Exposition of the database gauges at ``/metrics``.
 
-Other collectors in this process can be registered too."""
+The database is read at most once every few seconds, regardless of the number of scrapers. Other collectors in this
+process can be registered too.
+"""
 
 from __future__ import annotations
 
@@ -33,21 +34,21 @@ WINDOWS: Final[Mapping[str, timedelta]] = {
     "24h": timedelta(hours=24),
     "7d": timedelta(days=7),
 }
-"""All windows end at the same whole minute, because exchanges are counted by the minute."""
+"""Time windows by name. All of them end at the same full minute, because exchanges are counted by the minute."""
 MAX_AGE: Final = 10.0
-"""Seconds until the database is read again."""
+"""Seconds after which the database is read again."""
 MAX_AGE_WHEN_DOWN: Final = 2.0
-"""Seconds until an unreachable database is retried."""
+"""Seconds after which an unreachable database is retried."""
 MAX_READ_SHARE: Final = 0.05
-"""Maximum share of time spent reading: the slower a read, the less often it is repeated."""
+"""Maximum share of time spent on reads, so that slow reads are repeated less often."""
 _creation_lock = threading.Lock()
 
 
 def load_snapshot(store: TrackingStore, settings: Settings, now: datetime) -> MetricsSnapshot:
-    """Read the database once.
+    """Return the data for all gauges, read from the database.
 
     Raises:
-        StorageError: The database is unreachable, or its schema has another version.
+        StorageError: The database is unreachable, or its schema version does not match.
     """
     from germane.storage import budget_shares
 
@@ -74,8 +75,8 @@ class DatabaseCollector(Collector):
 
     Args:
         store: The database.
-        settings: Provide the budget, and the heartbeat age from which a worker no longer counts as running.
-        now: The clock; returns a time with a time zone.
+        settings: The settings, which contain the budget and the heartbeat age above which a worker does not count.
+        now: A function that returns the current time with a time zone.
         timer: A monotonic clock in seconds.
     """
 
@@ -106,14 +107,14 @@ class DatabaseCollector(Collector):
                 except StorageError:
                     gauges = ()
                 seconds = self._timer() - began
-                help_text = "Unix time of the last read of the database."
+                help_text = "Unix time of the last database read."
                 info = GaugeMetricFamily("germane_build_info", "Version of germane.", labels=["version"])
                 info.add_metric([version("germane")], 1)
                 self._families = (
                     GaugeMetricFamily("germane_up", "Whether the database is reachable.", int(bool(gauges))),
                     GaugeMetricFamily("germane_reading_timestamp_seconds", help_text, at.timestamp()),
                     GaugeMetricFamily(
-                        "germane_reading_duration_seconds", "Duration of the last read of the database.", seconds
+                        "germane_reading_duration_seconds", "Duration of the last database read.", seconds
                     ),
                     info,
                     *gauges,
@@ -126,7 +127,7 @@ class DatabaseCollector(Collector):
 
 @dataclass(frozen=True, slots=True)
 class EncodedMetrics:
-    """The body and headers of a response."""
+    """The body and headers of a metrics response."""
 
     content: bytes
     headers: dict[str, str] = field(default_factory=dict)
@@ -138,18 +139,18 @@ class MetricsExposition:
     Args:
         store: The database.
         settings: The settings of this process.
-        now: The clock; returns a time with a time zone.
+        now: A function that returns the current time with a time zone.
     """
 
     def __init__(self, store: TrackingStore, settings: Settings, *, now: Callable[[], datetime]) -> None:
         self.registry = CollectorRegistry()
-        """Callers may register more collectors."""
+        """The registry of all metrics, in which callers can register more collectors."""
         self._lock = threading.Lock()
         self.registry.register(DatabaseCollector(store, settings, now=now))
         ProcessCollector(registry=self.registry)
 
     def encode(self, *, accept: str = "", accept_encoding: str = "") -> EncodedMetrics:
-        """Return text or OpenMetrics, compressed or not, depending on what the client accepts."""
+        """Return the metrics in the text or OpenMetrics format, compressed or not, as the request headers allow."""
         encoder, content_type = choose_encoder(accept)
         with self._lock:  # OpenTelemetry's metric reader does not support concurrent reads
             content = encoder(self.registry)
@@ -160,7 +161,7 @@ class MetricsExposition:
 
 
 def metrics_exposition(app: Starlette) -> MetricsExposition:
-    """Return the exposition that an application serves at ``/metrics``. Its registry accepts more collectors."""
+    """Return the exposition that an application serves at ``/metrics``, creating it on first use."""
     with _creation_lock:
         if not hasattr(app.state, "metrics_exposition"):
             context: InsightContext = app.state.context

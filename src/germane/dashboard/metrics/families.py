@@ -26,21 +26,21 @@ if TYPE_CHECKING:
     )
 
 MAX_ROUTES: Final = 200
-"""Maximum number of routes across all services: the routes with the most exchanges in the longest window."""
+"""Maximum number of routes across all services. The routes with the most exchanges in the longest window are kept."""
 MAX_SCORERS: Final = 20
-"""Maximum number of scorers: the scorers with the most exchanges in the longest window."""
+"""Maximum number of scorers. The scorers with the most exchanges in the longest window are kept."""
 MAX_ROUTE_SCORERS: Final = 600
-"""Maximum number of (route, scorer) pairs, each with about fifty series."""
+"""Maximum number of (route, scorer) pairs, each of which has about fifty series."""
 MAX_FINGERPRINTS: Final = 2
-"""Fingerprints per route, scorer and window: the newest and the previous one."""
+"""Maximum number of fingerprints per route, scorer and window: the newest and the previous one."""
 MAX_NAME_LENGTH: Final = 500
-"""Longer names are dropped, because truncated names might collide."""
+"""Maximum length of names in characters. Longer names are dropped, because truncated names might collide."""
 MAX_ALERT_GROUPS: Final = 200
-"""Maximum number of groups of open alerts, oldest first."""
+"""Maximum number of groups of open alerts. The oldest are kept."""
 RouteScorer = tuple[str, str, str]
 """Service, route and scorer. The scorer is empty for exchanges dropped before any scorer was known."""
 Sample = tuple[Sequence[str], float]
-"""Label values and value."""
+"""Label values and sample value."""
 _Name = TypeVar("_Name", bound=tuple[str, ...])
 _Summary = TypeVar("_Summary", "RouteSummary", "ServiceSummary")
 
@@ -52,7 +52,7 @@ _BY_ANSWER_TIME: Final = "by the time of the answer, weighted by sampling probab
 _AT_SCORING_TIME: Final = (
     "The germane_evaluation_score histogram counts every score once, unweighted, when it is computed."
 )
-_MIN_SAMPLES: Final = "No sample with fewer than 20 scores."
+_MIN_SAMPLES: Final = "Not exported if there are fewer than 20 scores."
 _ESTIMATES: Final[Mapping[str, tuple[str, Callable[[Estimate], float | None]]]] = {
     "score_mean": (
         f"Mean score{{scope}} in [-1, 1], {_BY_ANSWER_TIME}. {_AT_SCORING_TIME} {_MIN_SAMPLES}",
@@ -67,7 +67,7 @@ _ESTIMATES: Final[Mapping[str, tuple[str, Callable[[Estimate], float | None]]]] 
         lambda estimate: estimate.interval and estimate.interval[1],
     ),
     "score_correlation": (
-        "Correlation of scores and proxy scores{scope}, used to correct the mean. No sample without a correction.",
+        "Correlation of scores and proxy scores{scope}, used to correct the mean. Not exported without a correction.",
         lambda estimate: estimate.correlation,
     ),
     "low_ratio": (
@@ -83,15 +83,15 @@ _ESTIMATES: Final[Mapping[str, tuple[str, Callable[[Estimate], float | None]]]] 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricsSnapshot:
-    """The state of the database at one moment."""
+    """The data for all gauges, read from the database at one time."""
 
     windows: Mapping[str, WindowSummary]
     """Summaries of windows by name, shortest window first."""
     backlog: Backlog
     spent: BudgetDay
-    """Usage for the current day in UTC."""
+    """Judge usage for the current UTC day."""
     shares: Mapping[str, float]
-    """Used shares of the day's budget, by limit; empty without a budget."""
+    """Used share of the day's budget, by limit; empty without a budget."""
     alerts: tuple[Alert, ...]
     """Open alerts, oldest first."""
     baselines: tuple[BaselineVersion, ...]
@@ -100,22 +100,22 @@ class MetricsSnapshot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeriesLimits:
-    """The (route, scorer) pairs with series, and the numbers of routes, scorers and pairs without series."""
+    """The (route, scorer) pairs that are exported, and the number of routes, scorers and pairs that are not."""
 
     route_scorers: frozenset[RouteScorer] = frozenset()
     dropped: Mapping[str, int] = field(default_factory=dict)
-    """Numbers of names without series, by dimension: routes, scorers, and pairs of both."""
+    """Number of dropped names by dimension: routes, scorers, and pairs of both."""
 
     def includes(self, group: Coverage | RouteSummary) -> bool:
-        """Whether a group's route and scorer have series."""
+        """Return whether a group's route and scorer are exported."""
         return (group.service, group.route, group.scorer) in self.route_scorers
 
     def routes(self, groups: Iterable[RouteSummary]) -> list[RouteSummary]:
-        """Return the summaries of the newest fingerprints, for each route and scorer with series."""
+        """Return the summaries for the newest fingerprints of each exported route and scorer."""
         return _newest(filter(self.includes, groups), lambda group: (group.service, group.route, group.scorer))
 
     def services(self, groups: Iterable[ServiceSummary]) -> list[ServiceSummary]:
-        """Return the summaries of the newest fingerprints, for each service and scorer with series."""
+        """Return the summaries for the newest fingerprints of each exported service and scorer."""
         included = {(service, scorer) for service, _, scorer in self.route_scorers}
         shown = (group for group in groups if (group.service, group.scorer) in included)
         return _newest(shown, lambda group: (group.service, group.scorer))
@@ -132,7 +132,7 @@ def _newest(summaries: Iterable[_Summary], key: Callable[[_Summary], tuple[str, 
 
 
 def choose_series(snapshot: MetricsSnapshot) -> SeriesLimits:
-    """Return the busiest routes and scorers. Ties are broken by name, so that every scrape has the same series."""
+    """Choose the routes and scorers with the most exchanges. Ties are broken by name, so that scrapes do not vary."""
     longest = list(snapshot.windows.values())[-1]
     seen: Counter[RouteScorer] = Counter()
     for coverage in longest.coverage:
@@ -155,14 +155,14 @@ def choose_series(snapshot: MetricsSnapshot) -> SeriesLimits:
 
 
 def _busiest(counts: Mapping[_Name, int], limit: int) -> tuple[frozenset[_Name], int]:
-    """Return the names with the highest counts, and the number of other names."""
+    """Return the names with the highest counts, and the number of remaining names."""
     usable = [name for name in counts if len("".join(name)) <= MAX_NAME_LENGTH]
     shown = sorted(usable, key=lambda name: (-counts[name], name))[:limit]
     return frozenset(shown), len(counts) - len(shown)
 
 
 def build_families(snapshot: MetricsSnapshot) -> Iterator[GaugeMetricFamily]:
-    """Yield all database gauges. Unknown values have no sample; they are never 0."""
+    """Yield all database gauges. Unknown values are omitted; they are never exported as 0."""
     limits = choose_series(snapshot)
     for end, attribute in (("begin", "since"), ("end", "until")):
         times = [((name,), getattr(window, attribute).timestamp()) for name, window in snapshot.windows.items()]
@@ -183,7 +183,7 @@ def build_families(snapshot: MetricsSnapshot) -> Iterator[GaugeMetricFamily]:
         (alert.service, alert.route or "", alert.scorer or "", alert.rule, alert.severity, alert.state)
         for alert in snapshot.alerts
     )
-    help_text = "Open alerts by rule, severity and state. No sample without an open alert."
+    help_text = "Open alerts by rule, severity and state. Not exported if there are no open alerts."
     yield _family("germane_alerts_open", help_text, _ALERT_LABELS, islice(groups.items(), MAX_ALERT_GROUPS))
     yield from _queue_families(snapshot)
     yield from _usage_families(snapshot)
@@ -216,7 +216,7 @@ def _mean_families(snapshot: MetricsSnapshot, limits: SeriesLimits) -> Iterator[
         ("germane_", "", _ROUTE_LABELS, routes),
         ("germane_service_", " across all routes of a service", _SERVICE_LABELS, services),
     ):
-        help_text = f"Number of scores in a mean{scope}, by the time of the answer."
+        help_text = f"Number of scores in the mean{scope}, by the time of the answer."
         yield _family(f"{prefix}scores", help_text, labels, ((values, estimate.n) for values, estimate in estimates))
         for name, (template, value_of) in _ESTIMATES.items():
             numbers = [(values, value_of(estimate)) for values, estimate in estimates if estimate.has_min_samples]
@@ -260,7 +260,7 @@ def _queue_families(snapshot: MetricsSnapshot) -> Iterator[GaugeMetricFamily]:
         counts[tasks.scorer, "ready"] += tasks.ready
         counts[tasks.scorer, "postponed"] += tasks.postponed
         counts[tasks.scorer, "running"] += tasks.running
-    help_text = "Waiting exchanges: undecided, or per scorer candidate, ready, postponed or running."
+    help_text = "Waiting exchanges by state: undecided, or for each scorer candidate, ready, postponed or running."
     yield _family("germane_queue_depth", help_text, ("scorer", "state"), counts.items())
     lag = [((), backlog.lag.total_seconds())]
     yield _family("germane_queue_lag_seconds", "Time that the oldest exchange has been waiting for a score.", (), lag)
@@ -270,7 +270,7 @@ def _queue_families(snapshot: MetricsSnapshot) -> Iterator[GaugeMetricFamily]:
 
 def _usage_families(snapshot: MetricsSnapshot) -> Iterator[GaugeMetricFamily]:
     spent = snapshot.spent
-    help_text = "Share of the day's budget that is used, in [0, 1] or slightly more. No sample without a budget."
+    help_text = "Used share of the day's budget, in [0, 1] or slightly above. Not exported without a budget."
     samples = [((limit,), share) for limit, share in snapshot.shares.items()]
     yield _family("germane_budget_used_ratio", help_text, ("limit",), samples)
     is_known = bool(snapshot.shares or spent.requests)

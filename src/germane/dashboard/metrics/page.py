@@ -1,4 +1,4 @@
-"""The page ``/metrics``."""
+"""The ``/metrics`` page."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from starlette.responses import PlainTextResponse, Response
 from germane.dashboard.web.routing import page_route
 from germane.insights import InsightContext
 
-MISSING_EXTRA: Final = "metrics for Prometheus need an extra: pip install 'germane[prometheus]'"
+MISSING_EXTRA: Final = "Prometheus metrics require an extra: pip install 'germane[prometheus]'"
 
 
 def is_prometheus_installed() -> bool:
@@ -24,7 +24,7 @@ def is_prometheus_installed() -> bool:
 
 
 def metrics(request: Request, context: InsightContext) -> Response:  # noqa: ARG001 - a page handler
-    """Return all metrics. An unreachable database is reported by a gauge, not by an error."""
+    """Return all metrics. An unreachable database is reported by a gauge, not by an error status."""
     if not is_prometheus_installed():
         return PlainTextResponse(f"{MISSING_EXTRA}\n", 501)
     from germane.dashboard.metrics.exposition import metrics_exposition

@@ -1,3 +1,3 @@
-"""Pages: each module parses requests, loads a read model and renders a template."""
+"""Pages. Each module parses requests, loads a read model and renders a template."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Forms for acting on alerts: acknowledge, resolve, silence, and accept as new baseline."""
+"""Form handlers for alert actions: acknowledge, resolve, silence, and accept as new baseline."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MATCHERS: Final = ("rule", "service", "route", "scorer")
 MAX_FIELD_LENGTH: Final = 500
 """Maximum length of a comment or pattern in characters."""
 MAX_SILENCE: Final = timedelta(days=366)
-"""To silence a rule for longer, disable it in the settings."""
+"""Maximum duration of a silence. To silence a rule for longer, disable it in the settings."""
 MESSAGES: Final[Mapping[str, str]] = {
     "ack": "Acknowledged. No reminders will be sent until it resolves.",
     "resolve": "Resolved. Channels that received the alert are notified. If the rule still matches, it fires again.",
@@ -50,7 +50,7 @@ def _resolve(request: Request, context: InsightContext, alert_id: str) -> object
 
 
 def _accept(request: Request, context: InsightContext, alert_id: str) -> object:
-    """Accept a drop as the new baseline, and acknowledge the alert under the submitted name."""
+    """Accept the scores since a drop as the new baseline, and acknowledge the alert under the submitted name."""
     from germane import alerting
 
     by = submitted_name(request)
@@ -72,7 +72,7 @@ def _silence(request: Request, context: InsightContext, alert_id: str) -> object
 
 
 def _alert_form(name: str, action: AlertAction) -> Callable[[Request, InsightContext], Response]:
-    """Return a handler that applies an action to an alert and redirects to the page of the alert."""
+    """Return a handler that applies an action to an alert and redirects to the alert's page."""
 
     def handle(request: Request, context: InsightContext) -> Response:
         alert_id = str(request.path_params["alert_id"])
@@ -109,7 +109,7 @@ def add_silence(request: Request, context: InsightContext) -> Response:
 
 
 def end_silence(request: Request, context: InsightContext) -> Response:
-    """End a silence now. Silences that have already ended are unchanged."""
+    """End a silence now. A silence that has already ended is not changed."""
     context.store.alerts.end_silence(str(request.path_params["silence_id"]))
     return redirect_after_form(request, "/alerts#silences")
 
@@ -125,7 +125,7 @@ def _usage_errors_as_conflict() -> Iterator[None]:
 
 
 def _parse_end(request: Request, context: InsightContext) -> datetime | timedelta:
-    """Return the duration or end time that a silence form contains.
+    """Return the duration or end time in a submitted silence form.
 
     Raises:
         HTTPException: The end is missing, invalid, in the past, or too far in the future.
@@ -141,7 +141,7 @@ def _parse_end(request: Request, context: InsightContext) -> datetime | timedelt
 
 
 def _parse_local_time(text: str, zone: tzinfo | None) -> datetime | None:
-    """Parse a time in the format that browsers send. Without a time zone, the time is in the visitor's time zone."""
+    """Parse a time in the format that browsers send. If it has no time zone, the visitor's time zone applies."""
     try:
         moment = datetime.fromisoformat(text)
         return moment if moment.tzinfo else (moment.replace(tzinfo=zone) if zone else moment.astimezone())

@@ -1,4 +1,4 @@
-"""The pages of alerts: the list, one alert, accepting a baseline, and the rule diagnosis."""
+"""The alert pages: the list, a single alert, accepting a baseline, and the rule diagnosis."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ SCHEMA_VERSION: Final = 1
 
 
 def parse_alert_filter(request: Request, view: ViewParams) -> AlertFilter:
-    """Return the filter in the URL. Invalid parameters are ignored."""
+    """Parse the alert filter in the URL. Invalid parameters are ignored."""
     parameters = request.query_params
     state, severity = parameters.get("state"), parameters.get("severity")
     moment, _, alert_id = parameters.get("after", "").partition("~")
@@ -54,7 +54,7 @@ def parse_alert_filter(request: Request, view: ViewParams) -> AlertFilter:
 
 
 def alerts(request: Request, context: InsightContext) -> Response:
-    """Show alerts, silences, baselines and rules."""
+    """Show the list of alerts, with silences, baselines and rules."""
     view = parse_view_params(request, context)
     alert_list = load_alert_list(context, parse_alert_filter(request, view))
     rules = {rule.name for rule in (*alert_list.rules, *alert_list.disabled_rules)}
@@ -125,7 +125,7 @@ def _find_alert(request: Request, context: InsightContext) -> Alert:
 
 
 def alert(request: Request, context: InsightContext) -> Response:
-    """Show one alert."""
+    """Show a single alert."""
     view = parse_view_params(request, context)
     detail = load_alert_detail(context, _find_alert(request, context), view, root_of(request.scope))
     content: dict[str, Any] = {
@@ -140,7 +140,7 @@ def alert(request: Request, context: InsightContext) -> Response:
 
 
 def confirm_accept(request: Request, context: InsightContext) -> Response:
-    """Explain the consequences of accepting a drop as the new baseline, and ask for confirmation."""
+    """Show the consequences of accepting a drop as the new baseline, and ask for confirmation."""
     from germane.alerting import LEARNING_PERIOD, MIN_BASELINE_SPAN
 
     alert, now = _find_alert(request, context), context.store.now()
@@ -168,7 +168,7 @@ def confirm_accept(request: Request, context: InsightContext) -> Response:
 
 
 def backtest_page(request: Request, context: InsightContext) -> Response:
-    """Show a diagnosis for all rules and, on request, a backtest of one rule."""
+    """Show the diagnosis of all rules and, if requested, a backtest of one rule."""
     view = parse_view_params(request, context)
     route = request.query_params.get("route") or None
     scope = DiagnosisScope(since=view.since, until=view.until, service=view.service, route=route, view=view)
@@ -183,7 +183,7 @@ def backtest_page(request: Request, context: InsightContext) -> Response:
             step = f"Choose a shorter window, or run germane alerts backtest --rule {rule.type}"
             raise http_error(413, str(error), step) from None
         except BacktestBusy as error:
-            step = "Try again in a few seconds. Only one backtest runs at a time, because it keeps the database busy."
+            step = "Try again in a few seconds. Only one backtest runs at a time, because of the load on the database."
             raise http_error(503, str(error), step, headers={"Retry-After": "10"}) from None
     content: dict[str, Any] = {
         "scope": scope,

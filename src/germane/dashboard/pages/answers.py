@@ -1,4 +1,4 @@
-"""The pages of answers: the list with its exports, and one answer with its forms."""
+"""The answer pages: the list with its exports, and a single answer with its forms."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ STATES: Final[Mapping[AnswerState, str]] = {
 }
 LABELED: Final[Mapping[str, str]] = {"yes": "labeled", "no": "not labeled"}
 MAX_TEXT_LENGTH: Final = 200
-"""Maximum length of a text search in characters."""
+"""Maximum length of a search text in characters."""
 MAX_COMMENT_LENGTH: Final = 2_000
 SCHEMA_VERSION: Final = 1
 CSV_COLUMNS: Final = (
@@ -68,7 +68,7 @@ CSV_COLUMNS: Final = (
     "judge", "embedder", "input_tokens", "output_tokens", "cost", "scored_at", "labels",
 )  # fmt: skip
 DASHBOARD_USER: Final = "dashboard"
-"""The user recorded for labels given on this page, because the form does not ask for a name."""
+"""User id for labels that are submitted on this page, because the form does not ask for a name."""
 _SCORE_FIELDS: Final = (
     "value", "label", "explanation", "judge", "embedder", "input_tokens", "output_tokens", "cost",
 )  # fmt: skip
@@ -83,7 +83,7 @@ _MESSAGES: Final[Mapping[str, str]] = {
     "not_sampled": "Sampling skipped this answer, so it stays unscored.",
     "unknown": "No worker runs this scorer, so the answer cannot be scored again.",
 }
-"""Messages shown after a form is submitted."""
+"""Messages shown after a form is submitted, by the value of the URL parameter ``result``."""
 _TEXT_PARAMETERS: Final = ("route", "fingerprint", "label", "model", "prompt_version")
 _PARAMETERS: Final = (
     *_TEXT_PARAMETERS, "text", "below", "at_least", "low", "labeled", "state", "reason", "sort",
@@ -99,7 +99,7 @@ class AnswerQuery:
 
     search: AnswerSearch
     parameters: Mapping[str, str]
-    """Valid filter parameters, excluding parameters of the view."""
+    """The valid filter parameters, excluding those of the view."""
 
     @property
     def filter(self) -> AnswerFilter:
@@ -112,26 +112,26 @@ class AnswerQuery:
         return self.search.sort
 
     def link(self, path: str, **changes: str | None) -> str:
-        """Return the URL of a path with this search. A change to None removes a parameter."""
+        """Return a URL with a given path and this search's parameters. A change to None removes a parameter."""
         parameters = {**self.search.view.query, **self.parameters, **changes}
         query = urlencode({name: value for name, value in parameters.items() if value})
         return f"{path}?{query}" if query else path
 
     @property
     def is_filtered(self) -> bool:
-        """Whether any parameter other than the order is set."""
+        """Whether any filter parameter is set. The sort order does not count."""
         return bool(self.parameters.keys() - {"sort"})
 
     @property
     def is_advanced(self) -> bool:
-        """Whether a parameter in the collapsed part of the form is set."""
+        """Whether a filter parameter in the collapsed part of the form is set."""
         return bool(self.parameters.keys() & _ADVANCED_PARAMETERS)
 
 
 def parse_answer_query(request: Request, view: ViewParams) -> AnswerQuery:
-    """Return the search parameters in the URL. Invalid parameters are ignored.
+    """Parse the search parameters in the URL. Invalid parameters are ignored.
 
-    A reason selects failed or skipped answers. Score filters are dropped for unscored answers.
+    If a reason is set, failed or skipped answers are selected. Score filters are ignored for unscored answers.
     """
     values = {name: request.query_params.get(name, "").strip() for name in _PARAMETERS}
     parameters = {name: value for name, value in values.items() if value and _is_valid(name, value)}
@@ -186,7 +186,7 @@ def _parse(request: Request, context: InsightContext) -> AnswerQuery:
 
 
 def answers(request: Request, context: InsightContext) -> Response:
-    """Show a page of answers, and the filter form."""
+    """Show a page of the answer list, with the filter form."""
     query = _parse(request, context)
     answer_list = load_answer_list(context, query.search)
     content: dict[str, Any] = {
@@ -203,7 +203,7 @@ def answers(request: Request, context: InsightContext) -> Response:
 
 
 def answers_csv(request: Request, context: InsightContext) -> Response:
-    """Return the answers that match the search as CSV."""
+    """Return the matching answers as a CSV file."""
     export = AnswerExport(context, _parse(request, context).search)
 
     def lines() -> Iterator[str]:
@@ -217,7 +217,7 @@ def answers_csv(request: Request, context: InsightContext) -> Response:
 
 
 def answers_json(request: Request, context: InsightContext) -> Response:
-    """Return the answers that match the search as JSON."""
+    """Return the matching answers as a JSON file."""
     query = _parse(request, context)
     export, view = AnswerExport(context, query.search), query.search.view
     wanted = export.search.filter
@@ -250,14 +250,14 @@ def _csv_line(values: Sequence[str]) -> str:
 
 
 def _csv_value(value: Any) -> str:
-    """Return a cell that spreadsheets do not interpret as a formula."""
+    """Convert a value to a CSV cell that spreadsheets do not interpret as a formula."""
     if isinstance(value, list):
         value = " ".join(f"{number:g}" for number in value)
     return "" if value is None else sanitize.csv_cell(value) if isinstance(value, str) else repr(value)
 
 
 def answer_as_row(answer: Answer) -> dict[str, Any]:
-    """Return an answer as a row, in the order of ``CSV_COLUMNS``."""
+    """Return an answer as a dict of column names to values, in the order of ``CSV_COLUMNS``."""
     exchange, score, task = answer.exchange, answer.score, answer.task
     scored_by = score or task
     values = {
@@ -277,7 +277,7 @@ def answer_as_row(answer: Answer) -> dict[str, Any]:
 
 
 def answer_as_dict(detail: AnswerDetail) -> dict[str, Any]:
-    """Return an exchange with its tasks, scores and labels as JSON data."""
+    """Return an exchange with its tasks, scores and labels as a JSON-serializable dict."""
     return {
         "schema_version": SCHEMA_VERSION,
         "exchange": _exchange_as_dict(detail.exchange),
@@ -332,7 +332,7 @@ def _isoformat(moment: datetime | None) -> str | None:
 
 
 def answer(request: Request, context: InsightContext) -> Response:
-    """Show one answer as a page or as a drawer, or return JSON if the client asks for it."""
+    """Show a single answer as a page or drawer, or return it as JSON if the client accepts JSON."""
     if "application/json" in request.headers.get("accept", ""):
         return answer_json(request, context)
     detail, query = _load_detail(request, context), _parse(request, context)
@@ -349,7 +349,7 @@ def answer(request: Request, context: InsightContext) -> Response:
 
 
 def answer_json(request: Request, context: InsightContext) -> Response:
-    """Return one answer's details as JSON."""
+    """Return a single answer with its scores, tasks and labels as JSON."""
     return JSONResponse(answer_as_dict(_load_detail(request, context)))
 
 
@@ -362,7 +362,7 @@ def _load_detail(request: Request, context: InsightContext) -> AnswerDetail:
 
 
 def give_feedback(request: Request, context: InsightContext) -> Response:
-    """Store a person's label, and redirect to the answer."""
+    """Store the submitted label, and redirect to the answer."""
     detail, fields = _load_detail(request, context), form(request)
     verdict = fields.get("verdict", "")
     if verdict not in _LABEL_SCORES:
@@ -380,14 +380,14 @@ def give_feedback(request: Request, context: InsightContext) -> Response:
 
 
 def score_again(request: Request, context: InsightContext) -> Response:
-    """Queue the answer for one scorer or all of its scorers, and redirect to the answer."""
+    """Queue the answer to be scored again by one or all of its scorers, and redirect to the answer."""
     detail = _load_detail(request, context)
     result = rescore_answer(context, detail, form(request).get("scorer") or None)
     return _redirect_to_answer(request, detail, result)
 
 
 def _redirect_to_answer(request: Request, detail: AnswerDetail, result: str) -> Response:
-    """Redirect to the answer, and keep the filter with which the answer was opened."""
+    """Redirect to the answer, preserving the filter with which it was opened."""
     back = form(request).get("back", "")
     kept = f"{back}&" if back and is_local_path(f"/?{back}") else ""
     path = f"{root_of(request.scope)}/a/{detail.exchange.id}"

@@ -1,4 +1,4 @@
-"""The pages for signing in with the token and signing out."""
+"""The pages for signing in with the token and for signing out."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from germane.insights import InsightContext
 
 
 def login(request: Request, context: InsightContext) -> Response:
-    """Show the form, or check the submitted token."""
+    """Show the login form, or check the submitted token and start a session."""
     signer: Signer = request.app.state.signer
     root = root_of(request.scope)
     if not signer.requires_token:
@@ -31,7 +31,7 @@ def login(request: Request, context: InsightContext) -> Response:
     check_throttle(throttle, address)
     if not signer.is_token(form(request).get("token", "").strip()):
         throttle.record_failure(address)
-        return _login_page(request, context, next_path, status_code=401, problem="The token is wrong.")
+        return _login_page(request, context, next_path, status_code=401, problem="The token is invalid.")
     response = RedirectResponse(f"{root}{next_path if is_local_path(next_path) else '/'}", 303)
     session = signer.create_session(context.now())
     header = set_cookie_header(request.scope, SESSION_COOKIE, session, SESSION_LIFETIME)
@@ -57,7 +57,7 @@ def _login_page(
 
 
 def logout(request: Request, context: InsightContext) -> Response:  # noqa: ARG001 - a page handler
-    """Delete the session cookie."""
+    """Delete the session cookie, and redirect to the login page."""
     response = RedirectResponse(f"{root_of(request.scope)}/login", 303)
     response.headers.append("Set-Cookie", set_cookie_header(request.scope, SESSION_COOKIE, "", timedelta()))
     return response

@@ -1,4 +1,4 @@
-"""The overview, the getting-started page shown until an exchange is captured, and the page for one route."""
+"""The overview, the getting-started page that is shown until an exchange is captured, and the route pages."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ from germane.insights import (
 
 
 def overview(request: Request, context: InsightContext) -> Response:
-    """Show the verdict, the trend, the routes and the worst answers."""
-    # Once an exchange has been captured, the database is not queried again.
+    """Show the overview: verdict, trend, routes and worst answers. Before the first exchange, show the first steps."""
+    # Once an exchange has been captured, the database is not queried for exchanges again.
     is_started = request.app.state.is_started = getattr(request.app.state, "is_started", False) or has_exchanges(
         context
     )
@@ -91,7 +91,7 @@ def start(request: Request, context: InsightContext) -> Response:
 
 
 def route(request: Request, context: InsightContext) -> Response:
-    """Show the page of a route. The route's name may contain any character."""
+    """Show the page for a route, whose name may contain any character."""
     view = parse_view_params(request, context)
     name = request.query_params.get("name", request.path_params["route"])
     insight = load_route(context, view, name, root_of(request.scope))

@@ -1,4 +1,4 @@
-"""The worker page: workers, backlog, judge usage and failures, with buttons to retry."""
+"""The worker page: workers, backlog, judge usage and failures, with retry buttons."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from germane.storage import BACKLOG_COUNT_LIMIT, AnswerFilter, AnswerState
 
 DEFAULT_WINDOW: Final = "24h"
 MAX_RETRIED: Final = 2_000
-"""Maximum number of answers that one form queues."""
+"""Maximum number of answers that one form submission queues."""
 _FAILURE_REASONS: Final = frozenset(reason.value for reason in UnscoredReason if reason.state == "failed")
 _RESULTS: Final[Mapping[str, str]] = {
     "ready": "{:,} answers are queued for scoring.",
@@ -43,7 +43,7 @@ _RESULTS: Final[Mapping[str, str]] = {
 
 
 def worker(request: Request, context: InsightContext) -> Response:
-    """Show the state of scoring."""
+    """Show the worker page."""
     view = parse_view_params(request, context, DEFAULT_WINDOW)
     insight = load_worker(context, view, request.query_params.get("process"))
     message = None
@@ -70,7 +70,7 @@ def worker(request: Request, context: InsightContext) -> Response:
 
 
 def retry(request: Request, context: InsightContext) -> Response:
-    """Requeue answers that failed for one reason, or retry postponed tasks now."""
+    """Requeue the answers that failed for a given reason, or without a reason retry postponed tasks now."""
     fields = form(request)
     scorer, reason = fields.get("scorer", ""), fields.get("reason", "")
     fingerprints = available_scorers(context)
@@ -88,7 +88,7 @@ def retry(request: Request, context: InsightContext) -> Response:
 
 
 def resend(request: Request, context: InsightContext) -> Response:
-    """Requeue undelivered notifications: a single one, or all of a channel's."""
+    """Requeue a single undelivered notification, or all undelivered notifications of a channel."""
     notification_id, channel = form(request).get("id", ""), form(request).get("channel", "")
     if not notification_id and not channel:
         raise http_error(400, "No notification selected.", "Go back and use one of the buttons.")

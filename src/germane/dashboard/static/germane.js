@@ -1,5 +1,5 @@
-// Enhancements of pages that work without them: crosshair, drawer, live reload and keyboard shortcuts.
-// No text is inserted as HTML: parts of a page are replaced with parsed pages that the server rendered.
+// Enhancements for pages that also work without JavaScript: crosshair, drawer, live reload and keyboard shortcuts.
+// No text is inserted as HTML: parts of a page are replaced with parts of parsed, server-rendered pages.
 "use strict";
 
 const page = document.documentElement;
@@ -19,8 +19,8 @@ function storeCookie(name, value) {
   return cookie(name) === value; // false if cookies are disabled
 }
 
-// The server formats times in the time zone of a cookie. The first visit sets it and reloads the page, only once per
-// session: a server that does not know the time zone would otherwise cause endless reloads.
+// The server formats times in the time zone that a cookie contains. The first visit sets the cookie and reloads the page,
+// at most once per session: otherwise, a server that does not know the time zone would cause endless reloads.
 function storeZone() {
   const zone = Intl.DateTimeFormat().resolvedOptions().timeZone || "";
   if (!/^[A-Za-z0-9_+/-]+$/.test(zone) || page.dataset.zone === undefined || page.dataset.zone === zone) return;
@@ -298,11 +298,11 @@ function showStaleNotice() {
 const PLACES = { o: "/", a: "/answers", l: "/alerts", w: "/worker" };
 const HELP = [
   ["j / k", "next / previous answer"],
-  ["Enter", "open the answer"],
+  ["Enter", "open the selected answer"],
   ["Escape", "close the drawer"],
-  ["← →", "values of the focused chart"],
+  ["← →", "read the values of the focused chart"],
   ["/", "focus the filter"],
-  ["g then o, a, l, w", "go to overview, answers, alerts or worker"],
+  ["g, then o, a, l or w", "go to overview, answers, alerts or worker"],
   ["?", "show this help"],
 ];
 let afterG = false;
@@ -347,7 +347,7 @@ function focusOn(element) {
 function help() {
   const dialog = document.createElement("dialog");
   dialog.className = "help";
-  dialog.setAttribute("aria-label", "Keyboard");
+  dialog.setAttribute("aria-label", "Keyboard shortcuts");
   const list = document.createElement("dl");
   list.className = "facts";
   for (const [keys, meaning] of HELP) {

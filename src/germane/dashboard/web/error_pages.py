@@ -1,4 +1,4 @@
-"""Error responses: the cause and the next step, as a page or as text."""
+"""Error responses that state the cause and the next step, as an HTML page or as plain text."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _RETRY: Final = {"Retry-After": "5"}
 
 
 def error_response(request: Request, context: InsightContext, error: HTTPException) -> Response:
-    """Return a page for browsers, and two lines of text for programs."""
+    """Return an HTML page to browsers and two lines of plain text to other clients."""
     status = error.status_code
     title = _TITLES.get(status) or HTTPStatus(status).phrase
     cause, _, next_step = error.detail.partition("\n")
@@ -53,7 +53,7 @@ def error_response(request: Request, context: InsightContext, error: HTTPExcepti
 
 
 def accepts_html(request: Request) -> bool:
-    """Whether the client is a browser."""
+    """Return whether the client accepts HTML, as browsers do."""
     return "text/html" in request.headers.get("accept", "")
 
 

@@ -1,4 +1,4 @@
-"""Forms: their fields, and the token that protects them from cross-site requests."""
+"""Forms: their fields, and the token that protects them from cross-site request forgery."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from starlette.types import Message, Receive, Scope
 from germane.dashboard.web.routing import http_error
 
 MAX_BODY_SIZE: Final = 65_536
-"""Bytes."""
+"""Maximum size of a submitted form in bytes."""
 MAX_FIELDS: Final = 200
 CSRF_FIELD: Final = "csrf"
 _MEDIA_TYPE: Final = "application/x-www-form-urlencoded"
@@ -27,33 +27,33 @@ class LoginSession:
     id: str
     """The value of the session cookie or the visitor cookie."""
     form_token: str = ""
-    """The CSRF token of this session's forms."""
+    """The CSRF token for this session's forms."""
     form: dict[str, str] = field(default_factory=dict)
-    """The submitted fields."""
+    """The fields of the submitted form."""
     has_form: bool = False
-    """Whether the page contains a form, so that the browser must remember the session."""
+    """Whether the page contains a form, which requires the browser to store the session."""
 
 
 def attach_session(scope: Scope, session: LoginSession) -> None:
-    """Store the session where :func:`form` and :func:`csrf` find it."""
+    """Store the session in the scope, from which :func:`form` and :func:`csrf` read it."""
     scope[_SCOPE_KEY] = session
 
 
 def form(request: Request) -> dict[str, str]:
-    """Return the fields of the submitted form; empty without a form. If a field is repeated, the last value wins."""
+    """Return the fields of the submitted form, or an empty dict. If a field is repeated, the last value wins."""
     session: LoginSession = request.scope[_SCOPE_KEY]
     return dict(session.form)
 
 
 def csrf(request: Request) -> Markup:
-    """Return the hidden field that every form must contain."""
+    """Return the hidden input element that every form must contain."""
     session: LoginSession = request.scope[_SCOPE_KEY]
     session.has_form = True
     return Markup('<input type="hidden" name="{}" value="{}">').format(CSRF_FIELD, session.form_token)
 
 
 async def read_form(scope: Scope, receive: Receive) -> dict[str, str]:
-    """Read the fields of a form.
+    """Read the request body and return the fields of the form as a dict.
 
     Raises:
         HTTPException: The body is too large, has too many fields, or is not a form.
@@ -80,12 +80,12 @@ async def read_form(scope: Scope, receive: Receive) -> dict[str, str]:
     try:
         fields = parse_qsl(body.decode("ascii", "replace"), keep_blank_values=True, max_num_fields=MAX_FIELDS)
     except ValueError:
-        raise http_error(400, "The form has too many fields.", "Go back and send it again.") from None
+        raise http_error(400, "The form has too many fields.", "Go back and submit the form again.") from None
     return dict(fields)
 
 
 def without_body(receive: Receive) -> Receive:
-    """Return a ``receive`` that first reports an empty body, because the form has already been read."""
+    """Return a ``receive`` callable that first reports an empty body, because the form has already been read."""
     is_read = False
 
     async def receive_rest() -> Message:

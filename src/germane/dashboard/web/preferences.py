@@ -1,4 +1,4 @@
-"""Preferences of a visitor: theme, time zone and display name in cookies, and the view in the URL."""
+"""Visitor preferences: theme, time zone and display name are stored in cookies, the view in the URL."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ def set_cookie_header(scope: Scope, name: str, value: str, lifetime: timedelta) 
     The cookie is HttpOnly, SameSite=Strict, and Secure for requests over HTTPS.
 
     Args:
-        scope: The request, which determines prefix and scheme.
-        name: Letters, digits and ``_``.
-        value: Letters, digits and ``_-.``.
+        scope: The request's scope, which determines path and scheme.
+        name: Name of the cookie: letters, digits and ``_``.
+        value: Value of the cookie: letters, digits and ``_-.``.
         lifetime: Time for which the browser keeps the cookie.
     """
     root = quote(str(scope.get("root_path", "")).rstrip("/")) or "/"
@@ -92,11 +92,11 @@ def theme_of(request: Request) -> str:
 
 
 def choose_theme(request: Request, _: InsightContext) -> Response:
-    """Store a theme and return to the page. The script does the same without a request."""
+    """Store the chosen theme and redirect back to the page. The script does the same without a request."""
     theme = request.query_params.get("to", "")
     root, back = root_of(request.scope), request.query_params.get("back", "")
     response = RedirectResponse(root + (back if is_local_path(back) else "/"), 303)
-    # Readable by the script, and also sent when following links from other sites, so that they use the theme.
+    # The script must be able to read the cookie, and pages opened from links on other sites must use the theme.
     options: dict[str, Any] = {"path": quote(root) or "/", "secure": request.scope["scheme"] == "https"}
     value, seconds = theme if theme in THEMES else "auto", int(COOKIE_LIFETIME.total_seconds())
     response.set_cookie(THEME_COOKIE, value, max_age=seconds, samesite="lax", **options)
@@ -104,12 +104,12 @@ def choose_theme(request: Request, _: InsightContext) -> Response:
 
 
 def stored_name(request: Request) -> str:
-    """Return the display name that the visitor entered earlier; empty if there is none."""
+    """Return the display name that the visitor entered earlier, or an empty string."""
     return unquote(request.cookies.get(NAME_COOKIE, ""), errors="replace")[:MAX_NAME_LENGTH]
 
 
 def submitted_name(request: Request) -> str | None:
-    """Return the display name in the form; None if it is empty."""
+    """Return the display name in the submitted form, or None if it is empty."""
     return form(request).get(NAME_FIELD, "").strip()[:MAX_NAME_LENGTH] or None
 
 

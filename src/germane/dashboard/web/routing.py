@@ -1,4 +1,4 @@
-"""Routes of pages, URLs relative to the prefix under which the dashboard is mounted, and HTTP errors."""
+"""Page routes, URLs relative to the prefix under which the dashboard is mounted, and HTTP errors."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ _LOCAL_PATH: Final = re.compile(r"/(?![/\\])[\x21-\x5b\x5d-\x7e]*")
 
 
 def root_of(scope: Scope) -> str:
-    """Return the prefix without a trailing slash."""
+    """Return the prefix under which the dashboard is mounted, without a trailing slash."""
     return str(scope.get("root_path", "")).rstrip("/")
 
 
 def path_of(scope: Scope) -> str:
-    """Return the path without the prefix."""
+    """Return the path of a request, without the prefix under which the dashboard is mounted."""
     path, root = str(scope["path"]), root_of(scope)
     return path.removeprefix(root) if path.startswith(f"{root}/") else path
 
 
 def is_local_path(url: str) -> bool:
-    """Whether a URL is a path of this host, optionally with a query."""
+    """Return whether a URL is a path on this host, optionally with a query."""
     return _LOCAL_PATH.fullmatch(url) is not None
 
 
 def page_route(path: str, handler: PageHandler, *, methods: Sequence[str] = ("GET",), name: str | None = None) -> Route:
-    """Return the route of a page. The handler runs in a thread, because it queries a database."""
+    """Return a route for a page. The handler runs in a thread, because it queries a database."""
 
     def endpoint(request: Request) -> Response:
         return handler(request, request.app.state.context)
@@ -48,8 +48,8 @@ def http_error(status: int, cause: str, next_step: str, *, headers: Mapping[str,
 
     Args:
         status: The HTTP status.
-        cause: A sentence that contains no input from the client.
+        cause: A sentence that states the cause. It must not contain input from the client.
         next_step: A sentence that states what to do.
-        headers: Headers of the response.
+        headers: Additional response headers.
     """
     return HTTPException(status, f"{cause}\n{next_step}", headers=dict(headers or {}))

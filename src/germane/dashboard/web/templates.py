@@ -1,7 +1,8 @@
 """Templates and static files.
 
-Everything in a template is escaped except charts, whose builders escape text themselves. Static files are cached
-permanently under URLs that contain a hash of their content."""
+All template values are escaped except charts, whose builders escape text themselves. Static files are cached
+permanently, because their URLs contain a hash of their content.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +33,7 @@ _CACHE_FOLDER: Final = Path(__file__).parent.parent / "__pycache__"
 
 
 def static_path(root: str, name: str) -> str:
-    """Return the URL of a static file, including its version."""
+    """Return the URL of a static file, including the hash of its content as version."""
     return f"{root}/static/{name}?v={_version(name)}"
 
 
@@ -48,7 +49,7 @@ class VersionedStaticFiles(StaticFiles):
         super().__init__(directory=STATIC_FOLDER)
 
     async def get_response(self, path: str, scope: Scope) -> Response:
-        """Return a file. Without the current version in the URL, browsers must revalidate it."""
+        """Return a file. If the URL does not contain the current version, browsers must revalidate the file."""
         response = await super().get_response(path, scope)
         is_current = response.status_code < 400 and scope["query_string"] == f"v={_version(path)}".encode()
         response.headers["Cache-Control"] = _CACHE_FOREVER if is_current else "no-cache"
@@ -56,13 +57,13 @@ class VersionedStaticFiles(StaticFiles):
 
 
 class TemplateCache(FileSystemBytecodeCache):
-    """Stores compiled templates next to the compiled Python modules. Without write access, nothing is cached."""
+    """A cache for compiled templates, next to the compiled Python modules. Without write access, nothing is cached."""
 
     def __init__(self) -> None:
         super().__init__(str(_CACHE_FOLDER), "template-%s.cache")
 
     def dump_bytecode(self, bucket: Bucket) -> None:
-        """Write a compiled template."""
+        """Write a compiled template to the cache, if possible."""
         if not sys.dont_write_bytecode:
             with suppress(OSError):
                 _CACHE_FOLDER.mkdir(exist_ok=True)
@@ -87,7 +88,7 @@ def template_environment() -> Environment:
 
 @cache
 def germane_version() -> str:
-    """Return the version of germane."""
+    """Return the installed version of germane."""
     return metadata.version("germane")
 
 
@@ -107,11 +108,11 @@ def render(
         request: The request.
         context: The database and settings.
         view: The selected view; None for pages without one.
-        template: A file in ``templates/``.
+        template: Name of a file in ``templates/``.
         status_code: The HTTP status.
-        with_status: Whether to load the state of scoring and show it with the navigation. False for visitors without
-            access and if the database is unreachable. Pages that have loaded the state pass it as ``status``.
-        content: Variables of the template. ``scorers`` and ``services`` are names to choose from.
+        with_status: Whether to load the scoring status and show it with the navigation. Pass False for visitors without
+            access, if the database is unreachable, and for pages that pass the status as ``status``.
+        content: Template variables. ``scorers`` and ``services`` are the names that the visitor can choose from.
     """
     root = root_of(request.scope)
     path = f"/{path_of(request.scope).lstrip('/')}"  # two slashes would lead to another host
