@@ -23,9 +23,8 @@ MAX_BLOCKS: Final = 48
 MAX_FIELDS: Final = 10
 """Maximum number of fields per section. Slack accepts ten."""
 MAX_SIZE: Final = 11_000
-"""Maximum total number of characters in all blocks. Slack rejects messages above about 13,000 characters, even if each block
-is within its limit.
-"""
+"""Maximum total number of characters in all blocks. Slack rejects messages above about 13,000 characters, even if each
+block is within its limit."""
 MAX_LINKS_LENGTH: Final = 2900
 """Maximum number of characters of an alert's links. Slack accepts 3,000 per section."""
 
