@@ -34,6 +34,7 @@ _BASELINE_REASONS: Final[Mapping[str, str]] = {
     "first": "first baseline for this judge",
     "judge_changed": "judge changed",
     "route_joined": "new routes",
+    "traffic_changed": "traffic changed",
     "accepted": "accepted by a user",
     "imported": "imported",
     "provisional": "provisional, until learning is complete",

@@ -208,6 +208,39 @@ def test_returning_judge_uses_its_old_baseline(sqlite_simulation: Any) -> None:
     assert happened == ["fired"]
 
 
+def test_lasting_growth_is_learned_again(sqlite_simulation: Any) -> None:
+    """Two weeks with three times the traffic, at the same level, become the baseline. No person is notified."""
+    watcher = sqlite_simulation.new_watcher()
+    sqlite_simulation.learn_baseline(watcher)
+    happened = []
+    for _ in range(16):
+        sqlite_simulation.pass_days(1, per_day=80)
+        happened += sqlite_simulation.evaluate(watcher)
+
+    (baseline,) = sqlite_simulation.store.baselines.list_versions()
+    assert (baseline.status, baseline.reason, happened) == ("active", "traffic_changed", [])
+    assert baseline.baseline.scores_per_day == pytest.approx(80, rel=0.05)
+    sqlite_simulation.pass_days(1, per_day=80, mean=0.4)
+    assert sqlite_simulation.evaluate(watcher) == ["fired"]
+
+
+@pytest.mark.parametrize(
+    ("per_day", "mean"), [(30, 0.8), (80, 0.74)], ids=["a little growth", "growth with a small drop"]
+)
+def test_baseline_is_kept_if_only_the_level_or_little_changes(
+    sqlite_simulation: Any, per_day: int, mean: float
+) -> None:
+    """A drop that grows with the traffic does not become the baseline."""
+    watcher = sqlite_simulation.new_watcher()
+    sqlite_simulation.learn_baseline(watcher)
+    for _ in range(16):
+        sqlite_simulation.pass_days(1, per_day=per_day, mean=mean)
+        sqlite_simulation.evaluate(watcher)
+
+    (baseline,) = sqlite_simulation.store.baselines.list_versions()
+    assert baseline.reason == "first"
+
+
 def test_new_route_joins_after_14_days(sqlite_simulation: Any) -> None:
     """In a new version; other routes are not affected."""
     watcher = sqlite_simulation.new_watcher()

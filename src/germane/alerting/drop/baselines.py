@@ -54,6 +54,16 @@ ASSUMED_WANDER: Final = 0.01
 """Day-to-day wander of a steady service, which is assumed for scores without timestamps."""
 
 
+TRAFFIC_FACTOR: Final = 3.0
+"""Minimum factor by which the traffic of two weeks must differ from that of the baseline to learn it again."""
+MAX_LEVEL_CHANGE: Final = 0.02
+"""Maximum fall of a service's mean for which a baseline is learned again, so that a small drop does not become the
+baseline. A single route may fall by ``MAX_ROUTE_CHANGE``."""
+MAX_ROUTE_CHANGE: Final = 0.05
+_TRAFFIC_CHECKS: Final = timedelta(days=1)
+"""Minimum time between two measurements of a stream's traffic."""
+
+
 class BaselineVersions(Protocol):
     """Reads and writes baseline versions. Implemented by stores and backtests.
 
@@ -118,7 +128,7 @@ class BaselineLearner:
         self._learning_period = learning_period
         self._known: list[BaselineVersion] = []
         self._counted: dict[int, datetime] = {}
-        """Time at which a learning version's scores were last counted, by version id."""
+        """Time at which the scores of a version's stream were last counted, by version id."""
 
     def load_versions(self) -> list[BaselineVersion]:
         """Return the active and learning versions."""
@@ -138,7 +148,13 @@ class BaselineLearner:
         versions = self.load_versions()
         active = {version.key: version for version in versions if version.status == "active"}
         firing_ids = {progress.baseline_id for progress in states if (progress.state["detector"] or {}).get("firing")}
+        improved_ids = {
+            progress.baseline_id for progress in states if (progress.state.get("improvement") or {}).get("firing")
+        }
         has_changed = False
+        for version in active.values():
+            if version.id not in firing_ids | improved_ids and self._has_traffic_changed(version, now):
+                has_changed |= self._learn_again(version, now)
         for version in versions:
             if version.status != "learning":
                 continue
@@ -147,7 +163,9 @@ class BaselineLearner:
                 has_changed |= current is None and self._start_provisional(version, now)
                 continue
             has_changed = True
-            if current is not None and current.baseline is not None and not current.is_provisional:
+            if version.reason == "traffic_changed":  # a process that was learning it has ended
+                self._versions.cancel_learning(version.id, holder=self._holder)
+            elif current is not None and current.baseline is not None and not current.is_provisional:
                 # A bad level must not become a route's normal level unless a person accepts it.
                 names = (version.key.service, version.key.scorer)
                 watching = [progress for progress in states if (progress.service, progress.scorer) == names]
@@ -185,6 +203,42 @@ class BaselineLearner:
                 self._versions.activate_provisional(version, widen(baseline), release, holder=self._holder)
                 return True
         return False
+
+    def _has_traffic_changed(self, version: BaselineVersion, now: datetime) -> bool:
+        """Return whether both of the last two weeks had a different amount of traffic than the baseline."""
+        baseline, period = version.baseline, self._learning_period
+        if baseline is None or version.is_provisional or now - baseline.until < period:
+            return False
+        if now - self._counted.get(version.id, baseline.until) < _TRAFFIC_CHECKS:
+            return False
+        self._counted[version.id] = now
+        learned = baseline.scores_per_day / baseline.sampling_rate * (period / 2 / DAY)
+        middle = now - period / 2
+        queries = [score_query(version.key, now - period, middle), score_query(version.key, middle, now)]
+        factors = [self._store.detectors.count_past_scores(query) / learned for query in queries]
+        return min(factors) >= TRAFFIC_FACTOR or max(factors) <= 1 / TRAFFIC_FACTOR
+
+    def _learn_again(self, version: BaselineVersion, now: datetime) -> bool:
+        """Replace a baseline by one from the last two weeks if the level is the same; return whether it was replaced.
+
+        Traffic beyond the baseline's is not used. A baseline with more scores has a smaller error, so that smaller
+        drops are detected, and faster. Routes with too few scores in the two weeks keep their values.
+        """
+        active, since = version.baseline, now - self._learning_period
+        assert active is not None  # noqa: S101 - the traffic is compared with it
+        baseline = learn_from_store(self._store, version.key, since, now)
+        per_day = [each.scores_per_day / each.sampling_rate for each in (active, baseline)]
+        # Few questions per user and hour count, so that a burst of one user is not traffic.
+        is_different = max(per_day) >= TRAFFIC_FACTOR * min(per_day)
+        if not baseline.routes or not is_different or not _is_same_level(active, baseline):
+            return False
+        learning = self._versions.begin_learning(
+            version.key, "traffic_changed", since=since, until=now, holder=self._holder
+        )
+        if learning is None:  # a new route is being learned; it joins first
+            return False
+        self._activate(learning, add_routes(baseline, active))
+        return True
 
     def start(self, key: BaselineKey, reason: BaselineReason, since: datetime) -> None:
         """Start learning a baseline from the scores since a given time."""
@@ -237,6 +291,14 @@ class BaselineLearner:
         # This does not require the leader lease, because reading two busy weeks may take longer than the lease lasts.
         # If two processes complete the same baseline, the first one wins.
         self._versions.activate_baseline(version.id, baseline, release)
+
+
+def _is_same_level(before: Baseline, now: Baseline) -> bool:
+    """Return whether neither a service nor one of its routes has fallen between two baselines."""
+    routes = [(before.routes[name], now.routes[name]) for name in before.routes.keys() & now.routes.keys()]
+    n = sum(old.n for old, _ in routes)
+    fall = sum(old.n * (old.mean - new.mean) for old, new in routes) / n if n else 0.0
+    return fall <= MAX_LEVEL_CHANGE and all(old.mean - new.mean <= MAX_ROUTE_CHANGE for old, new in routes)
 
 
 def widen(baseline: Baseline) -> Baseline:

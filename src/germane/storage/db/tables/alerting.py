@@ -51,7 +51,8 @@ class BaselineRow(Base, table=True):
     status: str = Field(sa_type=Text)
     """One of ``learning``, ``active`` and ``superseded``."""
     reason: str = Field(sa_type=Text)
-    """One of ``first``, ``judge_changed``, ``route_joined``, ``accepted``, ``imported`` and ``provisional``."""
+    """One of ``first``, ``judge_changed``, ``route_joined``, ``traffic_changed``, ``accepted``, ``imported`` and
+    ``provisional``."""
     since: datetime = Field(sa_type=UtcDateTime)
     until: datetime = Field(sa_type=UtcDateTime)
     n: int = Field(sa_type=BigInteger)
