@@ -527,6 +527,17 @@ def test_judge_may_repeat_an_apology_or_an_error_from_the_texts(judged: Any, exc
     assert score.value == 1.0
 
 
+def test_judge_may_repeat_that_the_user_cannot_do_something(judged: Any, exchange: Any) -> None:
+    """In other words than the user's."""
+    asked = ["Why am I unable to log in, and why can't I reset the password?", "What can I do if I cannot log in?"]
+    items = [{"question": text, "quote": "Your account is locked", "addressed": "yes"} for text in asked]
+    reply = json.dumps({"asked": asked, "sub_questions": items})
+
+    (score,) = judged("question_coverage", lambda _: reply, exchange("I don't get in??", "Your account is locked."))
+
+    assert score.value == 1.0
+
+
 @pytest.mark.parametrize("case", ["direct_relevancy", "direct_relevancy without logprobs", "guarded_relevancy"])
 def test_unusually_formatted_ratings_are_accepted(case: str, score_replies: Callable[..., list[Score]]) -> None:
     """Markdown, labels, verdicts, code fences and reasoning may surround a rating."""

@@ -155,7 +155,8 @@ def find_statement_problem(text: str, *shown: str) -> StatementProblem | None:
     unquoted = _QUOTED.sub(" ", start)
     texts = _shown_texts(*shown)
     for sentence in split_into_sentences(unquoted):
-        if _CANNOT_JUDGE.find(sentence, texts) or (sentence.endswith(QUESTION_ENDINGS) and _REQUEST.search(sentence)):
+        asks = sentence.endswith(QUESTION_ENDINGS)  # "Why can't I log in?" may be a part of the user's question
+        if _REQUEST.search(sentence) if asks else _CANNOT_JUDGE.find(sentence, texts):
             return "refusal"
     return "error" if _ERROR_WORDS.find(unquoted, texts) else None
 
