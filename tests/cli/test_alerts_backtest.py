@@ -37,7 +37,7 @@ def test_unconfigured_rule_type_can_be_replayed(call: Call, history: TrackingSto
     assert summary == "mean_threshold: fired once, resolved never; 2 notifications (1 firing, 1 repeated)"
     assert "warning, for " in when
     assert when.endswith(": still firing")
-    assert message.startswith("    answer_relevancy for route ask in shop is below 0.7: mean 0.250")
+    assert message.startswith("    answer_relevancy for route ask in shop is below 0.7: 0.25 (mean of 60 answers")
     assert "  - evaluated every hour, which limits the precision of the times" in notes
     assert "A channel for all of these rules would have received 2 notifications." in notes
 

@@ -129,6 +129,22 @@ def test_unreachable_judge_is_an_error(call: Call, judge: FakeJudge, database: s
     assert (finding["level"], finding["fix"]) == ("error", "start the judge's server, or correct OPENAI_BASE_URL")
 
 
+@pytest.mark.parametrize("proxy", ["127.0.0.1:99999", "http://127.0.0.1:1"])
+def test_unusable_proxy_is_named(
+    call: Call, judge: FakeJudge, database: str, monkeypatch: pytest.MonkeyPatch, proxy: str
+) -> None:
+    """Whether its port is invalid or nothing listens there."""
+    monkeypatch.setenv("http_proxy", proxy)
+
+    ended = call("doctor", "--json")
+
+    for subject in ("judge", "embedder"):
+        finding = about(ended, subject)
+        assert finding["level"] == "error"
+        assert "http_proxy" in finding["message"]
+        assert "http_proxy" in finding["fix"]
+
+
 def test_scorer_without_its_judge_is_an_error(call: Call, database: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A configured scorer lacks its judge."""
     monkeypatch.setenv("GERMANE_SCORERS", "answer_relevancy")

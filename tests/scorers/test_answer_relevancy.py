@@ -364,8 +364,8 @@ def scorer(**changes: Any) -> AnswerRelevancy:
 
 def test_the_fingerprint_does_not_change_by_accident() -> None:
     """Only scores with equal fingerprints are averaged: a new fingerprint needs a new version or prompt."""
-    assert scorer().fingerprint == "3931ab16f46e"
-    assert scorer(prompt_style="few_shot").fingerprint == "949283c6b541"
+    assert scorer().fingerprint == "b75be946f1f4"
+    assert scorer(prompt_style="few_shot").fingerprint == "c0a6f14b78b7"
 
 
 def test_every_option_that_affects_values_changes_the_fingerprint() -> None:

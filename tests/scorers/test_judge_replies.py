@@ -19,11 +19,15 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 
 from germane.errors import ScoringError
 from germane.score import Score
 from germane.scorers import build_scorers, run_scorer
+from germane.scorers.base.reply_parser import UnreadableReply, find_error_member, parse_json_object
 from germane.scorers.judge.embedders import _parse_vectors
+from germane.scorers.prompting.rating import parse_rating
 from germane.settings import load_settings
 from germane.testing import FakeJudge, Fault
 from germane.testing.fake_judge import schema_instance
@@ -216,7 +220,10 @@ OBJECTS: tuple[Any, ...] = (
     {"question": 5}, {"question": None}, {"question": ""}, {"questions": []},
     {"questions": [1, 2]}, {"questions": "none"}, {"claims": "none"}, {"claims": [4]}, {"sub_questions": {}},
     {"sub_questions": [3]}, {"verdict": 1}, {"verdict": "maybe"}, {"similarities": ["high"]},
-    {"similarities": [0.3, 7]}, {}, [], [3], [{"rating": 4}], 4.0e99,
+    {"similarities": [0.3, 7]}, {}, [], [3], [{"rating": 4}, {"rating": 4}], 4.0e99,
+    {"rating": 4, "max_score": 100}, {"rating": 4, "scale": "1-10"}, {"score": 4, "max": 10},
+    {"rating": 4, "range": [0, 10]}, {"rating": "< 4"}, {"rating": ">5"}, {"rating": 4, "outOf": 7},
+    {"rating": 4, "min": 0, "max": 5},
 )  # fmt: skip
 BEFORE_OBJECTS = ("", "I am not sure about this one.\n", "```json\n")
 
@@ -233,9 +240,55 @@ def invalid_replies() -> list[str]:
     replies += ["", " ", "\n\n", "\u200b", "...", "?", "null", "true", "NaN", "<think>4", "<think>Is it 4? What is it?"]
     replies += ['{"rating": 4', '{"rating": 2} {"rating": 5}', '{"rating": 1, "rating": 5}', '{"a": {"rating": 5}, "b']
     replies += ['I cannot rate this. An example is {"rating": 5}.', "4 or 5", "1 2 3 4 5", "4, 5", "4\n5"]
+    replies += [
+        f"{sign}{gap}{digit}" for sign, gap, digit in product(("<", ">", ">=", "<=", "=", "≥", "~"), ("", " "), (4, 5))
+    ]
     return list(dict.fromkeys(replies))
 
 
+OTHER_REFUSALS = (
+    "I must respectfully decline to evaluate this content.", "I'd rather not judge this.",
+    "Unable to comply with this request.", "Cannot evaluate: content policy.", "Content filtered.",
+    "This request was blocked by our content management policy.", "No answer was provided.",
+    "The input appears to be empty.", "Please provide the answer to evaluate.",
+    "It is not possible for me to rate this.",
+    "I am programmed to be harmless and can't do that.", "We are not able to process this.",
+    "Als KI kann ich das nicht bewerten.", "Bitte geben Sie die Antwort an.",
+    "Je regrette, il m'est impossible d'évaluer.",
+    "En tant qu'IA, je ne peux pas évaluer ceci.", "No me es posible evaluar esto.", "Non sono in grado di valutare.",
+    "Não consigo avaliar isso.", "Ik kan dit niet beoordelen.", "Nie jestem w stanie ocenić.",
+    "Я не в состоянии оценить это.", "На жаль, я не можу це оцінити.", "无法评分。", "作为一个AI，我不能评价。",
+    "我没有足够的信息来评分。", "評価できません。", "恐れ入りますが、評価いたしかねます。", "평가할 수 없습니다.",
+    "Değerlendiremiyorum.", "لا يمكنني تقييم ذلك.", "मुझे खेद है, मैं मूल्यांकन नहीं कर सकता।",
+    "Tyvärr kan jag inte bedöma det.", "Valitettavasti en voi arvioida tätä.",
+    "Desværre, jeg kan ikke vurdere dette.",
+    "Xin lỗi, tôi không thể đánh giá.", "Maaf, saya tidak dapat menilai ini.", "ขออภัย ฉันไม่สามารถประเมินได้",
+    "Λυπάμαι, δεν μπορώ να το αξιολογήσω.", "Omlouvám se, nemohu to hodnotit.", "Sajnálom, nem tudom értékelni.",
+    "No rating possible.", "I abstain.", "Skipping this one.", "Simulated response.",
+    "I have no access to the passages.", "Could you please provide the answer?", "Can you share the text?",
+    "Diese Anfrage verstößt gegen die Richtlinien.", "Évaluation impossible.", "Ocena niemożliwa.",
+    "该请求违反了内容政策。", "このリクエストはポリシーに違反しています。", "Îmi pare rău, nu pot evalua.",
+    "מצטער, איני יכול להעריך.", "Съжалявам, не мога да оценя това.",
+    "Žao mi je, ne mogu to ocijeniti.", "Ez dut hau baloratu nahi.", "Ni alla asesu hyn.", "Ég get ekki metið þetta.",
+)  # fmt: skip
+"""Refusals to judge in many languages; no list of phrases contains the last three."""
+OTHER_ERRORS = (
+    "Error: rate limit exceeded", "503 Service Unavailable", "HTTP 502: bad gateway",
+    "rate limit exceeded, default value returned", "Upstream timed out; fallback value.", "Connection reset by peer",
+    "503 upstream unavailable", "HTTP 503", "Service temporarily unavailable", "Judge timed out, default.",
+    "ERR_TIMEOUT",
+    "Traceback (most recent call last): ...", "Internal error: worker crashed", "fallback due to model overload",
+    "quota exceeded", "OpenAI API error", "CUDA error", "Judge offline", "Model is loading, please wait", "OOM",
+    "Servicio no disponible", "Сервис недоступен", "服务不可用", "Retry later", "The model produced no output.",
+)  # fmt: skip
+REASONS = (
+    "It misses 2 aspects.", "The answer names the pier, so it is on topic.",
+    "It mentions an error: the ferry is late.",
+    "Sorry service aside, the answer is on topic.", "fine", "OK", "Die Antwort nennt den Ort.", "回答提到了渡轮。",
+    "The answer does not provide any information.", "It names the ferry.", "high", "La réponse est complète.",
+    "n/a", "",
+)  # fmt: skip
+"""What judges add to a judgment."""
 FREE_TEXTS = ("intent", "given", "question", "quote", "source_sentence", "reason")
 """Members in which a judge writes prose."""
 AROUND = (
@@ -282,7 +335,7 @@ def without_judgment() -> list[Callable[[Any], str]]:
     def refused(text: str) -> Callable[[Any], str]:
         return lambda request: json.dumps(replaced(as_requested(request), text))
 
-    texts = [*REFUSALS, "Error: rate limit exceeded", "503 Service Unavailable", "HTTP 502: bad gateway"]
+    texts = [*REFUSALS, *OTHER_REFUSALS, *OTHER_ERRORS]
     return [*map(around, AROUND), *map(extended, ERROR_MEMBERS), *map(refused, texts)]
 
 
@@ -299,6 +352,11 @@ RATINGS = (
     '{\n  "rating": 4\n}', '\ufeff4', "Mostly relevant.", "4 (mostly relevant)", "Relevance: 4", "(4)", r"\boxed{4}",
     "I would rate this answer 4 out of 5.", "I'd give this a 4.", "This answer deserves a 4.",
     "<reasoning>5?</reasoning>4", "<|channel|>analysis<|message|>5?<|end|><|channel|>final<|message|>4<|return|>",
+    '[{"rating": 4}]', '{"rating": 4,}', "4<|im_end|>", "4<|eot_id|>", "4</s>", "Rating (1-5): 4",
+    "Rating (1 to 5): 4/5",
+    "评分: 4分", "評分：4", "점수: 4점", "Wertung: 4 Punkte", "Voto: 4", "Оценка — 4", "Rating: 4 (out of 5)",
+    "<answer>4</answer>", 'Hier ist das JSON: {"rating": 4}', '{"rating": 4, "max_rating": 5}', "4 ⭐",
+    '{"rating": 4, "scale": "1-5"}', '{"rating": 4, "min": 1, "max": 5}',
     '{"rating": 4} {"rating": 4}', "Here is the rating you asked for:\n```\n4\n```",
 )  # fmt: skip
 """Unusual but valid forms of a rating."""
@@ -315,10 +373,32 @@ FORMS: Mapping[str, Callable[[str], str]] = {
     "indented": lambda text: json.dumps(json.loads(text), indent=4),
     "twice": lambda text: f"{text}\n{text}",
     "with more members": lambda text: json.dumps({**json.loads(text), "confidence": "high"}),
+    "with a trailing comma": lambda text: text[:-1] + ",}",
+    "in a list": lambda text: f"[{text}]",
+    "with an end token": lambda text: f"{text}<|im_end|>",
+    "with another end token": lambda text: f"{text}</s><|eot_id|>",
+    "introduced in German": lambda text: f"Hier ist das JSON:\n{text}",
+    "introduced in French": lambda text: f"Voici le résultat :\n```json\n{text}\n```",
+    "introduced in Spanish": lambda text: f"Aquí está el objeto: {text}",
+    "introduced in Chinese": lambda text: f"以下是结果：\n{text}",
+    "introduced in Swahili": lambda text: f"Haya hapa matokeo:\n{text}",
+    "with a raw line break": lambda text: text.replace(" the ferry", " the\nferry"),
+    "after reasoning in other tags": lambda text: f"<|begin_of_thought|>5?<|end_of_thought|>{text}",
+    "between invisible characters": lambda text: f"\u200b{text}\u200b",
+    "in an answer tag": lambda text: f"<answer>{text}</answer>",
     "with white space": lambda text: f"\n\n\t {text} \r\n ",
     "with a byte order mark": lambda text: f"\ufeff{text}",
 }
 """Unusual but valid forms of a JSON object."""
+TOLERATED = (
+    "as requested",
+    "fenced",
+    "introduced",
+    "with a trailing comma",
+    "in a list",
+    "with an end token",
+    "indented",
+)
 QUESTIONS = (
     "Where does the ferry leave?", "  Where does the ferry leave?\n", '"Where does the ferry leave?"',
     "Question: Where does the ferry leave?", "1. Where does the ferry leave?", "**Where does the ferry leave?**",
@@ -416,6 +496,26 @@ def test_object_without_a_judgment_yields_no_score(case: str, score_replies: Cal
     assert {str(score.reason) for score in scores} <= {"unparsable", "judge_refused"}
 
 
+@pytest.mark.parametrize("case", [case for case in SCORERS if "answer_relevancy" not in case])
+def test_reason_does_not_invalidate_a_judgment(case: str, score_replies: Callable[..., list[Score]]) -> None:
+    """A reason that evaluates, or names what the texts name, in any language."""
+
+    def with_reason(reason: str) -> Callable[[Any], str]:
+        def reply(request: Any) -> str:
+            value = {"rating": 4}
+            if request.schema is not None:
+                value = schema_instance(request.schema, items=request.numbered_questions or 1)
+            return json.dumps({**value, "reason": reason})
+
+        return reply
+
+    scores = score_replies(case, [with_reason(reason) for reason in REASONS])
+
+    assert {
+        reason: score.explanation for reason, score in zip(REASONS, scores, strict=True) if score.value is None
+    } == {}
+
+
 @pytest.mark.parametrize("intent", ["The user asks why they can't log in.", "Fehler 404 beheben", "Sorry seems hard"])
 def test_judge_may_quote_an_apology_or_an_error_from_the_texts(judged: Any, exchange: Any, intent: str) -> None:
     """A judge quotes what the user and the assistant wrote."""
@@ -423,6 +523,17 @@ def test_judge_may_quote_an_apology_or_an_error_from_the_texts(judged: Any, exch
     reply = json.dumps({"intent": intent, "given": given, "rating": 5})
 
     (score,) = judged("intent_match", lambda _: reply, exchange(f"{intent}?", f"{given} Error: none."))
+
+    assert score.value == 1.0
+
+
+def test_judge_may_repeat_that_the_user_cannot_do_something(judged: Any, exchange: Any) -> None:
+    """In other words than the user's."""
+    asked = ["Why am I unable to log in, and why can't I reset the password?", "What can I do if I cannot log in?"]
+    items = [{"question": text, "quote": "Your account is locked", "addressed": "yes"} for text in asked]
+    reply = json.dumps({"asked": asked, "sub_questions": items})
+
+    (score,) = judged("question_coverage", lambda _: reply, exchange("I don't get in??", "Your account is locked."))
 
     assert score.value == 1.0
 
@@ -471,6 +582,172 @@ def test_unusually_formatted_questions_are_accepted(case: str, score_replies: Ca
     assert lost == {}
 
 
+EXCHANGES: Mapping[str, tuple[str, str]] = {
+    "long": ("Where does the ferry leave?", "Ferry leaves from the pier behind the fish market."),
+    "with words of support": (
+        "How do I reset my password?",
+        "Open the settings, choose Security, and press Reset; the service then sends you an email with a link.",
+    ),
+    "German": ("Wann kann ich zurückgeben?", "Sie können die Ware innerhalb von 30 Tagen zurückgeben."),
+    "Chinese": ("退货期限是多久？", "您可以在收到商品后30天内申请退货。"),
+    "a number": ("When was it built?", "1889."),
+    "yes": ("Is it open on Sunday?", "Yes."),
+    "a name": ("Who painted the ceiling?", "Michelangelo"),
+}
+"""Questions and answers, short ones included."""
+WITHOUT_SUBJECT = (
+    "What is the question?", "What is the answer?", "What is this about?", "What happened?", "Why?", "Really?",
+    "Is this correct?", "Is that all?", "Is there a problem?", "Was ist die Frage?", "Wie lautet die Antwort?",
+    "Quelle est la question ?", "¿Cuál es la respuesta?", "Qual è la domanda?", "Wat is de vraag?", "Какой вопрос?",
+    "问题是什么？", "什么？", "質問は何ですか？", "질문이 무엇인가요?", "What is X?", "null?",
+    "Question?", "[question]?",
+)  # fmt: skip
+ABOUT_ERRORS = (
+    "Is the server down?", "Why did the upstream fail?", "Could not parse: is it JSON?",
+    "Too many requests, slow down?",
+    "Session expired. Log in again?", "Zeitüberschreitung. Erneut versuchen?", "Limite atteinte. Réessayer ?",
+    "Límite superado. ¿Reintentar?", "Limite superato. Riprovare?", "Limit przekroczony. Ponowić?",
+    "Превышено время ожидания. Повторить?", "请求超时，是否重试？", "タイムアウトしました。再試行しますか？",
+    "시간 초과. 다시 시도할까요?", "KeyError: 'answer' - is it set?",
+    "Deadline exceeded while calling the model. Retry?",
+)  # fmt: skip
+MORE_SMALL_TALK = (
+    "Anything I can clear up?", "Shall I go ahead?", "Mind sharing a bit more?", "Do you need a hand?",
+    "Ist sonst noch etwas unklar?", "Puis-je faire autre chose ?", "¿Hay algo que quieras aclarar?",
+    "C'è altro che posso fare per te?", "Posso ajudar em mais alguma coisa?", "Kan ik verder nog iets voor u doen?",
+    "Czy coś jeszcze mogę dla ciebie zrobić?", "Başka bir isteğiniz var mı?", "还有别的事吗？",
+    "ほかに何かありますか？",
+    "더 필요한 것이 있나요?", "هل تحتاج إلى شيء آخر؟", "क्या आपको और कुछ चाहिए?",
+    "Vad vill du veta?", "Co chcete vědět?",
+    "Ce doriți să știți?", "Τι θέλετε να μάθετε;", "มีอะไรให้ช่วยอีกไหม", "Bạn muốn biết điều gì?",
+)  # fmt: skip
+ABOUT_THE_TASK = (
+    "I'd prefer not to write a question about {0}. Is that okay?", "Could you clarify which {0} you mean?",
+    "Can you tell me more about {0}?",
+    "Could you share more of the passage about {0} so I can write a good question?",
+    "Which part of the text about {0} should the question focus on?", "Is the text about {0} complete?",
+    "Failed to generate question for '{0}': retry?", "Timeout while processing '{0}'. Retry?",
+    "Generating a question about {0} failed, shall I retry?",
+    "Here you go: the {0} question. Does that work for you?",
+    "Hmm, {0}... can we pick another topic?", "Möchten Sie mehr über {0} wissen?",
+    "Souhaitez-vous en savoir plus sur {0} ?",
+    "¿Quieres saber más sobre {0}?", "Vuoi sapere di più su {0}?", "Quer saber mais sobre {0}?",
+    "Wilt u meer weten over {0}?", "{0} についてもっと知りたいですか？", "你想了解更多关于 {0} 的信息吗？",
+    "{0}에 대해 더 알고 싶으신가요?", "Хотите узнать больше о {0}?", "Do you want a question about {0}?",
+    "What do you want to ask about {0}?", "Which aspect of {0} interests you?", "What specifically about {0}?",
+    "Could you be more specific about {0}?", "I think the question is about {0}, right?", "Is that all about {0}?",
+    "Your input mentions {0}; what should I do with it?", "Brauchen Sie Hilfe mit {0}?", "Нужна помощь с {0}?",
+    "Avez-vous besoin d'aide avec {0} ?", "¿Necesitas ayuda con {0}?", "Hai bisogno di aiuto con {0}?",
+    "{0} について何を知りたいですか？", "{0}에 대해 무엇을 알고 싶으세요?", "Potrzebujesz pomocy z {0}?",
+)  # fmt: skip
+"""What a judge says about its task, naming a subject of the answer."""
+
+
+@pytest.mark.parametrize("style", ["instructions", "few_shot"])
+@pytest.mark.parametrize("kind", EXCHANGES)
+def test_no_small_talk_becomes_a_number_for_any_answer(
+    judged: Any, fake: FakeJudge, exchange: Any, kind: str, style: str
+) -> None:
+    """Also for an answer of one word, as text and as JSON, and if a refusal names the subject."""
+    asked, answer = EXCHANGES[kind]
+    subject = max(re.findall(r"\w+", answer), key=len)
+    replies = [f"{refusal} {offer}".strip() for refusal, offer in product((*REFUSALS, *OTHER_REFUSALS), OFFERS[:2])]
+    replies += [*OFFERS[1:], *REQUESTS, *SMALL_TALK, *MORE_SMALL_TALK, *WITHOUT_SUBJECT, *ABOUT_ERRORS]
+    replies += [text.format(digit=3) for text in ERROR_TEXTS] + [text.format(subject) for text in ABOUT_THE_TASK]
+    assert len(replies) >= 300
+    sent = iter(replies if style == "few_shot" else [json.dumps({"question": text}) for text in replies])
+    fake.supports_n = True
+    exchanges = [exchange(asked, answer) for _ in replies]
+    options = {"prompt_style": style, "label_from": "answer", "generated_questions": 1}
+
+    scores = judged("answer_relevancy", lambda _: next(sent), *exchanges, **options)
+
+    invented = {text: score.value for text, score in zip(replies, scores, strict=True) if score.value is not None}
+    sys.stdout.write(f"{kind}, {style}: {len(invented)} of {len(replies)} invalid replies became a number" + "\n")
+    assert invented == {}
+
+
+GENERATED = (
+    ("How can I contact you?", "Call 555-1234 or write to support@example.com.", "What is your phone number?"),
+    ("How can I contact you?", "Call 555-1234 or write to support@example.com.", "How can I contact you?"),
+    ("How can I contact you?", "Call 555-1234 or write to support@example.com.", "How can I get help?"),
+    ("When are you open?", "Open Monday to Friday, 9 to 17.", "What are your business hours?"),
+    ("When are you open?", "Open Monday to Friday, 9 to 17.", "When can I visit you?"),
+    ("Bis wann habt ihr auf?", "Bis 22 Uhr.", "Wie lange haben Sie geöffnet?"),
+    ("What do you do?", "I can help with orders, invoices and deliveries.", "What can you help me with?"),
+    ("What can you do?", "I can help with orders, invoices and deliveries.", "How can you help me?"),
+    ("When was it built?", "1889.", "When was the Eiffel Tower completed?"),
+    ("When was it built?", "1889.", "In what year did the construction end?"),
+    ("Is it open on Sunday?", "Yes.", "Is the shop open on Sundays?"),
+    ("Is it open on Sunday?", "Yes.", "Are you open at the weekend?"),
+    ("How much is it?", "12 euros.", "How much does a ticket cost?"),
+    ("Who wrote it?", "Kafka.", "Who is the author of The Trial?"),
+    ("How do I undo?", "Press Ctrl+Z.", "Which keys undo my last action?"),
+    ("Can I return it?", "We cannot accept returns after 30 days.", "Can I still send it back after six weeks?"),
+    ("Can I return it?", "We cannot accept returns after 30 days.", "Why can't I return my order?"),
+    ("Why did it stop?", "Increase max_tokens.", "Why does the model stop in the middle of a sentence?"),
+    ("When can I call again?", "The quota resets at midnight UTC.", "When does my quota reset?"),
+    ("The app crashes, what now?", "Restart the app; if the error persists, reinstall it.", "How do I fix the error?"),
+    ("What is a timeout?", "A timeout means the server took too long.", "Why did my request time out?"),
+    ("What is a timeout?", "A timeout means the server took too long.", "Why do I see 'Request timed out. Try again'?"),
+    ("Who made you?", "I am a virtual assistant made by Acme.", "Are you a virtual assistant?"),
+    ("How do I get a refund?", "Refunds are issued within 14 days.", "When will I get my money?"),
+    ("How do I get a refund?", "Refunds are issued within 14 days.", "How quickly do you pay me back?"),
+    ("Headache?", "Take 200 mg ibuprofen.", "What would you recommend for a headache?"),
+    ("What do I upload?", "Upload a PDF under 5 MB.", "What format should the document have?"),
+    ("Comment vous joindre ?", "Il faut appeler le 0800.", "Comment puis-je vous contacter ?"),
+    ("¿Cómo os contacto?", "Llame al 900 123.", "¿Cómo puedo contactar con ustedes?"),
+    ("Come vi contatto?", "Chiamate lo 02 123.", "Come posso contattarvi?"),
+    ("Как с вами связаться?", "Позвоните по 8-800.", "Как я могу с вами связаться?"),
+    ("営業時間は？", "9時から17時です。", "営業時間を教えてください。"),
+    ("怎么退货？", "30天内可以退货。", "退货期限是多久？"),
+    ("전화번호가 뭐예요?", "전화 02-123", "어떻게 연락할 수 있나요?"),
+    ("ร้านเปิดวันไหน", "เปิดทุกวัน", "ร้านเปิดวันอาทิตย์ไหม"),
+    ("Do you ship to Norway?", "Yes, we do.", "Do you ship to Norway?"),
+    ("Dogs?", "No.", "Can I bring my dog?"),
+    ("What did he write?", "The text was written by Kafka.", "Who wrote the text?"),
+    ("What must I sign?", "The document must be signed by both parties.", "Which document do I need to sign?"),
+    ("Where is the form?", "Attach the file with the paperclip icon.", "How do I attach a file?"),
+    ("When does it leave?", "The ferry leaves at 9.", "Could you tell me when the ferry leaves?"),
+    ("Where is the ferry?", "The ferry leaves from the pier.", "Do you need a ticket for the ferry?"),
+    ("Is parking free?", "Yes, parking is free.", "Do you have free parking?"),
+    ("Parking?", "Yes, parking is free.", "Do you offer parking?"),
+    ("What is error 503?", "HTTP 503 means that the service is unavailable.", "Why is the service unavailable?"),
+    ("Wo finde ich das?", "Im Menü unter Konto.", "Wo kann ich mein Passwort ändern?"),
+    ("Darf der Hund mit?", "Ja, Hunde sind erlaubt.", "Darf ich meinen Hund mitbringen?"),
+    ("Hoe laat?", "Om 9 uur.", "Hoe laat vertrekt de boot?"),
+    ("Jak długo?", "30 dni.", "Ile mam czasu na zwrot?"),
+)
+"""Question asked, answer, and a question that a judge generated from the answer."""
+
+
+def test_generated_questions_about_contacts_hours_and_errors_are_accepted(judged: Any, exchange: Any) -> None:
+    """At most one in twenty is taken for small talk: those that address the user without sharing a word."""
+    lost = []
+    for asked, answer, generated in GENERATED:
+        (score,) = judged(
+            "answer_relevancy", lambda _, text=generated: text, exchange(asked, answer), label_from="answer"
+        )
+        lost += [generated] if score.value is None else []
+
+    sys.stdout.write(f"{len(lost)} of {len(GENERATED)} generated questions were lost: {lost}" + "\n")
+    assert len(lost) <= len(GENERATED) / 20
+
+
+@pytest.mark.parametrize("name", ["direct_relevancy", "guarded_relevancy"])
+def test_first_word_of_a_sentence_is_no_rating(fake: FakeJudge, judged: Any, exchange: Any, name: str) -> None:
+    """Without log probabilities, a token that the limit cut off is not the whole reply."""
+    fake.logprobs = "ignored"
+    fake.faults.append(Fault("length"))
+
+    def reply(request: Any) -> str:
+        return "4" if request.is_single_token else "4 requests remain in this minute."
+
+    (score,) = judged(name, reply, exchange())
+
+    assert (score.value, str(score.reason)) == (None, "unparsable")
+
+
 @pytest.mark.parametrize("kind", ["zero_logprobs", "probabilities_as_logprobs", "boolean_logprobs"])
 @pytest.mark.parametrize("name", ["direct_relevancy", "context_relevance"])
 def test_impossible_log_probabilities_are_ignored(
@@ -488,10 +765,61 @@ def test_impossible_log_probabilities_are_ignored(
     assert score.value == 0.75
 
 
+TEXT = st.text(max_size=20) | st.sampled_from(["a,}", "[,]", '\\",}', ",\n]", "{", '"', "```", "It: {"])
+JSON_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | TEXT,
+    lambda values: st.lists(values, max_size=3) | st.dictionaries(TEXT, values, max_size=3),
+    max_leaves=6,
+)
+
+
+@given(
+    st.dictionaries(TEXT.map(lambda name: f"a{name}"), JSON_VALUES, min_size=1, max_size=4), st.sampled_from(TOLERATED)
+)
+def test_object_is_the_same_in_every_form(value: dict[str, Any], form: str) -> None:
+    """Whatever its texts contain, nothing is removed from them."""
+    text = json.dumps(value)
+    assume(not find_error_member(value))
+
+    assert parse_json_object(FORMS[form](text)) == value
+
+
+@given(
+    st.floats(1, 5), st.sampled_from(["<", ">", "<=", ">=", "=<", "≤", "≥", "~", "≈", "≠"]), st.sampled_from(["", " "])
+)
+def test_number_with_a_sign_of_comparison_is_no_rating(number: float, sign: str, gap: str) -> None:
+    """ "Less than 4" is not 4, with or without a label."""
+    for text in (
+        f"{sign}{gap}{number}",
+        f"Rating: {sign}{gap}{number}",
+        json.dumps({"rating": f"{sign}{gap}{number}"}),
+    ):
+        with pytest.raises(UnreadableReply):
+            parse_rating(text)
+
+
+@given(
+    st.integers(1, 5),
+    st.integers(0, 1_000),
+    st.sampled_from(["max", "scale", "max_score", "maxRating", "out_of", "outOf", "Maximum"]),
+    st.sampled_from(["{}", "1-{}", "1 to {}", "out of {}"]),
+)
+def test_rating_on_another_scale_is_no_rating(rating: int, maximum: int, name: str, form: str) -> None:
+    """A scale that the judge states must end at 5."""
+    reply = json.dumps({"rating": rating, name: form.format(maximum)})
+
+    if maximum == 5:
+        assert parse_rating(reply) == rating
+    else:
+        with pytest.raises(UnreadableReply):
+            parse_rating(reply)
+
+
 @pytest.mark.parametrize(
     "embeddings",
     [
         [[1.0, 2.0], [1.0, 2.0]], [[1.0, 2.0], [1.0 + 1e-9, 2.0]], [[1.0, 2.0], [3.0, 6.0]], [["1", "2"], ["2", "1"]],
+        [[1.0, 1.0, 1.0], [1.0, 1.0, 1.00001]], [[1.0, 1.0, 1.0], [2.0002, 2.0, 1.9999]],
         [[1.0, "2"], [2.0, 1.0]], [[1.0, None], [2.0, 1.0]], [[True, 2.0], [2.0, 1.0]], [[1.0, [2.0]], [2.0, 1.0]],
     ],
 )  # fmt: skip

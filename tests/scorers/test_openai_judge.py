@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import gc
 import json
 import logging
@@ -15,6 +16,8 @@ from typing import Any
 import httpx2
 import numpy as np
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 
 from germane.errors import ScoringError, SettingsError
 from germane.exchange import Message
@@ -183,14 +186,16 @@ def test_a_requested_retry_delay_is_passed_on(fake: FakeJudge, reason: UnscoredR
 
 
 ENVIRONMENT = {
-    "a SOCKS proxy": ("ALL_PROXY", "socks5://127.0.0.1:1", "the SOCKS proxy in ALL_PROXY"),
-    "an unclosed address": ("http_proxy", "http://[::1", "http_proxy is not a valid proxy URL"),
-    "an unknown scheme": ("HTTPS_PROXY", "foo://x:secret@y", "HTTPS_PROXY is not a valid proxy URL"),
-    "no URL": ("https_proxy", "::::", "https_proxy is not a valid proxy URL"),
-    "a port that is no number": ("HTTP_PROXY", "http://user:secret@host:port", "HTTP_PROXY is not a valid proxy URL"),
-    "a missing file": ("SSL_CERT_FILE", "/missing", "the file in SSL_CERT_FILE cannot be used"),
-    "a directory as a file": ("SSL_CERT_FILE", "/tmp", "the file in SSL_CERT_FILE cannot be used"),
-    "a log that cannot be written": ("SSLKEYLOGFILE", "/missing/log", "the file in SSLKEYLOGFILE cannot be used"),
+    "a SOCKS proxy": ("ALL_PROXY", "socks5://127.0.0.1:1", "ALL_PROXY names a SOCKS proxy"),
+    "an unclosed address": ("http_proxy", "http://[::1", "http_proxy is not the URL of a proxy"),
+    "an unknown scheme": ("HTTPS_PROXY", "foo://x:secret@y", "HTTPS_PROXY is not the URL of a proxy"),
+    "no URL": ("https_proxy", "::::", "https_proxy is not the URL of a proxy"),
+    "a port that is no number": ("HTTP_PROXY", "http://user:secret@host:port", "HTTP_PROXY is not the URL of a proxy"),
+    "a port out of range": ("http_proxy", "127.0.0.1:99999", "http_proxy is not the URL of a proxy"),
+    "a negative port": ("ALL_PROXY", "http://user:secret@127.0.0.1:-1", "ALL_PROXY is not the URL of a proxy"),
+    "a missing file": ("SSL_CERT_FILE", "/missing", "SSL_CERT_FILE names a file that cannot be used"),
+    "a directory as a file": ("SSL_CERT_FILE", "/tmp", "SSL_CERT_FILE names a file that cannot be used"),
+    "a log that cannot be written": ("SSLKEYLOGFILE", "/missing/log", "SSLKEYLOGFILE names a file that cannot be used"),
 }
 
 
@@ -535,6 +540,25 @@ def test_an_invalid_base64_vector_is_rejected(broken: str) -> None:
         decode_vector(broken)
 
     assert caught.value.reason is UnscoredReason.EMBEDDER_ERROR
+
+
+@given(st.lists(st.floats(-10, 10).filter(lambda number: number == 0 or abs(number) > 1e-6), min_size=8, max_size=500))
+def test_vectors_of_64_bit_floats_are_rejected(numbers: list[float]) -> None:
+    """They would be vectors of twice the dimension, with random numbers in every second place."""
+    numbers = [number / 3 for number in numbers]  # so that all bits are used
+    assume(sum(number != 0 for number in numbers) >= 8)
+    encoded = base64.b64encode(np.array(numbers, "<f8").tobytes()).decode()
+    halves = np.abs(np.array(numbers, "<f8").view("<f4"))[::2]
+    assume(((halves > 0) & (halves < 1e-17)).any() or (halves > 1e19).any())
+
+    with pytest.raises(ScoringError, match="not 32-bit floats"):
+        decode_vector(encoded)
+
+
+@given(st.lists(st.floats(-10, 10, width=32).filter(lambda number: number == 0 or abs(number) > 1e-12), min_size=1))
+def test_vectors_of_32_bit_floats_are_decoded(numbers: list[float]) -> None:
+    """However small some numbers are."""
+    assert decode_vector(base64.b64encode(np.array(numbers, "<f4").tobytes()).decode()).tolist() == numbers
 
 
 @pytest.mark.parametrize(

@@ -11,14 +11,20 @@ from typing import Any, Literal
 FaultKind = Literal[
     "status", "hang", "reset", "truncated", "drip", "endless", "garbage", "not_json", "empty_body", "error_body",
     "compressed", "redirect", "no_choices", "empty", "malformed",
-    "cut_off", "thinking", "refusal", "content_filter", "prose", "number_words", "out_of_range", "nan", "wrong_count",
+    "cut_off", "length", "thinking", "refusal", "content_filter",
+    "prose", "number_words", "out_of_range", "nan", "wrong_count",
     "zero_logprobs", "probabilities_as_logprobs", "boolean_logprobs",
     "zeros", "wrong_dimension", "other_dimension", "uneven_dimension", "booleans", "constant",
     "one_based_index", "string_index", "duplicate_index", "no_index",
 ]  # fmt: skip
 _DIGIT_WORDS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 _CHARACTER_WORDS = {**dict(zip("0123456789", _DIGIT_WORDS, strict=True)), ".": "point", "-": "minus"}
-_FINISH_REASONS: dict[Any, str] = {"thinking": "length", "cut_off": "length", "content_filter": "content_filter"}
+_FINISH_REASONS: dict[Any, str] = {
+    "thinking": "length",
+    "cut_off": "length",
+    "length": "length",
+    "content_filter": "content_filter",
+}
 
 
 @dataclass(frozen=True)
@@ -34,10 +40,10 @@ class Fault:
     - ``drip``: an endless body, sent one byte at a time
     - ``endless``: an endless body, sent as fast as the client reads it
     - ``garbage``: an HTML page
-    - ``not_json``: invalid JSON with the JSON content type
-    - ``empty_body``: an empty body
-    - ``compressed``: a gzip-compressed body, although germane's requests do not accept compression
-    - ``error_body``: HTTP status 200 and an error with ``code`` and ``message``
+    - ``not_json``: invalid JSON with the content type of JSON
+    - ``empty_body``: no content
+    - ``compressed``: a gzip body of 100 MB, which germane's requests exclude
+    - ``error_body``: HTTP 200 with an error that has ``code`` and ``message``
     - ``redirect``: a redirect to the same path
 
     For chat requests:
@@ -47,7 +53,8 @@ class Fault:
     - ``thinking``: choices without content, because the token limit is reached
     - ``malformed``: invalid JSON in the first choice
     - ``cut_off``: half of the content, because the token limit is reached
-    - ``refusal``: a refusal instead of content
+    - ``length``: the content, which the server says is cut off at the token limit
+    - ``refusal``: a refusal in place of the content
     - ``content_filter``: content removed by a filter
     - ``prose``: other text around the content
     - ``number_words``: each number in the JSON written in words

@@ -17,11 +17,20 @@ MAX_REPLY_CHARACTERS = 100_000
 _MAX_JSON_CANDIDATES = 50
 _TAG = r"(?:seed:)?(?:think|thinking|thought|reasoning|reflection)"
 _THINKING = re.compile(
-    rf"\A.*(?:</{_TAG}>|\[/THINK\]|<\|channel\|>final<\|message\|>)"
-    rf"|(?:<{_TAG}>|\[THINK\]|<\|channel\|>(?:analysis|commentary)).*\Z|<\|(?:end|return)\|>",
+    rf"\A.*(?:</{_TAG}>|\[/THINK\]|\u25c1/think\u25b7|<\|end_of_thought\|>|<channel\|>|<\|channel\|>final<\|message\|>)"
+    rf"|(?:<{_TAG}>|\[THINK\]|\u25c1think\u25b7|<\|begin_of_thought\|>|<\|channel>|<\|channel\|>(?:analysis|commentary))"
+    r".*\Z",
     re.DOTALL | re.IGNORECASE,
 )
-"""A reasoning block, in tags or in the channels of the Harmony format. Some servers omit the opening tag."""
+"""A reasoning block, in tags or in the channels of the harmony format. Some servers omit its opening tag."""
+_CONTROL_TOKEN = re.compile(
+    r"(?:<[|\uff5c][\w\u2581]{1,40}[|\uff5c]>|</s>|<eos>|<(?:end|start)_of_turn>)(?:(?<=im_start\|>)assistant\b)?",
+    re.IGNORECASE,
+)
+"""A token with which a model begins or ends its turn, and that its server should have removed."""
+_INVISIBLE = "\ufeff\u200b\u200c\u200d\u2060"
+_STRING_OR_COMMA = re.compile(r'("(?:[^"\\]|\\[\s\S])*(?:"|\Z))|,(\s*[}\]])')
+"""A JSON string, or a comma before a closing bracket, which JSON does not allow."""
 _OPENING = re.compile(r"[{\[]")
 _WORD = re.compile(r"\w+")
 _FENCE = re.compile(r"```\w*")
@@ -35,7 +44,19 @@ _INTRODUCTION_WORDS = frozenset(
         *("done", "thank", "thanks", "let", "me", "see", "know", "if", "need", "anything", "else"),
     }
 )
-"""The words allowed around a rating in a code fence, or around a JSON object."""
+"""Words allowed around a rating in a code fence, or around a JSON object."""
+_MAX_INTRODUCTION = 60
+"""Number of characters of an introduction in any language."""
+_NO_INTRODUCTION = re.compile(
+    r"[.!?\u3002\uff01\uff1f;\d]|n't\b|n\u2019t\b|\b(?:not|no|cannot|unable|fail\w*|would|could|should|if|e\.?g|i\.?e|\w*format\w*"
+    r"|example\w*|sample|schema|template|instance|error\w*|warning|exception|timeout|timed|refus\w*|sorry|default|fallback"
+    r"|nicht|kein\w*|beispiel\w*|fehler\w*|w[\u00e4a]re|w[\u00fcu]rde|leider|pas|exemple\w*|erreur\w*|serait|d\u00e9sol\w+|ejemplo\w*|ser[i\u00ed]a"
+    r"|esempio|esempi|errore|non|sarebbe|exemplo\w*|n[\u00e3a]o|erro|seria|voorbeeld\w*|fout\w*|niet|geen|zou"
+    r"|przyk\u0142ad\w*|b\u0142\u0105d\w*|nie|\u00f6rnek\w*|hata\w*|\u043d\u0435|\u043f\u0440\u0438\u043c\u0435\u0440\w*|\u043e\u0448\u0438\u0431\u043a\w+|\u0444\u043e\u0440\u043c\u0430\u0442\w*)\b"
+    r"|\u4f8b|\u683c\u5f0f|\u9519\u8bef|\u932f\u8aa4|\u65e0\u6cd5|\u7121\u6cd5|\u4e0d|\u30a8\u30e9\u30fc|\u5f62\u5f0f|\u307e\u305b\u3093|\uc608\uc2dc|\uc624\ub958|\ud615\uc2dd|\uc5c6|\u0645\u062b\u0627\u0644|\u062e\u0637\u0623",
+    re.IGNORECASE,
+)
+"""Signs that a short text before a value does not introduce it: a negation, an example, a format, an error."""
 _ERROR_NAME = re.compile(r"(?<![a-z])(?:errors?|err|exceptions?|faults?|failures?|refusals?|traceback)(?![a-z])")
 _CAPITAL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _NO_ERROR = ("", "none", "no", "null", "false", "n/a", "-", "ok", "0")
@@ -55,8 +76,9 @@ class UnreadableReply(ScoringError):
 
 
 def strip_thinking(reply: str) -> str:
-    """Return a reply without reasoning blocks, control characters and a byte order mark."""
-    return strip_control_characters(_THINKING.sub("", reply)[:MAX_REPLY_CHARACTERS]).strip().lstrip("\ufeff")
+    """Remove reasoning blocks, control characters and tokens, and a byte order mark from a reply."""
+    text = _CONTROL_TOKEN.sub("", _THINKING.sub("", reply)[:MAX_REPLY_CHARACTERS])
+    return strip_control_characters(text).strip().strip(_INVISIBLE).strip()
 
 
 def find_json_values(text: str) -> Iterator[Any]:
@@ -65,13 +87,13 @@ def find_json_values(text: str) -> Iterator[Any]:
     A truncated value ends the search, because the values inside it are not the requested ones. An object with duplicate
     names is not valid JSON.
     """
-    for value, _, _ in _locate_json_values(text):
+    for value, _, _ in _locate_json_values(without_trailing_commas(text)):
         yield value
 
 
 def _locate_json_values(text: str) -> Iterator[tuple[Any, int, int]]:
-    """Yield each value of :func:`find_json_values` with its start and end positions."""
-    decoder = json.JSONDecoder(object_pairs_hook=_unique_members)
+    """Yield the values of :func:`find_json_values` with their first and last positions."""
+    decoder = json.JSONDecoder(strict=False, object_pairs_hook=_unique_members)  # strings may contain line breaks
     end = 0
     for opening in list(_OPENING.finditer(text))[:_MAX_JSON_CANDIDATES]:
         if opening.start() < end:
@@ -87,6 +109,11 @@ def _locate_json_values(text: str) -> Iterator[tuple[Any, int, int]]:
         yield value, opening.start(), end
 
 
+def without_trailing_commas(text: str) -> str:
+    """Remove commas before closing brackets, outside of strings."""
+    return _STRING_OR_COMMA.sub(lambda match: match[1] or match[2], text)
+
+
 def parse_json_object(reply: str) -> Mapping[str, Any]:
     """Return the JSON object in a reply, which may also contain code fences, reasoning and an introduction.
 
@@ -95,29 +122,39 @@ def parse_json_object(reply: str) -> Mapping[str, Any]:
     Raises:
         UnreadableReply: the reply contains no JSON object, several different ones, other text, or an error field.
     """
-    text = strip_thinking(reply)
-    located = [each for each in _locate_json_values(text) if isinstance(each[0], dict)]
-    found: list[dict[str, Any]] = [value for value, _, _ in located]
+    text = without_trailing_commas(strip_thinking(reply))
+    located = list(_locate_json_values(text))
+    values = [value[0] if isinstance(value, list) and len(value) == 1 else value for value, _, _ in located]
+    found: list[dict[str, Any]] = [value for value in values if isinstance(value, dict)]
     if not found:
         raise UnreadableReply("the reply contains no JSON object")
     if any(value != found[0] for value in found):
         raise UnreadableReply(f"the reply contains {len(found)} different JSON objects")
-    ends = [0, *(end for _, _, end in located)]
-    starts = [*(start for _, start, _ in located), len(text)]
-    require_introduction(text, *(text[end:start] for end, start in zip(ends, starts, strict=True)))
+    starts, ends = [start for _, start, _ in located], [end for _, _, end in located]
+    require_introduction(
+        text, text[: starts[0]], *(text[end:start] for end, start in zip(ends, [*starts[1:], len(text)], strict=True))
+    )
     if error := find_error_member(found[0]):
         raise UnreadableReply(f"the reply contains an error: {error:.200}")
     return found[0]
 
 
-def require_introduction(text: str, *around: str) -> None:
-    """Check that the texts around a value only introduce it, such as "Sure! Here is the JSON:".
+def require_introduction(text: str, before: str, *after: str) -> None:
+    """Check the texts around a value: they may only introduce it, such as "Sure! Here is the JSON:".
+
+    A short text of any language before the value introduces it if it ends with a colon and does not announce an
+    example, a format or an error.
 
     Raises:
         UnreadableReply: the texts contain any other words.
     """
-    if any(word not in _INTRODUCTION_WORDS for word in _WORD.findall(_FENCE.sub(" ", " ".join(around)).lower())):
-        raise UnreadableReply(f"{text!r:.80} contains more than the requested value")
+    short = _FENCE.sub(" ", before).strip(" \n\t*_")
+    is_short = (
+        len(short) <= _MAX_INTRODUCTION and short.endswith((":", "\uff1a")) and not _NO_INTRODUCTION.search(short)
+    )
+    around = " ".join(after if is_short else (before, *after))
+    if any(word not in _INTRODUCTION_WORDS for word in _WORD.findall(_FENCE.sub(" ", around).lower())):
+        raise UnreadableReply(f"{text!r:.80} is more than the requested value")
 
 
 def find_error_member(value: Any) -> str | None:

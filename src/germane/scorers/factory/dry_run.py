@@ -129,4 +129,4 @@ def minimal_value(schema: Mapping[str, Any], number: int = 1, *, items: int = 1)
 
 
 def _question(number: int) -> str:
-    return f"What is point {number} about?"
+    return f"What is detail {number} like?"

@@ -88,7 +88,7 @@ class ModelServer:
             base_url=base_url,
             default_query=query,
             max_retries=self.retries,
-            http_client=build_http_client(min(5.0, self.timeout)),
+            http_client=build_http_client(str(base_url or DEFAULT_BASE_URL), min(5.0, self.timeout)),
         )
 
     @asynccontextmanager
@@ -103,27 +103,35 @@ class ModelServer:
         except TimeoutError:
             raise ScoringError(UnscoredReason.JUDGE_TIMEOUT, f"no reply within {self.timeout:g} s") from None
         except openai.APIConnectionError as error:
-            if isinstance(error.__cause__, ScoringError):  # openai 1.x wraps exceptions from hooks
-                raise error.__cause__ from None
-            raise self._connection_error(error) from None
+            cause = error.__cause__
+            if isinstance(cause, ScoringError):  # openai before 3.0 wraps what a hook raises
+                raise cause from None
+            if isinstance(cause, ReplyTooLarge):
+                raise ScoringError(UnscoredReason.UNPARSABLE, str(cause)) from None
+            raise self._connection_error(cause or error) from None
         except openai.APIStatusError as error:
             raise ScoringError(
                 reason_for_error(error),
                 f"HTTP {error.status_code}: {self._hide_secrets(server_message(error))}",
                 retry_after=parse_retry_after(error.response.headers),
             ) from None
-        except ReplyTooLarge:
-            raise ScoringError(UnscoredReason.UNPARSABLE, "the reply is too large, or compressed") from None
         except NoModelReply as error:
             raise ScoringError(error.reason, f"HTTP 200, but {self._hide_secrets(str(error))}") from None
+        except ReplyTooLarge as error:
+            raise ScoringError(UnscoredReason.UNPARSABLE, str(error)) from None
+        # What the layers below the client raise, such as OverflowError for an invalid port, alone or in a group.
+        except (OSError, OverflowError, ExceptionGroup, http_library().RequestError) as error:
+            raise self._connection_error(error) from None
         except (openai.OpenAIError, ValueError) as error:
             raise ScoringError(UnscoredReason.UNPARSABLE, f"the reply is unreadable: {type(error).__name__}") from None
 
-    def _connection_error(self, error: Exception) -> ScoringError:
+    def _connection_error(self, error: BaseException) -> ScoringError:
         """Return an error that names the server or the proxy, without the secrets that their URLs may contain."""
         url = urlsplit(self.base_url or DEFAULT_BASE_URL)
         address = f"{url.scheme}://{url.netloc.rpartition('@')[2]}"
-        cause, proxy = type(error.__cause__).__name__, proxy_variable(address)
+        while isinstance(error, BaseExceptionGroup):
+            error = error.exceptions[0]
+        cause, proxy = type(error).__name__, proxy_variable(address)
         if proxy is None:
             return ScoringError(UnscoredReason.JUDGE_UNREACHABLE, f"no connection to {address}: {cause}")
         return ScoringError(
@@ -220,7 +228,7 @@ async def post_json(
     The client retries connection errors and HTTP errors. Replies that do not come from a model are retried as often.
 
     Raises:
-        NoModelReply: the reply is not a JSON object, or contains an error.
+        NoModelReply: the reply is not a JSON object with choices or vectors, or contains an error.
         ReplyTooLarge: the reply is longer than ``max_bytes``.
     """
     max_reply_bytes.set(max_bytes)
@@ -231,8 +239,6 @@ async def post_json(
             if len(response.content) <= MAX_INLINE_BYTES:
                 return _parse_reply(response.content)
             return await asyncio.to_thread(_parse_reply, response.content)
-        except ReplyTooLarge:
-            raise ScoringError(UnscoredReason.UNPARSABLE, "the reply is too large, or compressed") from None
         except NoModelReply as error:
             if attempt == client.max_retries or not error.reason.is_transient:
                 raise
@@ -248,14 +254,16 @@ def _parse_reply(content: bytes) -> Any:
     except (ValueError, RecursionError):
         kind = "HTML" if content.lstrip()[:1] == b"<" else "not JSON"
         raise NoModelReply(f"the body is {kind}") from None
-    error = getattr(reply, "error", None)
-    if not isinstance(reply, SimpleNamespace) or _is_error(error):
+    if not isinstance(reply, SimpleNamespace):
+        raise NoModelReply("the body is not a JSON object")
+    if _is_error(error := getattr(reply, "error", None)):
         raise _error_in_reply(error)
-    for name in ("choices", "data"):
-        parts = getattr(reply, name, None)
-        for part in parts if isinstance(parts, list) else []:
-            if _is_error(error := getattr(part, "error", None)):
-                raise _error_in_reply(error)
+    parts = [part for name in ("choices", "data") if isinstance(part := getattr(reply, name, None), list)]
+    if not parts:
+        raise _error_in_reply(reply)
+    for part in parts[0]:
+        if _is_error(error := getattr(part, "error", None)):
+            raise _error_in_reply(error)
     return reply
 
 
@@ -265,14 +273,20 @@ def _is_error(error: Any) -> bool:
 
 
 def _error_in_reply(error: Any) -> NoModelReply:
-    """Return the exception for an error object. Gateways put the model's HTTP status into its ``code``."""
-    message = getattr(error, "message", error)
-    if error is None:
-        return NoModelReply("the body is not a JSON object")
-    code = getattr(error, "code", None)
-    codes = {str(name).lower() for name in (code, getattr(error, "type", None)) if name}
-    status = int(code) if isinstance(code, (int, str)) and str(code).isdigit() else 0
-    text = f"the body is an error: {str(message).strip() or 'no explanation'}"
+    """Return the exception for an error, or for a body without a model's reply.
+
+    Gateways put an HTTP status into ``code`` or ``status``, and the message into ``message`` or ``detail``.
+    """
+
+    def first(*names: str) -> Any:
+        values = (getattr(error, name, None) for name in names)
+        return next((value for value in values if isinstance(value, (str, int)) and value), None)
+
+    message = error if isinstance(error, str) else first("message", "detail", "error_description", "msg", "title")
+    codes = {str(name).lower() for name in (first("code"), first("type")) if name}
+    code = str(first("code", "status", "status_code") or "")
+    status = int(code) if code.isascii() and code.isdigit() else 0
+    text = f"the body is an error: {str(message or '').strip() or 'no explanation'}"
     if not (400 <= status <= 599 or not (_REFUSAL_CODES | _QUOTA_CODES).isdisjoint(codes)):
         return NoModelReply(text)
     return NoModelReply(text, _reason_for_status(status or 429, codes, text))

@@ -33,8 +33,10 @@ MAX_VECTOR_BYTES = 100_000
 Vector = Vectors
 """One unit-length vector."""
 _Call = tuple[Sequence[str], asyncio.Future[dict[str, Vector]]]
-_MAX_ROUNDING = 1e-6
-"""Maximum difference between the elements of two vectors that count as equal."""
+_MIN_DISTANCE = 1e-3
+"""Unit-length vectors of different texts are not closer. Even "pier 4" and "pier 5" are about .1 apart."""
+_MIN_MAGNITUDE = 1e-18
+"""No model computes a number that is smaller than this, relative to the largest number of its vector, and not 0."""
 _COMPARED_CHARACTERS = 200
 """Number of characters to compare, because embedders ignore the end of long texts."""
 _SINGLE_REQUEST_ERRORS = ("HTTP 400", "HTTP 422")
@@ -284,9 +286,16 @@ def decode_vector(vector: Any) -> Any:
     if isinstance(vector, list) and all(type(number) in (int, float) for number in vector):
         return vector
     try:
-        return np.frombuffer(base64.b64decode(vector, validate=True), dtype="<f4")
+        numbers = np.frombuffer(base64.b64decode(vector, validate=True), dtype="<f4")
     except (TypeError, ValueError):
         raise ScoringError(UnscoredReason.EMBEDDER_ERROR, "the embedder's reply contains an invalid vector") from None
+    # The lower halves of 64-bit floats are random bits, which are extremely small or large as 32-bit floats.
+    with np.errstate(invalid="ignore"):
+        magnitudes = np.abs(numbers[numbers != 0])
+        is_plausible = not magnitudes.size or magnitudes.min() >= magnitudes.max() * _MIN_MAGNITUDE
+    if not is_plausible:
+        raise ScoringError(UnscoredReason.EMBEDDER_ERROR, "the embedder's vectors are not 32-bit floats")
+    return numbers
 
 
 def _parse_vectors(reply: Any, texts: Sequence[str]) -> Vectors:
@@ -315,9 +324,9 @@ def _require_different_rows(rows: Vectors, texts: Sequence[str]) -> None:
     """Check that unit-length rows differ if the texts do.
 
     Raises:
-        ScoringError: different texts have the same row, apart from rounding. The reason is ``embedder_error``.
+        ScoringError: the rows are equal apart from rounding or noise; reason ``embedder_error``.
     """
-    are_equal = all((np.abs(row - rows[0]) <= _MAX_ROUNDING).all() for row in rows)  # usually stops at row 2
+    are_equal = all(np.linalg.norm(row - rows[0]) < _MIN_DISTANCE for row in rows)  # usually, the second differs
     if are_equal and len({_comparable(text) for text in texts}) > 1:
         raise ScoringError(
             UnscoredReason.EMBEDDER_ERROR, f"the embedder returned the same vector for {len(texts)} different texts"

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import os
 import ssl
-from collections.abc import AsyncIterator, Callable, Mapping
+import zlib
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import suppress
 from contextvars import ContextVar
 from functools import cache
@@ -31,7 +32,13 @@ MAX_RETRY_AFTER = 86_400.0
 max_reply_bytes: ContextVar[int] = ContextVar("max_reply_bytes", default=MAX_REPLY_BYTES)
 """Maximum size of the replies to the current request, in bytes."""
 redirects_left: ContextVar[list[int]] = ContextVar("redirects_left")
-"""A list with one item: the number of redirects that the current request may still follow. Unset outside a request."""
+"""One number: how many redirects the current request may still follow. Unset outside of a request."""
+_COMPRESSION_BITS: Mapping[str, int] = {
+    "": 0, "gzip": zlib.MAX_WBITS | 16, "x-gzip": zlib.MAX_WBITS | 16, "deflate": zlib.MAX_WBITS,
+}  # fmt: skip
+"""The window size of zlib by encoding."""
+_DECOMPRESSED_BYTES = 65_536
+"""Maximum size of a decompressed part of a body."""
 _PROXY_VARIABLES = frozenset({"http_proxy", "https_proxy", "all_proxy"})
 _FILE_VARIABLES: Mapping[str, Callable[[ssl.SSLContext, str], object]] = {
     "SSL_CERT_FILE": lambda context, path: context.load_verify_locations(cafile=path),
@@ -42,7 +49,10 @@ _FILE_VARIABLES: Mapping[str, Callable[[ssl.SSLContext, str], object]] = {
 
 
 class ReplyTooLarge(Exception):
-    """The server's reply is larger than :data:`max_reply_bytes`, or compressed."""
+    """A server's reply is longer than :data:`max_reply_bytes`, or compressed in an unknown way."""
+
+    def __str__(self) -> str:
+        return str(self.args[0]) if self.args else "the reply is too large"
 
 
 @cache
@@ -53,8 +63,8 @@ def http_library() -> Any:
     return import_module("httpx2" if int(openai.__version__.partition(".")[0]) >= 3 else "httpx")
 
 
-def build_http_client(connect_timeout: float) -> Any:
-    """Return an HTTP client that uses the proxies and certificates from the environment.
+def build_http_client(base_url: str, connect_timeout: float) -> Any:
+    """Return an HTTP client for a server that uses the proxies and certificates that the environment names.
 
     Raises:
         ScoringError: an environment variable specifies a proxy or certificates that cannot be used. The message does
@@ -62,18 +72,43 @@ def build_http_client(connect_timeout: float) -> Any:
     """
     import openai
 
+    _require_proxy_port(base_url)
     try:
         return openai.DefaultAsyncHttpxClient(
             verify=_certificates(),
             # No read timeout is needed: the deadline for the whole request also ends slow streams.
             timeout=openai.Timeout(None, connect=connect_timeout),
             max_redirects=MAX_REDIRECTS,
-            # The size limit counts the bytes received, which could expand a thousandfold if compressed.
+            # Some servers compress nevertheless; see _limit_reply.
             headers={"Accept-Encoding": "identity"},
             event_hooks={"request": [count_request], "response": [_limit_reply, _limit_redirects, _limit_pause]},
         )
     except (OSError, ImportError, ValueError, http_library().InvalidURL) as error:
         raise _environment_error(error) from None
+
+
+def _require_proxy_port(base_url: str) -> None:
+    """Check the port of the proxy for a server. The HTTP client does not: it fails when it connects.
+
+    Raises:
+        ScoringError: see :func:`build_http_client`.
+    """
+    name = proxy_variable(base_url)
+    if name is None:
+        return
+    value = os.environ[name]
+    try:
+        urlsplit(value if "://" in value else f"http://{value}").port  # noqa: B018 - raises for an invalid port
+    except ValueError:
+        raise _invalid_proxy(name) from None
+
+
+def _invalid_proxy(name: str) -> ScoringError:
+    return ScoringError(
+        UnscoredReason.JUDGE_UNREACHABLE,
+        f"{name} is not the URL of a proxy",
+        fix=f"set {name} to a URL such as http://host:port",
+    )
 
 
 def parse_retry_after(headers: Any) -> float | None:
@@ -122,8 +157,8 @@ def _environment_error(error: Exception) -> ScoringError:
         except ImportError:
             return unreachable(f"the SOCKS proxy in {name} needs an extra package", "pip install socksio")
         except (ValueError, http_library().InvalidURL):
-            return unreachable(f"{name} is not a valid proxy URL", f"set {name} to a URL such as http://host:port")
-    names = ", ".join(proxies) or "the system's proxy"
+            return _invalid_proxy(name)
+    names = ", ".join(proxies) or "the proxy of the system"
     return unreachable(f"{names} cannot be used: {type(error).__name__}", f"correct {names}")
 
 
@@ -140,18 +175,32 @@ def proxy_variable(url: str) -> str | None:
 
 @cache
 def _limited_stream_class() -> Any:
-    class LimitedStream(http_library().AsyncByteStream):  # type: ignore[misc]  # from either library
-        """The body of a reply, which raises an error if it exceeds the size limit."""
+    class LimitedStream(http_library().AsyncByteStream):  # type: ignore[misc]  # one of two libraries
+        """The decompressed body of a reply, limited in size.
 
-        def __init__(self, stream: Any, limit: int) -> None:
-            self._stream, self._left = stream, limit
+        At the limit, the body of a successful reply ends with an error. That of another reply is truncated, because its
+        status says what happened.
+        """
+
+        def __init__(self, stream: Any, encoding: str, limit: int, *, truncates: bool) -> None:
+            self._stream, self._left, self._truncates = stream, limit, truncates
+            self._decompressor = Decompressor(encoding)
 
         async def __aiter__(self) -> AsyncIterator[bytes]:
             async for chunk in self._stream:
-                self._left -= len(chunk)
-                if self._left < 0:
-                    raise ReplyTooLarge
-                yield chunk
+                for part in self._decompress(chunk):
+                    if len(part) > self._left and not self._truncates:
+                        raise ReplyTooLarge
+                    yield part[: self._left]
+                    self._left -= min(len(part), self._left)
+                    if not self._left and self._truncates:
+                        return
+
+        def _decompress(self, chunk: bytes) -> Iterator[bytes]:
+            try:
+                yield from self._decompressor.decompress(chunk)
+            except zlib.error as error:
+                raise http_library().DecodingError(str(error)) from None
 
         async def aclose(self) -> None:
             await self._stream.aclose()
@@ -159,10 +208,51 @@ def _limited_stream_class() -> Any:
     return LimitedStream
 
 
+class Decompressor:
+    """Decompresses a body in small parts, so that its size can be limited: it may expand a thousandfold."""
+
+    def __init__(self, encoding: str) -> None:
+        """Accept the name of an encoding, or an empty text for a body that is not compressed.
+
+        Raises:
+            ReplyTooLarge: the encoding is unknown.
+        """
+        if encoding not in _COMPRESSION_BITS:
+            raise ReplyTooLarge(f"the reply is compressed ({encoding:.20}), which germane did not accept")
+        self._bits = _COMPRESSION_BITS[encoding]
+        self._decoder: Any = None
+
+    def decompress(self, data: bytes) -> Iterator[bytes]:
+        """Yield the content of the next part of the body.
+
+        Raises:
+            zlib.error: the body is not compressed in this way.
+        """
+        if not self._bits:
+            yield data
+            return
+        while data:
+            if self._decoder is None:
+                self._decoder = zlib.decompressobj(self._bits)
+                if self._bits == zlib.MAX_WBITS and (data[0] & 0x0F) != zlib.DEFLATED:
+                    self._decoder = zlib.decompressobj(-zlib.MAX_WBITS)  # "deflate" without the header of zlib
+            while part := self._decoder.decompress(data, _DECOMPRESSED_BYTES):
+                yield part
+                data = self._decoder.unconsumed_tail
+            data = self._decoder.unused_data
+            if self._decoder.eof:
+                self._decoder = None  # a gzip file may have several members
+
+
 async def _limit_reply(response: Any) -> None:
-    if response.headers.get("content-encoding", "identity").lower() != "identity":
-        raise ReplyTooLarge
-    response.stream = _limited_stream_class()(response.stream, max_reply_bytes.get())
+    """Limit a reply to :data:`max_reply_bytes` after decompression."""
+    names = [name.strip() for name in response.headers.pop("content-encoding", "").lower().split(",")]
+    encoding = ",".join(name for name in names if name not in ("", "identity"))
+    is_error = not 200 <= response.status_code < 300
+    if is_error and encoding not in _COMPRESSION_BITS:
+        encoding = ""  # the status says enough
+    limit = max_reply_bytes.get()
+    response.stream = _limited_stream_class()(response.stream, encoding, limit, truncates=is_error)
 
 
 async def _limit_redirects(response: Any) -> None:

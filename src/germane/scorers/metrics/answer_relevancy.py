@@ -181,7 +181,7 @@ class AnswerRelevancy(JudgeScorer):
 
     async def _score_with_judge(self, inputs: PromptInputs) -> Score:
         session = JudgeSession(self.judge)
-        generated = await self._generator.generate(session, inputs.answer)
+        generated = await self._generator.generate(session, inputs.answer, inputs.question)
         if self.judge_detects_refusals and generated.noncommittal:
             return self.build_score(
                 0.0,

@@ -32,7 +32,15 @@ from germane.scorers.prompting.prompt import (
     load_prompt,
 )
 from germane.scorers.prompting.question_similarity import MAX_EMBEDDED_BYTES, embed_with_question
-from germane.scorers.prompting.rating import MAX_RATING, MIN_RATING, TOP_TOKENS, Rater, Rating, expected_ratings
+from germane.scorers.prompting.rating import (
+    MAX_RATING,
+    MIN_RATING,
+    TOP_TOKENS,
+    Rater,
+    Rating,
+    expected_ratings,
+    require_scale,
+)
 
 SINGLE_PROMPT, LIST_PROMPT = load_prompt("context_rating"), load_prompt("context_ratings")
 
@@ -160,6 +168,7 @@ class ContextRelevance(JudgeScorer):
         }
 
         def parse(reply: Mapping[str, Any]) -> list[Rating]:
+            require_scale(reply)
             items = parse_list(reply.get("ratings"), count=count)
             return [Rating(parse_number(item, MIN_RATING, MAX_RATING), "parsed") for item in items]
 

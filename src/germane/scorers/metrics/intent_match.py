@@ -12,6 +12,7 @@ from germane.scorers.base.reply_parser import is_placeholder, parse_number, pars
 from germane.scorers.base.text import shorten
 from germane.scorers.prompting.judge_scorer import JudgeSession, SingleRequestScorer
 from germane.scorers.prompting.prompt import PromptInputs
+from germane.scorers.prompting.rating import require_scale
 
 MIN_RATING, MAX_RATING = 1, 5
 MAX_TEXT_CHARACTERS = 300
@@ -57,7 +58,8 @@ class IntentMatch(SingleRequestScorer[IntentRating]):
     max_tokens = 400
 
     def parse_reply(self, reply: Mapping[str, Any]) -> IntentRating:
-        """Parse the intent and the rating. ``given`` may be missing, because it only helps the judge to rate."""
+        """Parse intent and rating. ``given`` only helps the judge to rate, so it may be missing."""
+        require_scale(reply)
         given = reply.get("given")
         return IntentRating(
             intent=shorten(parse_text(reply.get("intent")), MAX_TEXT_CHARACTERS),

@@ -3,23 +3,35 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Generic, Literal, TypeVar, Unpack
 
 from germane.exchange import Exchange, Message
 from germane.score import Score, UnscoredReason, band_of
 from germane.scorers.base.fingerprint import fingerprint
 from germane.scorers.base.protocols import MAX_REPLY_TOKENS, Embedder, Judge, JudgeOptions, Reply
-from germane.scorers.base.reply_parser import UnreadableReply, parse_json_object
-from germane.scorers.base.text import ONLY_QUESTION_ECHO, split_words
+from germane.scorers.base.reply_parser import UnreadableReply, is_placeholder, parse_json_object
+from germane.scorers.base.text import ONLY_QUESTION_ECHO, has_letters, split_words
 from germane.scorers.prompting.prompt import MAX_ANSWER_BYTES, Prompt, PromptInputs, build_prompt_inputs, load_prompt
-from germane.scorers.refusals.judge_replies import find_statement_problem
+from germane.scorers.refusals.judge_replies import find_statement_problem, is_reason
 
 RETRY_MESSAGE = Message(
     "user", "That was not the JSON asked for. Reply with that JSON object only, nothing before or after it."
 )
 _MAX_QUOTED_CHARACTERS = 2_000
-"""Maximum length of an unreadable reply that is sent back; longer ones are truncated."""
+"""Length to which an unreadable reply is truncated when it is sent back."""
+_NOTHING_WORDS = frozenset(
+    {
+        *("nothing", "none", "no", "not", "found", "empty", "blank", "na", "the", "in", "of", "this", "any"),
+        *("near", "nearest", "matching", "relevant", "source", "sources", "sentence", "sentences", "quote", "claim"),
+        *("supports", "support", "states", "stated", "available", "applicable", "is", "there", "mentioned", "given"),
+        *("nichts", "keine", "keiner", "rien", "aucun", "aucune", "nada", "ninguno", "ninguna", "niente", "nessuno"),
+        *("nessuna", "nenhum", "nenhuma", "niets", "geen", "nic", "brak", "yok", "hiçbir", "ничего", "нет", "нічого"),
+        *("没有", "无", "なし", "없음", "لا", "شيء", "कुछ", "नहीं", "inget", "intet", "ingenting", "nimic", "semmi"),
+    }
+)
+"""Words of which a text consists that says that the texts contain nothing to quote."""
+_MIN_STATEMENT_WORDS = 3
 _QUOTED_WORDS = 5
 """A text is a quotation if the prompt contains its first words, up to this number, in the same order."""
 Value = TypeVar("Value")
@@ -80,10 +92,10 @@ class JudgeSession:
             options["top_tokens"] = top_tokens
         reply = await self.ask(messages, **options)
         try:
-            return parse(_parse_judged_object(reply, values))
+            return parse(_parse_judged_object(reply, values, schema))
         except UnreadableReply:
             reply = await self.ask_again(messages, reply, RETRY_MESSAGE, **options)
-            return parse(_parse_judged_object(reply, values))
+            return parse(_parse_judged_object(reply, values, schema))
 
     @property
     def model(self) -> str:
@@ -102,30 +114,79 @@ class JudgeSession:
         return sum(counts) if counts else None
 
 
-def _parse_judged_object(reply: Reply, values: Mapping[str, str]) -> Mapping[str, Any]:
-    """Return the JSON object in a reply, after checking that the judge neither refuses nor reports an error in it.
-
-    The judge may quote refusals and errors from the texts in the prompt.
+def _parse_judged_object(reply: Reply, values: Mapping[str, str], schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the JSON object of a reply in which the judge judges the texts of the prompt.
 
     Raises:
         UnreadableReply: there is no such object, or the judge refuses inside the object (``judge_refused``).
     """
     members = parse_json_object(reply.texts[0])
-    shown = f" {' '.join(split_words(' '.join(values.values())))} "
-    for text in _texts_of(members):
-        problem = find_statement_problem(text)
-        if problem and f" {' '.join(split_words(text)[:_QUOTED_WORDS])} " not in shown:
-            reason = UnscoredReason.JUDGE_REFUSED if problem == "refusal" else UnscoredReason.UNPARSABLE
-            raise UnreadableReply(f"the reply contains this {problem} instead of a judgment: {text!r:.80}", reason)
+    require_judgment(members, values, _prose_members(schema))
     return members
 
 
-def _texts_of(value: Any) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, (list, Mapping)):
-        for member in value.values() if isinstance(value, Mapping) else value:
-            yield from _texts_of(member)
+def require_judgment(members: Any, shown: Mapping[str, str], prose: Collection[str] = ()) -> None:
+    """Check that the texts in a judge's object are about the texts of the prompt.
+
+    A text shares a word with the texts of the prompt, or evaluates. Of the requested ``prose`` members of an object,
+    one suffices, and texts of one or two words need not. No text is a refusal or an error message, unless it is a
+    quotation.
+
+    Raises:
+        UnreadableReply: they are not; ``judge_refused`` if one is a refusal.
+    """
+    texts = tuple(text for name, text in shown.items() if name != "fence")
+    words = f" {' '.join(split_words(' '.join(texts)))} "
+
+    def is_quoted(text: str) -> bool:
+        return f" {' '.join(split_words(text)[:_QUOTED_WORDS])} " in words
+
+    for name, group in _text_groups(members, prose):
+        stated = [text for text in group if not _says_nothing(text)]
+        original = [text for text in stated if not is_quoted(text)]
+        for text in original:
+            if problem := find_statement_problem(text, *texts):
+                reason = UnscoredReason.JUDGE_REFUSED if problem == "refusal" else UnscoredReason.UNPARSABLE
+                raise UnreadableReply(f"the reply contains no judgment but this {problem}: {text!r:.80}", reason)
+        if name in prose and any(len(split_words(text)) < _MIN_STATEMENT_WORDS for text in stated):
+            continue
+        if texts and stated and len(original) == len(stated) and not any(is_reason(text, *texts) for text in stated):
+            raise UnreadableReply(f"the reply is not about the texts: {stated[0]!r:.80}")
+
+
+def _text_groups(value: Any, prose: Collection[str], name: str = "") -> Iterator[tuple[str, list[str]]]:
+    """Yield the texts of a JSON value in groups, each with a name: the prose of an object, or another member."""
+    if isinstance(value, Mapping):
+        texts = {member: text for member, text in value.items() if isinstance(text, str)}
+        if requested := [member for member in texts if member in prose]:
+            yield requested[0], [texts[member] for member in requested]
+        yield from ((member, [text]) for member, text in texts.items() if member not in prose)
+        for member, item in value.items():
+            yield from _text_groups(item, prose, member) if not isinstance(item, str) else ()
+    elif isinstance(value, list):
+        if texts_of_list := [item for item in value if isinstance(item, str)]:
+            yield name, texts_of_list
+        for item in value:
+            yield from _text_groups(item, prose, name) if not isinstance(item, str) else ()
+
+
+def _says_nothing(text: str) -> bool:
+    """Return whether a text is a placeholder, a number, or says that there is no quotation."""
+    words = split_words(text)
+    return is_placeholder(text) or not has_letters(text) or all(word in _NOTHING_WORDS for word in words)
+
+
+def _prose_members(schema: Any) -> frozenset[str]:
+    """Return the names of the members of a schema that are texts or lists of texts, without a list of choices."""
+    if not isinstance(schema, Mapping):
+        return frozenset()
+    names = set[str]()
+    for name, member in (schema.get("properties") or {}).items():
+        item = member.get("items", member)
+        if item.get("type") == "string" and "enum" not in item:
+            names.add(name)
+        names |= _prose_members(item)
+    return frozenset(names)
 
 
 class JudgeScorer(ABC):

@@ -142,8 +142,10 @@ class QuestionGenerator:
                 self._ignores_n = len(reply.texts) == 1
         return "list" if self._ignores_n else "choices"
 
-    async def generate(self, session: JudgeSession, answer: str) -> GeneratedQuestions:
-        """Generate questions for an answer. Missing questions are requested at most once more.
+    async def generate(self, session: JudgeSession, answer: str, asked: str = "") -> GeneratedQuestions:
+        """Generate the questions. Missing questions are requested at most once more.
+
+        The judge does not see the question that was ``asked``. It only helps to recognize texts that are not questions.
 
         Raises:
             ScoringError: the judge did not reply.
@@ -165,7 +167,7 @@ class QuestionGenerator:
                 await self._ask_list(session, many, answer, generated, missing)
         elif missing > 0:
             await self._ask_choices(session, answer, generated, missing)
-        generated.questions = [replace(question, answer=answer) for question in generated.questions]
+        generated.questions = [replace(question, answer=answer, asked=asked) for question in generated.questions]
         return generated
 
     async def _ask_choices(self, session: JudgeSession, answer: str, generated: GeneratedQuestions, count: int) -> None:

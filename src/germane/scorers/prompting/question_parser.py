@@ -14,7 +14,7 @@ from typing import Any
 
 from germane.scorers.base.reply_parser import QUESTION_MARKS, find_error_member, find_json_values, strip_thinking
 from germane.scorers.base.text import has_letters, strip_control_characters
-from germane.scorers.refusals.judge_replies import ReplyProblem, find_reply_problem
+from germane.scorers.refusals.judge_replies import QUESTION_WITHOUT_MARK, ReplyProblem, find_reply_problem
 
 MAX_REPLY_CHARACTERS = 20_000
 """Maximum length of a reply with questions; longer ones are truncated before parsing."""
@@ -22,7 +22,7 @@ _BROKEN = re.compile(
     r'"question"\s*:\s*("(?:[^"\\]|\\.)*")(?:[^{}"]*"noncommittal"\s*:\s*(true|false))?', re.IGNORECASE
 )
 _BULLET = re.compile(r"^\s*(?:\W{0,2}q(?:uestion)?\s*\d*\s*[:.][*_]*|[-*\u2022>]+|\(?\d{1,2}[.):])\s*", re.IGNORECASE)
-_TAGS = re.compile(r"</?(?:question|output|final_answer)>", re.IGNORECASE)
+_TAGS = re.compile(r"</?(?:question|output|final_answer|answer|json|result|response)>", re.IGNORECASE)
 _JSON = re.compile(r"(?:[^?{\[]*[:\n]\s*)?(?:```\w*\s*)?[{\[]")
 """The beginning of a reply in JSON, such as "Here is the question: {"."""
 _QUOTES = "\"'`*_\u201c\u201d\u2018\u2019\u00ab\u00bb\u201e \t"
@@ -31,8 +31,6 @@ _INTRODUCTION = re.compile(
     r"(?:(?:here(?:'s|\u2019s| is| are) )?(?:the|a|one) (?:\w+ ){0,2}questions?\b[^?:]{0,60}:[\"'*_ ]*)?",
     re.IGNORECASE,
 )
-_WITHOUT_MARK = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u4e00-\u9fff]")
-"""Scripts in which a question may not have a question mark: Thai, Lao, Burmese, Khmer, Japanese and Chinese."""
 _ASKING = re.compile(
     r"(who|whom|whose|what|which|when|where|why|how|is|are|was|were|do|does|did|can|could|will|would|should|has|have"
     r"|(?:who|what|where|when|how)(?:'|\u2019)s|(?:in|at|on|for|from|to|by|with) (?:which|what|whom)"
@@ -41,7 +39,9 @@ _ASKING = re.compile(
     r"|wer|was|wann|wo|warum|wieso|wie|welche[rsnm]?|wessen)\b(?!'t|\u2019t| not\b)(?: +\S+){2}",
     re.IGNORECASE,
 )
-"""The beginning of a question that does not have a question mark. "could not write a question" does not match."""
+"""The beginning of a question without a question mark. "could not write a question" does not match."""
+_JAPANESE_ENDS = ("\u304b\u3002", "\u304f\u3060\u3055\u3044\u3002", "\u4e0b\u3055\u3044\u3002")
+"""The interrogative particle, and "please (tell me)", before a full stop."""
 _STATEMENT_ENDS = (".", "!", "\u3002", "\uff01")
 
 
@@ -55,14 +55,14 @@ class GeneratedQuestion:
     is_cut_off: bool = False
     """Whether the reply reached its token limit."""
     answer: str = field(default="", repr=False)
-    """The answer that the question should refer to, if known."""
+    """The answer that the question should be about, if known."""
+    asked: str = field(default="", repr=False)
+    """The question that the user asked, if known."""
 
     @cached_property
     def problem(self) -> ReplyProblem | None:
-        """The kind of text that a rule recognizes instead of a generated question, such as a refusal; None if no rule
-        matches.
-        """
-        return find_reply_problem(self.text, self.answer)
+        """What the text is instead of a generated question, such as a refusal, if a rule recognizes it."""
+        return find_reply_problem(self.text, self.answer, self.asked)
 
     @cached_property
     def is_usable(self) -> bool:
@@ -73,10 +73,9 @@ class GeneratedQuestion:
             return True
         if self.is_cut_off:
             return False
-        # "か。" is the Japanese interrogative particle, followed by a period.
-        if self.text.endswith(_STATEMENT_ENDS) and not self.text.endswith("\u304b\u3002"):
+        if self.text.endswith(_STATEMENT_ENDS) and not self.text.endswith(_JAPANESE_ENDS):
             return False
-        return bool(_ASKING.match(self.text) or _WITHOUT_MARK.search(self.text))
+        return bool(_ASKING.match(self.text) or QUESTION_WITHOUT_MARK.search(self.text))
 
 
 def parse_questions(reply: str) -> list[GeneratedQuestion]:

@@ -18,10 +18,10 @@ from germane.scorers.base.reply_parser import (
     parse_number,
     require_introduction,
     strip_thinking,
+    without_trailing_commas,
 )
-from germane.scorers.prompting.judge_scorer import JudgeSession
+from germane.scorers.prompting.judge_scorer import JudgeSession, require_judgment
 from germane.scorers.prompting.prompt import Prompt
-from germane.scorers.refusals.judge_replies import find_statement_problem
 
 MIN_RATING, MAX_RATING = 1, 5
 TOP_TOKENS = 20
@@ -39,12 +39,18 @@ _MAX_ROUNDING = 0.01
 """Maximum difference between probabilities that are equal apart from rounding."""
 _DIGITS = tuple(str(digit) for digit in range(MIN_RATING, MAX_RATING + 1))
 _FENCE = re.compile(r"```[a-z]*\s+(.*?)\s*```", re.DOTALL | re.IGNORECASE)
+_SCALE = r"(?: ?\((?:1|one) ?(?:[-\u2013\u2014/]|to|bis|\u00e0|a|until) ?(?:5|five)\))?"
 _LABEL = re.compile(
     r"\A(?:(?:the|my|your|final|overall|relevance|relevancy|numeric|answer|i) )*"
-    r"(?:rating|score|grade|rate|verdict|answer|result|relevance|relevancy|overall|bewertung|note|puntuaci[o\u00f3]n|calificaci[o\u00f3]n|valoraci[o\u00f3]n"
-    r"|valutazione|punteggio|avalia[c\u00e7][a\u00e3]o|nota|beoordeling|score|ocena|puan|\u043e\u0446\u0435\u043d\u043a\u0430"
-    r"|\u8bc4\u5206|\u8bc4\u7ea7|\u8a55\u4fa1|\ud3c9\uac00|\uc810\uc218)"
-    r"(?: (?:is|it|this|would be|of))*[\s*_`]*(?:[:=\uff1a-]|\Z|(?=\s))\s*",
+    r"(?:rating|score|grade|rate|verdict|answer|result|relevance|relevancy|overall|bewertung|wertung|punkte"
+    r"|note(?: finale)?|puntuaci[o\u00f3]n|puntaje|calificaci[o\u00f3]n|valoraci[o\u00f3]n|valutazione"
+    r"|punteggio|voto|avalia[c\u00e7][a\u00e3]o"
+    r"|pontua[c\u00e7][a\u00e3]o|nota|beoordeling|cijfer|betyg|ocena|puan|arvosana|hodnocen\u00ed|\u0111i\u1ec3m"
+    r"|\u043e\u0446\u0435\u043d\u043a\u0430|\u0431\u0430\u043b\u043b|\u8bc4\u5206|\u8a55\u5206|\u8bc4\u7ea7"
+    r"|\u8bc4\u4ef7|\u8a55\u4fa1|\u5f97\u5206|\u5206\u6570|\u5206\u6578"
+    r"|\ud3c9\uac00|\ud3c9\uc810|\uc810\uc218|\u0627\u0644\u062a\u0642\u064a\u064a\u0645"
+    r"|\u0930\u0947\u091f\u093f\u0902\u0917|\u0e04\u0e30\u0e41\u0e19\u0e19)"
+    rf"{_SCALE}(?: (?:is|it|this|would be|of))*[\s*_`]*(?:[:=\uff1a\u2013\u2014\u2192-]|\Z|(?=\s))\s*",
     re.IGNORECASE,
 )
 """A label before the rating, such as "Rating:", "My final score is" or "Bewertung:"."""
@@ -56,10 +62,11 @@ _GIVEN = re.compile(
 """The beginning of a sentence that gives the rating, such as "I would rate this answer"."""
 _BOXED = re.compile(r"\A\$*\\boxed\{([^{}]*)\}\$*\Z")
 _PREAMBLE = re.compile(r"\A\W*(?:sure\W+)?here is (?=(?:the|my|your) )", re.IGNORECASE)
-_TAG = re.compile(r"\s*<(rating|score)>([^<>]*)</\1>\s*", re.IGNORECASE)
+_TAG = re.compile(r"\s*<(rating|score|answer|output|final|result)>([^<>]*)</\1>\s*", re.IGNORECASE)
 _NUMBER = re.compile(
     rf"\A([-+]?\d+(?:[.,]\d+)?|zero|one|two|three|four|five|six|seven|eight|nine|ten)[\s*_`]*"
-    rf"(?:(?:/|out of|of)\s*{MAX_RATING}\b)?[\s*_`]*(?:points?|stars?)?"
+    rf"(?:\(?(?:/|out of|of|von|sur|de|su|van|\u0438\u0437)\s*{MAX_RATING}\b\)?)?[\s*_`]*"
+    r"(?:points?|stars?|punkte?|puntos?|punti|pontos?|punten|\u0431\u0430\u043b\u043b(?:\u0430|\u043e\u0432)?|\u5206|\u70b9|\u9ede|\uc810|\u2b50|\u2605)?"
     rf"[\s*_`]*(?:[-=:,(\u2013\u2014]+\s*({'|'.join(RATING_WORDS)})(?: relevant)?\)?)?[\s*_`.!]*\Z",
     re.IGNORECASE,
 )
@@ -82,13 +89,18 @@ _OTHER_MEMBERS = frozenset(
             "evidence",
             "summary",
         ),
-        *("confidence", "verdict", "label", "scale", "max", "question", "answer", "meaning", "parts"),
+        *("confidence", "verdict", "label", "question", "answer", "meaning", "parts", "relevant", "language", "usage"),
+        *("scale", "max", "maximum", "min", "minimum", "range", "best", "worst", "outof", "why", "details"),
         *("error", "errors"),  # parse_json_object accepts them only if they are empty
     }
 )
-"""Words in the names that other fields of a rating object can have."""
+"""Words of the names that other members of a rating may have."""
+_SCALE_WORDS = frozenset({"scale", "max", "maximum", "min", "minimum", "range", "outof", "best", "worst", "limit"})
+"""Words of the names of members that describe the scale."""
 _NAME_WORD = re.compile(r"[a-z]+")
-_EDGES = " \t\r\n*_`\"'.!#:=()<>"
+_CAPITAL = re.compile(r"(?<=[a-z])(?=[A-Z])")
+_EDGES = " \t\r\n*_`\"'.!#:()"
+"""Characters around a rating that say nothing. Signs of comparison do: "< 4" is not 4."""
 _DIGIT_TOKEN = re.compile(rf"\A[\s\[,]*([{MIN_RATING}-{MAX_RATING}])[\s\],}}]*\Z")
 """A token that consists of one rating, apart from the punctuation of a list."""
 
@@ -160,27 +172,29 @@ class Rater:
         Raises:
             ScoringError: the judge did not reply, or its reply is not a rating: ``unparsable`` or ``out_of_range``.
         """
-        rating = await self._rate(session, self.prompt.fill(**values))
+        rating = await self._rate(session, self.prompt.fill(**values), values)
         self._last_method = rating.method
         return rating
 
-    async def _rate(self, session: JudgeSession, messages: list[Message]) -> Rating:
+    async def _rate(self, session: JudgeSession, messages: list[Message], values: Mapping[str, str]) -> Rating:
         if self._supports_logprobs is not False:
             reply = await self._ask_first_token(session, messages)
             if self._supports_logprobs and reply is not None and reply.first_token:
                 expected = expected_rating(reply.first_token)
                 if _is_likeliest_digit(reply):
                     return expected
-            with suppress(UnreadableReply):
-                return Rating(parse_rating(reply.texts[0] if reply else ""), "parsed")
+            # A token that the limit cut off may begin a sentence: "4 requests remain in this minute."
+            if reply is not None and 0 not in reply.cut_off:
+                with suppress(UnreadableReply):
+                    return Rating(parse_rating(reply.texts[0], values), "parsed")
         reply = await session.ask(messages, temperature=0.0, max_tokens=MAX_REPLY_TOKENS)
         try:
-            points = parse_rating(reply.texts[0])
+            points = parse_rating(reply.texts[0], values)
         except UnreadableReply:
             reply = await session.ask_again(
                 messages, reply, RATING_RETRY_MESSAGE, temperature=0.0, max_tokens=MAX_REPLY_TOKENS
             )
-            points = parse_rating(reply.texts[0])
+            points = parse_rating(reply.texts[0], values)
         # If a single token was not enough for this judge, do not try single-token requests again.
         self._supports_logprobs = bool(self._supports_logprobs)
         return Rating(points, "parsed")
@@ -256,8 +270,8 @@ def expected_ratings(tokens: Sequence[Token], written: Sequence[float]) -> list[
     return ratings
 
 
-def parse_rating(reply: str) -> float:
-    """Return the rating in a judge's reply, which must not contain anything else.
+def parse_rating(reply: str, shown: Mapping[str, str] | None = None) -> float:
+    """Return the rating that a judge's text consists of. ``shown`` are the texts of the prompt.
 
     The rating is a number (``4``, ``4/5``, ``four``), a verdict (``mostly``), both (``4 = mostly``), or a JSON object
     with the field ``rating``. Whitespace, Markdown and a label such as ``Rating:`` are allowed around it. A digit in a
@@ -266,15 +280,14 @@ def parse_rating(reply: str) -> float:
     Raises:
         UnreadableReply: the text is not a rating (``unparsable``), or the rating is not from 1 to 5 (``out_of_range``).
     """
-    text = strip_thinking(reply)
+    text = without_trailing_commas(strip_thinking(reply))
     if fenced := _FENCE.search(text):
         require_introduction(text, text[: fenced.start()], text[fenced.end() :])
         text = fenced[1]
     if boxed := _BOXED.match(text):
         text = boxed[1]
     if "{" in text:
-        require_introduction(text, text[: text.find("{")], text[text.rfind("}") + 1 :])
-        return _parse_rating_object(text)
+        return _parse_rating_object(text, shown or {})
     text = _PREAMBLE.sub("", text, count=1)
     if tagged := _TAG.fullmatch(text):
         text = tagged[2]
@@ -291,21 +304,39 @@ def parse_rating(reply: str) -> float:
     return points
 
 
-def _parse_rating_object(text: str) -> float:
+def _parse_rating_object(text: str, shown: Mapping[str, str]) -> float:
     members = parse_json_object(text)
+    require_judgment(members, shown)
+    require_scale(members)
     ratings = {
         parse_number(value, MIN_RATING, MAX_RATING)
         for name, value in members.items()
         if name.lower() in _RATING_MEMBERS
     }
     others = [name for name in members if name.lower() not in _RATING_MEMBERS]
-    if len(ratings) != 1 or any(_OTHER_MEMBERS.isdisjoint(_NAME_WORD.findall(name.lower())) for name in others):
+    if len(ratings) != 1 or any(_OTHER_MEMBERS.isdisjoint(_words_of(name)) for name in others):
         raise UnreadableReply(f"{text!r:.80} is not a rating")
-    for name in others:
-        if isinstance(members[name], str) and (problem := find_statement_problem(members[name])):
-            reason = UnscoredReason.JUDGE_REFUSED if problem == "refusal" else UnscoredReason.UNPARSABLE
-            raise UnreadableReply(f"the rating comes with this {problem}: {members[name]!r:.80}", reason)
     return ratings.pop()
+
+
+def require_scale(members: Mapping[str, Any]) -> None:
+    """Check that an object names no other scale than 1 to 5, such as in ``{"rating": 4, "max_score": 100}``.
+
+    Raises:
+        UnreadableReply: it does.
+    """
+    for name, value in members.items():
+        if name.lower() in _RATING_MEMBERS or _SCALE_WORDS.isdisjoint(words := _words_of(name)):
+            continue
+        limits = [float(number) for number in re.findall(r"\d+(?:\.\d+)?", str(value))]
+        expected = {MIN_RATING} if {"min", "minimum", "worst"} & set(words) else {MIN_RATING, MAX_RATING}
+        if limits and not (set(limits) <= expected and (expected == {MIN_RATING} or MAX_RATING in limits)):
+            raise UnreadableReply(f"the rating has another scale: {name} is {value!r:.40}")
+
+
+def _words_of(name: str) -> list[str]:
+    """Return the words of a member's name: "max_score" and "maxScore" have two."""
+    return _NAME_WORD.findall(_CAPITAL.sub("_", name).lower().replace("out_of", "outof"))
 
 
 def _as_digit(token: str) -> str:

@@ -1,12 +1,17 @@
 """Rules that recognize replies in which a judge refuses, asks for input, offers help or reports an error.
 
-Such replies often contain a question mark, but not a generated question.
+Such replies often contain a question mark, but no question that an answer would answer. No list of phrases is
+complete. The phrases are therefore weighed against evidence: the words that a reply shares with the texts that it
+should be about.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
+import unicodedata
+from collections.abc import Iterator
+from functools import cached_property, lru_cache
 from importlib.resources import files
 from typing import Literal
 
@@ -22,61 +27,184 @@ from germane.scorers.refusals.rules import (
 
 ReplyProblem = Literal["refusal", "request", "courtesy", "error"]
 """What a reply contains instead of a question: a refusal, a request for input, a courtesy, or an error message."""
+StatementProblem = Literal["refusal", "error"]
 
 _MAX_CHARACTERS = 4_000
-"""Maximum length of a reply; longer ones are truncated before the rules are applied."""
+"""Length to which replies are truncated before the rules are applied."""
+_MAX_SHOWN_CHARACTERS = 40_000
+"""Length to which each of the texts is truncated that a reply should be about."""
 _MAX_QUESTION_CHARACTERS = 500
 """The rules are applied only to this number of characters at the end of a question."""
 _PHRASES = (files("germane.scorers.refusals") / "judge_phrases.txt").read_text(encoding="utf-8")
-REPLY_RULES_HASH = hashlib.sha256(f"{REFUSAL_RULES_HASH}\n{_PHRASES}".encode()).hexdigest()[:12]
-"""A hash of the rules, which is part of fingerprints."""
+_VERSION = "2"
+REPLY_RULES_HASH = hashlib.sha256(f"{_VERSION}\n{REFUSAL_RULES_HASH}\n{_PHRASES}".encode()).hexdigest()[:12]
+"""Part of fingerprints: changes whenever a phrase changes."""
 _SECTIONS = load_sections(_PHRASES)
-_REQUEST, _COURTESY, _REFUSAL, _ERROR, _CONVERSATION = (
-    PhrasePattern(_SECTIONS[name]) for name in ("request", "courtesy", "refusal", "error", "conversation")
+_REQUEST, _COURTESY, _REFUSAL, _ERROR, _ADDRESS, _CONVERSATION, _EVALUATION = (
+    PhrasePattern(_SECTIONS[name])
+    for name in ("request", "courtesy", "refusal", "error", "address", "conversation", "evaluation")
 )
-_MIN_ANSWER_WORDS = 2
-"""If an answer has at least this number of distinct words, a question about it is expected to share one."""
+_CONVERSATION_PHRASES = re.compile("|".join(_SECTIONS["conversation"]))
 _MIN_WORD_CHARACTERS = 3
 _STEM_CHARACTERS = 5
-"""Words that share this number of leading characters are considered the same, such as "return" and "returned"."""
+"""Words are the same if their beginnings are: "return" and "returned"."""
+_SHORT_STEM_CHARACTERS = 4
+"""The same for words of error messages: "retry" and "retries"."""
+_HANGUL_CHARACTERS = 2
+"""The same for Korean words, which end in particles."""
+_UNSPACED_CHARACTERS = {"thai": 4, "ideographs": 2}
+"""Length of the pieces into which texts without spaces are split."""
 _MAX_FRAGMENT_WORDS = 3
-_WORD = re.compile(r"[\u0e00-\u0eff\u3400-\u9fff\uac00-\ud7af]|[^\W_\u0e00-\u0eff\u3040-\u9fff\uac00-\ud7af]+")
-"""A word or number; in scripts without spaces and in Korean, a character that is not Hiragana or Katakana."""
+_MIN_COPIED_WORDS = 3
+_THAI = r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]+"
+_IDEOGRAPHS = r"[\u3400-\u9fff]+"
+_WORD = re.compile(
+    rf"(?P<thai>{_THAI})|(?P<ideographs>{_IDEOGRAPHS})|(?P<katakana>[\u30a1-\u30ff]{{2,}})|(?P<hangul>[\uac00-\ud7af]+)"
+    r"|(?P<word>[^\W_\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u9fff\uac00-\ud7af]+)"
+)
+"""A word or number, or the text between two other characters in scripts without spaces. Hiragana is grammar."""
 _COMMON_WORDS = frozenset(_SECTIONS["common words"][0].split("|"))
-"""Words in several languages that do not indicate the subject of a text."""
+"""Words that say nothing about the subject, in several languages."""
+_FUNCTION_WORDS = frozenset(_SECTIONS["function words"][0].split("|"))
+"""Short words that show that a text is in one of these languages."""
+_EMPTY_WORDS = frozenset(word[:_STEM_CHARACTERS] for word in _SECTIONS["empty words"][0].split("|"))
+"""Words that are no subject unless the texts contain them."""
+_COMMON_PHRASES = re.compile("|".join(_SECTIONS["common phrases"]))
+QUESTION_WITHOUT_MARK = re.compile("|".join(_SECTIONS["questions without a mark"]))
+"""Words of questions in scripts in which these may lack a question mark."""
+_QUOTED = re.compile(
+    r"\"[^\"\n]{1,300}\"|(?<!\w)'[^'\n]{1,300}'(?!\w)|\u201c[^\u201d\n]{1,300}\u201d|\u2018[^\u2019\n]{1,300}\u2019(?!\w)"
+    r"|\u00ab[^\u00bb\n]{1,300}\u00bb|\u201e[^\u201c\n]{1,300}\u201c|\u300c[^\u300d\n]{1,300}\u300d"
+)
 _STARTS_WITH_ERROR = re.compile(rf"\W*?(?:{'|'.join(_SECTIONS['error at the beginning'])})")
 _ASKS = re.compile(r"\b(?:what|which|why|how|when|where|who|is|are|does|do|can|should)\b")
 _STARTS_WITH_REFUSAL = re.compile(rf"\W*(?:{'|'.join(_SECTIONS['refusal at the beginning'])})")
+_CODE = re.compile(r"[a-z0-9.+%/_-]{1,20}")
 
 
-def find_statement_problem(text: str) -> Literal["refusal", "error"] | None:
-    """Return whether a text in a judge's JSON object starts like a refusal or an error message; None if it does not.
+class _Phrases:
+    """Phrases that do not count if the texts contain their words, because the reply may be about them."""
 
-    Unlike :func:`find_reply_problem`, this accepts statements about the texts being judged, such as "The answer does
-    not provide any information" and "The document says that the connection failed".
+    def __init__(self, section: str) -> None:
+        self._pattern = PhrasePattern(_SECTIONS[section])
+        self._matches = re.compile("|".join(f"(?:{expression})" for expression in _SECTIONS[section]))
+
+    def find(self, text: str, shown: _ShownTexts) -> bool:
+        """Return whether a phrase matches of which the texts do not contain all words, apart from common ones."""
+        return self._pattern.search(text) and any(
+            not self._is_excused(match[0], shown) for match in self._matches.finditer(text)
+        )
+
+    def _is_excused(self, phrase: str, shown: _ShownTexts) -> bool:
+        words = [word for word, _ in _pieces(phrase) if word not in _COMMON_WORDS and len(word) > 1]
+        return (bool(words) and all(map(shown.contains_word, words))) or shown.contains_phrase(phrase)
+
+
+_ABOUT_TASK, _CANNOT_JUDGE, _ERROR_WORDS = map(_Phrases, ("about the task", "cannot judge", "error words"))
+
+
+class _ShownTexts:
+    """The texts that a judge has seen, and what a reply has in common with them."""
+
+    def __init__(self, *texts: str) -> None:
+        self._text = "\n".join(_normalized(text, _MAX_SHOWN_CHARACTERS) for text in texts)
+
+    @cached_property
+    def subjects(self) -> frozenset[str]:
+        """The beginnings of the words that may say what the texts are about."""
+        return frozenset(_subjects(self._text))
+
+    @cached_property
+    def _short_stems(self) -> frozenset[str]:
+        return frozenset(_stems(self._text, _SHORT_STEM_CHARACTERS))
+
+    @cached_property
+    def _compact(self) -> str:
+        return _compacted(self._text)
+
+    def is_subject_of(self, text: str) -> bool:
+        """Return whether a text shares a word with these."""
+        return not self.subjects.isdisjoint(_subjects(_normalized(text)))
+
+    def contains_phrase(self, phrase: str) -> bool:
+        """Return whether a phrase occurs here, with other spaces and punctuation: "time out" in "timeout"."""
+        return len(compact := _compacted(phrase)) >= _STEM_CHARACTERS and compact in self._compact
+
+    def contains_word(self, word: str) -> bool:
+        """Return whether a word with the same beginning occurs here."""
+        return word[:_SHORT_STEM_CHARACTERS] in self._short_stems
+
+
+@lru_cache(maxsize=8)
+def _shown_texts(*texts: str) -> _ShownTexts:
+    """Return the texts with their words, once for all replies about them."""
+    return _ShownTexts(*texts)
+
+
+def find_statement_problem(text: str, *shown: str) -> StatementProblem | None:
+    """Return whether a text inside a judge's JSON object is a refusal by the judge or an error message.
+
+    It may say about the ``shown`` texts what they say: "The answer does not provide any information", "The document
+    says that the connection failed".
     """
-    start = text[:_MAX_CHARACTERS].replace("\u2019", "'").lower().strip()
+    start = _normalized(text)
     if _STARTS_WITH_REFUSAL.match(start):
         return "refusal"
-    return "error" if _starts_with_error(start) else None
+    if _starts_with_error(start):
+        return "error"
+    unquoted = _QUOTED.sub(" ", start)
+    texts = _shown_texts(*shown)
+    for sentence in split_into_sentences(unquoted):
+        asks = sentence.endswith(QUESTION_ENDINGS)  # "Why can't I log in?" may be a part of the user's question
+        if _REQUEST.search(sentence) if asks else _CANNOT_JUDGE.find(sentence, texts):
+            return "refusal"
+    return "error" if _ERROR_WORDS.find(unquoted, texts) else None
 
 
-def find_reply_problem(reply: str, answer: str = "") -> ReplyProblem | None:
-    """Return the problem with a judge's reply, such as a refusal; None if no rule matches.
+def is_reason(text: str, *shown: str) -> bool:
+    """Return whether a text may belong to a judgment: it shares a word with the texts, evaluates, or is only a code.
 
-    A statement can be a refusal or an error message; a question can be a request for input or a courtesy. "Why can't I
-    log in?" and "What does error 503 mean?" do not match any rule. No list of phrases is complete. Therefore, if
-    ``answer`` is given, a question that does not share any word with the answer and addresses a user is also a
-    courtesy. Conversely, "I can't log in. What should I do?" is a question about an answer that mentions logging in.
+    All texts in languages of :func:`find_statement_problem` may, because it knows their refusals. So may all texts if
+    the shown ones have no words that could be shared.
     """
-    text = reply[:_MAX_CHARACTERS].replace("\u2019", "'").lower().strip()
-    subjects, words = _subjects(answer[:_MAX_CHARACTERS].lower()), _subjects(text)
-    is_about_answer = not subjects.isdisjoint(words)
+    normalized, texts = _normalized(text), _shown_texts(*shown)
+    words = [word for word, kind in _pieces(normalized) if kind == "word"]
+    return (
+        not texts.subjects
+        or texts.is_subject_of(normalized)
+        or _EVALUATION.search(normalized)
+        or _CODE.fullmatch(normalized) is not None
+        or (len(words) > 1 and any(word in _COMMON_WORDS or word in _FUNCTION_WORDS for word in words))
+        or not any("LATIN" in unicodedata.name(word[0], "") for word in words)
+    )
+
+
+def find_reply_problem(reply: str, answer: str = "", question: str = "") -> ReplyProblem | None:
+    """Return the problem with a judge's text, such as a refusal; None if no rule matches.
+
+    Args:
+        reply: What should be a question that the answer would answer.
+        answer: The answer. What it mentions is no problem: "Your API key is invalid" answers "Why is my API key
+            invalid?".
+        question: The question that the user asked. What it mentions is no problem either.
+
+    A statement may refuse or report an error; a question may ask for input or offer help. "Why can't I log in?" and
+    "What does error 503 mean?" match no rule. A question that shares no word with the texts, and is part of a
+    conversation or has no subject, is a courtesy. On the other hand, "I can't log in. What should I do?" is a question
+    about an answer that mentions logging in.
+    """
+    text = _normalized(reply)
+    if _is_copy(text, question):
+        return None
+    shown = _shown_texts(answer[:_MAX_CHARACTERS], question[:_MAX_CHARACTERS])
+    unquoted = _QUOTED.sub(" \u2026 ", text)
+    subjects = _subjects(text)
+    is_about_texts = not shown.subjects.isdisjoint(subjects)
     if STARTS_WITH_APOLOGY.match(text):
         return "refusal"
     if _starts_with_error(text):
         return "error"
-    for sentence in split_into_sentences(text):
+    for sentence in split_into_sentences(unquoted):
         if sentence.rstrip("*_ )\"'").endswith(QUESTION_ENDINGS):
             sentence = sentence[-_MAX_QUESTION_CHARACTERS:]
             if _REQUEST.search(sentence):
@@ -84,22 +212,65 @@ def find_reply_problem(reply: str, answer: str = "") -> ReplyProblem | None:
             if _COURTESY.search(sentence):
                 return "courtesy"
         elif DOES_NOT_KNOW.search(sentence) or _REFUSAL.search(sentence):
-            if not (is_about_answer and _asks_after(text, sentence)) or _STARTS_WITH_REFUSAL.match(sentence):
+            if not (is_about_texts and _asks_after(unquoted, sentence)) or _STARTS_WITH_REFUSAL.match(sentence):
                 return "refusal"
-        elif _ERROR.search(sentence):
+        elif _CANNOT_JUDGE.find(sentence, shown) and not (is_about_texts and _asks_after(unquoted, sentence)):
+            return "refusal"
+        elif _ERROR.search(sentence) and not is_about_texts:
             return "error"
-    if len(subjects) >= _MIN_ANSWER_WORDS and not is_about_answer and _is_conversation(text):
-        return "courtesy"
-    return None
+    if _ERROR_WORDS.find(unquoted, shown):
+        return "error"
+    if _ABOUT_TASK.find(unquoted, shown):
+        return "request"
+    if not (answer or question):
+        return None
+    if is_about_texts:
+        return "request" if _only_names_subject(unquoted, shown, _normalized(question)) else None
+    return "courtesy" if _is_conversation(unquoted, subjects, _normalized(question)) else None
+
+
+def _normalized(text: str, limit: int = _MAX_CHARACTERS) -> str:
+    return text[:limit].replace("\u2019", "'").lower().strip()
+
+
+def _compacted(text: str) -> str:
+    return "".join(character for character in text if character.isalnum())
+
+
+def _pieces(text: str) -> Iterator[tuple[str, str]]:
+    """Yield the words with the kind of their script; see :data:`_WORD`."""
+    for match in _WORD.finditer(text):
+        kind = match.lastgroup or "word"
+        size = _UNSPACED_CHARACTERS.get(kind)
+        if size is None:
+            yield match[0], kind
+        else:
+            yield from ((match[0][start : start + size], kind) for start in range(max(1, len(match[0]) - size + 1)))
 
 
 def _subjects(text: str) -> set[str]:
-    """Return the leading characters of the words that may indicate the subject of a text."""
-    return {
-        word[:_STEM_CHARACTERS]
-        for word in _WORD.findall(text)
-        if (len(word) >= _MIN_WORD_CHARACTERS or not word.isascii() or word.isdigit()) and word not in _COMMON_WORDS
-    }
+    """Return the beginnings of the words that may say what a text is about."""
+    subjects = set()
+    for word, kind in _pieces(_COMMON_PHRASES.sub(" ", text) if not text.isascii() else text):
+        if word in _COMMON_WORDS:
+            continue
+        if kind == "hangul":
+            subjects.add(word[:_HANGUL_CHARACTERS])
+        elif kind != "word":
+            subjects.add(word)
+        elif len(word) >= _MIN_WORD_CHARACTERS or not word.isascii() or word.isdigit():
+            subjects.add(word[:_STEM_CHARACTERS])
+    return subjects
+
+
+def _stems(text: str, characters: int) -> set[str]:
+    return {word[:characters] if kind == "word" else word for word, kind in _pieces(text)}
+
+
+def _is_copy(text: str, question: str) -> bool:
+    """Return whether all words of a text are in the question that the user asked."""
+    words = _stems(text, _STEM_CHARACTERS)
+    return len(words) >= _MIN_COPIED_WORDS and words <= _stems(_normalized(question), _STEM_CHARACTERS)
 
 
 def _asks_after(text: str, sentence: str) -> bool:
@@ -107,13 +278,33 @@ def _asks_after(text: str, sentence: str) -> bool:
     return text.rstrip("*_ )\"'").endswith(QUESTION_ENDINGS) and not text.endswith(sentence)
 
 
-def _is_conversation(text: str) -> bool:
-    """Return whether a text reads like an assistant addressing its user, rather than a question about a subject."""
+def _only_names_subject(text: str, shown: _ShownTexts, question: str) -> bool:
+    """Return whether a text says no more about the texts than one subject: "What do you want to ask about ferries?"."""
+    if not (_CONVERSATION.search(text) and _ADDRESS.search(text)) or _ADDRESS.search(question):
+        return False
+    subjects = _subjects(_CONVERSATION_PHRASES.sub(" ", text))
+    shared = subjects & shown.subjects
+    if text.split()[0].isascii():  # the subject of an English question may be a whole sentence without spaces
+        shared, subjects = (
+            {word if word.isascii() and not word.isdigit() else "" for word in words} for words in (shared, subjects)
+        )
+    return len(shared) == 1 and subjects - shared <= _EMPTY_WORDS
+
+
+def _is_conversation(text: str, subjects: set[str], question: str) -> bool:
+    """Return whether a text is what an assistant says to its user, rather than a question about something."""
     first = next(split_into_sentences(text), text)
     if _asks_after(text, first) and not first.endswith(QUESTION_ENDINGS):  # "That content is blocked. Appeal?"
         return True
-    is_fragment = text.isascii() and len(text.split()) <= _MAX_FRAGMENT_WORDS and not _ASKS.search(text)
-    return is_fragment or _CONVERSATION.search(text)
+    count = len(text.split())
+    is_fragment = count <= _MAX_FRAGMENT_WORDS - (not text.isascii()) and not _ASKS.search(text)
+    if subjects <= _EMPTY_WORDS or (is_fragment and not _is_unspaced(text)) or _CONVERSATION.search(text):
+        return True
+    return _ADDRESS.search(text) and not _ADDRESS.search(question)
+
+
+def _is_unspaced(text: str) -> bool:
+    return any(kind in _UNSPACED_CHARACTERS for _, kind in _pieces(text))
 
 
 def _starts_with_error(text: str) -> bool:
