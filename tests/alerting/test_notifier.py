@@ -144,6 +144,22 @@ def test_channel_that_does_not_hear_of_a_service_drop_hears_of_its_routes() -> N
     assert contents_of(resolutions) == [("log", "resolved", ("drop",)), ("docs", "resolved", ("a",))]
 
 
+def test_channel_hears_of_a_route_when_the_drop_that_covered_it_ends() -> None:
+    """Only this channel: the other one was notified when the alert fired."""
+    drop = an_alert("drop", rule="drop", labels={"service": "shop", "scorer": "answer_relevancy"})
+    both = {"log": everybody, "docs": lambda alert: alert.route is not None}
+    _, notifications = notifier(channels=both).notify([changed(drop), changed(an_alert())], [drop, an_alert()])
+    drop, route = (each.alerts[0] for each in notifications)
+    later = notifier(channels=both, now=NOON + timedelta(minutes=10))
+    assert later.due_for_repeat([drop, route], lambda _: DAY) == []
+
+    assert later.due_for_repeat([route], lambda _: DAY) == [route]
+    again = AlertStateMachine(NOON, lambda: "e").repeat(route)
+    _, late = later.notify([again], [route])
+    assert contents_of(late) == [("log", "firing", ("a",))]
+    assert later.due_for_repeat(late[0].alerts, lambda _: DAY) == []
+
+
 def test_silenced_drop_inhibits_nothing() -> None:
     """Otherwise there would be no notification at all."""
     drop = an_alert("drop", rule="drop", labels={"service": "shop", "scorer": "answer_relevancy"})

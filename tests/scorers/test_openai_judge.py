@@ -186,16 +186,16 @@ def test_a_requested_retry_delay_is_passed_on(fake: FakeJudge, reason: UnscoredR
 
 
 ENVIRONMENT = {
-    "a SOCKS proxy": ("ALL_PROXY", "socks5://127.0.0.1:1", "ALL_PROXY names a SOCKS proxy"),
+    "a SOCKS proxy": ("ALL_PROXY", "socks5://127.0.0.1:1", "the SOCKS proxy in ALL_PROXY needs"),
     "an unclosed address": ("http_proxy", "http://[::1", "http_proxy is not the URL of a proxy"),
     "an unknown scheme": ("HTTPS_PROXY", "foo://x:secret@y", "HTTPS_PROXY is not the URL of a proxy"),
     "no URL": ("https_proxy", "::::", "https_proxy is not the URL of a proxy"),
     "a port that is no number": ("HTTP_PROXY", "http://user:secret@host:port", "HTTP_PROXY is not the URL of a proxy"),
     "a port out of range": ("http_proxy", "127.0.0.1:99999", "http_proxy is not the URL of a proxy"),
     "a negative port": ("ALL_PROXY", "http://user:secret@127.0.0.1:-1", "ALL_PROXY is not the URL of a proxy"),
-    "a missing file": ("SSL_CERT_FILE", "/missing", "SSL_CERT_FILE names a file that cannot be used"),
-    "a directory as a file": ("SSL_CERT_FILE", "/tmp", "SSL_CERT_FILE names a file that cannot be used"),
-    "a log that cannot be written": ("SSLKEYLOGFILE", "/missing/log", "SSLKEYLOGFILE names a file that cannot be used"),
+    "a missing file": ("SSL_CERT_FILE", "/missing", "the file in SSL_CERT_FILE cannot be used"),
+    "a directory as a file": ("SSL_CERT_FILE", "/tmp", "the file in SSL_CERT_FILE cannot be used"),
+    "a log that cannot be written": ("SSLKEYLOGFILE", "/missing/log", "the file in SSLKEYLOGFILE cannot be used"),
 }
 
 

@@ -117,6 +117,7 @@ class Notifier:
             is_due = alert.acknowledged_at is None and (notified_at is None or self._now - notified_at >= interval)
             # An acknowledgement does not cover a higher severity.
             is_due = is_due or (notified_at is not None and is_worse_than_notified(alert))
+            is_due = is_due or (alert.acknowledged_at is None and bool(self._unnotified(alert, open_alerts)))
             if is_due and not self._is_suppressed(alert, open_alerts):
                 due.append(alert)
         return due
@@ -134,6 +135,10 @@ class Notifier:
             for name, accepts in self._channels.items()
             if accepts(alert) and not is_inhibited(alert, filter(accepts, audible))
         )
+
+    def _unnotified(self, alert: Alert, alerts: Sequence[Alert]) -> frozenset[str]:
+        """Return the recipients that have not been notified, because a drop that has ended covered the alert there."""
+        return frozenset(name for name in self._recipients(alert, alerts) if not was_notified(alert, name))
 
     def _audible(self, alerts: Sequence[Alert]) -> list[Alert]:
         return [alert for alert in alerts if not self._is_silenced(alert)]
@@ -163,6 +168,8 @@ class Notifier:
             notification_type = "escalated" if is_worse_than_notified(alert) else "repeated"
         peak = max(peak_severity(alert), alert.severity, key=SEVERITIES.index)
         channels = self._recipients(alert, alerts)
+        if notification_type == "repeated" and (unnotified := self._unnotified(alert, alerts)):
+            notification_type, channels = "firing", unnotified
         notified_channels = sorted(channels.union(alert.details.get(NOTIFIED_CHANNELS, ())))
         details = {**alert.details, PEAK_SEVERITY: peak, NOTIFIED_CHANNELS: notified_channels}
         notified = replace(alert, notified_at=self._now, details=details)
