@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -15,12 +16,12 @@ germane.start()
 @germane.observe(route="ask")
 def ask(question: str) -> str:
     """Answer after a moment, so that requests spread over all processes."""
-    time.sleep(0.02)
+    time.sleep(0.1)
     return f"By card, at counter {question}."
 
 
 def application(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
-    """Answer the question in the query string."""
+    """Answer the question in the query string, and name the process."""
     body = ask(unquote(environ["QUERY_STRING"])).encode()
-    start_response("200 OK", [("Content-Type", "text/plain")])
+    start_response("200 OK", [("Content-Type", "text/plain"), ("X-Process", str(os.getpid()))])
     return [body]

@@ -22,9 +22,10 @@ SCORERS = {"a": "f1", "b": "f2"}
 def assign(store: TrackingStore, make: Make, clock: Any) -> Callable[..., Exchange]:
     """Store an exchange that ended just now, and assign its tasks."""
 
-    def new(number: int, holder: str | None) -> Exchange:
+    def new(number: int, holder: str | None, before: Callable[[], object] = bool) -> Exchange:
         exchange = make(number, id=f"{number:032x}", started_at=clock.now, duration=0.0, span_holder=holder)
         store.exchanges.add([exchange])
+        before()
         decision = SamplingDecision(exchange.id, 1.0, "sampled")
         store.sampling.assign_tasks([decision], SCORERS, max_span_delay=DELAY)
         return exchange
@@ -71,16 +72,38 @@ def test_the_holder_claims_its_own_exchanges_first(
     assert claim(store, "holder", *own) == [older[1].id]
 
 
-@pytest.mark.parametrize("holder", [None, "unknown", "stopped"])
+def test_tasks_are_reserved_for_a_process_that_has_not_sent_a_heartbeat_yet(
+    store: TrackingStore, assign: Callable[..., Exchange]
+) -> None:
+    """A process writes its first exchanges while it is still starting its background work."""
+    exchange = assign(1, "starting")
+
+    assert claim(store, "other") == []
+    assert claim(store, "starting", exchange) == [exchange.id]
+    send_heartbeat(store, "starting")
+    assert [worker.scorers for worker in store.workers.list_workers()] == [SCORERS]
+
+
+@pytest.mark.parametrize("ending", ["no span waits", "stopped", "stopped before it wrote", "dead"])
 def test_tasks_without_a_running_holder_are_ready_immediately(
-    store: TrackingStore, assign: Callable[..., Exchange], holder: str | None
+    store: TrackingStore, assign: Callable[..., Exchange], clock: Any, ending: str
 ) -> None:
     """No span waits, or its process is gone."""
-    send_heartbeat(store, "stopped")
-    store.workers.deregister_worker("stopped")
-    exchange = assign(1, holder)
+
+    def stop() -> None:
+        store.workers.deregister_worker("holder")
+
+    if ending in {"dead", "stopped before it wrote"}:
+        send_heartbeat(store, "holder")
+    if ending == "dead":
+        clock.now += HEARTBEAT_TIMEOUT + timedelta(seconds=1)
+    elif ending == "stopped before it wrote":
+        stop()
+    holder = None if ending == "no span waits" else "holder"
+    exchange = assign(1, holder, before=stop if ending == "stopped" else bool)
 
     assert claim(store, "other") == [exchange.id]
+    assert "stopped" not in ending or store.workers.list_workers() == []
 
 
 @pytest.mark.parametrize("ending", ["stops", "dies"])

@@ -4,8 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import ctypes
+import decimal
 import functools
+import itertools
+import json
+import queue
+import random
+import re
 import signal
+import socket
+import sys
+import threading
+import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from types import FrameType
@@ -13,6 +24,8 @@ from typing import Any
 
 import pytest
 from opentelemetry import baggage, context, trace
+from sqlalchemy import create_engine
+from sqlalchemy import text as sql
 
 import germane
 from germane.errors import UsageError
@@ -95,6 +108,226 @@ def test_exception_from_a_signal_handler_reaches_the_application(
         call()
     assert not trace.get_current_span().get_span_context().is_valid
     assert len(traced.spans) == 1
+
+
+def convert(text: str) -> str:
+    try:
+        return interrupted(text)
+    except SoftTimeLimit:
+        raise ValueError("converted") from None
+
+
+def convert_implicitly(text: str) -> str:
+    try:
+        return interrupted(text)
+    except SoftTimeLimit:
+        return str({}["missing"])
+
+
+def convert_twice(text: str) -> str:
+    try:
+        return convert(text)
+    except ValueError as error:
+        raise ExceptionGroup("several", [KeyError(), error]) from KeyError()
+
+
+def raise_again(text: str) -> str:
+    try:
+        return interrupted(text)
+    except SoftTimeLimit as error:
+        raise error
+
+
+@pytest.mark.parametrize("redact", [convert, convert_implicitly, convert_twice, raise_again])
+def test_interruption_that_the_users_callable_converts_reaches_the_application(
+    traced: Any, install: Any, redact: Any
+) -> None:
+    """The application gets the error that the callable raised."""
+    install(limit)
+    with pytest.raises((SoftTimeLimit, ValueError, KeyError, ExceptionGroup)):
+        germane.observe(redact=redact)(lambda question: "a")("Why?")
+
+
+def test_error_while_the_application_handles_an_interruption_is_swallowed(traced: Any, install: Any) -> None:
+    """The interruption is the context of the error, but did not cause it."""
+    install(limit)
+
+    def fail(_text: str) -> str:
+        raise KeyError
+
+    try:
+        interrupted()
+    except SoftTimeLimit:
+        assert germane.observe(redact=fail)(lambda question: "a")("Why?") == "a"
+
+
+class JobTimeout(Exception):
+    """An exception that another thread or greenlet raises in this one."""
+
+
+def loop(_text: str) -> str:
+    while True:
+        pass
+
+
+def loop_over_items(_text: str) -> str:
+    return str([item for item in itertools.count() if not item >= 0])
+
+
+def loop_with_a_condition(_text: str) -> str:
+    number = 0
+    while number >= 0:
+        number += 1
+    return ""
+
+
+def call_functions(text: str) -> str:
+    while text:
+        text = str(identity(text))
+    return text
+
+
+def call_with_variable_arguments(text: str) -> str:
+    while text:
+        text = identity(*(text,))
+    return text
+
+
+def identity(value: Any) -> Any:
+    return value
+
+
+def sleep(text: str) -> str:
+    for _ in range(10_000):
+        time.sleep(0.001)
+    return text
+
+
+def search_pattern(text: str) -> str:
+    while True:
+        text = re.sub("[a-z]", "x", text)
+
+
+def call_from_a_compiled_function(text: str) -> str:
+    return max(itertools.repeat(text), key=identity)
+
+
+@pytest.mark.skipif(sys.implementation.name != "cpython", reason="the test calls a function of CPython")
+@pytest.mark.parametrize(
+    "redact",
+    [
+        *(loop, loop_over_items, loop_with_a_condition, call_functions, call_with_variable_arguments),
+        *(sleep, search_pattern, call_from_a_compiled_function),
+    ],
+)
+@pytest.mark.parametrize("kind", [JobTimeout, TimeoutError])
+def test_exception_that_another_thread_raises_reaches_the_application(
+    traced: Any, redact: Any, kind: type[Exception]
+) -> None:
+    """A job's time limit that expires in a user's callable is not swallowed, wherever it runs."""
+    started, raised = threading.Event(), list[BaseException]()
+
+    def redact_when_started(text: str) -> str:
+        if started.is_set():  # the exception was swallowed
+            return text
+        started.set()
+        return str(redact(text))
+
+    def work() -> None:
+        try:
+            germane.observe(redact=redact_when_started)(lambda question: "a")("Why?")
+        except kind as error:
+            raised.append(error)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    started.wait()
+    time.sleep(random.uniform(0.001, 0.02))
+    assert thread.ident is not None
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident), ctypes.py_object(kind))
+    thread.join()
+
+    assert [type(error) for error in raised] == [kind]
+
+
+@pytest.mark.parametrize("package", ["gevent.hub", "eventlet.hubs.hub"])
+def test_exception_that_another_greenlet_raises_reaches_the_application(traced: Any, package: str) -> None:
+    """It arrives where the greenlets switch. Errors of the library's own functions are swallowed."""
+    library: Any = {"__name__": package}
+    exec("def switch(error):\n    raise error\ndef sleep(error):\n    switch(error)\n", library)
+    exec("def get(error):\n    raise error\n", library)
+    empty = type("Empty", (Exception,), {"__module__": package})
+
+    with pytest.raises(JobTimeout):
+        germane.observe(redact=lambda text: library["sleep"](JobTimeout("late")))(lambda question: "a")("Why?")
+    for fail in (lambda text: library["get"](JobTimeout()), lambda text: library["sleep"](empty())):
+        assert germane.observe(redact=fail)(lambda question: "a")("Why?") == "a"
+
+
+def raise_in_generator(_text: str) -> str:
+    return next(raising_generator())
+
+
+def raising_generator() -> Iterator[str]:
+    yield from ()
+    raise JobTimeout
+
+
+def throw_into_generator(_text: str) -> str:
+    steps = (step for step in "ab")
+    next(steps)
+    return str(steps.throw(JobTimeout))
+
+
+def throw_into_new_generator(_text: str) -> str:
+    return str(raising_generator().throw(JobTimeout))  # type: ignore[attr-defined]  # an iterator that is a generator
+
+
+def raise_job_timeout(*_values: Any) -> Any:
+    raise JobTimeout
+
+
+def recur(text: str) -> str:
+    return recur(text)
+
+
+def assert_nothing(text: str) -> str:
+    assert not text
+    return text
+
+
+ROW = create_engine("sqlite://").connect().execute(sql("SELECT 1 AS a")).mappings().one()
+FAILURES: dict[str, Callable[[str], Any]] = {
+    "raised class": raise_job_timeout,
+    "raised in a sort": lambda text: sorted(text, key=raise_job_timeout),
+    "raised in a generator": raise_in_generator,
+    "thrown into a generator": throw_into_generator,
+    "thrown into a new generator": throw_into_new_generator,
+    "assertion": assert_nothing,
+    "recursion": recur,
+    "memory": lambda text: bytearray(2**62),
+    "exhausted iterator": lambda text: next(iter(())),
+    "empty queue": lambda text: queue.SimpleQueue[str]().get_nowait(),
+    "missing key": lambda text: {}[text],
+    "key of a compiled class": lambda text: ROW["missing"],
+    "number": int,
+    "decimal": decimal.Decimal,
+    "JSON": json.loads,
+    "file": lambda text: Path(f"/missing/{text}").read_text(),
+    "pattern": lambda text: re.sub("(", "", text),
+    "socket": lambda text: socket.create_connection(("127.0.0.1", 1), timeout=0.1),
+    "future that is late": lambda text: concurrent.futures.Future[str]().result(timeout=0.001),
+    "task that is late": lambda text: asyncio.run(asyncio.wait_for(asyncio.sleep(9), 0.001)),
+    "too many arguments": lambda text: identity(text, text),  # type: ignore[call-arg]  # fails
+}
+
+
+@pytest.mark.parametrize("name", FAILURES)
+def test_error_of_a_users_callable_does_not_reach_the_application(traced: Any, name: str) -> None:
+    """An error that the callable, or a function that it calls, raises itself is not taken for an interruption."""
+    redact: Any = FAILURES[name]
+    assert germane.observe(redact=redact)(lambda question: "a")("Why?") == "a"
+    assert (traced.exchange.question, traced.exchange.answer) == (None, None)
 
 
 def test_exception_from_a_selector_does_not_reach_the_application(traced: Any, install: Any) -> None:

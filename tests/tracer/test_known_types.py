@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import copy
+import functools
 import gc
+import inspect
 import json
+import operator
+import types
 import weakref
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections import ChainMap, UserDict, defaultdict
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Generic, Protocol, Self, TypeVar
 from unittest.mock import MagicMock
 
 import flask
@@ -23,6 +29,8 @@ from sqlalchemy.orm import Session
 
 import germane
 from germane.errors import UsageError
+
+T = TypeVar("T")
 
 
 def library_class(module: str, name: str, *bases: type, **attributes: Any) -> Any:
@@ -157,7 +165,6 @@ NO_TEXT: dict[str, Callable[[], Any]] = {
     "image by header": lambda: starlette.responses.Response(b"\x89PNG", headers={"Content-Type": "image/png"}),
     "Flask image": lambda: flask.Response(b"\x89PNG", mimetype="image/png"),
     "document": lambda: flask.Response(b"PK", mimetype="application/vnd.openxmlformats-officedocument.document"),
-    "image stream": lambda: starlette.responses.StreamingResponse(iter([b"\x89PNG"]), media_type="image/png"),
     "file": lambda: starlette.responses.FileResponse(__file__),
 }
 
@@ -559,6 +566,32 @@ class Query:
     def all(self) -> Query:
         return Query(self.log, *self.range)
 
+    def rows(self) -> list[Row]:
+        return self._fetch()
+
+    async def later(self) -> Query:
+        return Query(self.log, *self.range)
+
+    def count(self) -> int:
+        self.log.append("count")
+        return self.range[1] - self.range[0]
+
+    count.is_safe = True  # type: ignore[attr-defined]  # as Django marks methods
+
+    @classmethod
+    def create(cls) -> Query:
+        return cls([])
+
+    @staticmethod
+    def of(log: list[str]) -> Query:
+        return Query(log)
+
+    def __or__(self, other: Any) -> Any:
+        return Query(self.log, *self.range) if type(other) is Query else NotImplemented
+
+    def __ior__(self, other: Any) -> Self:
+        return self
+
 
 USES: dict[str, tuple[Callable[[Any], Any], int]] = {
     "unread": (lambda rows: None, 0),
@@ -569,7 +602,32 @@ USES: dict[str, tuple[Callable[[Any], Any], int]] = {
     "stopped early": (lambda rows: next(iter(rows)).text, 1),
     "length": (lambda rows: len(rows[:5]), 0),
     "kind": (lambda rows: (isinstance(rows, Query), rows.range, rows[:7].range), 0),
+    "page": (lambda rows: [row.text for row in page(rows, 2)], 2),
+    "operator": (lambda rows: [row.text for row in (rows | Query(rows.log))[:2]], 2),
+    "reflected operator": (lambda rows: [row.text for row in (Query(rows.log) | rows)[:2]], 2),
+    "operator of two": (lambda rows: [row.text for row in (rows | rows)[:2]], 2),
+    "in-place operator": (lambda rows: [row.text for row in operator.ior(rows, None)[:2]], 2),
+    "unsupported operator": (lambda rows: failure(lambda: rows | 1), 0),
+    "reversed": (lambda rows: next(reversed(rows)).text, 1),
+    "awaited": (lambda rows: [row.text for row in asyncio.run(rows.later())[:2]], 2),
 }
+
+
+def page(rows: Any, size: int) -> Any:
+    """Return the first page, as Django's paginator does: it counts by a bound method without arguments."""
+    method = getattr(rows, "count", None)
+    if inspect.ismethod(method) and not inspect.signature(method).parameters:
+        method()
+    else:
+        len(rows)
+    return rows[:size]
+
+
+def failure(call: Callable[[], Any]) -> str:
+    """Return the message of a call's error."""
+    with pytest.raises(TypeError) as caught:
+        call()
+    return str(caught.value)
 
 
 @pytest.mark.parametrize("use", USES)
@@ -589,6 +647,120 @@ def test_lazy_query_is_evaluated_by_the_caller_only(traced: Any, use: str) -> No
     assert ask("Why?") == str(read(Query(plain_log)))
     assert log == plain_log
     assert len(traced.exchange.contexts) == count
+
+
+@pytest.mark.parametrize("name", ["all", "count", "later", "create", "of", "index", "select"])
+def test_methods_of_a_lazy_query_keep_their_kind(traced: Any, name: str) -> None:
+    """Frameworks inspect callables before they call them."""
+    rows = Query([])
+    for some in (rows, search := germane.retrieval(lambda question: rows)("Why?")):
+        vars(some).update(index="abc".index, select=functools.partial(Query.of, []))
+
+    method, plain = getattr(search, name), getattr(rows, name)
+
+    checks = (inspect.ismethod, inspect.isroutine, inspect.iscoroutinefunction, callable)
+    assert [check(method) for check in checks] == [check(plain) for check in checks]
+    assert isinstance(method, functools.partial) == isinstance(plain, functools.partial)
+    assert getattr(method, "is_safe", None) == getattr(plain, "is_safe", None)
+    if name != "index":
+        assert inspect.signature(method) == inspect.signature(plain)
+    if inspect.ismethod(plain):
+        assert method.__self__ is (search if plain.__self__ is rows else plain.__self__)
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda rows: rows.count(),
+        lambda rows: (rows | rows).count(),
+        lambda rows: rows[:2].count(),
+        lambda rows: copy.copy(rows)[0],
+        lambda rows: Query([], *rows.range)[0],
+        lambda rows: rows.rows(),
+    ],
+)
+def test_result_of_a_lazy_query_that_is_not_captured_is_reported(traced: Any, use: Callable[[Any], Any]) -> None:
+    """Whatever was derived from the query: without contexts, the span says why there are none."""
+    search = germane.retrieval(source="rows")(lambda question: Query([], 0, 2))
+    germane.observe(lambda question: str(use(search(question))))("Why?")
+    gc.collect()
+
+    assert traced.exchange.contexts == ()
+    assert "through its own methods or attributes" in traced.attributes("rows")["germane.capture.error"]
+
+
+class LazyDocument(Mapping[str, Any]):
+    """A mapping that loads a value when it is looked up."""
+
+    def __init__(self, log: list[str]) -> None:
+        self.log = log
+
+    def __getitem__(self, key: str) -> Any:
+        self.log.append(key)
+        return {"text": "Thirty days.", "id": "7"}[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(("text", "id"))
+
+    def __len__(self) -> int:
+        return 2
+
+
+LOOKUPS: dict[str, tuple[Callable[[Any], Any], list[str]]] = {
+    "unread": (lambda document: None, []),
+    "key": (lambda document: document["text"], ["Thirty days."]),
+    "get": (lambda document: document.get("text"), ["Thirty days."]),
+    "missing": (lambda document: document.get("content", "none"), ["none"]),
+    "another key": (lambda document: document["id"], []),
+    "unpacked": (lambda document: dict(**document), ["Thirty days."]),
+    "copied": (dict, ["Thirty days."]),
+    "kind": (lambda document: (isinstance(document, Mapping), len(document), list(document)), []),
+}
+
+
+@pytest.mark.parametrize("use", LOOKUPS)
+@pytest.mark.parametrize("nested", [False, True])
+def test_lazy_mapping_is_read_by_the_caller_only(traced: Any, use: str, nested: bool) -> None:
+    """The text that the caller looks up is the context."""
+    read, texts = LOOKUPS[use]
+    log, plain_log = list[str](), list[str]()
+    search = germane.retrieval(lambda question: LazyDocument(log))
+    outer = germane.retrieval(lambda question: search(question)) if nested else search
+
+    answer = germane.observe(lambda question: str(read(outer(question))))("Why?")
+
+    assert answer == str(read(LazyDocument(plain_log)))
+    assert log == plain_log
+    assert [context.text for context in traced.exchange.contexts] == texts
+
+
+@pytest.mark.parametrize("make", [lambda log: [LazyDocument(log)], LazyDocument])
+def test_lazy_mapping_is_never_read_before_its_caller_does(traced: Any, make: Any) -> None:
+    """Neither in a list, nor if a function selects the text: a warning says that nothing was captured."""
+    log: list[str] = []
+    retrieve = germane.retrieval(source="s", content=lambda item: item["text"] if isinstance(make, type) else None)
+    assert retrieve(lambda question: make(log))("Why?") is not None
+    assert log == []
+    assert "germane.capture.error" in traced.attributes("s")
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        UserDict(text="Thirty days."),
+        ChainMap({"text": "Thirty days."}),
+        types.MappingProxyType({"text": "Thirty days."}),
+        defaultdict(list, text="Thirty days."),
+        type("Computed", (dict,), {"get": None, "__getitem__": None})(text="Thirty days."),
+    ],
+)
+def test_mapping_in_memory_is_a_context(traced: Any, document: Any) -> None:
+    """Reading its items has no effect."""
+    search = germane.retrieval(lambda question: [document])
+
+    germane.observe(lambda question: str(search(question) == [document]))("Why?")
+
+    assert [context.text for context in traced.exchange.contexts] == ["Thirty days."]
 
 
 def test_query_of_sqlalchemy_is_evaluated_by_the_caller_only(traced: Any) -> None:
@@ -671,7 +843,7 @@ def test_query_that_another_method_reads_is_reported(traced: Any) -> None:
     search = germane.retrieval(source="rows")(lambda question: Rows([], 0, 2))
     assert germane.observe(lambda question: search(question).first().text)("Why?") == "row 0"
     gc.collect()
-    assert "own methods" in traced.attributes("rows")["germane.capture.error"]
+    assert "its own methods" in traced.attributes("rows")["germane.capture.error"]
 
 
 class Proxy:
@@ -771,6 +943,54 @@ def test_object_that_only_supports_iteration_is_a_stream(traced: Any) -> None:
     assert traced.exchange.answer == "Hello"
 
 
+OTHER_USES = [
+    *("add", "radd", "iadd", "and", "or", "matmul", "neg", "eq", "ne", "lt", "hash", "bool", "int", "float", "index"),
+    *("call", "contains", "len", "length_hint", "getitem", "setitem", "missing", "reversed", "enter", "aenter", "exit"),
+    *("getattr", "getattribute", "setattr", "get", "set", "await", "str", "repr", "bytes", "format", "copy", "reduce"),
+    *("dataclass_fields", "match_args", "fspath", "array", "rich", "html", "json", "getstate", "class"),
+]
+
+
+@pytest.mark.parametrize("use", [*(f"__{name}__" for name in OTHER_USES), "rows", "send", "read"])
+@pytest.mark.parametrize("inherited", [False, True])
+def test_iterable_with_any_other_use_is_returned_unchanged(traced: Any, use: str, inherited: bool) -> None:
+    """It may be a value, such as a vector, whose class and identity its own methods compare."""
+
+    def iterate(self: Any) -> Iterator[str]:
+        yield "a"
+
+    def other_use(self: Any, *arguments: Any) -> Any:
+        raise AssertionError("not called")
+
+    attributes = {"__iter__": iterate, use: property(lambda self: type(self)) if use == "__class__" else other_use}
+    if use == "__eq__":
+        attributes["__hash__"] = object.__hash__
+    elif use in {"__setattr__", "__getattribute__"}:
+        attributes[use] = getattr(object, use)
+    kind = type("Value", (), attributes)
+    value = type("Derived", (kind,), {})() if inherited else kind()
+
+    assert observed(value) is value
+
+
+@pytest.mark.parametrize("bases", [(Iterable,), (Iterable, Generic[T]), (Protocol,)])
+def test_bare_iterable_may_have_an_abstract_or_generic_class(traced: Any, bases: tuple[Any, ...]) -> None:
+    """Such bases add no use of their own."""
+
+    def write_body(namespace: dict[str, Any]) -> None:
+        def iterate(self: Any) -> Iterator[str]:
+            yield from self._words
+
+        namespace["__iter__"] = iterate
+        namespace["__init__"] = lambda self: setattr(self, "_words", ("Hel", "lo"))
+
+    kind = types.new_class("Words", bases, exec_body=write_body)
+    words = types.new_class("Derived", (kind,))()
+
+    assert list(observed(words)) == ["Hel", "lo"]
+    assert traced.exchange.answer == "Hello"
+
+
 @pytest.mark.parametrize("stream", [int, "Stream", (list, int), lambda: None])
 def test_stream_option_takes_iterable_classes_only(stream: Any) -> None:
     """Anything else is rejected at decoration."""
@@ -829,4 +1049,4 @@ class TestStandIn:
         assert observed(Cursor()).fetchall() == ["Hel", "lo"]
         gc.collect()
         assert (traced.exchange.answer, traced.exchange.status) == (None, "ok")
-        assert "own methods" in traced.attributes()["germane.capture.error"]
+        assert "its own methods" in traced.attributes()["germane.capture.error"]

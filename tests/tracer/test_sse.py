@@ -84,6 +84,51 @@ def test_text_that_begins_like_an_event_is_the_answer(traced: Any, chunks: list[
     assert answer_to(traced, chunks) == "".join(chunks)
 
 
+def streamed(traced: Any, chunks: list[Any], media_type: str | None, **options: Any) -> str | None:
+    """Return the answer captured from a streaming response."""
+
+    @germane.observe(route=f"{media_type}", **options)
+    def ask(_question: str) -> StreamingResponse:
+        return StreamingResponse(iter(chunks), media_type=media_type)
+
+    async def read() -> list[Any]:
+        return [chunk async for chunk in ask("Why?").body_iterator]
+
+    assert asyncio.run(read()) == chunks
+    return traced.exchanges[-1].answer  # type: ignore[no-any-return]  # the fixture is untyped
+
+
+@PER_EXAMPLE
+@given(
+    st.lists(LINES, min_size=1, max_size=4),
+    st.sampled_from(["text/plain", "text/markdown", "Text/HTML; charset=utf-8", "application/x-ndjson", "text/csv"]),
+    st.lists(st.integers(0, 100), max_size=4),
+)
+def test_declared_content_type_decides_whether_a_stream_is_events(
+    traced: Any, lines: list[str], media_type: str, cuts: list[int]
+) -> None:
+    """A text that consists of valid events is text if its content type says so."""
+    text = "".join(f"data: {line}\n\n" for line in lines)
+
+    assert streamed(traced, cut(text, cuts), media_type) == text
+    declared = streamed(traced, cut(text, cuts), "TEXT/Event-Stream; charset=utf-8")
+    assert declared == streamed(traced, cut(text, cuts), None)
+    assert (declared or "") == "".join(line for line in lines if line != "[DONE]")
+
+
+@pytest.mark.parametrize("media_type", ["application/octet-stream", "application/pdf", "image/png", "audio/mpeg", "x"])
+def test_stream_that_is_not_text_is_reported(traced: Any, media_type: str, caplog: pytest.LogCaptureFixture) -> None:
+    """A stream has an answer or a warning, which names the content type. A selector finds text in any."""
+    assert streamed(traced, [b"Hel", b"lo"], media_type) is None
+    assert f"{media_type} is not text; select the text with chunk=" in caplog.text
+    assert media_type in traced.attributes(media_type)["germane.capture.error"]
+    caplog.clear()
+
+    assert streamed(traced, [], media_type) is None
+    assert streamed(traced, [b"Hel", b"lo"], media_type, chunk=lambda chunk: chunk.decode()) == "Hello"
+    assert caplog.records == []
+
+
 def test_partial_text_of_an_abandoned_stream_is_kept(traced: Any) -> None:
     """A stream that stops while it might still become server-sent events keeps its text."""
 

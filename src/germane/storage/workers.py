@@ -11,6 +11,7 @@ import uuid
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from importlib.metadata import version
 from typing import Any, Final
 
 from sqlalchemy import Connection, Insert, Table, bindparam, delete, or_, select, update
@@ -130,6 +131,20 @@ def load_workers(connection: Connection, since: datetime | None = None) -> list[
     return [Worker(**row) for row in connection.execute(query).mappings()]
 
 
+def register_workers(connection: Connection, services: Mapping[str, str], now: datetime) -> None:
+    """Register workers of this process that have not sent a heartbeat yet. Known workers are not changed.
+
+    Args:
+        connection: A transaction that writes.
+        services: Services by the workers' ids.
+        now: The current time.
+    """
+    process = {"host": clean_text(socket.gethostname()), "pid": os.getpid(), "version": version("germane")}
+    state = {"scorers": {}, "concurrency": 0, "in_flight": 0, "started_at": now, "seen_at": now}
+    rows = [{"id": id_, "service": clean_text(service), **process, **state} for id_, service in services.items()]
+    connection.execute(_REGISTER_WORKER[connection.dialect.name], rows)
+
+
 class WorkerStore(StoreComponent):
     """Heartbeats from worker processes, and leases that only one process at a time can hold."""
 
@@ -194,7 +209,8 @@ class WorkerStore(StoreComponent):
             ]
             if jobs:
                 connection.execute(_UPSERT_JOB[connection.dialect.name], jobs)
-            return renewed
+        self._context.registered_workers.add(presence.id)
+        return renewed
 
     def deregister_worker(self, owner: str) -> None:
         """Delete the worker and job rows of a process that is shutting down."""
@@ -286,6 +302,10 @@ _UPSERT_JOB: Final = _upserts(job, ["process", "name"], ["every", "runs"])
 _UPSERT_WORKER: Final = _upserts(
     worker, ["id"], [column.name for column in worker.c if column.name not in {"id", "started_at"}]
 )
+_REGISTER_WORKER: Final = {
+    "sqlite": sqlite.insert(worker).on_conflict_do_nothing(),
+    "postgresql": postgresql.insert(worker).on_conflict_do_nothing(),
+}
 _RUNNING: Final = (
     select(scoring_task.c.id, scoring_task.c.lease_owner)
     .where(scoring_task.c.state == "running")

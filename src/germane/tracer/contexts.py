@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from numbers import Real
 from typing import Any
 
@@ -11,7 +12,7 @@ from germane.errors import UsageError
 from germane.exchange import Context
 from germane.tracer import conventions
 from germane.tracer.connection import SPAN_TEXT_LIMIT
-from germane.tracer.known_types import attribute, pretends
+from germane.tracer.known_types import attribute, is_lazy_mapping, pretends
 from germane.tracer.selectors import Selector, ValueReader, value_reader
 from germane.tracer.text import as_text, encode, items_of
 
@@ -35,6 +36,10 @@ class ContextReader:
     def __init__(
         self, *, content: Selector | None = None, id: Selector | None = None, score: Selector | None = None
     ) -> None:
+        self.content_keys: tuple[str, ...] = _CONTENT
+        """Keys of the text in a mapping. Empty if a selector computes the text."""
+        if content is not None:
+            self.content_keys = (content,) if isinstance(content, str) and "." not in content else ()
         self._content = value_reader(content) if content is not None else first_present(_CONTENT)
         self._id = value_reader(id) if id is not None else first_present(_ID)
         self._score = value_reader(score) if score is not None else first_present(_SCORE)
@@ -91,10 +96,14 @@ def first_present(names: Iterable[str]) -> ValueReader:
     """Return a function that returns a value's first key or attribute among ``names`` that is not None."""
 
     def read(value: Any) -> Any:
-        if pretends(type(value)):  # a lazy object, which would be evaluated if an attribute were read
+        kind = type(value)
+        if pretends(kind) or is_lazy_mapping(kind):  # reading an attribute or a key would evaluate it
             return None
-        is_mapping = issubclass(type(value), Mapping)
-        candidates = (value.get(name) if is_mapping else attribute(value, name) for name in names)
+        if issubclass(kind, dict):
+            get = partial(dict.get, value)  # a subclass may compute its values
+        else:
+            get = value.get if issubclass(kind, Mapping) else partial(attribute, value)
+        candidates = (get(name) for name in names)
         return next((candidate for candidate in candidates if candidate is not None), None)
 
     return read

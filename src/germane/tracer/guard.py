@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import logging
 import signal
-from collections.abc import Callable, Iterator
+import sys
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from inspect import CO_VARARGS, getattr_static
 from itertools import pairwise
-from traceback import walk_tb
-from types import CodeType, FrameType
+from opcode import opmap, opname
+from types import CodeType, FrameType, TracebackType
 from typing import Any, TypeVar
 
 from germane.errors import GermaneError
@@ -20,6 +21,11 @@ T = TypeVar("T")
 NOT_CAPTURED = "not captured, {} (the handler is not affected)"
 NOT_RECORDED = "not recorded, {} (the caller is not affected)"
 _MAX_LOGGED_MESSAGES = 1000
+_GREENLET_PACKAGES = {"eventlet", "gevent", "greenlet"}
+_RAISING = {"RAISE_VARARGS", "RERAISE", "YIELD_VALUE", "SEND", "RETURN_GENERATOR", "CLEANUP_THROW", "END_ASYNC_FOR"}
+"""Instructions that raise any error: those of a raise statement, and those where a generator's ``throw()`` raises."""
+_AFTER_YIELD = 3
+_MAX_PLACEHOLDER_LENGTH = 6
 _logger = logging.getLogger("germane.tracer")
 _logged: set[str] = set()
 _strict = 0
@@ -30,9 +36,9 @@ def guarded(
 ) -> T | None:
     """Call a function of germane, or a user's callable, alongside the handler. Return its result, or None if it raises.
 
-    This is the only broad ``except`` in the tracer. The error is logged once, formatted with ``message``, and appended
-    to ``problems``. For other libraries' errors, only the type is logged, because their messages may quote captured
-    text. An error raised by a signal handler, such as a time limit, belongs to the application and is raised again.
+    This is the only broad ``except`` of the tracer. The error is logged once, in ``message``, and appended to
+    ``problems``. Other libraries' errors are logged by type only, because their messages may quote captured text. An
+    interruption, such as a time limit, belongs to the application and is raised: see :func:`_is_interruption`.
     """
     try:
         return function(*args)
@@ -41,7 +47,7 @@ def guarded(
             raise
         try:
             problem = f"{what}: {error if isinstance(error, GermaneError) else type(error).__name__}"
-            is_of_application = _is_raised_by_signal_handler(error)
+            is_of_application = _is_interruption(error)
             if is_of_application:
                 message = "interrupted, {} (raised to the application)"
             elif problems is not None and problem not in problems:
@@ -54,15 +60,79 @@ def guarded(
         return None
 
 
-def _is_raised_by_signal_handler(error: BaseException) -> bool:
-    """Return whether an error's traceback contains a frame of a Python signal handler.
+def _is_interruption(error: BaseException) -> bool:
+    """Return whether an error, or one for which it was raised, did not come from the code that it passed through.
+
+    Three kinds are recognized: a signal handler raised it, another thread raised it in this one, or another greenlet
+    raised it in this one. Without its traceback, an error cannot be recognized.
+    """
+    frames = set[FrameType]()
+    frame: FrameType | None = sys._getframe()  # noqa: SLF001 - documented, for CPython
+    while frame is not None:
+        frames.add(frame)
+        frame = frame.f_back
+    errors, seen = [error], set[int]()
+    while errors:
+        current = errors.pop()
+        seen.add(id(current))
+        entries = list(_entries(current))
+        if current is not error and entries and entries[0].tb_frame in frames:
+            continue  # the application was handling this error when it called germane
+        if entries and (_is_raised_by_signal_handler(entries) or _is_raised_elsewhere(current, entries[-1])):
+            return True
+        related = [current.__cause__, current.__context__]
+        related += current.exceptions if isinstance(current, BaseExceptionGroup) else ()
+        errors += [item for item in related if item is not None and id(item) not in seen]
+    return False
+
+
+def _entries(error: BaseException) -> Iterator[TracebackType]:
+    entry = error.__traceback__
+    while entry is not None:
+        yield entry
+        entry = entry.tb_next
+
+
+def _is_raised_elsewhere(error: BaseException, entry: TracebackType) -> bool:
+    """Return whether another thread or greenlet raised an error, by the last entry of its traceback.
+
+    A thread raises it between two instructions: at a jump, at the start of a function, or after any instruction that
+    may have called C code, and without arguments. C code itself raises its own types of errors, or passes arguments.
+    """
+    kind, frame = type(error), entry.tb_frame
+    code = frame.f_code.co_code
+    if not issubclass(kind, Exception):  # such as the cancellation that becomes an error in asyncio.wait_for()
+        return False
+    is_known_kind = _is_defined_in_python(kind)
+    if str(frame.f_globals.get("__name__")).partition(".")[0] in _GREENLET_PACKAGES:
+        is_own = kind.__module__.partition(".")[0] in _GREENLET_PACKAGES
+        return frame.f_code.co_name.endswith("switch") and is_known_kind and not is_own
+    # Compiled extensions, such as Cython's, add entries whose code only consists of a raise statement.
+    is_placeholder = len(code) <= _MAX_PLACEHOLDER_LENGTH and opmap["RAISE_VARARGS"] in code[::2]
+    if is_placeholder or not 0 <= entry.tb_lasti < len(code):
+        return False
+    instruction, argument = opname[code[entry.tb_lasti]], code[entry.tb_lasti + 1]
+    if instruction == "RESUME" and argument & _AFTER_YIELD:  # raised by a caller of a generator's throw()
+        return False
+    if instruction == "RESUME" or "JUMP_BACKWARD" in instruction:
+        return not issubclass(kind, MemoryError | RecursionError)
+    may_be_interrupted = instruction not in _RAISING and not error.args
+    return may_be_interrupted and (is_known_kind or kind in {Exception, TimeoutError})
+
+
+def _is_defined_in_python(kind: type) -> bool:
+    module = sys.modules.get(kind.__module__)
+    return kind.__module__ == "__main__" or str(getattr(module, "__file__", None)).endswith((".py", ".pyc"))
+
+
+def _is_raised_by_signal_handler(entries: Sequence[TracebackType]) -> bool:
+    """Return whether a Python signal handler is among the frames of an error.
 
     A frame counts as one if its function is registered for a signal, or was called with a signal number and the
     interrupted frame.
     """
     handlers = {_code_of(signal.getsignal(number)) for number in signal.valid_signals()}
-    frames = (frame for frame, _ in walk_tb(error.__traceback__))
-    return any(frame.f_code in handlers or _takes_a_signal(frame) for frame in frames)
+    return any(entry.tb_frame.f_code in handlers or _takes_a_signal(entry.tb_frame) for entry in entries)
 
 
 def _code_of(handler: Any) -> CodeType | None:

@@ -16,7 +16,7 @@ from germane.tracer.iterator_proxy import is_proxy, proxy_iterator
 from germane.tracer.privacy import Privacy
 from germane.tracer.provider import tracer
 from germane.tracer.recording import RECORDING_KEY, EnclosingRecording, Recording, recording_scope
-from germane.tracer.responses import content_type, has_text, http_status, is_response
+from germane.tracer.responses import http_status, is_redirect, is_response, is_text, media_type
 from germane.tracer.score_processor import score_processors
 from germane.tracer.selectors import Call
 from germane.tracer.stream_text import StreamText
@@ -49,6 +49,7 @@ class HandlerRecording(Recording):
         "_exchange_id",
         "_has_text",
         "_http_error",
+        "_skipped_media",
         "_stream_text",
         "answer",
         "attributes",
@@ -80,6 +81,8 @@ class HandlerRecording(Recording):
         self._http_error: str | None = None
         """The status of an error response, such as ``HTTP 500``, whose body is not an answer."""
         self._has_text = True
+        self._skipped_media: str | None = None
+        """The media type of a stream that is not captured, until this is reported."""
 
     def _context_values(self) -> dict[str, object]:
         return {RECORDING_KEY: self}
@@ -173,8 +176,11 @@ class HandlerRecording(Recording):
 
     def expect_response(self, response: Any) -> None:
         self._read_head(response, self.handler.find_chunk)
-        if content_type(response).startswith("text/event-stream"):
-            self._start_stream(declares_sse=True)
+        media = media_type(response)
+        if self._has_text:
+            self._start_stream(is_sse=media == "text/event-stream" if media else None)
+        elif self._http_error is None and not is_redirect(response):
+            self._skipped_media = media
 
     def _answer_in(self, result: Any) -> str | None:
         if is_response(type(result)):
@@ -189,16 +195,20 @@ class HandlerRecording(Recording):
         status = http_status(response)
         if status >= 400:
             self._http_error = f"HTTP {status}"
-        self._has_text = self._http_error is None and (selector is not None or has_text(response))
+        has_text = selector is not None or (is_text(media_type(response)) and not is_redirect(response))
+        self._has_text = self._http_error is None and has_text
 
     def add_chunk(self, chunk: Any) -> None:
         if self._has_text:
-            stream_text = self._stream_text or self._start_stream(declares_sse=False)
+            stream_text = self._stream_text or self._start_stream(is_sse=None)
             guarded(self.handler.on_chunk, stream_text.add, chunk, problems=self.problems)
+        elif self._skipped_media is not None:
+            self.warn(f"{self.handler.on_answer}: {self._skipped_media:.100} is not text; select the text with chunk=")
+            self._skipped_media = None
 
-    def _start_stream(self, *, declares_sse: bool) -> StreamText:
+    def _start_stream(self, *, is_sse: bool | None) -> StreamText:
         limit = self.privacy.connection.max_text_length
-        self._stream_text = StreamText(self.handler, limit, self.problems, declares_sse=declares_sse)
+        self._stream_text = StreamText(self.handler, limit, self.problems, is_sse=is_sse)
         return self._stream_text
 
     def _join_stream(self, stream_text: StreamText, status: Status) -> None:

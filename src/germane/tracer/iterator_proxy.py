@@ -1,19 +1,21 @@
-"""Proxies that behave like an iterator or lazy sequence, and record each item that the caller reads."""
+"""Proxies for iterators, lazy sequences and mappings: they act like the original, and record what the caller reads."""
 
 from __future__ import annotations
 
 import inspect
+import operator
 from collections.abc import Callable
 from functools import wraps
+from types import MethodType
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from germane.tracer.known_types import is_collection, is_iterator
+from germane.tracer.known_types import is_collection, is_iterator, is_lazy_sequence
 
 if TYPE_CHECKING:
     from germane.tracer.recording import Recording
 
-_READ_ELSEWHERE = "a stream or query was read through its own methods, whose results are not captured"
+_READ_ELSEWHERE = "a stream or query was used through its own methods or attributes, whose results are not captured"
 _ENDS = {"close", "aclose", "cancel", "shutdown"}
 """Methods that end a stream without reading it."""
 
@@ -30,6 +32,13 @@ class _State:
         """The proxy that returned this body, if any. Kept alive, because its finalizer would end the recording."""
         self.is_iterated = False
         self.is_read_elsewhere = False
+
+    def mark_read_elsewhere(self) -> None:
+        """Note that a result was not captured, in this state and those of the proxies that it was derived from."""
+        state = self
+        while not state.is_read_elsewhere:
+            state.is_read_elsewhere = True
+            state = state if state.source is None else _state(state.source)
 
     def drop(self) -> None:
         """End the recording of a stream that was closed, exited or dropped."""
@@ -60,7 +69,8 @@ class _Proxy:
             return value
         if inspect.isroutine(value):
             return _recorded_method(self, name, value)
-        return _read_elsewhere(self, value) if _is_stream(type(value)) else value
+        is_part_of_query = is_sequence_proxy(type(self))  # from which another query may be built
+        return _read_elsewhere(self, value) if is_part_of_query or _is_stream(type(value)) else value
 
     def __setattr__(self, name: str, value: Any) -> None:
         setattr(_state(self).body, name, value)
@@ -98,6 +108,12 @@ class _SequenceProxy(_Proxy):
             state.recording.finish()
 
 
+class _MappingProxy(_SequenceProxy):
+    """A proxy for a lazy mapping. What the caller looks up in it is recorded."""
+
+    __slots__ = ()
+
+
 def proxy_iterator(recording: Recording, body: Any, source: Any = None) -> Any:
     """Return a proxy for an iterator, or for an iterable that is known to be a stream."""
     return _proxy_type(_iterator_types, _IteratorProxy, _ITERATION, type(body))(_State(body, recording, source))
@@ -108,14 +124,24 @@ def proxy_sequence(recording: Recording, body: Any, source: Any = None) -> Any:
     return _proxy_type(_sequence_types, _SequenceProxy, _INDEXING, type(body))(_State(body, recording, source))
 
 
+def proxy_mapping(recording: Recording, body: Any, source: Any = None) -> Any:
+    """Return a proxy for a lazy mapping."""
+    return _proxy_type(_mapping_types, _MappingProxy, _LOOKUP, type(body))(_State(body, recording, source))
+
+
 def is_proxy(kind: type) -> bool:
     """Return whether a type is a proxy class."""
     return issubclass(kind, _Proxy)
 
 
 def is_sequence_proxy(kind: type) -> bool:
-    """Return whether a type is a proxy class for lazy sequences."""
+    """Return whether a type is the own type of the proxy of a lazy sequence or mapping."""
     return issubclass(kind, _SequenceProxy)
+
+
+def is_mapping_proxy(kind: type) -> bool:
+    """Return whether a type is the own type of a lazy mapping's proxy."""
+    return issubclass(kind, _MappingProxy)
 
 
 def _is_stream(kind: type) -> bool:
@@ -123,27 +149,51 @@ def _is_stream(kind: type) -> bool:
 
 
 def _recorded_method(proxy: Any, name: str, method: Any) -> Any:
-    """Return a method of the original, wrapped to record the data that it reads."""
+    """Return a method of the original, wrapped to record what it reads. A bound method stays one."""
+    is_bound = type(method) is MethodType
+    function = method.__func__ if is_bound else method
+    first = 1 if is_bound else 0
 
-    @wraps(method, assigned=("__name__", "__qualname__", "__doc__"), updated=())
-    def recorded(*args: Any, **kwargs: Any) -> Any:
-        result = method(*args, **kwargs)
-        if name.startswith("read"):
-            return _record_awaited(proxy, result) if inspect.iscoroutine(result) else _record_read(proxy, result)
-        return _read_elsewhere(proxy, result)
+    if inspect.iscoroutinefunction(method):
 
-    return recorded
+        @wraps(function)
+        async def recorded(*args: Any, **kwargs: Any) -> Any:
+            return _returned(proxy, name, await method(*args[first:], **kwargs))
+    else:
+
+        @wraps(function)
+        def recorded(*args: Any, **kwargs: Any) -> Any:
+            return _returned(proxy, name, method(*args[first:], **kwargs))
+
+    if not is_bound:
+        return recorded
+    return MethodType(recorded, proxy if method.__self__ is _state(proxy).body else method.__self__)
+
+
+def _returned(proxy: Any, name: str, result: Any) -> Any:
+    """Record the result of a method, and return it for the caller."""
+    if name.startswith("read"):
+        return _record_awaited(proxy, result) if inspect.iscoroutine(result) else _record_read(proxy, result)
+    return _read_elsewhere(proxy, result)
 
 
 def _read_elsewhere(proxy: Any, result: Any) -> Any:
-    """Return a method's or attribute's result for the caller. A stream or query is returned as a recording proxy."""
+    """Return what a stream or query returned without being iterated itself. Another stream or query is recorded."""
+    _state(proxy).mark_read_elsewhere()
+    return _derived(proxy, result)
+
+
+def _derived(proxy: Any, result: Any) -> Any:
+    """Return a proxy for a stream or query that was derived from another one. Any other result is returned as it is."""
     state, kind = _state(proxy), type(result)
-    state.is_read_elsewhere = True
     if result is state.body:
         return proxy
+    if is_mapping_proxy(type(proxy)):
+        return result
     if _is_stream(kind):
         return proxy_iterator(state.recording, result, proxy)
-    return proxy_sequence(state.recording, result, proxy) if kind is type(state.body) else result
+    is_query = kind is type(state.body) or is_lazy_sequence(kind)
+    return proxy_sequence(state.recording, result, proxy) if is_query else result
 
 
 async def _record_awaited(proxy: Any, reading: Any) -> Any:
@@ -152,7 +202,7 @@ async def _record_awaited(proxy: Any, reading: Any) -> Any:
 
 def _record_read(proxy: Any, data: Any) -> Any:
     state = _state(proxy)
-    state.is_read_elsewhere = True
+    state.mark_read_elsewhere()
     if issubclass(type(data), str | bytes | bytearray):
         if data:
             state.recording.add_chunk(data)
@@ -249,15 +299,30 @@ class _Indexing:
     def __getitem__(self: Any, key: Any) -> Any:
         state = _state(self)
         found = state.body[key]
-        kind = type(found)
         if not isinstance(key, slice):
             state.recording.add_chunk(found)
-        elif kind is type(state.body):
-            return proxy_sequence(state.recording, found, self)
-        elif is_collection(kind):
+            return found
+        if is_collection(type(found)):
             for item in found:
                 state.recording.add_chunk(item)
-        return found
+        return _derived(self, found)
+
+
+class _Lookup:
+    """The methods of a lazy mapping's proxy."""
+
+    def __getitem__(self: Any, key: Any) -> Any:
+        return _looked_up(self, key, _state(self).body[key])
+
+    def get(self: Any, key: Any, *default: Any, **options: Any) -> Any:
+        return _looked_up(self, key, _state(self).body.get(key, *default, **options))
+
+
+def _looked_up(proxy: Any, key: Any, value: Any) -> Any:
+    state = _state(proxy)
+    state.mark_read_elsewhere()  # reported if no text is looked up
+    state.recording.add_field(key, value)
+    return value
 
 
 def _read_items(recording: Recording, items: Any, _source: Any) -> Any:
@@ -285,6 +350,10 @@ def _entered(proxy: Any, entered: Any) -> Any:
     return proxy if entered is _state(proxy).body else entered
 
 
+def _original(value: Any) -> Any:
+    return _state(value).body if is_proxy(type(value)) else value
+
+
 _NOT_FORWARDED = {
     "__class__",
     "__class_getitem__",
@@ -298,11 +367,19 @@ _NOT_FORWARDED = {
     "__setattr__",
     "__subclasshook__",
 }
-"""Special methods of the proxy itself. Others are forwarded explicitly, because Python looks them up on the type."""
+"""Special methods of the proxy itself. The others are forwarded explicitly: Python looks them up on the type."""
+_COPIES = {"__reduce__", "__reduce_ex__"}
+"""Special methods of which :mod:`copy` makes a query that is not recorded."""
+_BINARY_OPERATORS = (
+    *("add", "sub", "mul", "matmul", "truediv", "floordiv", "mod", "pow"),
+    *("lshift", "rshift", "and", "or", "xor"),
+)
 _ITERATION = {name: method for name, method in vars(_Iteration).items() if callable(method)}
 _INDEXING = {name: method for name, method in vars(_Indexing).items() if callable(method)}
+_LOOKUP = {name: method for name, method in vars(_Lookup).items() if callable(method)}
 _iterator_types: WeakKeyDictionary[type, type[_Proxy]] = WeakKeyDictionary()
 _sequence_types: WeakKeyDictionary[type, type[_Proxy]] = WeakKeyDictionary()
+_mapping_types: WeakKeyDictionary[type, type[_Proxy]] = WeakKeyDictionary()
 
 
 def _proxy_type(
@@ -313,12 +390,30 @@ def _proxy_type(
         return types[kind]
 
     def forward(name: str) -> Callable[..., Any]:
-        return lambda self, *args, **kwargs: getattr(_state(self).body, name)(*args, **kwargs)
+        def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+            return getattr(_state(self).body, name)(*map(_original, args), **kwargs)
+
+        if not is_sequence_proxy(base):
+            return call
+        derive = _read_elsewhere if name in _COPIES else _derived
+        return lambda self, *args, **kwargs: derive(self, call(self, *args, **kwargs))
+
+    def forward_operator(operate: Callable[[Any, Any], Any], *, is_reflected: bool = False) -> Callable[..., Any]:
+        if is_reflected:
+            return lambda self, other: _derived(self, operate(_original(other), _state(self).body))
+        return lambda self, other: _derived(self, operate(_state(self).body, _original(other)))
 
     special = (
         name for name in dir(kind) if name.startswith("__") and name.endswith("__") and name not in _NOT_FORWARDED
     )
     methods: dict[str, Any] = {name: forward(name) for name in special if callable(getattr(kind, name, None))}
+    for name in _BINARY_OPERATORS:
+        operate, special_name = getattr(operator, f"__{name}__"), f"__{name}__"
+        if special_name in methods:  # the reflected one, too, because the class may not accept a proxy as an operand
+            methods[special_name] = forward_operator(operate)
+            methods[f"__r{name}__"] = forward_operator(operate, is_reflected=True)
+        if f"__i{name}__" in methods:
+            methods[f"__i{name}__"] = forward_operator(getattr(operator, f"__i{name}__"))
     methods.update({name: method for name, method in intercepted.items() if hasattr(kind, name)})
     names = {"__slots__": (), "__doc__": kind.__doc__, "__module__": kind.__module__}
     types[kind] = made = type(kind.__name__, (base,), {**names, **methods})

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 import weakref
-from collections import UserList, deque
+from collections import ChainMap, UserDict, UserList, deque
 from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
 from inspect import isasyncgenfunction, isgeneratorfunction
@@ -18,6 +18,16 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 _DATA_PACKAGES = {"numpy", "pandas", "polars", "pyarrow", "torch"}
 """Packages whose collections hold their items in memory."""
+_ROW_PACKAGES = {*_DATA_PACKAGES, "sqlalchemy"}
+"""Packages whose mappings hold their values in memory."""
+_OF_BARE_ITERABLES = {"__iter__", "__aiter__", "__init__", "__new__", "__del__", "close", "aclose"}
+_OF_EVERY_CLASS = {
+    *("__module__", "__doc__", "__dict__", "__weakref__", "__slots__", "__qualname__", "__annotations__"),
+    *("__annotate__", "__annotate_func__", "__annotations_cache__", "__static_attributes__", "__firstlineno__"),
+    *("__abstractmethods__", "__subclasshook__", "__init_subclass__", "__class_getitem__"),
+    *("__orig_bases__", "__parameters__", "__type_params__", "__protocol_attrs__", "__non_callable_proto_members__"),
+}
+"""Attributes that Python adds to classes, and those of abstract and generic classes."""
 
 
 def decided_per_type(decide: Callable[[type], T]) -> Callable[[type], T]:
@@ -61,19 +71,14 @@ def is_iterator(kind: type) -> bool:
 
 @decided_per_type
 def is_bare_iterable(kind: type) -> bool:
-    """Return whether a type's objects support only iteration, through a generator method, unlike iterable data."""
+    """Return whether objects offer nothing but iteration, by a generator method, unlike iterable data."""
+    bases = [base for base in kind.__mro__ if base is not object]
     generates = any(
         isgeneratorfunction(base.__dict__.get("__iter__")) or isasyncgenfunction(base.__dict__.get("__aiter__"))
-        for base in kind.__mro__
+        for base in bases
     )
-    other_uses = ("__len__", "__getitem__", "__getattr__", "__getattribute__", "__await__", "__dataclass_fields__")
-    names = {name for base in kind.__mro__ for name in base.__dict__ if not name.startswith("_")}
-    return (
-        generates
-        and not pretends(kind)
-        and names <= {"close", "aclose"}
-        and not any(defines(kind, name) for name in other_uses)
-    )
+    offered = {name for base in bases for name in base.__dict__ if name.startswith("__") or not name.startswith("_")}
+    return generates and offered - _OF_EVERY_CLASS <= _OF_BARE_ITERABLES
 
 
 @decided_per_type
@@ -102,6 +107,18 @@ def is_lazy_sequence(kind: type) -> bool:
         and not is_collection(kind)
         and not is_iterator(kind)
         and not issubclass(kind, str | bytes | Mapping | list | tuple | AbstractSet | deque)
+    )
+
+
+@decided_per_type
+def is_lazy_mapping(kind: type) -> bool:
+    """Return whether looking up a key in a mapping may run code, such as a request."""
+    return (
+        not pretends(kind)
+        and issubclass(kind, Mapping)
+        and isinstance(_static(kind, "__getitem__"), FunctionType)
+        and not issubclass(kind, dict | UserDict | ChainMap)
+        and not any(name in _ROW_PACKAGES for name, _ in library_classes(kind))
     )
 
 

@@ -179,6 +179,9 @@ class Recording(ABC):
     def add_chunk(self, chunk: Any) -> None:
         """Capture one chunk of a stream."""
 
+    def add_field(self, key: Any, value: Any) -> None:  # noqa: B027 - only retrieval functions return lazy mappings
+        """Capture one value of a lazy mapping."""
+
     @property
     @abstractmethod
     def has_chunks(self) -> bool:

@@ -32,20 +32,26 @@ def http_status(response: Any) -> int:
     return int(status) if issubclass(type(status), int) else 200
 
 
-def content_type(response: Any) -> str:
-    """Return the declared content type of a response, or an empty string."""
+def media_type(response: Any) -> str:
+    """Return the declared media type of a response in lower case, without parameters, or an empty text."""
+    declared: Any = None
     for name in ("media_type", "mimetype"):
         declared = getattr(response, name, None)
         if isinstance(declared, str):
-            return declared
-    headers = getattr(response, "headers", None)
-    declared = headers.get("content-type") or headers.get("Content-Type") if isinstance(headers, Mapping) else None
-    return declared if isinstance(declared, str) else ""
+            break
+    else:
+        headers = getattr(response, "headers", None)
+        if isinstance(headers, Mapping):
+            declared = headers.get("content-type") or headers.get("Content-Type")
+    return str.__str__(declared).partition(";")[0].strip().lower() if isinstance(declared, str) else ""
 
 
-def has_text(response: Any) -> bool:
-    """Return whether a response may contain an answer: it is not a redirect, and its media type, if any, is textual."""
-    media_type = content_type(response).partition(";")[0].strip().lower()
-    is_text = not media_type or media_type.startswith("text/")
-    is_text = is_text or (media_type.startswith("application/") and media_type.endswith(_TEXT_SUBTYPES))
-    return is_text and not 300 <= http_status(response) < 400
+def is_redirect(response: Any) -> bool:
+    """Return whether a response is a redirect."""
+    return 300 <= http_status(response) < 400
+
+
+def is_text(media: str) -> bool:
+    """Return whether a media type contains text. An undeclared one may."""
+    is_text = not media or media.startswith("text/")
+    return is_text or (media.startswith("application/") and media.endswith(_TEXT_SUBTYPES))

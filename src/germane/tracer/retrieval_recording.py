@@ -12,8 +12,8 @@ from germane.tracer.connection import SPAN_TEXT_LIMIT
 from germane.tracer.contexts import MAX_CONTEXTS, ContextReader, document_attributes
 from germane.tracer.guard import guarded
 from germane.tracer.handler import QuestionArgument, name_of, text_or_none
-from germane.tracer.iterator_proxy import is_sequence_proxy, proxy_sequence
-from germane.tracer.known_types import is_lazy_sequence
+from germane.tracer.iterator_proxy import is_mapping_proxy, is_sequence_proxy, proxy_mapping, proxy_sequence
+from germane.tracer.known_types import is_lazy_mapping, is_lazy_sequence
 from germane.tracer.privacy import Privacy
 from germane.tracer.provider import tracer
 from germane.tracer.recording import EnclosingRecording, Recording, recording_scope
@@ -86,8 +86,11 @@ class RetrievalRecording(Recording):
 
     def record_returned(self, result: Any) -> Any:
         kind = type(result)
-        is_lazy = is_lazy_sequence(kind) or is_sequence_proxy(kind)
-        return proxy_sequence(self, result) if is_lazy and self.retriever.find_contexts is None else None
+        if self.retriever.find_contexts is not None:
+            return None
+        if is_lazy_mapping(kind) or is_mapping_proxy(kind):
+            return proxy_mapping(self, result) if self.retriever.context_reader.content_keys else None
+        return proxy_sequence(self, result) if is_lazy_sequence(kind) or is_sequence_proxy(kind) else None
 
     @property
     def has_chunks(self) -> bool:
@@ -102,6 +105,10 @@ class RetrievalRecording(Recording):
             context = guarded("contexts", self.retriever.context_reader.read, chunk, problems=self.problems)
             if context is not None:
                 guarded("contexts", self._add, (context,), problems=self.problems)
+
+    def add_field(self, key: Any, value: Any) -> None:
+        if type(key) is str and key in self.retriever.context_reader.content_keys and value is not None:
+            self.add_chunk({key: value})
 
     def _add(self, contexts: Iterable[Context]) -> None:
         """Add contexts to the exchange immediately, because the handler may end before it has read all of them."""

@@ -19,19 +19,25 @@ Chunks beyond it are not read."""
 class StreamText:
     """Collects the text of a stream of objects, plain text or server-sent events.
 
-    A text stream is read as server-sent events if its content type is ``text/event-stream``, or if it consists of
-    complete, valid events. While this is undecided, the chunks are kept, so that no text is lost if the stream turns
-    out to be plain text. A stream without a complete event up to the maximum length is plain text.
+    A text stream is read as server-sent events if its content type says so, or if it has none and consists of complete,
+    valid events. While that is uncertain, the chunks are kept, so that the text of any other stream is complete. If no
+    event is complete when they reach the maximum length, the stream is text.
+
+    Args:
+        handler: The handler, which selects the text of a chunk.
+        limit: Maximum length of the text.
+        problems: The recording's problems, to which those of single chunks are added.
+        is_sse: Whether the declared content type is that of server-sent events. None if none is declared.
     """
 
-    def __init__(self, handler: Handler, limit: int, problems: list[str], *, declares_sse: bool) -> None:
+    def __init__(self, handler: Handler, limit: int, problems: list[str], *, is_sse: bool | None) -> None:
         self.pieces: list[str] = []
         """The texts of the chunks received so far."""
         self._handler = handler
         self._limit = limit
         self._problems = problems
-        self._declares_sse = declares_sse
-        self._detects_sse = declares_sse or handler.detects_sse
+        self._declares_sse = is_sse is True
+        self._detects_sse = handler.detects_sse if is_sse is None else is_sse
         self._pieces_length = self._received = 0
         self._uncertain: list[RawChunk] | None = None
         self._uncertain_length = 0

@@ -9,7 +9,7 @@ from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 
 from germane.errors import UsageError
-from germane.tracer.known_types import is_collection, is_lazy_sequence, pretends
+from germane.tracer.known_types import is_collection, is_lazy_mapping, is_lazy_sequence, pretends
 
 if TYPE_CHECKING:
     from germane.exchange import AttributeValue
@@ -74,6 +74,6 @@ def items_of(value: Any) -> Iterable[Any]:
     kind = type(value)
     if is_collection(kind):
         return value  # type: ignore[no-any-return]  # a collection
-    if is_lazy_sequence(kind) or pretends(kind):
-        raise UsageError(f"{kind.__name__} is lazy, and germane does not read it before the handler does")
+    if is_lazy_sequence(kind) or is_lazy_mapping(kind) or pretends(kind):
+        raise UsageError(f"{kind.__name__} is lazy, and not read before the handler does")
     return (value,)

@@ -41,6 +41,8 @@ class StoreContext:
     ) -> None:
         self.database = database
         self.erase_after_scoring = erase_after_scoring
+        self.registered_workers: set[str] = set()
+        """Workers of this process that have registered. They stay here when they deregister."""
         self._clock = clock
         self._process = (0, "")
 

@@ -23,6 +23,7 @@ from germane.storage.db.sanitize import clean_text
 from germane.storage.db.tables import exchange, score, scoring_task
 from germane.storage.queue.candidates import remove_from_pool
 from germane.storage.queue.erase_text import keep_numbers
+from germane.storage.workers import register_workers
 
 _ROWS_PER_STATEMENT: Final = 50
 """Maximum number of rows per statement, chosen to stay within the parameter limit of every SQLite version."""
@@ -38,6 +39,9 @@ class ExchangeStore(StoreComponent):
     def add(self, exchanges: Sequence[Exchange]) -> None:
         """Store exchanges. Exchanges with an existing id are ignored, so a batch can be retried.
 
+        A worker that holds spans is registered with its first exchange. Its first heartbeat may come later, and other
+        workers would take its tasks.
+
         Raises:
             ContentRefused: An exchange contains a value that no column accepts.
         """
@@ -47,10 +51,19 @@ class ExchangeStore(StoreComponent):
             raise ContentRefused(
                 f"an exchange contains a value of an unsupported type ({type(error).__name__})"
             ) from error
+        registered = self._context.registered_workers
+        holders = {
+            holder: item.service
+            for item in exchanges
+            if (holder := item.span_holder) is not None and holder not in registered
+        }
         if values:
             with self._database.write() as connection:
+                if holders:
+                    register_workers(connection, holders, self._context.now(connection))
                 mappers.bulk_insert(connection, exchange, mappers.EXCHANGE_COLUMNS, values)
                 record_events(connection, Counter((item.route, "", "stored", "") for item in exchanges))
+            registered.update(holders)
 
     def record_scores(self, scores: Sequence[RecordedScore]) -> list[RecordedScore]:
         """Store externally computed scores. Each score replaces the exchange's earlier score with the same name.
