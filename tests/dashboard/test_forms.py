@@ -197,7 +197,7 @@ def test_submitted_form_arrives_unchanged(store: TrackingStore) -> None:
     assert app.state.written == [{"a": "1", "b": ""}]
 
 
-def test_concurrent_pages_are_limited(store: TrackingStore) -> None:
+def test_concurrent_requests_are_limited(store: TrackingStore) -> None:
     """Further requests wait briefly and are then rejected; later ones succeed."""
 
     async def crowd() -> list[Any]:

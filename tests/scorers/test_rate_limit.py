@@ -167,7 +167,7 @@ class Gate(Book):
 
 
 @pytest.mark.slow
-def test_waiting_for_the_rate_limit_uses_no_slot_and_no_timeout(fake: FakeJudge) -> None:
+def test_waiting_for_the_rate_limit_holds_no_slot_and_no_timeout(fake: FakeJudge) -> None:
     """Another request is sent meanwhile, and the timeout starts with the request itself."""
     gate = Gate()
     fake.latency = 0.1

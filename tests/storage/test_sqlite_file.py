@@ -181,7 +181,7 @@ def test_exchanges_in_memory_survive_a_lost_file(
 
 
 @pytest.mark.parametrize("damage", LOG_DAMAGED)
-def test_losing_the_log_file_loses_no_exchange(
+def test_losing_the_write_ahead_log_loses_no_exchanges(
     writer: ExchangeWriter, path: Path, damage: Damage, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The process still has the deleted log open, and saves its contents."""

@@ -202,9 +202,9 @@ def at_baseline_levels(summary: WindowSummary, baseline: Baseline) -> WindowSumm
     """Return the summary of a baseline's period with the levels that are stored in the baseline.
 
     Recomputed levels differ slightly from stored levels: scores arrive late or are recomputed, and if there are many
-    scores, the detector uses only a sample. If the two intervals do not overlap, the levels describe different values
-    (a baseline clips negative scores to 0), and the recomputed level is kept. Routes are weighted by the number of
-    scores in their level.
+    scores, the detector uses only a sample. If the confidence intervals of the stored and the recomputed level do not
+    overlap, they measure different quantities (a baseline clips negative scores to 0), and the recomputed level is
+    kept. Routes are weighted by the number of scores in their level.
     """
     zeros = sum(level.n - level.committed for level in baseline.routes.values())
     services = [

@@ -1,4 +1,4 @@
-"""Extraction of the text of answers and chunks, which may be plain text or objects of common libraries."""
+"""Text extraction from answers and chunks, which may be plain text or objects from common libraries."""
 
 from __future__ import annotations
 

@@ -132,7 +132,7 @@ def _record_bare_iterable(recording: Recording, iterable: Any) -> Any:
 
 
 def _record_attribute(name: str, recording: Recording, response: Any, holder: Any = None) -> Any:
-    """Replace the body of a streaming response with a recorded one, and return the response. None if it has no body."""
+    """Wrap the body of a streaming response to record it. Return the response, or None if it has no body."""
     holder = response if holder is None else holder
     body = getattr(holder, name, None)
     recorded = _record_body(recording, body)

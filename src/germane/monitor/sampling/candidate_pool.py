@@ -71,7 +71,7 @@ class UnselectedCandidates:
 
 @dataclass(frozen=True, slots=True)
 class PoolCursor:
-    """The progress of the candidate pool, stored with the lease."""
+    """The sampling position in the candidate pool, stored with the lease."""
 
     sampled_until: datetime
     """The end of the last interval that was sampled, in UTC."""

@@ -126,7 +126,7 @@ def _normalize(text: str) -> str:
 
 
 def split_sentences(text: str) -> Iterator[str]:
-    """Yield the sentences of a text in order, without bullets and heading markers."""
+    """Yield the sentences of a text in order, without bullets or heading markers."""
     start = 0
     for end in _END.finditer(text):
         if "\n" not in end[0] and _ABBREVIATION.search(text[max(start, end.end() - 12) : end.end()]):

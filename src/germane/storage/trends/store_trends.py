@@ -255,10 +255,10 @@ class TrendStore(TrendReader):
         by: str | None = None,
         histograms: bool = True,
     ) -> list[RouteMean]:
-        """Return one mean per service, route and fingerprint with scores.
+        """Return one mean for each service, route and fingerprint that has scores.
 
-        The arguments are the same as for :meth:`over_time`. With a dimension ``by``, the means are also by label, and
-        are not corrected by proxy scores.
+        The arguments are the same as for :meth:`over_time`. If ``by`` is given, the means are also grouped by the
+        labels of that dimension and are not corrected with proxy scores.
         """
         request = _request(since, until, None, by, scorer=scorer, route=route, service=service)
         return [mean for mean, _ in self._read(request, histograms=histograms).route_means()]
