@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from tests.alerting.channels.conftest import Answer, Receiver, an_alert
 
-from germane.alert import AlertChange, AlertEvent, Notification
+from germane.alert import IMPROVEMENT, AlertChange, AlertEvent, Notification
 from germane.monitor import Monitor
 from germane.settings import load_settings
 from germane.storage import AlertTransaction, TrackingStore
@@ -27,13 +27,13 @@ FORKED = multiprocessing.get_context("forkserver")
 FORKED.set_forkserver_preload(["tests.alerting.channels.test_kills", "germane.monitor.service"])
 
 
-def fires(url: str) -> TrackingStore:
+def fires(url: str, key: str = "the-key", **fields: Any) -> TrackingStore:
     """Write a notification, as the evaluator does."""
-    store, alert, now = TrackingStore(url), an_alert(), datetime.now(UTC)
+    store, alert, now = TrackingStore(url), an_alert(**fields), datetime.now(UTC)
     assert store.workers.acquire_lease("watcher", "me", ttl=timedelta(minutes=1))
-    event = AlertEvent(id="e1", alert_id=alert.id, at=now, type="fired", after="firing")
+    event = AlertEvent(id=f"e{key}", alert_id=alert.id, at=now, type="fired", after="firing")
     notification = Notification(
-        id="n1", channel="hook", idempotency_key="the-key", type="firing", alerts=(alert,), event_ids=("e1",),
+        id=f"n{key}", channel="hook", idempotency_key=key, type="firing", alerts=(alert,), event_ids=(event.id,),
         created_at=now,
     )  # fmt: skip
     changes = [AlertChange(alert=alert, event=event)]
@@ -50,10 +50,16 @@ def dies(url: str, hook: str) -> None:
 
 
 def delivers(url: str, hook: str) -> None:
+    """Write a notification, and deliver until this process is killed."""
+    fires(url).close()
+    works(url, hook)
+
+
+def works(url: str, hook: str) -> None:
     """Deliver until this process is killed."""
     os.environ["HOOK_URL"] = hook
     settings = load_settings(poll_interval=0.05, task_lease=1, rules=OFF, channels=HOOK)
-    Monitor(fires(url), [], settings, attach=lambda _exchange, _scores: "carrier").start()
+    Monitor(TrackingStore(url), [], settings, attach=lambda _exchange, _scores: "carrier").start()
     signal.pause()
 
 
@@ -126,3 +132,45 @@ def test_killing_a_process_during_delivery_causes_a_resend_with_the_same_key(
 
     assert receiver.keys == ["the-key"] * 2
     assert receiver.posts[0].body == receiver.posts[1].body
+
+
+KINDS: dict[str, dict[str, Any]] = {
+    "a drop on a route": {},
+    "a bad new route": {"details": {"new_route": True, "other_routes": [0.7, 0.9]}},
+    "an improvement": {"type": IMPROVEMENT, "severity": "info"},
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("url", ["sqlite", "postgresql"], indirect=True)
+@pytest.mark.parametrize("fields", KINDS.values(), ids=KINDS)
+def test_killing_two_workers_loses_nothing_and_repeats_only_keys(
+    url: str,
+    store: TrackingStore,
+    begin: Any,
+    receiver: Receiver,
+    until: Any,
+    hold: threading.Event,
+    fields: dict[str, Any],
+) -> None:
+    """Two workers share the database. Both are killed during a delivery, twice, and replaced by two others."""
+    keys = [f"key-{number}" for number in range(8)]
+    for key in keys:
+        labels = {"service": "shop", "scorer": "relevancy", "route": key}
+        fires(url, key, id=key, labels=labels, **fields).close()
+    receiver.answers = [Answer(), Answer(after=hold), Answer(), Answer(after=hold)]
+    for count in (2, 4):
+        workers = [begin(works), begin(works)]
+        until(lambda count=count: len(receiver.posts) >= count)
+        for worker in workers:
+            worker.kill()
+            assert status_of(worker) == -signal.SIGKILL
+    begin(works)
+    begin(works)
+    hold.set()
+    until(lambda: len(store.notifications.search(status="sent", limit=100)) == len(keys))
+
+    assert set(receiver.keys) == set(keys)
+    assert len({(key, post.body) for key, post in zip(receiver.keys, receiver.posts, strict=True)}) == len(keys)
+    # At each kill, one request is under way, and the result of the one before it may not be written yet.
+    assert len(receiver.posts) <= len(keys) + 2 * 2
