@@ -82,7 +82,9 @@ def main(arguments: list[str] | None = None) -> int:
             elif section == "equal":
                 kept.equal = compare(given.seed, years, services, run)
             else:
-                kept.database = list(run(partial(replay, given.seed, given.database), range(len(REPLAYED))))
+                # Services in one database are replayed one after the other, because each replay sets the clock.
+                replays = map if given.database else run
+                kept.database = list(replays(partial(replay, given.seed, given.database), range(len(REPLAYED))))
             tables = pages(kept)
             shown = {"quiet": ["quiet", "levels"], "drops": ["found", "hours"], "improvements": ["found"]}
             print("\n\n".join(tables[name] for name in shown.get(section, [section])))
