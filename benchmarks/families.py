@@ -17,9 +17,9 @@ and the mirrored detector of improvements. The exit code is 1 if a goal is misse
 each quiet family except bursts without a user, 0.85 of the shifts of 0.05 at 1,000 a day within 7 days, the delays for
 shifts of 0.10, at most 2.2 notifications per drop, and the same alerts on a database as in memory.
 
---quick simulates one year and five services of each kind. --json stores the results, and --sections runs only some
-tables and keeps the others of that file. The tables of docs/detector.md are generated from benchmarks/families.json
-(--tables).
+A full run takes about 25 minutes on two cores. --quick simulates one year and five services of each kind. --json stores
+the results, and --sections runs only some tables and keeps the others of that file. The tables of docs/detector.md are
+generated from benchmarks/families.json (--tables).
 """
 
 from __future__ import annotations
@@ -157,7 +157,7 @@ def improvements(
 
 
 def attribution(seed: int, services: int, run: Mapped) -> list[AttributionRow]:
-    """Return what alerts name, for 40 of 100 services with 1,000 scores a day."""
+    """Return what alerts name. With 1,000 scores a day, two fifths of the services are simulated."""
     rows = []
     for family in ATTRIBUTED:
         count = services if family.per_day < 1000 else max(1, services * 2 // 5)
@@ -180,8 +180,8 @@ def _first(hours: Iterable[float], onset: float) -> float:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition(":")[0])
     parser.add_argument("--quick", action="store_true", help="simulate one year and five services of each kind")
-    parser.add_argument("--years", type=int, default=25, help="service-years per quiet family")
-    parser.add_argument("--services", type=int, default=100, help="services per drop")
+    parser.add_argument("--years", type=int, default=50, help="service-years per quiet family")
+    parser.add_argument("--services", type=int, default=200, help="services per drop")
     parser.add_argument("--seed", type=int, default=20261125)
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--sections", nargs="*", choices=SECTIONS, default=[], help="run only these tables")
