@@ -10,6 +10,7 @@ from streams.recipe import (
     BASELINE_DAYS,
     MEAN_FROM_HOUR,
     MEAN_SWING,
+    ONSET_DAY,
     ROUTES,
     Change,
     Floats,
@@ -41,6 +42,8 @@ class Family:
     """Factor of the traffic after the baseline."""
     user_deviation: float | None = None
     """Standard deviation of the level of one user; None if users ask one question each."""
+    anonymous: bool = False
+    """Whether scores in bursts carry neither user nor session."""
     long_memory: bool = False
     """Whether consecutive days' levels have a correlation of 0.95."""
     weekly: float = 0.0
@@ -49,6 +52,48 @@ class Family:
     lasts: float = np.inf
     """Duration of the change in days."""
     routes: tuple[Route, ...] = ROUTES
+
+    @property
+    def title(self) -> str:
+        """The name with the number of scores per day."""
+        return f"{self.name}, {self.per_day} a day"
+
+
+STEADY = tuple(Family("quiet, wander 0.02", n, 0.02) for n in (100, 300, 1000))
+"""The families on which the rivals are tuned."""
+QUIET = (
+    *STEADY,
+    *(Family("quiet, wander 0.01", n, 0.01) for n in (100, 300, 1000)),
+    *(Family(f"traffic times {growth}", 100, 0.01, growth=growth) for growth in (3, 10, 50)),
+    Family("traffic times 10, wander 0.02", 100, 0.02, growth=10),
+    *(Family(f"bursts, user sd {sd}", n, 0.01, user_deviation=sd) for sd in (0.05, 0.1) for n in (100, 1000)),
+    *(
+        Family(f"bursts without user, sd {sd}", n, 0.01, user_deviation=sd, anonymous=True)
+        for sd in (0.05, 0.1)
+        for n in (100, 1000)
+    ),
+    *(Family("weekly cycle 0.03", n, 0.01, weekly=0.03) for n in (100, 1000)),
+    *(Family("long-memory wander 0.02", n, 0.02, long_memory=True) for n in (100, 1000)),
+)
+FEW_REFUSALS = tuple(replace(route, zeros=0.02) for route in ROUTES)
+DROPS = (
+    *(
+        Family(f"shift {size:.2f}", n, 0.02, change=Change(shift=size), lasts=14)
+        for size in (0.05, 0.10, 0.20)
+        for n in (10, 100, 300, 1000, 5000)
+    ),
+    *(
+        Family("one of twelve routes 0.40", n, 0.02, change=Change(shift=0.4, only="route-03"), lasts=14, routes=TWELVE)
+        for n in (100, 1000)
+    ),
+    *(Family("refusals, mean 0.10 lower", n, 0.02, change=Change(refusal=0.10), lasts=14) for n in (100, 1000)),
+    *(
+        Family("refusals from 2 to 15 %", n, 0.02, change=Change(zeros=0.13), lasts=14, routes=FEW_REFUSALS)
+        for n in (100, 1000)
+    ),
+    *(Family("two hours 0.40", n, 0.02, change=Change(shift=0.4), lasts=2 / 24) for n in (100, 1000)),
+)
+DROP_DAYS = ONSET_DAY + 1 + 14 + 21
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +156,8 @@ def _bursts(random: np.random.Generator, family: Family, deviation: float, days:
     days_of = (hours // 24).astype(np.int64)
     shifts = levels[users] + swing + family.wander * random.standard_normal(days)[days_of]
     values = scores(random, family.routes, which, shifts)
-    return Service(Stream(tuple(route.name for route in family.routes), which, values, hours, np.inf, np.inf), users)
+    found = Stream(tuple(route.name for route in family.routes), which, values, hours, np.inf, np.inf)
+    return Service(found, None if family.anonymous else users)
 
 
 def _long_memory(random: np.random.Generator, days: int) -> Floats:

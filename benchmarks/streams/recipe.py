@@ -52,6 +52,8 @@ class Change:
     """Fall of a route's mean because substantive answers get worse."""
     refusal: float = 0.0
     """Fall of a route's mean because more answers are zero."""
+    zeros: float = 0.0
+    """Rise of a route's share of zeros."""
     only: str = ""
     """The only route affected; empty for all routes."""
     ramp_days: float = 0.0
@@ -159,7 +161,7 @@ def _sizes(routes: tuple[Route, ...], change: Change) -> tuple[Floats, Floats]:
     """Return the fall of the substantive means and the rise of the zero rates, per route."""
     hit = np.array([change.only in ("", route.name) for route in routes], dtype=float)
     falls = np.array([change.shift / (1 - route.zeros) for route in routes])
-    refusals = np.array([change.refusal / route.mean for route in routes])
+    refusals = np.array([change.zeros + change.refusal / route.mean for route in routes])
     return falls * hit, refusals * hit
 
 

@@ -42,7 +42,7 @@ class Hourly:
 
 def hourly_mean(hourly: Hourly) -> Floats:
     """Return the fall of each hour's mean."""
-    return hourly.mean - hourly.window(1)[1]
+    return np.asarray(hourly.mean - hourly.window(1)[1])
 
 
 def daily_mean(hourly: Hourly) -> Floats:
@@ -55,7 +55,7 @@ def weekly_z(hourly: Hourly) -> Floats:
     """Return the z statistic of the last week against the baseline."""
     n, means = hourly.window(168)
     error = hourly.deviation * np.sqrt(1 / np.maximum(n, 1) + 1 / hourly.baseline_n)
-    return (hourly.mean - means) / error
+    return np.asarray((hourly.mean - means) / error)
 
 
 def daily_cusum(hourly: Hourly) -> Floats:

@@ -1,0 +1,155 @@
+"""Synthetic services run through germane's learner, limiter, detector and mirrored detector, and the rivals."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+from zlib import crc32
+
+import numpy as np
+
+from germane.alerting.detector import Detector, StreamLimiter, UserLimit, learn_baseline
+from germane.alerting.drop.improvement import mirrored_baseline, mirrored_scores
+from germane.baseline import Baseline
+from streams.families import Family, Service, part, service
+from streams.recipe import BASELINE_DAYS, START, Change, Floats, Stream
+from streams.rivals import RIVALS, Hourly
+from streams.watched import score_batch
+
+DAY, WEEK = 24, 168
+BEGINS: Final = DAY * BASELINE_DAYS
+IMPROVED_DAYS = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """The alerts of germane and the statistics of the rivals for one service."""
+
+    fired: Sequence[float]
+    """Hours of germane's alerts since the start."""
+    resolved: Sequence[float]
+    statistics: dict[str, Floats]
+    """The rivals' statistics per hour."""
+    onset: float
+    weekly_falls: Floats
+    """How far each later week's mean is below the baseline's mean."""
+    falls: Sequence[float]
+    """How far the mean of the week before each alert is below the baseline's mean."""
+
+
+@dataclass(frozen=True, slots=True)
+class Improved:
+    """An improvement of 0.08 for three weeks, followed by a fall of 0.07."""
+
+    is_proposed: bool
+    is_found: bool
+    """Whether germane finds the fall within 7 days, after the proposal is accepted."""
+    statistics: dict[str, Floats]
+    """The rivals' statistics per hour."""
+    end: float
+    """Hour of the fall."""
+
+
+def watch(seed: int, family: Family, days: int, number: int) -> Watched:
+    """Simulate one service, and return germane's alerts and the rivals' statistics."""
+    random, made = simulated(seed, family, days, number)
+    baseline, selected = limited(random, made)
+    fired, resolved = detected(Detector(baseline), selected, days)
+    hourly = Hourly(made.stream)
+    falls = hourly.mean - hourly.window(WEEK)[1]
+    return Watched(
+        fired,
+        resolved,
+        {name: rule(hourly) for name, rule in RIVALS.items()},
+        made.stream.onset,
+        falls[WEEK - 1 :: WEEK],
+        [float(falls[min(int(at) - BEGINS, len(falls) - 1)]) for at in fired],
+    )
+
+
+def simulated(seed: int, family: Family, days: int, number: int) -> tuple[np.random.Generator, Service]:
+    """Return a service of a family, and the random generator for later decisions about it."""
+    random = np.random.default_rng([seed, family.per_day, crc32(family.name.encode()), number])
+    return random, service(random, family, days)
+
+
+def limited(random: np.random.Generator, made: Service) -> tuple[Baseline, Stream]:
+    """Return the baseline, and the scores after it that the detector processes."""
+    stream, users = made.stream, made.users
+    if users is not None:
+        limit = UserLimit()
+        kept = np.array([limit.admits(str(user), 3600 * at) for user, at in zip(users, stream.hours, strict=True)])
+        stream = part(stream, kept)
+    learned = learn(stream, 0, BEGINS)
+    after = np.flatnonzero(stream.hours >= BEGINS)
+    names = np.array(stream.names, dtype=object)[stream.routes[after]].tolist()
+    draws = random.random(len(after)) / learned.sampling_rate
+    is_sampled = draws < 1
+    selected = StreamLimiter(learned).select(
+        np.array(names, dtype=object)[is_sampled].tolist(),
+        [None] * int(is_sampled.sum()),
+        draws[is_sampled],
+        START + 3600 * stream.hours[after][is_sampled],
+    )
+    return learned, part(stream, after[is_sampled][selected])
+
+
+def learn(stream: Stream, since: float, until: float) -> Baseline:
+    """Return a baseline from the scores of these hours, sampled to at most 1,000 a day."""
+    batch = score_batch(stream, since, until)
+    rate = min(1.0, 1000 / (len(batch) / ((until - since) / DAY)))
+    if rate < 1:
+        kept = np.random.default_rng(len(batch)).random(len(stream.hours)) < rate
+        batch = score_batch(part(stream, kept), since, until)
+    return learn_baseline(
+        batch,
+        service="shop",
+        scorer="answer_relevancy",
+        fingerprint="simulated",
+        since=START + since * 3600,
+        until=START + until * 3600,
+        sampling_rate=rate,
+    )
+
+
+def detected(detector: Detector, stream: Stream, days: int) -> tuple[list[float], list[float]]:
+    """Return the hours at which a detector fires and resolves."""
+    fired: list[float] = []
+    resolved: list[float] = []
+    for hour in range(BEGINS, DAY * days, WEEK):
+        for transition in detector.process(score_batch(stream, hour, min(hour + WEEK, DAY * days))):
+            (fired if transition.state == "firing" else resolved).append((transition.at - START) / 3600)
+    return fired, resolved
+
+
+def improve(seed: int, per_day: int, number: int) -> Improved:
+    """Simulate an improvement of 0.08 on day 16 and a fall of 0.07 on day 37.
+
+    The proposal is accepted when it is made, three days after the improvement at the earliest. The rivals keep their
+    first baseline.
+    """
+    random = np.random.default_rng([seed, per_day, number])
+    family = Family("improvement", per_day, 0.01, change=Change(shift=-0.08), lasts=21)
+    stream = service(random, family, IMPROVED_DAYS).stream
+    fallen = stream.hours >= stream.end
+    # After the improvement ends, the level is 0.01 better than before it, which is a fall of 0.07.
+    better = np.minimum(1, stream.values + 0.01)
+    stream = replace(stream, values=np.where(fallen & (stream.values > 0), better, stream.values))
+    hourly = Hourly(stream)
+    statistics = {name: rule(hourly) for name, rule in RIVALS.items()}
+    baseline = learn(stream, 0, BEGINS)
+    mirrored = Detector(mirrored_baseline(baseline))
+    for hour in range(BEGINS, int(stream.end), DAY):
+        mirrored.process(mirrored_scores(score_batch(stream, hour, hour + DAY)))
+        firing = mirrored.state()["firing"]
+        if firing and START + 3600 * (hour + DAY) - firing["onset"] >= 3 * 86_400:
+            proposed_at, onset = hour + DAY, (firing["onset"] - START) / 3600
+            break
+    else:
+        return Improved(is_proposed=False, is_found=False, statistics=statistics, end=stream.end)
+    detector = Detector(learn(stream, onset, proposed_at))
+    transitions = detector.process(score_batch(stream, proposed_at, DAY * IMPROVED_DAYS))
+    fired = [(each.at - START) / 3600 for each in transitions if each.state == "firing"]
+    is_found = any(stream.end <= at < stream.end + WEEK for at in fired)
+    return Improved(is_proposed=True, is_found=is_found, statistics=statistics, end=stream.end)
