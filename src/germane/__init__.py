@@ -105,3 +105,24 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
+
+
+def _stop_at_exit() -> None:
+    from sys import modules
+
+    if (process := modules.get("germane.process")) is not None:
+        process.stop_runtime(process.EXIT_TIMEOUT)
+
+
+def _register_exit_callback() -> None:
+    """Stop at exit, after the exit callbacks that are registered from now on, which may call handlers."""
+    import atexit
+    import weakref
+
+    # Registers the exit callback of weakref now, so that it runs after germane's: it fails if a thread adds a finalizer
+    # meanwhile, as the writer's may.
+    weakref.finalize(_stop_at_exit, int).detach()
+    atexit.register(_stop_at_exit)
+
+
+_register_exit_callback()

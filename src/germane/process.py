@@ -9,7 +9,6 @@ import os
 import sys
 import threading
 import time
-import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -346,7 +345,8 @@ def _stop_background_before_exit() -> None:
 
 def _stop_with_multiprocessing() -> None:
     """Stop germane when a multiprocessing child exits, because such a child does not run ``atexit`` callbacks."""
-    if "multiprocessing.util" in sys.modules:
+    process = sys.modules.get("multiprocessing.process")
+    if "multiprocessing.util" in sys.modules and process is not None and process.parent_process() is not None:
         _register_finalizer(os.getpid())
 
 
@@ -379,7 +379,3 @@ def _reset_after_fork() -> None:
 
 if hasattr(os, "register_at_fork"):  # not on Windows
     os.register_at_fork(before=_wait_for_imports, after_in_child=_reset_after_fork)
-# Register weakref's exit callback now, so that it runs after germane's: it fails if a thread adds a finalizer while it
-# runs, as the writer's thread may.
-weakref.finalize(stop_runtime, int).detach()
-atexit.register(stop_runtime, EXIT_TIMEOUT)

@@ -219,3 +219,22 @@ def test_a_silent_database_server_does_not_delay_the_start(caplog: pytest.LogCap
         (line,) = [message for message in caplog.messages if "will wait in memory" in message]
         assert line.startswith("the database did not respond within 2 seconds; up to ")
     germane.stop(0.5)
+
+
+def test_scores_that_a_stop_abandons_are_reported_and_computed_after_the_next_start(
+    database: str, warnings: Warnings, query: Query, until: Until
+) -> None:
+    """A judge that accepts requests and never replies: one line says how many scores are missing, and what follows."""
+    with socket.create_server(("127.0.0.1", 0), backlog=100) as server, FakeJudge() as judge:
+        silent = judge.settings() | {"base_url": f"http://127.0.0.1:{server.getsockname()[1]}/v1"}
+        germane.start(**silent, database=database, poll_interval=0.05, scorers=("answer_relevancy",))
+        ask_all(3)
+        until(lambda: query("SELECT count(*) FROM scoring_task WHERE state = 'running'") == [3])
+        germane.stop(1)
+
+        assert [line for line in warnings() if "3 scores" in line] == [
+            "stopped before the judge replied for 3 scores; computed after the next start"
+        ]
+        germane.start(**judge.settings(), database=database, poll_interval=0.05, scorers=("answer_relevancy",))
+        assert germane.stop(drain_timeout=60)
+    assert query("SELECT count(*) FROM score") == [3]

@@ -479,26 +479,27 @@ class TestContextOfTheCaller:
 EXIT = """
 import atexit
 import germane
-
-germane.start(database="sqlite:///{path}", scorers=[], role="capture")
-
+{0}
 @germane.observe
 def ask(question):
     return "Because."
-
-{before}
+{1}
+germane.start(database="sqlite:///{path}", scorers=[], role="capture")
+{2}
 ask("first")
-{after}
+{3}
 """
 
 
-@pytest.mark.parametrize("where", ["before", "after"])
-def test_call_during_exit_is_captured(run: Callable[..., str], tmp_path: Path, where: str) -> None:
-    """An exit callback of the application may call a handler, whether registered before the first call or after it."""
+@pytest.mark.parametrize("position", range(4))
+@pytest.mark.parametrize("imports", ["", "import multiprocessing.util"])
+def test_call_during_exit_is_captured(run: Callable[..., str], tmp_path: Path, position: int, imports: str) -> None:
+    """An exit callback of the application may call a handler, wherever it is registered after ``import germane``."""
     path = tmp_path / "germane.db"
-    code = {"before": "", "after": "", where: "atexit.register(ask, 'at exit')"}
+    code = [""] * 4
+    code[position] = f"{imports}\natexit.register(lambda: ask('at exit'))"
 
-    run(EXIT.format(path=path, **code))
+    run(EXIT.format(*code, path=path))
 
     answers = germane.Store(f"sqlite:///{path}").answers.list_exchanges()
     assert {exchange.question for exchange in answers} == {"first", "at exit"}

@@ -137,6 +137,38 @@ class TestFirstText:
         """No str argument means no question."""
         assert find_question(lambda k, flag=False: None, 3) is None
 
+    @pytest.mark.parametrize("name", CONVENTIONAL_NAMES)
+    @pytest.mark.parametrize("value", [["Why?"], {"text": "Why?"}, object(), 3])
+    @pytest.mark.parametrize("options", [{}, {"attributes": {"a": lambda call: None}}])
+    def test_conventional_argument_without_text_is_reported_once(
+        self, traced: Any, caplog: pytest.LogCaptureFixture, name: str, value: Any, options: Any
+    ) -> None:
+        """The warning names the parameter and the option, unless the handler or a selector provides the question."""
+        parameters = inspect.Signature([inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD)])
+
+        def reply(*_args: Any) -> str:
+            return "a"
+
+        def reply_to_a_set_question(*_args: Any) -> str:
+            germane.set_question("Why?")
+            return "a"
+
+        for function in (reply, reply_to_a_set_question):
+            function.__signature__ = parameters  # type: ignore[attr-defined]
+        germane.observe(route="set", **options)(reply_to_a_set_question)(value)
+        germane.observe(route="selected", question=lambda: None, **options)(reply)(value)
+        germane.observe(route="none", **options)(reply)(None)
+        assert caplog.messages == []
+
+        route = f"ask {name} {type(value).__name__} {len(options)}"  # a warning is logged once per process
+        ask = germane.observe(route=route, **options)(reply)
+        ask(value)
+        ask(value)
+
+        (message,) = caplog.messages
+        assert f"question of {route}: '{name}' is not text; select the text in it with question=" in message
+        assert "is not text" in str((traced.spans[-1].attributes or {})["germane.capture.error"])
+
 
 class TestSetQuestion:
     """``germane.set_question`` sets the question of the current exchange."""

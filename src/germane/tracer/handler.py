@@ -174,6 +174,10 @@ class QuestionArgument:
             self._log_ambiguity(first[0], [first, *texts, *(() if extra else self._named(args, kwargs))])
         return str.__str__(first[1])
 
+    def name_without_text(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str | None:
+        """Return the conventional name of an argument of a call whose question was not found. None if there is none."""
+        return next((name for name, value in self._named(args, kwargs) if value is not None), None)
+
     def _named(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
         """Yield the name and value of each argument with a conventional name."""
         for name, position, default in self._candidates:

@@ -46,6 +46,7 @@ class HandlerRecording(Recording):
     exchange."""
 
     __slots__ = (
+        "_argument_without_text",
         "_exchange_id",
         "_has_text",
         "_http_error",
@@ -77,6 +78,8 @@ class HandlerRecording(Recording):
         self.contexts: list[Context] = []
         self.attributes: dict[str, AttributeValue] = {}
         self._stream_text: StreamText | None = None
+        self._argument_without_text: str | None = None
+        """The conventional name of an argument that contains no text, if the call has no question."""
         self._exchange_id: str | None = None
         self._http_error: str | None = None
         """The status of an error response, such as ``HTTP 500``, whose body is not an answer."""
@@ -123,9 +126,13 @@ class HandlerRecording(Recording):
         if not handler.needs_call:
             find = handler.question_argument
             self.question = guarded(handler.on_question, find, args, kwargs, problems=self.problems)
+            if self.question is None:
+                self._argument_without_text = find.name_without_text(args, kwargs)
             return
         call = Call(handler.function, args, kwargs, handler.signature)
         self.question = guarded(handler.on_question, handler.question, call, problems=self.problems)
+        if self.question is None and handler.find_question is None:
+            self._argument_without_text = handler.question_argument.name_without_text(args, kwargs)
         if handler.find_history:
             history = guarded("history", handler.find_history, call, problems=self.problems)
             self.history = guarded("history", read_history, history, problems=self.problems) or ()
@@ -227,6 +234,9 @@ class HandlerRecording(Recording):
             error_text = self._describe_error(status, error)
         elif error_text is not None:
             status = "error"
+        name = self._argument_without_text
+        if self.question is None and name is not None and self.root is self:  # the handler did not set one, either
+            self.warn(f"{handler.on_question}: {name!r} is not text; select the text in it with question=")
         try:
             if self._stream_text is not None:
                 guarded(handler.on_answer, self._join_stream, self._stream_text, status, problems=self.problems)

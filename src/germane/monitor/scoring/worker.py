@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import math
 import time
 from collections.abc import Callable, Sequence
@@ -11,6 +12,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Final
 
+from germane import sanitize
 from germane.daemon_pool import DaemonThreadPool
 from germane.errors import GermaneError
 from germane.exchange import Exchange
@@ -26,6 +28,8 @@ JUDGE_TIMEOUTS_PER_SCORER: Final = 4
 MAX_PREFERRED: Final = 500
 """Maximum number of exchanges whose tasks are claimed first."""
 TaskOutcome = Score | ScheduledRetry | None
+
+_logger = logging.getLogger("germane.monitor")
 
 
 class ScoringCrashed(GermaneError):
@@ -166,6 +170,9 @@ class ScoringWorker:
         if not self._rounds:
             return True
         _, unfinished = await asyncio.wait(self._rounds, timeout=max(0.0, grace_period))
+        if unfinished:
+            scores = sanitize.count_noun(self._held_tasks, "score")
+            _logger.warning("stopped before the judge replied for %s; computed after the next start", scores)
         for round_ in unfinished:
             round_.cancel()
         await asyncio.gather(*unfinished, return_exceptions=True)
