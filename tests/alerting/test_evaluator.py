@@ -126,6 +126,21 @@ def routes_and_types(notifications: Sequence[Notification]) -> list[tuple[str | 
 
 
 @both
+def test_scores_from_elsewhere_do_not_hide_a_low_mean(person: Person, give: Give, clock: Clock) -> None:
+    """They are newer than those of the judge, but no judge that replaces it."""
+    give(0.2, 0.3, 0.2, 0.3)
+    clock.advance(seconds=60)
+    give(0.95, 0.95, 0.95, 0.95, fingerprint="external")
+
+    assert person.alert().current.mean == pytest.approx(0.25)  # type: ignore[union-attr]
+    means = person.store.trends.summary()
+    assert [(mean.fingerprint, mean.newest) for mean in means] == [("f1", True), ("external", False)]
+    minute = timedelta(minutes=1)
+    buckets = person.store.trends.over_time(scorer=SCORER, bucket=minute, since=NOON, until=NOON + 2 * minute)
+    assert not any(bucket.judge_changed for bucket in buckets)
+
+
+@both
 def test_low_mean_sends_one_notification_when_firing_and_one_when_resolved(
     person: Person, give: Give, clock: Clock
 ) -> None:

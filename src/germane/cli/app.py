@@ -58,7 +58,8 @@ def main() -> None:
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s", stream=sys.stderr)
     try:
         code = group.main(standalone_mode=False, complete_var=COMPLETION_VARIABLE)
-        sys.stdout.flush()
+        if sys.stdout is not None:  # None if the caller closed it
+            sys.stdout.flush()
     except click.ClickException as error:
         error.show()
         code = error.exit_code

@@ -59,7 +59,7 @@ class Terminal:
 
 def detect_terminal() -> Terminal:
     """Detect what standard output supports. Honors ``NO_COLOR`` (no-color.org) and ``TERM=dumb``."""
-    if not sys.stdout.isatty():
+    if sys.stdout is None or not sys.stdout.isatty():  # None if the caller closed it
         return Terminal()
     width = min(max(shutil.get_terminal_size().columns, MIN_WIDTH), MAX_WIDTH)
     encoding = (sys.stdout.encoding or "").lower().replace("-", "")

@@ -13,7 +13,7 @@ from sqlalchemy import Connection, select
 from germane.score import GRADES, LOW_SCORE, LOWEST_BAND
 from germane.storage.db.tables import exchange, score
 from germane.storage.stats.estimate import Estimate, WeightedSums, estimate_mean
-from germane.storage.trends.summaries import RouteMean
+from germane.storage.trends.summaries import RouteMean, newest_fingerprints
 
 Key = tuple[str, str, str, str]
 """Service, route, scorer and fingerprint."""
@@ -75,7 +75,7 @@ def means_with(
         for name, value in zip(_FIELDS, added, strict=True):
             sums[name] += value
         latest[key] = max(latest.get(key, row.started_at), row.started_at)
-    newest = {key[:3]: key[3] for key in sorted(groups, key=lambda key: (latest[key], key[3]))}
+    newest = newest_fingerprints((key[:3], key[3], latest[key]) for key in groups)
     means = []
     for key, sums in sorted(groups.items()):
         counts = {name: int(sums[name]) for name in ("n", "n_zero")}

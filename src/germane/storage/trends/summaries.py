@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
 from operator import attrgetter
 from typing import Any, Final
 
+from germane.annotation import EXTERNAL_FINGERPRINT
 from germane.storage.counts.tally import Coverage, coverage_counts
 from germane.storage.stats.control_variate import estimate_group
 from germane.storage.stats.estimate import Estimate
@@ -119,7 +120,7 @@ class WindowSums:
         Each mean comes with the coverage of its service, route and scorer.
         """
         ordered = sorted(self.groups.items(), key=lambda item: (item[0][:3], item[1].latest, item[0][3:]))
-        newest = {key[:3]: key[3] for key, _ in ordered}
+        newest = newest_fingerprints((key[:3], key[3], group.latest) for key, group in ordered)
         fingerprints = Counter(key[:3] for key in self.groups)
         means = []
         for key, group in ordered:
@@ -146,7 +147,7 @@ class WindowSums:
         groups = merge_groups(self.groups, lambda key: (key[0], *key[2:]))
         counts = sum_by(self.counts, lambda key: (key[0], key[2]))
         proxies = sum_by(self.proxies, lambda key: key[0])
-        newest = {key[:2]: key[2] for key, _ in sorted(groups.items(), key=lambda item: item[1].latest)}
+        newest = newest_fingerprints((key[:2], key[2], group.latest) for key, group in groups.items())
         fingerprints = Counter(key[:2] for key in groups)
         summaries = []
         for key, group in sorted(groups.items(), key=lambda item: (item[0][:2], item[1].latest, item[0][2])):
@@ -164,6 +165,19 @@ class WindowSums:
                 )
             )
         return summaries
+
+
+def newest_fingerprints(scores: Iterable[tuple[Key, str, datetime]]) -> dict[Key, str]:
+    """Return the fingerprint of each group's newest scores.
+
+    Scores from elsewhere are the newest only in groups that have no others: they do not come from a judge that replaces
+    the group's own.
+
+    Args:
+        scores: Group, fingerprint and time of the newest score, in any order.
+    """
+    ordered = sorted(scores, key=lambda item: (item[1] != EXTERNAL_FINGERPRINT, item[2], item[1]))
+    return {group: fingerprint for group, fingerprint, _ in ordered}
 
 
 def build_buckets(
@@ -192,8 +206,9 @@ def build_buckets(
         label = str(key[1]) if names else str(key[2]) if len(key) > 2 else None
         fingerprint = key[width]
         known = seen.setdefault(label, set())
-        begins = bool(known) and fingerprint not in known
-        known.add(fingerprint)
+        is_external = fingerprint == EXTERNAL_FINGERPRINT  # such scores do not replace a judge
+        begins = bool(known) and not is_external and fingerprint not in known
+        known.update(() if is_external else (fingerprint,))
         outcomes = counts.get(key[:width])
         usable = proxies.get(key[:width]) if fingerprints[key[:width]] == 1 else None
         place = {**defaults, **dict(zip(names, key[1:width], strict=True))}

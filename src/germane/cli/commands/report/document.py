@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta, tzinfo
@@ -221,7 +222,8 @@ def create_document(store: TrackingStore, settings: Settings, report: ReportData
     # Use the overview's default window, so that the report and the page give the same verdict.
     verdict = load_overview(context, replace(view, since=report.until - WINDOWS[DEFAULT_WINDOW])).verdict
     # Links to dashboard pages do not work in a file.
-    sentence = "".join(piece.text for piece in verdict.pieces if piece.kind != "link").removesuffix(" or ").strip()
+    sentence = "".join(piece.text for piece in verdict.pieces if piece.kind != "link")
+    sentence = re.sub(r"(\s+or)*\s*$", "", sentence)
     sections = [
         Section(title="Routes", table=DocumentTable(headings=HEADINGS, rows=report.rows), items=report.notes)
         if report.summaries
