@@ -68,7 +68,7 @@ def test_alert_is_acknowledged_silenced_and_resolved(visitor: Visits, own: Sites
     alert = site.store.alerts.get(id_)
     assert alert is not None
     assert alert.acknowledged_by == "Ada"
-    page.get_by_label("For").select_option("1h")
+    page.locator("select[name=for]").select_option("1h")
     page.get_by_label("Comment").fill("known: the index is being rebuilt")
     page.get_by_role("button", name="Silence").click()
     expect(page.get_by_role("status").first).to_contain_text("Silenced until")

@@ -140,7 +140,7 @@ def test_an_hour_without_the_judge_loses_no_score(world: World, until: Until, lo
     assert world.scorer.most_in_flight <= CONCURRENCY
     assert [line.partition(" ")[2] for line in logged() if line.startswith("instant ")] == [
         "is paused and will be retried automatically: judge_unreachable: connection refused",
-        "resumes",
+        "has resumed",
     ]
 
 
