@@ -150,8 +150,8 @@ class Worker:
                 finished = stop_runtime(self._shutdown_timeout)
             if not finished:
                 _log(
-                    "shutdown timed out with tasks in progress; other workers will claim them within "
-                    f"{self._settings.task_lease:g} s"
+                    f"shutdown timed out after {self._shutdown_timeout:g} s; other workers claim tasks that were not "
+                    f"released within {self._settings.task_lease:g} s"
                 )
             return self._shutdown.exit_code if finished else 1
 
