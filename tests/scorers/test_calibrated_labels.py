@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from germane.calibration import Calibration
 from germane.exchange import Exchange
-from germane.score import LOW_SCORE, Score, UnscoredReason, band_of
+from germane.score import GRADES, LOW_SCORE, MEANINGS, UNCALIBRATED, UNRATED_MEANINGS, Score, UnscoredReason, band_of
 from germane.scorers import QuestionAnswerSimilarity, apply_calibration, run_scorer
 from germane.scorers.calibration import CalibratedScorer, measurement_fingerprint, with_calibrated_labels
 from germane.testing import FakeEmbedder
@@ -52,10 +52,26 @@ def test_label_comes_from_the_calibrated_value() -> None:
         RAW,
         value=0.605,
         label="partly_relevant",
-        explanation="The answer only partly addresses the question.",
+        explanation=f"{UNRATED_MEANINGS['partly_relevant']}.",
         details={"kept": 1, "calibrated": calibrated, "low_below": HALF.cosine_of(LOW_SCORE)},
     )
     assert apply_calibration(found, FLOORS) == found
+
+
+@given(st.floats(0, 1), st.floats(-1, 1), st.booleans())
+def test_the_sentence_claims_relevance_only_if_a_judge_rated_the_answer(
+    rating: float, similarity: float, is_rated: bool
+) -> None:
+    """Similarities show closeness. The sentence replaces that of an earlier label, and agrees with the current one."""
+    details = {"answer_similarity": similarity, **({"direct": rating} if is_rated else {})}
+    floors = {**FLOORS, ("mini", "answer_relevancy"): calibration(scorer="answer_relevancy")}
+    score = replace(RAW, scorer="answer_relevancy", value=similarity, details=details)
+    for sentence in {*MEANINGS.values(), *UNRATED_MEANINGS.values()}:
+        found = apply_calibration(replace(score, explanation=f"{sentence}. More."), floors)
+
+        assert found.label in set(GRADES) - {UNCALIBRATED}
+        assert found.explanation == f"{(MEANINGS if is_rated else UNRATED_MEANINGS)[found.label]}. More."
+        assert is_rated or "addresses the question" not in found.explanation
 
 
 @pytest.mark.parametrize(

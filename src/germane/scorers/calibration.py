@@ -17,7 +17,16 @@ from numpy.typing import NDArray
 
 from germane.calibration import TOPIC_LEVEL, Calibration
 from germane.exchange import Exchange
-from germane.score import COSINE_SCORERS, GRADES, LOW_SCORE, MEANINGS, UNCALIBRATED, Score, band_of
+from germane.score import (
+    COSINE_SCORERS,
+    GRADES,
+    LOW_SCORE,
+    MEANINGS,
+    UNCALIBRATED,
+    UNRATED_MEANINGS,
+    Score,
+    band_of,
+)
 from germane.scorers.base.fingerprint import fingerprint
 from germane.scorers.base.protocols import Embedder, Scorer, Vectors
 from germane.scorers.base.text import (
@@ -208,8 +217,7 @@ class CalibratedScorer:
     """A scorer whose labels are based on the calibrated value, which is stored in ``details["calibrated"]``.
 
     The value and the fingerprint do not change. Calibrations for other embedders are ignored. Labels that are not
-    bands,
-    such as ``noncommittal``, are kept.
+    bands, such as ``noncommittal``, are kept.
     """
 
     def __init__(self, scorer: Scorer, calibrations: Calibrations) -> None:
@@ -285,7 +293,7 @@ def apply_calibration(score: Score, calibrations: Calibrations) -> Score:
     label = UNCALIBRATED if calibrated is None else band_of(calibrated)
     explanation = score.explanation
     if score.scorer != "context_similarity" and not _is_only_question_echo(score):
-        explanation = _with_meaning(label, explanation)
+        explanation = _with_meaning(label, explanation, is_rated=isinstance(score.details.get("direct"), float))
     return replace(score, label=label, explanation=explanation, details=details)
 
 
@@ -315,13 +323,16 @@ def _is_only_question_echo(score: Score) -> bool:
     return score.value == 0 and score.explanation == ONLY_QUESTION_ECHO
 
 
-def _with_meaning(label: str, explanation: str | None) -> str:
-    """Return the explanation, starting with the sentence for the label, which replaces that for an earlier label."""
+def _with_meaning(label: str, explanation: str | None, *, is_rated: bool) -> str:
+    """Return the explanation, starting with the sentence for the label, which replaces that for an earlier label.
+
+    Without a judge's rating, the sentence says only what the similarities show.
+    """
     rest = explanation or ""
-    for meaning in MEANINGS.values():
+    for meaning in (*MEANINGS.values(), *UNRATED_MEANINGS.values()):
         if rest.startswith(f"{meaning}."):
             rest = rest.removeprefix(f"{meaning}.").lstrip()
-    return f"{MEANINGS[label]}. {rest}".rstrip()
+    return f"{(MEANINGS if is_rated else UNRATED_MEANINGS)[label]}. {rest}".rstrip()
 
 
 def with_calibrated_labels(scorer: Scorer, calibrations: Calibrations | None) -> Scorer:
