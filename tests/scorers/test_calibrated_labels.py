@@ -99,11 +99,16 @@ def test_embedded_embedder_is_calibrated_by_default() -> None:
     assert apply_calibration(score, {(own.embedder, NAME): own}).label == "irrelevant"
 
 
-def test_an_answer_without_the_expected_kind_of_information_is_irrelevant() -> None:
-    """This holds regardless of its similarity to the question."""
-    found = apply_calibration(replace(RAW, value=0.99, details={"missing_kind": "a time"}), FLOORS)
+@given(st.floats(-1, 1), st.none() | st.floats(0, 1))
+def test_a_missing_kind_of_information_limits_the_label(similarity: float, rating: float | None) -> None:
+    """It is never better than partly relevant, and never irrelevant because of the check alone."""
+    details = {} if rating is None else {"answer_similarity": similarity, "direct": rating}
+    score = replace(RAW, value=similarity, details=details)
+    unchecked = apply_calibration(score, FLOORS)
 
-    assert (found.label, found.details["calibrated"]) == ("irrelevant", 0.45)
+    found = apply_calibration(replace(score, details={**details, "missing_kind": "a time"}), FLOORS)
+
+    assert found.label == ("irrelevant" if unchecked.label == "irrelevant" else "partly_relevant")
 
 
 def test_similarity_of_the_answer_raises_the_label_of_answer_relevancy() -> None:

@@ -51,6 +51,9 @@ _TEXTS_PER_REQUEST = 100
 RATING_EXPONENT: Final = 0.515
 """Maps a rating of 5 to ``relevant``, 4 to ``mostly_relevant``, 3 to ``partly_relevant``, and less to ``irrelevant``:
 0.5 becomes just under 0.7. The expected ratings of small judges cluster in the middle; this spreads them."""
+MISSING_KIND_LIMIT: Final = 0.6
+"""Maximum calibrated value of an answer without the expected kind of information: the middle of ``partly_relevant``.
+The check knows only common words, so it must not give a good answer the lowest label."""
 CALIBRATED_SCORERS: Final = (*COSINE_SCORERS, "guarded_relevancy")
 """Scorers whose labels depend on a cosine. The value of ``guarded_relevancy`` is a rating times a cosine."""
 _PAIRS: Final = {
@@ -316,7 +319,7 @@ def _calibrated_value(score: Score, calibrations: Calibrations) -> float | None:
             # Small judges also generate unrelated questions from good answers, so use the higher of the two
             # similarities.
             calibrated = max(calibrated, of_answers.rescale(similarity))
-    return min(calibrated, TOPIC_LEVEL) if "missing_kind" in score.details else calibrated
+    return min(calibrated, MISSING_KIND_LIMIT) if "missing_kind" in score.details else calibrated
 
 
 def _is_only_question_echo(score: Score) -> bool:
