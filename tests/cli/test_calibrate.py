@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ import pytest
 import germane
 from germane.annotation import Feedback
 from germane.exchange import Exchange, new_exchange_id
-from germane.score import UNRATED_MEANINGS, Score
+from germane.score import UNRATED_MEANINGS
 from germane.storage import AnswerFilter, TrackingStore
 from germane.testing import FakeJudge
 
@@ -114,18 +114,6 @@ def test_saved_floors_change_stored_labels(call: Call, judge: FakeJudge, store: 
     assert (score.value, score.details["calibrated"]) == (0.7, 0.0)
     assert score.explanation == f"{UNRATED_MEANINGS['irrelevant']}."
     assert "0 of the 60 newest labels changed." in call("calibrate", "--save").out
-
-
-def test_erased_exchanges_keep_their_labels(call: Call, judge: FakeJudge, store: TrackingStore, scored: Scored) -> None:
-    """Neither a label nor an explanation is written for text that has been erased in the meantime."""
-    earlier = {"started_at": datetime.now(UTC) - timedelta(days=2)}
-    exchanges = [exchange for topic in TOPICS[:5] for exchange in scored(store, [0.7], question=topic, **earlier)]
-    exchanges += fill(store, scored, TOPICS[5:], lambda number: 0.7)
-    store.retention.prune(texts_before=datetime.now(UTC) - timedelta(days=1))
-    relabeled = Score(scorer="answer_relevancy", fingerprint="f1", value=0.7, label="irrelevant", explanation="kept")
-
-    assert store.labels.update_labels([(exchange.id, relabeled) for exchange in exchanges[:7]]) == 2
-    assert stored_labels(store) == {"mostly_relevant": 58, "irrelevant": 2}
 
 
 def test_labels_of_an_embedder_without_shipped_floors_appear_after_calibration(
