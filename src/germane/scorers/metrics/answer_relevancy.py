@@ -12,7 +12,7 @@ from germane.scorers.base.expected_kind import describe_missing_kind, find_missi
 from germane.scorers.base.protocols import Embedder, Judge, Scorer, ScorerModels
 from germane.scorers.base.text import ONLY_QUESTION_ECHO, shorten
 from germane.scorers.base.vectors import mean_pairwise_cosine
-from germane.scorers.calibration import apply_calibration
+from germane.scorers.calibration import MISSING_KIND_LIMIT, apply_calibration
 from germane.scorers.judge.embedders import EmbeddingBatcher
 from germane.scorers.metrics.direct_relevancy import PROMPT as DIRECT_PROMPT
 from germane.scorers.prompting.judge_scorer import JudgeScorer, JudgeSession
@@ -216,7 +216,7 @@ class AnswerRelevancy(JudgeScorer):
             explanation = f"{describe_missing_kind(missing)} {explanation}"
         fields: dict[str, Any] = {}
         if self.similarity == "judge":
-            fields["label"] = LOWEST_BAND if missing else band_of(mean)
+            fields["label"] = band_of(min(mean, MISSING_KIND_LIMIT) if missing else mean)
             explanation = f"{MEANINGS[fields['label']]}. {explanation}"
         score = self.build_score(
             mean,
