@@ -235,7 +235,6 @@ def test_unknown_scorer_or_service_falls_back_to_the_default(page: TestClient) -
     """The URL parameter is ignored."""
     for query in ("scorer=nope", "service=nope"):
         assert "Relevancy fell on docs-search" in words(page.get(f"/?{query}").text), query
-    assert "vs. baseline" in words(page.get("/r/docs-search?scorer=nope").text)
 
 
 def test_without_a_baseline_earlier_scores_are_compared(seeded: TrackingStore) -> None:

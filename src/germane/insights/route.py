@@ -14,17 +14,20 @@ from germane.annotation import Marker
 from germane.insights.charts import ChartMarker, TrendChart, chart_points, histogram_figure, trend_figure
 from germane.insights.context import InsightContext, ViewParams, choose_scorer, choose_service, existing_or_none
 from germane.insights.formatting import humanize
-from germane.insights.last_day import baseline_level, find_active_baseline
+from germane.insights.health import StatusBar, load_status_bar
+from germane.insights.last_day import baseline_level, find_active_baseline, load_route_situation
 from germane.insights.situation import (
     ComparisonPeriod,
+    Situation,
     alert_began_at,
     alert_concerns_route,
     chart_markers,
     describe_period,
 )
+from germane.insights.verdict import Verdict, build_verdict
 from germane.insights.worst_answers import WorstAnswer, load_disagreement, load_worst_answers
 from germane.score import COSINE_SCORERS, LOW_SCORE
-from germane.storage import BaselineVersion, Coverage, Disagreement, RouteMean, RouteSummary
+from germane.storage import BaselineVersion, Bucket, Coverage, Disagreement, RouteMean, RouteSummary
 
 MAX_CHARTS: Final = 12
 """Maximum number of scorers with a chart."""
@@ -58,6 +61,7 @@ class RouteScorer:
     earlier: Sequence[RouteSummary] = ()
     """Summaries of the scores with other fingerprints in this window. They are never averaged with the newest."""
     baseline: RouteBaselineLevel | None = None
+    buckets: Sequence[Bucket] = ()
     chart: Markup = _NO_CHART
 
     @property
@@ -100,6 +104,18 @@ class RouteInsight:
     """Disagreement between human labels and the judge in this window, or None if no answer has a label."""
     alerts: Sequence[Alert] = ()
     markers: Sequence[Marker] = ()
+    situation: Situation | None = None
+    """The last 24 hours on this route, which the verdict is about, or None if the window has no scores."""
+    verdict: Verdict | None = None
+    period_name: str = ""
+    """The period that the last 24 hours are compared with, in words."""
+    status: StatusBar | None = None
+
+    @property
+    def coverage_of_day(self) -> Coverage | None:
+        """Outcomes of the last day's exchanges on this route for the selected scorer."""
+        counts = () if self.situation is None else self.situation.coverage
+        return next((one for one in counts if one.scorer == self.scorer), None)
 
     @property
     def first(self) -> RouteScorer | None:
@@ -149,9 +165,23 @@ def load_route(context: InsightContext, view: ViewParams, route: str, root: str 
     )
     if insight.first is None:
         return insight
-    summary = insight.first.summary
+    summary, status = insight.first.summary, load_status_bar(context)
+    last_day, situation = load_route_situation(
+        context,
+        view,
+        route,
+        service=summary.service,
+        scorer=summary.scorer,
+        buckets=insight.first.buckets,
+        health=status.health,
+    )
+    period = last_day.reference_period
     return replace(
         insight,
+        situation=situation,
+        verdict=build_verdict(situation),
+        period_name="" if period is None else describe_period(period, view),
+        status=status,
         histogram=_load_histogram(context, view, insight.first),
         breakdowns=list(_load_breakdowns(context, view, summary)),
         worst=load_worst_answers(context.store, summary, view.since, view.until),
@@ -216,7 +246,9 @@ def _load_lines(
             )
         )
         lines.append(
-            RouteScorer(scorer=summary.scorer, summary=summary, earlier=earlier, baseline=baseline, chart=chart)
+            RouteScorer(
+                scorer=summary.scorer, summary=summary, earlier=earlier, baseline=baseline, buckets=buckets, chart=chart
+            )
         )
     return lines
 

@@ -22,6 +22,7 @@ from germane.insights import (
     load_onboarding,
     load_overview,
     load_route,
+    load_status_bar,
     route_path,
     scorer_title,
     sparkline_svg,
@@ -105,9 +106,11 @@ def route(request: Request, context: InsightContext) -> Response:
         here=route_path(name),
         insight=insight,
         scorer=insight.scorer,
+        status=insight.status or load_status_bar(context),
+        with_status=False,
         scorers=insight.scorers,
         services=insight.services,
-        sampling=describe_sampling(context.settings, None if insight.first is None else insight.first.summary.coverage),
+        sampling=describe_sampling(context.settings, insight.coverage_of_day),
     )
 
 
