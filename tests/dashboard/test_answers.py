@@ -132,33 +132,6 @@ def test_filter_form_works_without_a_script(page: TestClient) -> None:
     assert '<input type="hidden" name="window" value="24h">' in form
 
 
-UNREADABLE = (
-    "below=abc",
-    "below=nan&at_least=inf",
-    "sort=sideways",
-    "state=asleep",
-    "after=x",
-    "after=0.5~2026-11-20T10:00:00~%00",
-    "after=0~0001-01-01T00:00:00%2B14:00~1",
-    "scorer=%00",
-    "service=a%00",
-    "labeled=perhaps",
-    "text=%00",
-    "route=%00",
-    "reason=%27",
-    "text=" + "x" * 300,
-)
-
-
-def test_invalid_url_parameters_are_ignored(page: TestClient) -> None:
-    """A truncated or invented URL is not an error."""
-    for query in UNREADABLE:
-        response = page.get(f"/answers?{query}", headers=HTML)
-
-        assert response.status_code == 200, query
-        assert "first 50 of more than 1,000" in response.text, query
-
-
 def test_unscored_states_ignore_score_filters(page: TestClient) -> None:
     """Unscored answers have no value, label or order of scores; a reason implies its state."""
     assert as_json(page, "state=any&below=0.1&sort=highest")["query"]["filter"] == {"state": "any"}

@@ -93,7 +93,7 @@ def test_service_mean_is_weighted_by_inclusion_probability(week: Week) -> None:
 def test_tiles_show_the_loaded_values(page: TestClient, seeded: TrackingStore) -> None:
     """Means with interval and n, shares as percentages, counts as counts."""
     found = load_shown(seeded)
-    current, second, change = found.last_day.current, found.last_day.second, found.change
+    current, second, change = found.last_day.current, found.last_day.second, found.situation.change
     text = words(page.get("/").text)
 
     assert current is not None
@@ -133,10 +133,10 @@ def test_change_is_measured_from_the_stored_baseline(week: Week) -> None:
     assert kept is not None
     assert found.last_day.reference is not None
     assert (found.last_day.reference.mean, found.last_day.reference.n) == (kept.mean, kept.n)
-    assert found.change is not None
-    assert found.change.finding == expected.services[0].finding
-    assert found.change.before is not None
-    assert found.change.before.mean == pytest.approx(kept.mean, abs=1e-9)
+    assert found.situation.change is not None
+    assert found.situation.change.finding == expected.services[0].finding
+    assert found.situation.change.before is not None
+    assert found.situation.change.before.mean == pytest.approx(kept.mean, abs=1e-9)
     for one, other in zip(sorted(_lines(found), key=lambda one: one.route or ""), expected.routes, strict=True):
         assert (one.route, one.finding, one.after) == (other.route, other.finding, other.after)
         level = kept.routes[one.route or ""]
@@ -229,12 +229,6 @@ def test_busiest_service_is_shown_and_others_are_linked(open_pages: Open, seeded
     assert "fell on" not in words(other)
     assert "Also open: answer_relevancy for route docs-search in handbook has dropped" in words(other)
     assert "Also open" not in words(first)
-
-
-def test_unknown_scorer_or_service_falls_back_to_the_default(page: TestClient) -> None:
-    """The URL parameter is ignored."""
-    for query in ("scorer=nope", "service=nope"):
-        assert "Relevancy fell on docs-search" in words(page.get(f"/?{query}").text), query
 
 
 def test_without_a_baseline_earlier_scores_are_compared(seeded: TrackingStore) -> None:

@@ -10,7 +10,7 @@ import pytest
 from starlette.testclient import TestClient
 from tests.dashboard.conftest import Week
 from tests.dashboard.hostile import ROUTES, write_hostile_exchanges
-from tests.dashboard.seeding import NOW, SEARCH, SERVICE
+from tests.dashboard.seeding import NOW, SEARCH, SERVICE, add_second_service
 
 from germane.insights.context import InsightContext, ViewParams
 from germane.insights.formatting import route_path
@@ -109,7 +109,7 @@ def test_a_steady_route_says_so(page: TestClient) -> None:
 
 
 def test_a_route_without_answers_in_the_last_day_says_so(week: Week) -> None:
-    """It is no alarm as long as other routes have answers, and the charts still show the window."""
+    """It is no problem as long as other routes have answers, and the charts still show the window."""
     later = NOW + timedelta(hours=30)
     week.store.exchanges.add([replace(week.seeded.exchanges[0], id="f" * 32, route=SEARCH, started_at=later)])
     context = InsightContext(store=week.store, settings=load_settings(database="sqlite://"), now=lambda: later)
@@ -203,5 +203,7 @@ def test_few_scores_are_not_enough_data(week: Week, page: TestClient) -> None:
 
 def test_services_with_the_same_route_are_separate(week: Week, page: TestClient) -> None:
     """A service is shown alone, and only if the URL selects it."""
-    assert page.get(f"/r/docs-search?service={SERVICE}").text.count("data-points=") == 6
-    assert page.get("/r/docs-search?service=nobody").text.count("data-points=") == 0
+    add_second_service(week.store)
+    assert page.get(f"/r/ask?service={SERVICE}").text.count("data-points=") == 6
+    assert page.get("/r/ask?service=mobile").text.count("data-points=") == 2
+    assert page.get("/r/docs-search?service=mobile").text.count("data-points=") == 0

@@ -19,7 +19,8 @@ from starlette.responses import JSONResponse, RedirectResponse, Response, Stream
 from germane import sanitize
 from germane.annotation import Feedback
 from germane.dashboard.web.forms import form
-from germane.dashboard.web.preferences import parse_view_params
+from germane.dashboard.web.parameters import Parameter, one_of
+from germane.dashboard.web.preferences import VIEW_PARAMETERS, check_names, parse_view_params
 from germane.dashboard.web.routing import http_error, is_local_path, page_route, root_of
 from germane.dashboard.web.templates import render
 from germane.exchange import Exchange
@@ -129,12 +130,12 @@ class AnswerQuery:
 
 
 def parse_answer_query(request: Request, view: ViewParams) -> AnswerQuery:
-    """Parse the search parameters in the URL. Invalid parameters are ignored.
+    """Parse the search parameters in the URL.
 
     If a reason is set, failed or skipped answers are selected. Score filters are ignored for unscored answers.
     """
     values = {name: request.query_params.get(name, "").strip() for name in _PARAMETERS}
-    parameters = {name: value for name, value in values.items() if value and _is_valid(name, value)}
+    parameters = {name: value for name, value in values.items() if value}
     default_state: AnswerState = "scored"
     state = next((state for state in STATES if state == parameters.get("state")), default_state)
     if "reason" in parameters and state in {"scored", "any"}:
@@ -164,15 +165,6 @@ def parse_answer_query(request: Request, view: ViewParams) -> AnswerQuery:
     return AnswerQuery(search=AnswerSearch(view=view, filter=wanted, sort=sort, after=after), parameters=parameters)
 
 
-def _is_valid(name: str, value: str) -> bool:
-    choices: Mapping[str, object] = {"state": STATES, "sort": SORTS, "labeled": LABELED, "reason": set(UnscoredReason)}
-    if name in choices:
-        return value in choices[name]  # type: ignore[operator]  # each of them is a container
-    if name in {"below", "at_least"}:
-        return _parse_score(value) is not None
-    return "\x00" not in value and (name != "text" or len(value) <= MAX_TEXT_LENGTH)
-
-
 def _parse_score(text: str | None) -> float | None:
     try:
         value = float(text) if text else math.nan
@@ -182,7 +174,9 @@ def _parse_score(text: str | None) -> float | None:
 
 
 def _parse(request: Request, context: InsightContext) -> AnswerQuery:
-    return parse_answer_query(request, parse_view_params(request, context))
+    query = parse_answer_query(request, parse_view_params(request, context))
+    check_names(request, context, {} if query.filter.route is None else {"route": query.filter.route})
+    return query
 
 
 def answers(request: Request, context: InsightContext) -> Response:
@@ -333,9 +327,9 @@ def _isoformat(moment: datetime | None) -> str | None:
 
 def answer(request: Request, context: InsightContext) -> Response:
     """Show a single answer as a page or drawer, or return it as JSON if the client accepts JSON."""
+    query, detail = _parse(request, context), _load_detail(request, context)
     if "application/json" in request.headers.get("accept", ""):
-        return answer_json(request, context)
-    detail, query = _load_detail(request, context), _parse(request, context)
+        return JSONResponse(answer_as_dict(detail))
     is_drawer = request.query_params.get("part") == "drawer"
     content: dict[str, Any] = {
         "query": query,
@@ -394,12 +388,31 @@ def _redirect_to_answer(request: Request, detail: AnswerDetail, result: str) -> 
     return RedirectResponse(f"{path}?{kept}{urlencode({'result': result})}#people", 303)
 
 
+def _is_score(text: str) -> bool:
+    return _parse_score(text) is not None
+
+
+_SCORE: Final = "a number from -1 to 1, such as 0.5"
+_LIST_PARAMETERS: Final = (
+    *VIEW_PARAMETERS,
+    *(Parameter(name) for name in _TEXT_PARAMETERS),
+    Parameter("text", f"at most {MAX_TEXT_LENGTH} characters", lambda text: len(text) <= MAX_TEXT_LENGTH),
+    Parameter("below", _SCORE, _is_score),
+    Parameter("at_least", _SCORE, _is_score),
+    one_of("low", ("1", "yes")),
+    one_of("labeled", LABELED),
+    one_of("state", STATES),
+    one_of("reason", UnscoredReason),
+    one_of("sort", SORTS),
+    Parameter("after", "the position in a link to the next page", lambda text: AnswerCursor.parse(text) is not None),
+)
+_ANSWER_PARAMETERS: Final = (*_LIST_PARAMETERS, one_of("part", ("drawer",)), one_of("result", _MESSAGES))
 ROUTES: Final = (
-    page_route("/answers", answers),
-    page_route("/answers.csv", answers_csv),
-    page_route("/answers.json", answers_json),
-    page_route("/a/{exchange_id}.json", answer_json),
-    page_route("/a/{exchange_id}", answer),
+    page_route("/answers", answers, parameters=_LIST_PARAMETERS),
+    page_route("/answers.csv", answers_csv, parameters=_LIST_PARAMETERS),
+    page_route("/answers.json", answers_json, parameters=_LIST_PARAMETERS),
+    page_route("/a/{exchange_id}.json", answer_json, parameters=()),
+    page_route("/a/{exchange_id}", answer, parameters=_ANSWER_PARAMETERS),
     page_route("/a/{exchange_id}/feedback", give_feedback, methods=("POST",)),
     page_route("/a/{exchange_id}/rescore", score_again, methods=("POST",)),
 )

@@ -12,6 +12,7 @@ from germane.dashboard.auth.limits import LoginThrottle
 from germane.dashboard.auth.middleware import check_throttle, client_address
 from germane.dashboard.auth.signing import SESSION_COOKIE, SESSION_LIFETIME, Signer
 from germane.dashboard.web.forms import form
+from germane.dashboard.web.parameters import Parameter
 from germane.dashboard.web.preferences import set_cookie_header
 from germane.dashboard.web.routing import is_local_path, page_route, root_of
 from germane.dashboard.web.templates import render
@@ -64,6 +65,6 @@ def logout(request: Request, context: InsightContext) -> Response:  # noqa: ARG0
 
 
 ROUTES: Final = (
-    page_route("/login", login, methods=("GET", "POST")),
+    page_route("/login", login, methods=("GET", "POST"), parameters=(Parameter("next"),)),
     page_route("/logout", logout, methods=("POST",)),
 )

@@ -7,7 +7,8 @@ from typing import Any, Final
 from starlette.requests import Request
 from starlette.responses import Response
 
-from germane.dashboard.web.preferences import parse_view_params
+from germane.dashboard.web.parameters import Parameter
+from germane.dashboard.web.preferences import VIEW_PARAMETERS, parse_view_params
 from germane.dashboard.web.routing import page_route, root_of
 from germane.dashboard.web.templates import render
 from germane.insights import (
@@ -114,4 +115,8 @@ def route(request: Request, context: InsightContext) -> Response:
     )
 
 
-ROUTES: Final = (page_route("/", overview), page_route("/start", start), page_route("/r/{route:path}", route))
+ROUTES: Final = (
+    page_route("/", overview, parameters=VIEW_PARAMETERS),
+    page_route("/start", start, parameters=()),
+    page_route("/r/{route:path}", route, parameters=(*VIEW_PARAMETERS, Parameter("name"))),
+)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 from urllib.parse import quote, unquote
@@ -12,6 +13,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.types import Scope
 
 from germane.dashboard.web.forms import form
+from germane.dashboard.web.parameters import Parameter, one_of, query_error, unknown_name_error
 from germane.dashboard.web.routing import is_local_path, page_route, root_of
 from germane.insights import DEFAULT_WINDOW, WINDOWS, InsightContext, ViewParams
 from germane.settings import parse_timezone
@@ -25,7 +27,6 @@ MAX_NAME_LENGTH: Final = 80
 COOKIE_LIFETIME: Final = timedelta(days=365)
 MIN_YEAR, MAX_YEAR = 1971, 2999
 """Local times outside these years cannot be computed in every time zone."""
-_VIEW_PARAMETERS: Final = ("window", "since", "until", "scorer", "service")
 
 
 def set_cookie_header(scope: Scope, name: str, value: str, lifetime: timedelta) -> str:
@@ -46,17 +47,23 @@ def set_cookie_header(scope: Scope, name: str, value: str, lifetime: timedelta) 
 
 
 def parse_view_params(request: Request, context: InsightContext, default_window: str = DEFAULT_WINDOW) -> ViewParams:
-    """Return the view that the URL selects. Invalid parameters are ignored."""
+    """Return the view that the URL selects.
+
+    Raises:
+        HTTPException: The window is empty, or the scorer or the service has never been seen.
+    """
     parameters, now = request.query_params, context.now()
-    query = {
-        name: parameters[name] for name in _VIEW_PARAMETERS if parameters.get(name) and "\0" not in parameters[name]
-    }
+    names = [parameter.name for parameter in VIEW_PARAMETERS]
+    query = {name: parameters[name] for name in names if parameters.get(name)}
     window = query.get("window", default_window)
-    window = window if window in WINDOWS else default_window
     begin, end = _parse_moment(query.get("since")), _parse_moment(query.get("until"))
     until = end or now
     since = begin or until - WINDOWS[window]
-    is_custom = (begin or end) is not None and since < until
+    is_custom = (begin or end) is not None
+    if since >= until:
+        step = "Choose a start that is before the end. Without an end, the window ends now."
+        raise query_error("The window is empty", "", (), step)
+    check_names(request, context, {name: query[name] for name in ("scorer", "service") if name in query})
     return ViewParams(
         window="" if is_custom else window,
         since=since if is_custom else now - WINDOWS[window],
@@ -66,6 +73,28 @@ def parse_view_params(request: Request, context: InsightContext, default_window:
         zone=_parse_zone(request.cookies.get(ZONE_COOKIE)) or parse_timezone(context.settings.timezone),
         query=query,
     )
+
+
+def check_names(request: Request, context: InsightContext, names: Mapping[str, str]) -> None:
+    """Raise an error if a scorer, service or route has never been seen.
+
+    Args:
+        request: The request. Names that have been seen are kept in the application, because reading them takes time.
+        context: The database and settings.
+        names: Names by kind: ``scorer``, ``service`` or ``route``.
+
+    Raises:
+        HTTPException: With status 400. The message suggests a similar name.
+    """
+    known: dict[str, set[str]] = getattr(request.app.state, "known_names", {}) if names else {}
+    if not any(name not in known.get(kind, ()) for kind, name in names.items()):
+        return
+    counts = context.store.trends.coverage()
+    known = {kind: {getattr(count, kind) for count in counts} - {""} for kind in ("scorer", "service", "route")}
+    request.app.state.known_names = known
+    for kind, name in names.items():
+        if known[kind] and name not in known[kind]:
+            raise unknown_name_error(kind, name, known[kind])
 
 
 def _parse_moment(text: str | None) -> datetime | None:
@@ -123,4 +152,19 @@ def redirect_after_form(request: Request, path: str) -> Response:
     return response
 
 
-ROUTES: Final = (page_route("/theme", choose_theme, name="theme"),)
+def _is_moment(text: str) -> bool:
+    return _parse_moment(text) is not None
+
+
+_MOMENT: Final = "a date or time, such as 2026-11-18 or 2026-11-18T14:00+01:00"
+VIEW_PARAMETERS: Final = (
+    one_of("window", WINDOWS),
+    Parameter("since", _MOMENT, _is_moment),
+    Parameter("until", _MOMENT, _is_moment),
+    Parameter("scorer"),
+    Parameter("service"),
+)
+"""The parameters of every page that shows a window."""
+ROUTES: Final = (
+    page_route("/theme", choose_theme, name="theme", parameters=(one_of("to", THEMES), Parameter("back"))),
+)
