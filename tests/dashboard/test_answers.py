@@ -47,7 +47,27 @@ def test_first_page_shows_the_lowest_scores_and_the_count(page: TestClient, week
     assert len(row_ids(text)) == 50
     assert "first 50 of more than 1,000" in text
     assert len(values) > 1_000
-    assert text.index(">refusal<") < text.index('class="meter low"')
+    assert ">refusal</span>" not in text
+
+
+def test_refusals_are_a_filter(page: TestClient, week: Week) -> None:
+    """The lowest scores are those of other answers; the number of refusals is shown and links them."""
+    values = week.seeded.values()
+    others = sorted(value for value in values if value > 0)
+    text = page.get("/answers", headers=HTML).text
+    onward = link_of(text, f"{len(values) - len(others)} refusals")
+    rows = {name: as_json(page, f"refusals={name}")["answers"] for name in ("hide", "only", "show")}
+
+    assert [row["value"] for row in rows["hide"]] == others
+    assert [row["value"] for row in rows["only"]] == [0.0] * (len(values) - len(others))
+    assert [row["value"] for row in rows["show"]] == sorted(values)
+    assert [row["value"] for row in as_json(page, "")["answers"]] == others
+    assert [
+        row["value"] for row in as_json(page, "sort=newest&low=1&refusals=hide")["answers"] if not row["value"]
+    ] == []
+    assert {row["label"] for row in as_json(page, "sort=newest&below=0.01")["answers"]} == {"noncommittal"}
+    assert page.get(onward, headers=HTML).text.count(">refusal</span>") == len(values) - len(others)
+    assert "with refusals" in text
 
 
 def test_next_page_has_its_own_url(page: TestClient) -> None:

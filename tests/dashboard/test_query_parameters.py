@@ -39,6 +39,7 @@ MALFORMED: Mapping[str, Sequence[tuple[str, str]]] = {
     "below": [("abc", "a number from -1 to 1"), ("nan", "a number"), ("1e9", "a number"), ("0,5", "a number")],
     "at_least": [("half", "a number from -1 to 1")],
     "low": [("maybe", "one of 1, yes")],
+    "refusals": [("hidden", "one of hide, only, show")],
     "labeled": [("perhaps", "one of yes, no")],
     "reason": [("judge_timeou", "did you mean \u201cjudge_timeout\u201d?"), ("'", "judge_timeout")],
     "sort": [("lowst", "did you mean \u201clowest\u201d?"), ("DROP TABLE", "lowest, highest, newest")],

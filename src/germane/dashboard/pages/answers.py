@@ -59,6 +59,7 @@ STATES: Final[Mapping[AnswerState, str]] = {
     "any": "any",
 }
 LABELED: Final[Mapping[str, str]] = {"yes": "labeled", "no": "not labeled"}
+REFUSALS: Final[Mapping[str, str]] = {"hide": "hidden", "only": "only refusals", "show": "shown"}
 MAX_TEXT_LENGTH: Final = 200
 """Maximum length of a search text in characters."""
 MAX_COMMENT_LENGTH: Final = 2_000
@@ -87,9 +88,9 @@ _MESSAGES: Final[Mapping[str, str]] = {
 """Messages shown after a form is submitted, by the value of the URL parameter ``result``."""
 _TEXT_PARAMETERS: Final = ("route", "fingerprint", "label", "model", "prompt_version")
 _PARAMETERS: Final = (
-    *_TEXT_PARAMETERS, "text", "below", "at_least", "low", "labeled", "state", "reason", "sort",
+    *_TEXT_PARAMETERS, "text", "below", "at_least", "low", "refusals", "labeled", "state", "reason", "sort",
 )  # fmt: skip
-_SCORE_PARAMETERS: Final = frozenset({"fingerprint", "label", "below", "at_least", "low", "sort"})
+_SCORE_PARAMETERS: Final = frozenset({"fingerprint", "label", "below", "at_least", "low", "refusals", "sort"})
 """Parameters that apply only to scored answers."""
 _ADVANCED_PARAMETERS: Final = frozenset({"label", "labeled", "model", "prompt_version", "fingerprint", "reason", "low"})
 
@@ -146,6 +147,8 @@ def parse_answer_query(request: Request, view: ViewParams) -> AnswerQuery:
     if state != "scored":
         sort = "newest"
         parameters = {name: value for name, value in parameters.items() if name not in _SCORE_PARAMETERS}
+    # Refusals all score 0, so a list of the lowest scores would show nothing else.
+    hides_refusals = sort == "lowest" and state == "scored" and not parameters.keys() & {"refusals", "label"}
     texts: dict[str, Any] = {name: parameters.get(name) for name in _TEXT_PARAMETERS}
     wanted = AnswerFilter(
         since=view.since,
@@ -154,6 +157,7 @@ def parse_answer_query(request: Request, view: ViewParams) -> AnswerQuery:
         service=view.service,
         **texts,
         low="low" in parameters,
+        refusals=False if hides_refusals else {"hide": False, "only": True}.get(parameters.get("refusals", "")),
         text=parameters.get("text", ""),
         below=_parse_score(parameters.get("below")),
         at_least=_parse_score(parameters.get("at_least")),
@@ -162,7 +166,8 @@ def parse_answer_query(request: Request, view: ViewParams) -> AnswerQuery:
         reason=parameters.get("reason"),
     )
     after = AnswerCursor.parse(request.query_params.get("after", ""))
-    return AnswerQuery(search=AnswerSearch(view=view, filter=wanted, sort=sort, after=after), parameters=parameters)
+    search = AnswerSearch(view=view, filter=wanted, sort=sort, after=after, hides_refusals=hides_refusals)
+    return AnswerQuery(search=search, parameters=parameters)
 
 
 def _parse_score(text: str | None) -> float | None:
@@ -190,6 +195,7 @@ def answers(request: Request, context: InsightContext) -> Response:
         "sorts": SORTS,
         "states": STATES,
         "labeled": LABELED,
+        "refusals": REFUSALS,
         "bands": [name for _, name in BANDS],
         "reasons": [reason.value for reason in UnscoredReason],
     }
@@ -400,6 +406,7 @@ _LIST_PARAMETERS: Final = (
     Parameter("below", _SCORE, _is_score),
     Parameter("at_least", _SCORE, _is_score),
     one_of("low", ("1", "yes")),
+    one_of("refusals", REFUSALS),
     one_of("labeled", LABELED),
     one_of("state", STATES),
     one_of("reason", UnscoredReason),

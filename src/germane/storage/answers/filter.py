@@ -47,8 +47,8 @@ class AnswerFilter(ScoreCriteria):
     @property
     def selects_by_result(self) -> bool:
         """Whether the filter depends on results. The mean of the matches then does not represent all answers."""
-        is_selective = self.low or self.label or self.text or self.labeled is not None or self.state != "scored"
-        return bool(is_selective) or self.at_least is not None or self.below is not None
+        is_selective = self.low or self.label or self.text or self.labeled is not None or self.refusals is not None
+        return bool(is_selective) or self.state != "scored" or self.at_least is not None or self.below is not None
 
 
 _MAX_ID_LENGTH: Final = 500
