@@ -29,8 +29,9 @@ def login(request: Request, context: InsightContext) -> Response:
         return _login_page(request, context, request.query_params.get("next", ""))
     throttle: LoginThrottle = request.app.state.login_throttle
     address, next_path = client_address(request), form(request).get("next", "")
-    check_throttle(throttle, address)
+    # The right token is never throttled. Otherwise, anyone could lock out everybody by guessing.
     if not signer.is_token(form(request).get("token", "").strip()):
+        check_throttle(throttle, address)
         throttle.record_failure(address)
         return _login_page(request, context, next_path, status_code=401, problem="The token is invalid.")
     response = RedirectResponse(f"{root}{next_path if is_local_path(next_path) else '/'}", 303)
