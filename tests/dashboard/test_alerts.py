@@ -91,7 +91,7 @@ def test_alert_page_shows_all_details(page: TestClient, week: Week) -> None:
     for expected in ("baseline 2: ", ">onset<", ">fired<", "index v42", "Contributors", "status 404", "larch-2"):
         assert expected in text
     for exchange_id in alert.exchange_ids:
-        assert f'href="/a/{exchange_id}"' in text
+        assert f'href="/a/{exchange_id}?window=30d' in text
     assert re.search(r"docs-search.*?0\.80.*?0\.36", text, re.DOTALL)
     assert text.count("<svg") > 2
 

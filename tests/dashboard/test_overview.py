@@ -163,7 +163,7 @@ def test_overview_lists_the_worst_answers(page: TestClient, week: Week) -> None:
     """Refusals first, then the lowest scores with their generated question; each links to its answer."""
     text = page.get("/").text
     table = text[text.index('id="worst"') :]
-    shown = re.findall(r'href="/a/([0-9a-f]{32})" data-drawer', table)
+    shown = re.findall(r'href="/a/([0-9a-f]{32})\?window=24h" data-drawer', table)
     by_id = {
         exchange.id: score
         for exchange, score in week.seeded.scores
@@ -229,6 +229,62 @@ def test_busiest_service_is_shown_and_others_are_linked(open_pages: Open, seeded
     assert "fell on" not in words(other)
     assert "Also open: answer_relevancy for route docs-search in handbook has dropped" in words(other)
     assert "Also open" not in words(first)
+
+
+def test_the_route_that_fell_is_drawn_in_the_main_chart(page: TestClient) -> None:
+    """As a line of its own color, with its name in the legend; each row of the table links to its answers."""
+    text = page.get("/").text
+    chart = text.split('id="trend-panel"')[1].split("</section>")[0]
+
+    assert chart.count('<g class="failing">') == 3
+    assert re.search(r'class="failing"[^/]*/[^/]*/g></svg>docs-search</span>', chart)
+    links = [html.unescape(link) for link in re.findall(r'<th scope="row"><a href="([^"]+)"', chart)]
+    counts = re.findall(r"</th><td[^>]*>[^<]*</td><td[^>]*>[^<]*</td><td[^>]*>(\d+)", chart)
+    assert len(links) == len(counts) > 20
+    for link, count in list(zip(links, counts, strict=True))[:3]:
+        path, _, query = link.partition("?")
+        found = page.get(f"{path}.json?{query}&refusals=show").json()
+        assert len(found["answers"]) == int(count)
+
+
+@pytest.mark.parametrize("zone", ["", "Asia/Tokyo"])
+def test_range_form_selects_local_times(page: TestClient, zone: str) -> None:
+    """It returns to the page with absolute times, and keeps the rest of the query."""
+    headers = {"cookie": f"germane_zone={zone}"} if zone else {}
+    query = {"since": "2026-11-19T09:00", "until": "2026-11-20T09:00", "bucket": "3h"}
+    back = "/r/docs-search?window=30d&scorer=faithfulness"
+    response = page.get("/range", params=query | {"back": back}, headers=headers)
+    shown = page.get(response.headers["location"], headers=headers)
+
+    assert response.status_code == 303
+    assert response.headers["location"].startswith("/r/docs-search?scorer=faithfulness&since=")
+    assert 'name="since" value="2026-11-19T09:00"' in shown.text
+    assert 'name="until" value="2026-11-20T09:00"' in shown.text
+    assert "n scored per 3 h" in shown.text
+    assert page.get("/range", params={"since": "soon"}).status_code == 400
+    assert page.get("/range", params={"back": "//evil.example"}).headers["location"] == "/"
+
+
+def test_too_many_buckets_are_rejected(page: TestClient) -> None:
+    """A year of hours would be a page of megabytes."""
+    response = page.get("/?since=2025-11-20&bucket=1h")
+
+    assert response.status_code == 400
+    assert "more than 400 buckets" in response.text
+
+
+def test_a_dragged_range_survives_every_link(page: TestClient) -> None:
+    """Except where a link names another range, such as the last 24 hours."""
+    selected = "since=2026-11-16T00%3A00%3A00%2B00%3A00&until=2026-11-19T12%3A00%3A00%2B00%3A00"
+    for path in ("/", "/r/docs-search", "/answers", "/alerts", "/worker", "/alerts/backtest"):
+        text = page.get(f"{path}?{selected}").text
+        links = [html.unescape(link) for link in re.findall(r'<a [^>]*?href="(/[^"#]*)', text)]
+        lost = [
+            link
+            for link in links
+            if "since=" not in link and "window=" not in link and link not in {"/", "/worker"} and ".json" not in link
+        ]
+        assert not lost, (path, lost)
 
 
 def test_without_a_baseline_earlier_scores_are_compared(seeded: TrackingStore) -> None:

@@ -33,6 +33,7 @@ MALFORMED: Mapping[str, Sequence[tuple[str, str]]] = {
     ],
     "since": [("soon", "such as 2026-11-18"), ("0001-01-01T00:00+14:00", "such as"), ("2027-01-01", "window is empty")],
     "until": [("never", "such as 2026-11-18"), ("9999-12-31", "such as 2026-11-18")],
+    "bucket": [("2h", "1h, 3h, 6h, 12h, 1d, 3d, 7d"), ("1 h", "did you mean \u201c1h\u201d?")],
     "scorer": [("faithfulnes", "did you mean \u201cfaithfulness\u201d?"), ("nope", "answer_relevancy")],
     "service": [("handbok", "did you mean \u201chandbook\u201d?"), ("nobody", "Known: \u201chandbook\u201d")],
     "route": [("doc-search", "did you mean \u201cdocs-search\u201d?"), ("\0", "must be text")],

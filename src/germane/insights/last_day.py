@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Final, TypeVar
 
 from germane.alert import Alert
@@ -121,6 +121,10 @@ class LastDay:
         """Outcomes of the service's exchanges, by route and scorer."""
         return [counts for counts in self.summary.coverage if counts.service == self.service]
 
+    def bucket(self, view: ViewParams) -> timedelta:
+        """Return the length of the buckets that charts of the service and the start of a drop are computed from."""
+        return view.bucket_for(0 if self.current is None else self.current.n, DAY)
+
     @property
     def _key(self) -> tuple[str | None, str | None]:
         return self.service, self.scorer
@@ -183,7 +187,7 @@ def load_situation(
         comparisons=last_day.comparisons,
         min_drop=DEFAULT_MIN_DROP if rule is None else rule.min_drop,
         onsets=onsets,
-        onset_step=view.bucket,
+        onset_step=last_day.bucket(view),
         alerts=[alert for alert in alerts if alert.service in {"", last_day.service}],
         coverage=last_day.coverage,
         answered_at=health.scoring.last_captured_at,
@@ -238,7 +242,7 @@ def load_route_situation(
     *,
     service: str,
     scorer: str,
-    buckets: Sequence[Bucket],
+    buckets: Mapping[timedelta, Sequence[Bucket]],
     health: HealthSummary,
 ) -> tuple[LastDay, Situation]:
     """Return the last day, and the data for the verdict about one route, with the findings of the service's verdict.
@@ -249,14 +253,28 @@ def load_route_situation(
         route: The route's name.
         service: The service that the route belongs to.
         scorer: The scorer to judge by.
-        buckets: The route's buckets in the view's window.
+        buckets: The route's buckets in the view's window, by length. Other lengths are queried.
         health: The state of scoring.
     """
     last_day = load_last_day(context, replace(view, service=service, scorer=scorer), context.now())
     if (last_day.service, last_day.scorer) != (service, scorer):  # nothing in the last day
         last_day = replace(last_day, service=service, scorer=scorer, reference_period=None, reference_summary=None)
     alerts = [alert for alert in context.store.alerts.list_open() if alert.state in NOTIFIED_STATES]
-    situation = load_situation(context, view, last_day, alerts, {route: buckets}, health)
+    # The start of the drop depends on the buckets: use those of the overview, which must say the same.
+    length = last_day.bucket(view)
+    shown = buckets.get(length)
+    if shown is None:
+        shown = context.store.trends.over_time(
+            scorer=scorer,
+            bucket=length,
+            since=view.since,
+            until=view.until,
+            route=route,
+            service=service,
+            histograms=False,
+            timezone=view.zone or UTC,
+        )
+    situation = load_situation(context, view, last_day, alerts, {route: shown}, health)
     current = next((group for group in last_day.routes if group.route == route and group.newest), None)
     reference = None
     if last_day.reference_summary is not None and current is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from germane.alert import Alert
@@ -65,6 +65,8 @@ class Overview:
     verdict: Verdict
     alerts_elsewhere: Sequence[Alert]
     """Open alerts of other services."""
+    bucket: timedelta
+    """Length of the buckets."""
     buckets: Sequence[Bucket]
     """Buckets for the whole service in the view's window."""
     cards: Sequence[RouteCard]
@@ -113,7 +115,7 @@ def load_overview(context: InsightContext, view: ViewParams) -> Overview:
     query: dict[str, Any] = {
         "scorer": last_day.scorer or "",
         "service": last_day.service,
-        "bucket": view.bucket,
+        "bucket": last_day.bucket(view),
         "timezone": view.zone or UTC,
     }
     buckets, route_buckets = store.trends.overall_and_by_route(**query, since=view.since, until=view.until)
@@ -139,10 +141,11 @@ def load_overview(context: InsightContext, view: ViewParams) -> Overview:
         situation=situation,
         verdict=verdict,
         alerts_elsewhere=[alert for alert in alerts if alert.service not in {"", last_day.service}],
+        bucket=query["bucket"],
         buckets=buckets,
         cards=cards[:MAX_CARDS],
         routes_without_card=[card.route for card in cards[MAX_CARDS:]],
-        markers=chart_markers(marked_alerts, markers),
+        markers=chart_markers(marked_alerts, markers, view=view),
         worst=[] if current is None else load_worst_answers(store, current, now - DAY, now),
         disagreement=None if current is None else load_disagreement(store, current, view.since, view.until),
         status=status,

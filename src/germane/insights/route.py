@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from markupsafe import Markup
@@ -61,6 +61,8 @@ class RouteScorer:
     earlier: Sequence[RouteSummary] = ()
     """Summaries of the scores with other fingerprints in this window. They are never averaged with the newest."""
     baseline: RouteBaselineLevel | None = None
+    bucket: timedelta = timedelta(hours=1)
+    """Length of the buckets."""
     buckets: Sequence[Bucket] = ()
     chart: Markup = _NO_CHART
 
@@ -147,7 +149,7 @@ def load_route(context: InsightContext, view: ViewParams, route: str, root: str 
     scorer = choose_scorer(of_service, existing_or_none(view.scorer, (group.scorer for group in of_service)))
     alerts = _load_alerts(context, view, service, route)
     markers = context.store.trends.list_markers(since=view.since, until=view.until, service=service)
-    lines = _load_lines(context, view, of_service, scorer, chart_markers(alerts, markers, route=route), root)
+    lines = _load_lines(context, view, of_service, scorer, chart_markers(alerts, markers, route=route, view=view), root)
     # Show the counts for the service, starting with the selected scorer. Counts with an empty scorer are for exchanges
     # that were dropped before a scorer was assigned.
     counted = [counts for counts in coverage if service in {None, counts.service} and counts.seen]
@@ -172,7 +174,7 @@ def load_route(context: InsightContext, view: ViewParams, route: str, root: str 
         route,
         service=summary.service,
         scorer=summary.scorer,
-        buckets=insight.first.buckets,
+        buckets={insight.first.bucket: insight.first.buckets},
         health=status.health,
     )
     period = last_day.reference_period
@@ -220,9 +222,10 @@ def _load_lines(
         baseline = find_route_baseline(versions, summary, view)
         key = (summary.service, summary.scorer)
         earlier = [group for group in summaries if not group.newest and (group.service, group.scorer) == key]
+        bucket = view.bucket_for(summary.n, view.until - view.since)
         buckets = context.store.trends.over_time(
             scorer=summary.scorer,
-            bucket=view.bucket,
+            bucket=bucket,
             since=view.since,
             until=view.until,
             route=summary.route,
@@ -235,7 +238,7 @@ def _load_lines(
                 points=chart_points(buckets),
                 since=view.since,
                 until=view.until,
-                bucket=view.bucket,
+                bucket=bucket,
                 title=f"{humanize(summary.scorer)} on {summary.route}, mean over time",
                 name=f"trend-{index}",
                 zone=view.zone,
@@ -243,11 +246,27 @@ def _load_lines(
                 baseline_name="" if baseline is None else baseline.name,
                 markers=flags,
                 root=root,
+                answers=view.link(
+                    "/answers",
+                    route=summary.route,
+                    scorer=summary.scorer,
+                    service=summary.service,
+                    window=None,
+                    since=None,
+                    until=None,
+                    bucket=None,
+                ),
             )
         )
         lines.append(
             RouteScorer(
-                scorer=summary.scorer, summary=summary, earlier=earlier, baseline=baseline, buckets=buckets, chart=chart
+                scorer=summary.scorer,
+                summary=summary,
+                earlier=earlier,
+                baseline=baseline,
+                bucket=bucket,
+                buckets=buckets,
+                chart=chart,
             )
         )
     return lines

@@ -219,14 +219,15 @@ def alert_concerns_route(alert: Alert, service: str | None, route: str) -> bool:
 
 
 def chart_markers(
-    alerts: Iterable[Alert], markers: Iterable[Marker], *, route: str | None = None
+    alerts: Iterable[Alert], markers: Iterable[Marker], *, route: str | None = None, view: ViewParams | None = None
 ) -> tuple[ChartMarker, ...]:
-    """Return the markers for a chart, oldest first. Labels omit the name of the chart's own ``route``."""
+    """Return the markers for a chart, oldest first. Labels omit the name of the chart's own ``route``, and links keep the ``view``."""
     flags = []
     for alert in alerts:
         names = [shorten(name, 60) for name in affected_routes(alert)[:1] if name != route]
         label = " on ".join([f"alert: {shorten(humanize(alert.rule), 60).lower()}", *names])
-        flags.append(ChartMarker(alert_began_at(alert), label, "alert", f"/alerts/{quote_segment(alert.id)}"))
+        path = f"/alerts/{quote_segment(alert.id)}"
+        flags.append(ChartMarker(alert_began_at(alert), label, "alert", path if view is None else view.link(path)))
     flags += [ChartMarker(marker.at, shorten(marker.name, 60), "deploy") for marker in markers]
     return tuple(sorted(flags, key=lambda flag: flag.at))
 

@@ -44,11 +44,14 @@ def overview(request: Request, context: InsightContext) -> Response:
     last_day = overview.last_day
     reference, period = last_day.reference, last_day.reference_period
     period_name = "" if period is None else describe_period(period, view)
+    # With a single route, the line of the route would hide that of the service.
+    has_others = len(overview.cards) + len(overview.routes_without_card) > 1
+    failing = next((card for card in overview.cards if card.dropped and has_others), None)
     trend = TrendChart(
         points=chart_points(overview.buckets),
         since=view.since,
         until=view.until,
-        bucket=view.bucket,
+        bucket=overview.bucket,
         zone=view.zone,
         baseline=reference.mean if reference is not None and reference.has_min_samples else None,
         baseline_name=period_name,
@@ -56,6 +59,17 @@ def overview(request: Request, context: InsightContext) -> Response:
         title=f"{humanize(last_day.scorer or 'scores')} over time",
         name="trend",
         root=root_of(request.scope),
+        answers=view.link(
+            "/answers",
+            scorer=last_day.scorer,
+            service=last_day.service,
+            window=None,
+            since=None,
+            until=None,
+            bucket=None,
+        ),
+        failing=chart_points(failing.buckets) if failing else (),
+        failing_name=failing.route if failing else "",
     )
     cards = []
     for index, card in enumerate(overview.cards):
@@ -63,7 +77,7 @@ def overview(request: Request, context: InsightContext) -> Response:
             chart_points(card.buckets),
             since=view.since,
             until=view.until,
-            bucket=view.bucket,
+            bucket=overview.bucket,
             baseline=card.reference_mean,
             baseline_name=overview.reference_name,
             title=f"Scores of {card.route}",

@@ -157,7 +157,81 @@ function followPointer(event) {
   if (svg.chosen !== index) show(svg, index);
 }
 
+// --- charts: drag over a range to zoom, click a point to see its answers ---
+
+let dragged = null; // { svg, from, to } in units of the view box
+
+function plotOf(svg) {
+  const [left, right, since, until] = svg.dataset.plot.split(",").map(Number);
+  return { left, right, at: (x) => since + ((x - left) / (right - left)) * (until - since) };
+}
+
+function plotX(svg, event) {
+  const inside = svg.getBoundingClientRect();
+  const { left, right } = plotOf(svg);
+  const x = (event.clientX - inside.left) * (svg.viewBox.baseVal.width / inside.width);
+  return Math.min(right, Math.max(left, x));
+}
+
+function beginDrag(event) {
+  const svg = event.button === 0 && event.target.closest?.("svg[data-plot]");
+  if (!svg) return;
+  const x = plotX(svg, event);
+  dragged = { svg, from: x, to: x };
+  event.preventDefault(); // no selection of text
+}
+
+function drag(event) {
+  if (!dragged) return;
+  const { svg, from } = dragged;
+  dragged.to = plotX(svg, event);
+  let area = svg.querySelector(".selection");
+  if (!area) {
+    area = document.createElementNS(SVG, "rect");
+    area.setAttribute("class", "selection");
+    area.setAttribute("y", 0);
+    area.setAttribute("height", svg.viewBox.baseVal.height);
+    svg.append(area);
+  }
+  area.setAttribute("x", Math.min(from, dragged.to));
+  area.setAttribute("width", Math.abs(dragged.to - from));
+}
+
+function cancelDrag() {
+  dragged?.svg.querySelector(".selection")?.remove();
+  dragged = null;
+}
+
+const DRAG_LENGTH = 12; // shorter movements are clicks
+
+function endDrag(event) {
+  if (!dragged) return;
+  const { svg, from, to } = dragged;
+  cancelDrag();
+  if (Math.abs(to - from) >= DRAG_LENGTH) {
+    const [first, last] = [Math.min(from, to), Math.max(from, to)].map(plotOf(svg).at);
+    location.assign(withRange(location.href, first, last));
+  } else if (svg.contains(event.target)) {
+    openPoint(svg, points(svg)[nearest(svg, event)]);
+  }
+}
+
+function openPoint(svg, point) {
+  if (point && svg.dataset.answers) location.assign(withRange(svg.dataset.answers, point[0], point[1]));
+  return Boolean(point && svg.dataset.answers);
+}
+
+function withRange(address, since, until) {
+  const url = new URL(address, location.href);
+  for (const name of ["window", "after", "bucket"]) url.searchParams.delete(name);
+  for (const [name, seconds] of [["since", since], ["until", until]]) {
+    url.searchParams.set(name, new Date(Math.round(seconds / 60) * 60000).toISOString().replace(".000Z", "Z"));
+  }
+  return url;
+}
+
 function stepChart(svg, key) {
+  if (key === "Enter") return openPoint(svg, points(svg)[svg.chosen]);
   const last = points(svg).length - 1;
   const at = svg.chosen ?? (key === "ArrowLeft" ? last + 1 : -1);
   const next = { ArrowLeft: at - 1, ArrowRight: at + 1, Home: 0, End: last }[key];
@@ -374,7 +448,7 @@ const HELP = [
   ["Enter", "open the selected answer"],
   ["y / n", "label the opened answer: it addresses the question / it does not"],
   ["Escape", "close the drawer"],
-  ["← →", "read the values of the focused chart"],
+  ["← →, Enter", "read the values of the focused chart, open the answers of a point"],
   ["/", "focus the filter"],
   ["g, then o, a, l or w", "go to overview, answers, alerts or worker"],
   ["?", "show this help"],
@@ -487,6 +561,10 @@ document.addEventListener("change", handleChange);
 document.addEventListener("submit", switchTheme);
 document.addEventListener("submit", submitInDrawer);
 document.addEventListener("keydown", handleKey);
+document.addEventListener("pointerdown", beginDrag);
+document.addEventListener("pointermove", drag, { passive: true });
+document.addEventListener("pointerup", endDrag);
+document.addEventListener("pointercancel", cancelDrag);
 document.addEventListener("pointermove", followPointer, { passive: true });
 document.addEventListener("focusout", (event) => event.target.closest?.("svg[data-points]") && hideCross(event.target));
 window.addEventListener("popstate", followHistory);

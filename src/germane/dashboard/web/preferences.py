@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
-from urllib.parse import quote, unquote
+from urllib.parse import parse_qsl, quote, unquote, urlencode
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from starlette.requests import Request
@@ -15,7 +15,7 @@ from starlette.types import Scope
 from germane.dashboard.web.forms import form
 from germane.dashboard.web.parameters import Parameter, one_of, query_error, unknown_name_error
 from germane.dashboard.web.routing import is_local_path, page_route, root_of
-from germane.insights import DEFAULT_WINDOW, WINDOWS, InsightContext, ViewParams
+from germane.insights import BUCKETS, DEFAULT_WINDOW, WINDOWS, InsightContext, ViewParams
 from germane.settings import parse_timezone
 
 THEME_COOKIE: Final = "germane_theme"
@@ -24,6 +24,8 @@ NAME_COOKIE: Final = "germane_name"
 THEMES: Final = ("auto", "light", "dark")
 NAME_FIELD: Final = "by"
 MAX_NAME_LENGTH: Final = 80
+MAX_POINTS: Final = 400
+"""Maximum number of points in a chart with a chosen bucket, which keeps pages small."""
 COOKIE_LIFETIME: Final = timedelta(days=365)
 MIN_YEAR, MAX_YEAR = 1971, 2999
 """Local times outside these years cannot be computed in every time zone."""
@@ -64,10 +66,16 @@ def parse_view_params(request: Request, context: InsightContext, default_window:
         step = "Choose a start that is before the end. Without an end, the window ends now."
         raise query_error("The window is empty", "", (), step)
     check_names(request, context, {name: query[name] for name in ("scorer", "service") if name in query})
+    bucket = BUCKETS.get(query.get("bucket", ""))
+    since = since if is_custom else now - WINDOWS[window]
+    if bucket is not None and (until - since) / bucket > MAX_POINTS:
+        step = "Choose a longer bucket or a shorter window."
+        raise query_error(f"The window has more than {MAX_POINTS} buckets of this length", "", (), step)
     return ViewParams(
         window="" if is_custom else window,
-        since=since if is_custom else now - WINDOWS[window],
-        until=until if is_custom else now,
+        since=since,
+        until=until,
+        chosen_bucket=bucket,
         scorer=query.get("scorer"),
         service=query.get("service"),
         zone=_parse_zone(request.cookies.get(ZONE_COOKIE)) or parse_timezone(context.settings.timezone),
@@ -161,10 +169,35 @@ VIEW_PARAMETERS: Final = (
     one_of("window", WINDOWS),
     Parameter("since", _MOMENT, _is_moment),
     Parameter("until", _MOMENT, _is_moment),
+    one_of("bucket", BUCKETS),
     Parameter("scorer"),
     Parameter("service"),
 )
 """The parameters of every page that shows a window."""
+_RANGE_FIELDS: Final = ("since", "until", "bucket")
+
+
+def choose_range(request: Request, context: InsightContext) -> Response:
+    """Redirect back to the page with the chosen time range and bucket. Times are in the visitor's time zone."""
+    parameters, root = request.query_params, root_of(request.scope)
+    back = parameters.get("back", "")
+    path, _, query = (back if is_local_path(back) else "/").partition("?")
+    dropped = {"window", "after", *_RANGE_FIELDS}
+    kept = [(name, value) for name, value in parse_qsl(query) if name not in dropped]
+    zone = parse_view_params(request, context).zone
+    for name in _RANGE_FIELDS[:2]:
+        if text := parameters.get(name):
+            moment = datetime.fromisoformat(text)
+            kept.append((name, (moment if moment.tzinfo else moment.replace(tzinfo=zone)).astimezone().isoformat()))
+    kept += [("bucket", parameters["bucket"])] if parameters.get("bucket") else []
+    return RedirectResponse(f"{root}{path}?{urlencode(kept)}" if kept else f"{root}{path}", 303)
+
+
 ROUTES: Final = (
+    page_route(
+        "/range",
+        choose_range,
+        parameters=(*(one for one in VIEW_PARAMETERS if one.name in _RANGE_FIELDS), Parameter("back")),
+    ),
     page_route("/theme", choose_theme, name="theme", parameters=(one_of("to", THEMES), Parameter("back"))),
 )
