@@ -221,7 +221,10 @@ def alert_concerns_route(alert: Alert, service: str | None, route: str) -> bool:
 def chart_markers(
     alerts: Iterable[Alert], markers: Iterable[Marker], *, route: str | None = None, view: ViewParams | None = None
 ) -> tuple[ChartMarker, ...]:
-    """Return the markers for a chart, oldest first. Labels omit the name of the chart's own ``route``, and links keep the ``view``."""
+    """Return the markers for a chart, oldest first.
+
+    Labels omit the name of the chart's own ``route``, and links keep the ``view``.
+    """
     flags = []
     for alert in alerts:
         names = [shorten(name, 60) for name in affected_routes(alert)[:1] if name != route]
