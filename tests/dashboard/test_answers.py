@@ -14,6 +14,7 @@ from tests.dashboard.conftest import Week
 from tests.dashboard.hostile import TEXTS, write_hostile_exchanges
 
 from germane.dashboard.pages.answers import CSV_COLUMNS
+from germane.exchange import Exchange
 from germane.insights import answers as module
 
 HTML = {"Accept": "text/html"}
@@ -48,6 +49,31 @@ def test_first_page_shows_the_lowest_scores_and_the_count(page: TestClient, week
     assert "first 50 of more than 1,000" in text
     assert len(values) > 1_000
     assert ">refusal</span>" not in text
+
+
+@pytest.mark.parametrize("state", ["", "&state=any", "&sort=newest", "&labeled=yes", "&text=the", "&route=ask"])
+@pytest.mark.parametrize(
+    "name", ["user", "session", "service", "model", "prompt_version", "attributes.tenant", "attributes.beta"]
+)
+def test_each_value_of_an_answer_links_to_the_answers_that_have_it(
+    page: TestClient, week: Week, name: str, state: str
+) -> None:
+    """The link selects exactly those, in every state and order."""
+    exchange = week.seeded.exchanges[90]
+
+    def value_of(one: Exchange) -> str:
+        value = one.attributes[name.partition(".")[2]] if "." in name else getattr(one, name)
+        return str(value).lower() if isinstance(value, bool) else str(value)
+
+    link = f"{name}={value_of(exchange)}&sort=newest"
+    assert f'href="/answers?{link}"' in page.get(f"/a/{exchange.id}", headers=HTML).text.replace("&amp;", "&")
+    rows = as_json(page, f"{name}={value_of(exchange)}{state}&refusals=show")["answers"]
+    everything = as_json(page, f"window=7d{state}&refusals=show")["answers"]
+    matching = {one.id for one in week.seeded.exchanges if value_of(one) == value_of(exchange)}
+    assert [row["exchange_id"] for row in rows] == [
+        row["exchange_id"] for row in everything if row["exchange_id"] in matching
+    ]
+    assert rows or state in {"&labeled=yes", "&route=ask", "&text=the"}
 
 
 def test_refusals_are_a_filter(page: TestClient, week: Week) -> None:

@@ -138,6 +138,8 @@ def _matching_estimates(
 ) -> Sequence[Estimate]:
     """Return the estimates that cover exactly the answers selected by the filter."""
     wanted = search.filter
+    if wanted.user or wanted.session or wanted.attributes:
+        return []
     dimensions = {name: value for name in ("model", "prompt_version") if (value := getattr(wanted, name))}
     if len(dimensions) > 1:
         return []

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -19,7 +20,7 @@ from starlette.responses import JSONResponse, RedirectResponse, Response, Stream
 from germane import sanitize
 from germane.annotation import Feedback
 from germane.dashboard.web.forms import form
-from germane.dashboard.web.parameters import Parameter, one_of
+from germane.dashboard.web.parameters import MAX_VALUE_LENGTH, Parameter, one_of
 from germane.dashboard.web.preferences import VIEW_PARAMETERS, check_names, parse_view_params
 from germane.dashboard.web.routing import http_error, is_local_path, page_route, root_of
 from germane.dashboard.web.templates import render
@@ -86,13 +87,17 @@ _MESSAGES: Final[Mapping[str, str]] = {
     "unknown": "No worker runs this scorer, so the answer cannot be scored again.",
 }
 """Messages shown after a form is submitted, by the value of the URL parameter ``result``."""
-_TEXT_PARAMETERS: Final = ("route", "fingerprint", "label", "model", "prompt_version")
+_TEXT_PARAMETERS: Final = ("route", "fingerprint", "label", "model", "prompt_version", "user", "session")
+ATTRIBUTE_PREFIX: Final = "attributes."
+_ATTRIBUTE_NAME: Final = re.compile(r"attributes\.[A-Za-z0-9_][A-Za-z0-9_.:-]{0,99}")
 _PARAMETERS: Final = (
     *_TEXT_PARAMETERS, "text", "below", "at_least", "low", "refusals", "labeled", "state", "reason", "sort",
 )  # fmt: skip
 _SCORE_PARAMETERS: Final = frozenset({"fingerprint", "label", "below", "at_least", "low", "refusals", "sort"})
 """Parameters that apply only to scored answers."""
-_ADVANCED_PARAMETERS: Final = frozenset({"label", "labeled", "model", "prompt_version", "fingerprint", "reason", "low"})
+_ADVANCED_PARAMETERS: Final = frozenset(
+    {"label", "labeled", "model", "prompt_version", "user", "session", "fingerprint", "reason", "low"}
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,6 +125,21 @@ class AnswerQuery:
         return f"{path}?{query}" if query else path
 
     @property
+    def attributes(self) -> Mapping[str, str]:
+        """The parameters that select attributes."""
+        return {name: value for name, value in self.parameters.items() if name.startswith(ATTRIBUTE_PREFIX)}
+
+    def link_to_value(self, name: str, value: object) -> str | None:
+        """Return a link to the answers with this value of a parameter, or None if the name cannot be in a URL."""
+        if name.startswith(ATTRIBUTE_PREFIX) and not _ATTRIBUTE_NAME.fullmatch(name):
+            return None
+        text = str(value).lower() if isinstance(value, bool) else str(value)
+        if len(text) > MAX_VALUE_LENGTH or "\0" in text:
+            return None
+        view = self.search.view
+        return view.link(f"/answers?{urlencode({name: text, 'sort': 'newest'})}")
+
+    @property
     def is_filtered(self) -> bool:
         """Whether any filter parameter is set. The sort order does not count."""
         return bool(self.parameters.keys() - {"sort"})
@@ -137,6 +157,10 @@ def parse_answer_query(request: Request, view: ViewParams) -> AnswerQuery:
     """
     values = {name: request.query_params.get(name, "").strip() for name in _PARAMETERS}
     parameters = {name: value for name, value in values.items() if value}
+    attributes = {
+        name: value for name, value in request.query_params.items() if value and _ATTRIBUTE_NAME.fullmatch(name)
+    }
+    parameters |= attributes
     default_state: AnswerState = "scored"
     state = next((state for state in STATES if state == parameters.get("state")), default_state)
     if "reason" in parameters and state in {"scored", "any"}:
@@ -156,6 +180,7 @@ def parse_answer_query(request: Request, view: ViewParams) -> AnswerQuery:
         scorer=view.scorer,
         service=view.service,
         **texts,
+        attributes=tuple((name.removeprefix(ATTRIBUTE_PREFIX), value) for name, value in attributes.items()),
         low="low" in parameters,
         refusals=False if hides_refusals else {"hide": False, "only": True}.get(parameters.get("refusals", "")),
         text=parameters.get("text", ""),
@@ -402,6 +427,7 @@ _SCORE: Final = "a number from -1 to 1, such as 0.5"
 _LIST_PARAMETERS: Final = (
     *VIEW_PARAMETERS,
     *(Parameter(name) for name in _TEXT_PARAMETERS),
+    Parameter(ATTRIBUTE_PREFIX),
     Parameter("text", f"at most {MAX_TEXT_LENGTH} characters", lambda text: len(text) <= MAX_TEXT_LENGTH),
     Parameter("below", _SCORE, _is_score),
     Parameter("at_least", _SCORE, _is_score),

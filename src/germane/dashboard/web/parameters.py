@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -20,6 +21,10 @@ MAX_NAMES_SHOWN: Final = 10
 """Maximum number of names in an error message."""
 
 
+_SUFFIX: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,99}")
+"""What follows the name of a parameter that stands for several, such as the name of an attribute."""
+
+
 @dataclass(frozen=True, slots=True)
 class Parameter:
     """A query parameter of a page."""
@@ -34,7 +39,11 @@ class Parameter:
 
     def matches(self, name: str) -> bool:
         """Return whether this parameter has the given name."""
-        return name.startswith(self.name) and len(name) > len(self.name) if self.is_prefix else name == self.name
+        return (
+            bool(_SUFFIX.fullmatch(name, len(self.name))) and name.startswith(self.name)
+            if self.is_prefix
+            else name == self.name
+        )
 
     @property
     def is_prefix(self) -> bool:
