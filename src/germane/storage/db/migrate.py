@@ -101,7 +101,7 @@ def _require_newest(version: str | None, name: str) -> None:
 def _is_empty_sqlite(connection: Connection) -> bool:
     if connection.dialect.name != "sqlite":
         return False
-    return connection.exec_driver_sql("SELECT count(*) FROM sqlite_master").scalar_one() == 0
+    return not int(connection.exec_driver_sql("SELECT count(*) FROM sqlite_master").scalar_one())
 
 
 def _create(connection: Connection) -> None:
