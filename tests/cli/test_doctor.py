@@ -19,7 +19,7 @@ from tests.cli.conftest import an_exchange
 import germane
 from germane.annotation import RecordedScore
 from germane.score import UnscoredReason
-from germane.storage import RateLimit, SamplingDecision, TrackingStore
+from germane.storage import RateLimit, SamplingDecision, TrackingStore, WorkerHeartbeat
 from germane.testing import FakeJudge, Fault, OTLPReceiver
 
 Call = Callable[..., Any]
@@ -305,8 +305,8 @@ def test_stalled_backlog_is_an_error(call: Call, store: TrackingStore, scored: S
 
 
 def add_backlog(store: TrackingStore, scored: Scored, *, waiting: int, since: timedelta) -> None:
-    """Store 30 scores of the last ten minutes, and tasks that have waited since a time."""
-    (scored_one, *_) = scored(store, [0.5] * 30)
+    """Store 30 scores of the last ten minutes, and tasks of the same scorer that have waited since a time."""
+    (scored_one, *_) = scored(store, [0.5] * 30, scorer="relevancy", fingerprint="f")
     exchanges = [germane.Exchange(**_values(scored_one, number + 1)) for number in range(waiting)]
     store.exchanges.add(exchanges)
     decisions = [SamplingDecision(exchange.id, 1.0, "sampled") for exchange in exchanges]
@@ -328,7 +328,7 @@ def test_backlog_severity_depends_on_the_drain_time(
     ended = call("doctor", "--offline", "--json")
 
     finding = about(ended, "scoring")
-    assert finding["message"] == f"scoring cannot keep up: 6 h behind{growing} (1000 pending scores)"
+    assert finding["message"] == f"scoring cannot keep up: relevancy is 6 h behind{growing} (1000 pending scores)"
     assert (finding["level"], ended.code) == ("error", 4)
     assert "add workers" in finding["fix"]
 
@@ -338,6 +338,78 @@ def test_backlog_that_drains_within_an_hour_is_not_an_error(call: Call, store: T
     add_backlog(store, scored, waiting=100, since=timedelta(minutes=20))
 
     assert about(call("doctor", "--offline", "--json"), "scoring")["level"] == "ok"
+
+
+@pytest.mark.parametrize("slow", [30, 0])
+@pytest.mark.parametrize("other", ["free", "answer_relevancy with an old fingerprint", "external"])
+def test_fast_scorer_does_not_hide_a_slow_one(
+    call: Call, store: TrackingStore, scored: Scored, slow: int, other: str
+) -> None:
+    """Each scorer's backlog is judged by its own rate. Other scorers, fingerprints and external scores do not count."""
+    if slow:
+        scored(store, [0.5] * slow)
+    if other == "external":
+        exchanges = [an_exchange() for _ in range(300)]
+        store.exchanges.add(exchanges)
+        at = datetime.now(UTC)
+        store.exchanges.record_scores(
+            [
+                RecordedScore(exchange_id=each.id, name="answer_relevancy", value=0.5, recorded_at=at)
+                for each in exchanges
+            ]
+        )
+    elif other == "free":
+        scored(store, [0.5] * 300, scorer="noncommittal", fingerprint="n")
+    else:
+        scored(store, [0.5] * 300, fingerprint="old")
+    waiting = [an_exchange() for _ in range(1000)]
+    store.exchanges.add(waiting)
+    decisions = [SamplingDecision(exchange.id, 1.0, "sampled") for exchange in waiting]
+    store.sampling.assign_tasks(decisions, {"answer_relevancy": "f1"})
+    with store._database.write() as connection:
+        connection.exec_driver_sql(
+            "UPDATE scoring_task SET first_pending_at = ? WHERE state = 'pending'",
+            ((store.now() - timedelta(hours=9)).isoformat(" ", "microseconds")[:26],),
+        )
+        connection.exec_driver_sql(  # exchanges with external scores would otherwise be unsampled
+            "UPDATE exchange SET sampling_reason = 'sampled' WHERE sampling_reason IS NULL"
+        )
+
+    finding = about(call("doctor", "--offline", "--json"), "scoring")
+
+    assert finding["level"] == "error"
+    if slow:
+        assert finding["message"] == "scoring cannot keep up: answer_relevancy is 6 h behind (1000 pending scores)"
+    else:
+        assert finding["message"] == "answer_relevancy: 1000 pending scores, but no process is scoring"
+
+
+def test_each_slow_scorer_is_named(call: Call, store: TrackingStore, scored: Scored) -> None:
+    """One finding per scorer; tasks with a fingerprint that no running process uses are reported as such."""
+    waiting = [an_exchange() for _ in range(500)]
+    for scorer in ("faithfulness", "answer_relevancy"):
+        scored(store, [0.5] * 10, scorer=scorer)
+    scored(store, [0.5] * 10, scorer="faithfulness", fingerprint="old")
+    store.exchanges.add(waiting)
+    decisions = [SamplingDecision(exchange.id, 1.0, "sampled") for exchange in waiting]
+    store.sampling.assign_tasks(decisions, {"answer_relevancy": "f1", "faithfulness": "f1"})
+    others = [an_exchange() for _ in range(500)]
+    store.exchanges.add(others)
+    decisions = [SamplingDecision(exchange.id, 1.0, "sampled") for exchange in others]
+    store.sampling.assign_tasks(decisions, {"faithfulness": "old"})
+    scorers = {"answer_relevancy": "f1", "faithfulness": "f1"}
+    store.workers.heartbeat(
+        WorkerHeartbeat(id="me", host="here", pid=1, service="shop", version="1", scorers=scorers),
+        [],
+        lease=timedelta(minutes=1),
+    )
+
+    findings = call("doctor", "--offline", "--json").content["findings"]
+
+    assert [finding["message"] for finding in findings if finding["subject"] == "scoring"] == [
+        f"scoring cannot keep up: {scorer} is 8 h behind and growing (500 pending scores)"
+        for scorer in ("answer_relevancy", "faithfulness")
+    ]
 
 
 def test_rate_limits_are_shown_with_their_delay(

@@ -8,7 +8,7 @@ import json
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -53,15 +53,33 @@ def iterate_records(rows: Any) -> Iterator[Record]:
 
 
 def _iterate_columns(columns: Mapping[Any, Any]) -> Iterator[Record]:
-    """Yield the location and content of each row in a mapping of column names to lists of cells."""
-    if not all(isinstance(cells, Sequence) and not isinstance(cells, str | bytes) for cells in columns.values()):
-        raise UsageError("rows is a single mapping: pass a list of mappings, one for each row, or map columns to lists")
-    lengths = {str(name): len(cells) for name, cells in columns.items()}
-    if len(set(lengths.values())) > 1:
-        counts = ", ".join(f"{name} {length}" for name, length in lengths.items())
-        raise UsageError(f"the columns of rows have different lengths: {counts}")
-    for number, cells in enumerate(zip(*columns.values(), strict=True)):
-        yield f"row {number}", dict(zip(columns, cells, strict=True))
+    """Yield the location and content of each row in a mapping of column names to lists, arrays or series of cells."""
+    lists = {name: _to_cells(name, cells) for name, cells in columns.items()}
+    if len({len(cells) for cells in lists.values()}) > 1:
+        counts = ", ".join(f"{str(name)!r} has {len(cells)}" for name, cells in lists.items())
+        raise UsageError(f"the columns of rows have different lengths: {counts}. Pass one cell per row in each column")
+    for number, cells in enumerate(zip(*lists.values(), strict=True)):
+        yield f"row {number}", dict(zip(lists, cells, strict=True))
+
+
+def _to_cells(name: Any, cells: Any) -> list[Any]:
+    """Return a column's cells in a list.
+
+    Raises:
+        UsageError: the cells are a single value, or have no order.
+    """
+    if isinstance(cells, (set, frozenset, Mapping)) or hasattr(cells, "columns"):
+        raise UsageError(
+            f"the column {str(name)!r} of rows is a {type(cells).__name__}: pass its cells as a list, one for each row"
+        )
+    is_single = isinstance(cells, (str, bytes)) or getattr(cells, "shape", (1,)) == ()
+    if is_single or not isinstance(cells, Iterable):
+        raise UsageError(
+            "rows is a single mapping: pass a list of mappings, one for each row, or map columns to lists (its column "
+            f"{str(name)!r} is a {type(cells).__name__})"
+        )
+    to_pylist = getattr(cells, "to_pylist", None)  # Arrow's own cells are not Python values
+    return list(cells if to_pylist is None else to_pylist())
 
 
 def read_file_records(path: Path) -> Iterator[Record]:

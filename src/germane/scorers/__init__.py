@@ -24,7 +24,7 @@ from germane.scorers.calibration import (
     measure_cosine_pairs,
 )
 from germane.scorers.factory.dry_run import EXTRA_OUTPUT_TOKENS, OUTPUT_TOKEN_FACTOR, build_dry_run_scorer
-from germane.scorers.factory.scorer_set import ScorerSet, build_scorers, default_scorer_names
+from germane.scorers.factory.scorer_set import ScorerSet, build_scorers, builtin_base, default_scorer_names
 from germane.scorers.judge.client import ModelServer
 from germane.scorers.judge.coalescing import CoalescingJudge, uses_coalescing_judge
 from germane.scorers.judge.embedders import EmbeddingBatcher, OpenAIEmbedder
@@ -92,6 +92,7 @@ __all__ = [
     "apply_calibration",
     "build_dry_run_scorer",
     "build_scorers",
+    "builtin_base",
     "calibration_of",
     "default_scorer_names",
     "distinct_exchanges",

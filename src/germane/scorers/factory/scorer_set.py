@@ -79,15 +79,21 @@ class ScorerFactory:
         return cast("Scorer", scorer)
 
     def _build_class(self, scorer: type) -> Scorer:
-        """Instantiate a scorer class: a built-in one from the settings, any other without arguments."""
-        name = getattr(scorer, "name", None)
-        if isinstance(name, str) and name in registry.BUILTIN_SCORER_NAMES and scorer.__module__.startswith("germane."):
-            return self.get_scorer(name)
+        """Instantiate a scorer class: a built-in one or its subclass from the settings, any other without arguments."""
+        builtin = builtin_base(scorer)
+        if builtin is scorer:
+            return self.get_scorer(_builtin_name(builtin))
+        has_own_init = builtin is None or _find_init(scorer) is not _find_init(builtin)
+        if has_own_init and _takes_no_arguments(scorer):
+            return self.resolve(scorer())
+        if builtin is None:
+            raise UsageError(f"{scorer.__qualname__} is a class; pass an instance of it")
         try:
-            inspect.signature(scorer).bind()
-        except (TypeError, ValueError):
-            raise UsageError(f"{scorer.__qualname__} is a class; pass an instance of it") from None
-        return self.resolve(scorer())
+            return self._build_builtin(_builtin_name(builtin), scorer)
+        except TypeError as error:
+            raise UsageError(
+                f"{scorer.__qualname__} cannot be built like {builtin.__qualname__} ({error}); pass an instance of it"
+            ) from None
 
     def get_scorer(self, name: str) -> Scorer:
         """Return the scorer with this name. The same instance is returned each time.
@@ -147,13 +153,21 @@ class ScorerFactory:
         """The judge and the embedder; each is None if no scorer has needed it yet."""
         return self.__dict__.get("judge"), self.__dict__.get("embedder")
 
-    def _build_builtin(self, name: str) -> Scorer:
-        module = import_module(f"germane.scorers.metrics.{name}")
+    def _build_builtin(self, name: str, subclass: type | None = None) -> Scorer:
+        """Build a built-in scorer, or a subclass of it, with the options in the settings.
+
+        Raises:
+            TypeError: the subclass does not accept the arguments.
+        """
+        build = import_module(f"germane.scorers.metrics.{name}").build
+        options = self.settings.scorer_options.get(name, {})
         try:
-            scorer: Scorer = module.build(self, self.settings.scorer_options.get(name, {}))
+            scorer: Scorer = build(self, options) if subclass is None else build(self, options, subclass)
         except SettingsError:
             raise
         except (TypeError, ValueError) as error:
+            if subclass is not None and isinstance(error, TypeError):
+                raise
             raise SettingsError(f"setting scorer_options.{name}: {error}") from None
         return scorer
 
@@ -186,6 +200,29 @@ class ScorerFactory:
             base_url=settings.base_url.get_secret_value() if settings.base_url else None,
             timeout=settings.judge_timeout,
         )
+
+
+def builtin_base(scorer: type) -> type | None:
+    """Return the built-in scorer class that a class is or inherits from, if any."""
+    return next((base for base in scorer.__mro__ if _builtin_name(base) and hasattr(base, "score")), None)
+
+
+def _builtin_name(scorer: type) -> str:
+    """Return the name of a built-in scorer's class, which is that of its module; empty for other classes."""
+    package, _, name = scorer.__module__.rpartition(".")
+    return name if package == "germane.scorers.metrics" else ""
+
+
+def _find_init(scorer: type) -> object:
+    return next(vars(base)["__init__"] for base in scorer.__mro__ if "__init__" in vars(base))
+
+
+def _takes_no_arguments(scorer: type) -> bool:
+    try:
+        inspect.signature(scorer).bind()
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 @dataclass

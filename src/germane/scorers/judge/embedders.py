@@ -59,7 +59,7 @@ class EmbeddingBatcher:
         *,
         gather_seconds: float = 0.005,
         max_texts: int = 512,
-        cache_size: int = 512,
+        cache_size: int = 128,
         max_wait: float = MAX_WAIT_SECONDS,
     ) -> None:
         """Configure the batching.
@@ -68,7 +68,7 @@ class EmbeddingBatcher:
             embedder: The embedder that receives the batches. The caller closes it.
             gather_seconds: Time for which calls are gathered into a request, in seconds.
             max_texts: The number of waiting texts at which a request is sent immediately.
-            cache_size: The number of vectors to cache; see :meth:`embed`.
+            cache_size: The number of vectors to cache; see :meth:`embed`. A vector takes about 12 kB.
             max_wait: Maximum number of seconds that texts wait for an in-flight request before they are sent in a
                 separate request.
         """

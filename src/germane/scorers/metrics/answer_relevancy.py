@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, get_args
 
 from germane.errors import ScoringError
@@ -265,7 +265,9 @@ class AnswerRelevancy(JudgeScorer):
         }
 
 
-def build(models: ScorerModels, options: Mapping[str, Any]) -> Scorer:
+def build(
+    models: ScorerModels, options: Mapping[str, Any], build_scorer: Callable[..., Scorer] = AnswerRelevancy
+) -> Scorer:
     """Return the scorer for the settings."""
     settings = models.settings
     arguments: dict[str, Any] = {
@@ -277,7 +279,7 @@ def build(models: ScorerModels, options: Mapping[str, Any]) -> Scorer:
         **options,
     }
     needs_embedder = arguments.get("similarity", "embedding") == "embedding"
-    return AnswerRelevancy(models.judge, models.embedder if needs_embedder else None, **arguments)
+    return build_scorer(models.judge, models.embedder if needs_embedder else None, **arguments)
 
 
 def _error_without_question(generated: GeneratedQuestions) -> ScoringError:
