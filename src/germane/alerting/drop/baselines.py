@@ -222,7 +222,7 @@ class BaselineLearner:
         drops are detected, and faster. Routes with too few scores in the two weeks keep their values.
 
         Returns:
-            Whether this process replaced the baseline.
+            Whether the baseline has been replaced, by this process or by another one at the same time.
         """
         active, period = version.baseline, self._learning_period
         if active is None or version.is_provisional:
@@ -249,10 +249,8 @@ class BaselineLearner:
         # Written at once and without the leader lease, for the reasons that `_activate` has: a process that is killed
         # leaves nothing behind, and of two processes the first one wins.
         found = add_routes(baseline, active)
-        replaced = self._versions.replace_baseline(
-            version.key, "traffic_changed", found, release, replaces=version.id
-        )
-        return replaced is not None
+        self._versions.replace_baseline(version.key, "traffic_changed", found, release, replaces=version.id)
+        return True
 
     def start(self, key: BaselineKey, reason: BaselineReason, since: datetime) -> None:
         """Start learning a baseline from the scores since a given time."""

@@ -163,7 +163,10 @@ class DropWatcher:
     def _accept_improvements(
         self, versions: Sequence[BaselineVersion], open_alerts: AlertsByKey, now: datetime
     ) -> bool:
-        """Accept open improvements if their rule has ``accept_improvements``. Return whether any were accepted."""
+        """Accept open improvements if their rule has ``accept_improvements``.
+
+        Return whether there are any. Their baselines have been replaced, by this process or by another one.
+        """
         rules = {rule.name for rule in self._rules if rule.accept_improvements}
         improved = [alert for alert in open_alerts.values() if alert.type == IMPROVEMENT and alert.rule in rules]
         active = {version.id: version for version in versions if version.status == "active"}
@@ -173,7 +176,8 @@ class DropWatcher:
             for state in self._states:
                 version = active.get(state.baseline_id)
                 if version is not None and (state.rule, state.service, state.scorer) == names:
-                    accepted |= accept_baseline(self._store, version, alert.onset or alert.starts_at, now) is not None
+                    accept_baseline(self._store, version, alert.onset or alert.starts_at, now)
+                    accepted = True
         return accepted
 
     def _start_learning(self, arrivals: Sequence[DetectorScore], versions: Sequence[BaselineVersion]) -> bool:
