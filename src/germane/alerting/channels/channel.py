@@ -15,13 +15,13 @@ from germane.alerting.drop.baselines import LEARNING_PERIOD
 from germane.alerting.evidence import GOOD_EXCHANGE, REFUSALS
 from germane.alerting.formatting import format_level, format_percent, format_score
 from germane.alerting.messages import (
-    RESOLVE_REASONS,
     alert_message,
     describe_changes,
     is_new_route,
     rise_of_refusals,
 )
 from germane.alerting.titles import alert_title
+from germane.alerting.wording import CAUSES, RESOLVE_REASONS
 from germane.errors import GermaneError, SettingsError
 from germane.registry import BUILTIN_SCORER_NAMES
 from germane.score import COSINE_SCORERS
@@ -37,14 +37,6 @@ MAX_QUOTE_LENGTH: Final = 500
 """Maximum number of characters that are shown from a question or an answer."""
 MAX_LINK_LENGTH: Final = 1000
 """Maximum length of a link in characters. Longer links are omitted, because a truncated link is broken."""
-_CAUSES: Final[Mapping[str, str]] = {
-    "answers_drifting": "answers drift away from the questions",
-    "refusals_rising": "more refusals",
-    "retrieval_worse": "retrieval returns less relevant contexts",
-    "judge_broken": "the judge, the model that scores answers, fails",
-    "no_data": "answers are not scored",
-    "budget": "the budget is exhausted",
-}
 _SHARES: Final = {*SHARE_RULES, "scorer_error"}
 """Types of rules whose threshold is a share."""
 
@@ -237,7 +229,7 @@ def began_at(alert: Alert) -> datetime | None:
 
 
 def _likely_cause(alert: Alert) -> str | None:
-    cause, shares = _CAUSES.get(alert.cause or ""), alert.details.get(REFUSALS)
+    cause, shares = alert.cause and CAUSES[alert.cause], alert.details.get(REFUSALS)
     if alert.cause != "refusals_rising" or not shares or rise_of_refusals(alert) is not None:
         return cause
     return f"{cause}: {format_percent(shares[1])} of the answers, {format_percent(shares[0])} before"
