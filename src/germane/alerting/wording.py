@@ -1,4 +1,4 @@
-"""The words for causes and for reasons, which messages, the dashboard and the command line share."""
+"""The words for causes, reasons and scores, which messages, the dashboard and the command line share."""
 
 from __future__ import annotations
 
@@ -25,3 +25,19 @@ RESOLVE_REASONS: Final[Mapping[ResolveReason, str]] = {
     "rule_removed": "its rule was removed",
 }
 """Why alerts were resolved."""
+MEASURES: Final[Mapping[str, str]] = {
+    "answer_quality": "how good answers and their contexts are",
+    "answer_relevancy": "how well answers match their questions",
+    "combined_relevancy": "how well answers match their questions",
+    "context_coverage": "how much of the answers occurs in the retrieved contexts",
+    "context_relevance": "how relevant the retrieved contexts are to the questions",
+    "context_similarity": "how similar the retrieved contexts are to the questions",
+    "direct_relevancy": "how well answers address their questions",
+    "faithfulness": "how many of the answers' claims the retrieved contexts support",
+    "guarded_relevancy": "how well answers address their questions",
+    "intent_match": "how well answers fulfill the intent of their questions",
+    "noncommittal": "how many answers are not noncommittal",
+    "question_answer_similarity": "how similar answers are to their questions",
+    "question_coverage": "how much of the questions the answers address",
+}
+"""What the built-in scorers measure."""

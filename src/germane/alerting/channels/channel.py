@@ -21,9 +21,8 @@ from germane.alerting.messages import (
     rise_of_refusals,
 )
 from germane.alerting.titles import alert_title
-from germane.alerting.wording import CAUSES, RESOLVE_REASONS
+from germane.alerting.wording import CAUSES, MEASURES, RESOLVE_REASONS
 from germane.errors import GermaneError, SettingsError
-from germane.registry import BUILTIN_SCORER_NAMES
 from germane.score import COSINE_SCORERS
 from germane.settings import MEAN_RULES, SHARE_RULES, Rule
 
@@ -272,16 +271,19 @@ def _levels(alert: Alert) -> dict[str, str]:
 
 
 def _scale(alert: Alert) -> str | None:
-    """Return the range of a built-in scorer's scores, for an alert about their mean."""
-    if alert.type not in {*MEAN_RULES, IMPROVEMENT} or alert.scorer not in BUILTIN_SCORER_NAMES:
+    """Return what a built-in scorer measures and the range of its scores, for an alert about their mean."""
+    scorer = alert.scorer or ""
+    if alert.type not in {*MEAN_RULES, IMPROVEMENT} or scorer not in MEASURES:
         return None
-    return f"{alert.scorer}: {'at most 1' if alert.scorer in COSINE_SCORERS else '0 to 1'}, higher is better"
+    return f"{scorer}: {MEASURES[scorer]}; {'at most 1' if scorer in COSINE_SCORERS else '0 to 1'}, higher is better"
 
 
 def _threshold(alert: Alert) -> str | None:
     if alert.threshold is None or alert.type == "no_data":
         return None
-    return format_percent(alert.threshold) if alert.type in _SHARES else f"{alert.threshold:g}"
+    if alert.type not in _SHARES:
+        return f"{alert.threshold:g}"
+    return format_percent(alert.threshold) + (" of the answers unscored" if alert.type == "scorer_error" else "")
 
 
 class DeliveryError(GermaneError):

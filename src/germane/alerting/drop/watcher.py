@@ -377,7 +377,7 @@ class DropWatcher:
                 "contributors": [change.as_dict() for change in changes if change],
                 "tolerance": {"committed": committed, "zero": zero},
                 **self._baseline_details(session),
-                "release": self._changed_release(session, firing.onset, now),
+                **self._changed_release(session, firing.onset, now),
             },
         )
 
@@ -431,7 +431,8 @@ class DropWatcher:
     def _changed_release(self, session: DetectorSession, onset: datetime, now: datetime) -> dict[str, Any]:
         """Return the application's model and prompt version if they have changed since the baseline was learned.
 
-        The result maps each changed name to ``[before, now]``.
+        The result is a detail of the alert, ``release``, which maps each changed name to ``[before, now]``. It is empty
+        if nothing has changed, so that an alert still names the change after it has been reverted.
         """
         version = session.version
         if version is None:
@@ -440,7 +441,8 @@ class DropWatcher:
         current = self._store.detectors.most_common_release(query)
         names = ("model", "prompt_version")
         pairs = zip(names, (version.model, version.prompt_version), current, strict=True)
-        return {name: [before, after] for name, before, after in pairs if before != after and after is not None}
+        changed = {name: [before, after] for name, before, after in pairs if before != after and after is not None}
+        return {"release": changed} if changed else {}
 
     def _scores_since(self, session: DetectorSession, since: datetime, now: datetime) -> list[DetectorScore]:
         baseline = session.baseline
