@@ -222,7 +222,7 @@ def test_drop_message_states_size_time_route_and_certainty(store: TrackingStore,
     )
     over = replace(alert, state="resolved", resolve_reason="judge_changed")
     assert alert_message(over) == (
-        "Resolved (the judge changed; a new baseline is being learned): answer_relevancy for service shop had dropped "
+        "Resolved (the judge changed): answer_relevancy for service shop had dropped "
         "from 0.82 to 0.71 (mean of 212 answers, 95 % confidence 0.68 to 0.74) since about Tue 2026-03-03 12:00 UTC, "
         "and had not recovered when the judge changed."
     )

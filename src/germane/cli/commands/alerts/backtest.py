@@ -154,6 +154,8 @@ def _apply_changes(rule: AnyRule | type[Rule], overrides: Mapping[str, Any]) -> 
 
 
 def _print(report: BacktestReport) -> None:
+    from germane import alerting
+
     each = ", each rule separately" if len(report.rules) + len(report.skipped) > 1 else ""
     window = f"{report.since:%Y-%m-%d %H:%M} to {report.until:%Y-%m-%d %H:%M} UTC"
     click.echo(f"Backtest from {window} over {sanitize.count_noun(report.scores, 'score')}{each}.\n")
@@ -173,9 +175,9 @@ def _print(report: BacktestReport) -> None:
             )
         )
         for episode in backtest.episodes:
-            end = "still firing"
-            if episode.last.resolved_at:
-                end = f"resolved {episode.until:%Y-%m-%d %H:%M}, {episode.last.resolve_reason}"
+            end, reason = "still firing", episode.last.resolve_reason
+            if reason is not None:
+                end = f"resolved {episode.until:%Y-%m-%d %H:%M}, {alerting.RESOLVE_REASONS[reason]}"
             severity = episode.last.details.get("peak", episode.fired.severity)
             fired_at = "-" if episode.fired.fired_at is None else f"{episode.fired.fired_at:%Y-%m-%d %H:%M}"
             click.echo(f"  {fired_at} {severity}, for {_format_duration(episode.seconds)}: {end}")
