@@ -151,16 +151,17 @@ def test_piped_text_is_plain(call: Call, alert: str, verb: str) -> None:
         (("trends",), "trend"),
         (("db", "chek"), "check"),
         (("alerts", "bactest"), "backtest"),
+        (("config", "shwo"), "show"),
+        (("baseline", "imprt"), "import"),
         (("report", "--fail-undr", "1"), "--fail-under"),
     ],
 )
 def test_misspelled_names_get_a_suggestion(call: Call, typed: tuple[str, ...], meant: str) -> None:
-    """Commands, subcommands and options. It is still a usage error."""
+    """Commands, subcommands and options, with every version of click. It is still a usage error."""
     ended = call(*typed)
 
     assert (ended.code, ended.out) == (2, "")
-    assert "Did you mean" in ended.err
-    assert meant in ended.err
+    assert re.search(rf"(Did you mean|Possible options).*{meant}", ended.err)  # click before 8.4 lists several options
 
 
 def test_unknown_names_without_a_match_get_no_suggestion(call: Call) -> None:

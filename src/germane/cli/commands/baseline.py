@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from germane import sanitize
+from germane.cli.core.lazy_group import SuggestingGroup
 from germane.cli.core.output import as_json, database, print_json, print_table
 from germane.cli.core.params import Since
 from germane.cli.core.render import describe_learning
@@ -35,7 +36,7 @@ _service = click.option("--service", help="Only this service.")
 _scorer = click.option("--scorer", help="Only this scorer.")
 
 
-@click.group("baseline")
+@click.group("baseline", cls=SuggestingGroup)
 def command() -> None:
     """Show, import or replace baselines.
 

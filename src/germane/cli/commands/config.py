@@ -16,6 +16,7 @@ import click
 from pydantic import BaseModel, SecretStr
 
 from germane import sanitize
+from germane.cli.core.lazy_group import SuggestingGroup
 from germane.cli.core.output import as_json, database, print_json
 from germane.settings import Rule, Settings, load_settings
 
@@ -31,7 +32,7 @@ _UNLISTED_FIELDS: Final = ("name", "type", "enabled")
 """Rule and channel fields that are not listed, because the title shows the name and type."""
 
 
-@click.group("config")
+@click.group("config", cls=SuggestingGroup)
 def command() -> None:
     """Show the effective settings."""
 

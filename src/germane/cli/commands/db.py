@@ -10,6 +10,7 @@ import click
 
 from germane import sanitize
 from germane.cli.commands.doctor.finding import Finding, exit_code, print_findings
+from germane.cli.core.lazy_group import SuggestingGroup
 from germane.cli.core.output import as_json, database, print_json
 from germane.cli.core.store import load_settings_for, open_store
 from germane.errors import DatabaseNotMigrated, StorageError
@@ -23,7 +24,7 @@ VACUUM_SPACE_FACTOR: Final = 1.2
 """Free space that a vacuum needs, relative to the file's size."""
 
 
-@click.group("db")
+@click.group("db", cls=SuggestingGroup)
 def command() -> None:
     """Migrate, check and maintain the database."""
 

@@ -1,4 +1,4 @@
-"""A click group that imports its commands on demand, which keeps startup fast."""
+"""Click groups that suggest commands for misspelled names, and that import them on demand."""
 
 from __future__ import annotations
 
@@ -15,8 +15,21 @@ HelpSections = Mapping[str, Sequence[str]]
 """Command names by help heading."""
 
 
-class LazyGroup(click.Group):
-    """A group whose commands are imported on demand and listed under headings.
+class SuggestingGroup(click.Group):
+    """A group that suggests the command that a misspelled name resembles, which click does only since 8.4."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name, known = args[0], self.list_commands(ctx)
+        similar = [] if name in known else get_close_matches(name, known, n=1)
+        if similar and not ctx.resilient_parsing:
+            ctx.fail(f"No such command {name!r}. Did you mean {similar[0]!r}?")
+        return super().resolve_command(ctx, args)
+
+
+class LazyGroup(SuggestingGroup):
+    """A group whose commands are imported on demand, which keeps startup fast, and listed under headings.
 
     Args:
         paths: Import path of each command.
@@ -35,15 +48,6 @@ class LazyGroup(click.Group):
         module, _, attribute = self._paths.get(cmd_name, "").partition(":")
         command: Any = getattr(import_module(module), attribute or "command") if module else None
         return command  # type: ignore[no-any-return]  # every path resolves to a command
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        name = args[0]
-        similar = [] if name in self._paths else get_close_matches(name, self._paths, n=1)
-        if similar and not ctx.resilient_parsing:
-            ctx.fail(f"No such command {name!r}. Did you mean {similar[0]!r}?")
-        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         listed = {name for names in self._sections.values() for name in names}
