@@ -9,6 +9,7 @@
     ├── StorageError
     │   ├── DatabaseUnreachable    the connection failed or was lost
     │   └── DatabaseNotMigrated    the schema is older or newer than this version expects
+    │       └── DatabaseAbsent     the SQLite file does not exist yet
     └── ScoringError         a scorer, judge or embedder returned no value; has a reason
 """
 
@@ -48,6 +49,10 @@ class DatabaseUnreachable(StorageError):
 
 class DatabaseNotMigrated(StorageError):
     """The database schema is older or newer than this version expects."""
+
+
+class DatabaseAbsent(DatabaseNotMigrated):
+    """The SQLite file does not exist yet."""
 
 
 class ScoringError(GermaneError):

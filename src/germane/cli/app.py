@@ -13,8 +13,8 @@ from typing import Final
 import click
 
 from germane.cli.core.lazy_group import HelpSections, LazyGroup
-from germane.cli.core.output import COMPLETION_VARIABLE, EXIT_ERROR, EXIT_INTERRUPTED, print_json
-from germane.errors import GermaneError
+from germane.cli.core.output import COMPLETION_VARIABLE, EXIT_ERROR, EXIT_INTERRUPTED, EXIT_NOT_ENOUGH_DATA, print_json
+from germane.errors import DatabaseAbsent, GermaneError
 
 SECTIONS: Final[HelpSections] = {
     "Getting started": ("init", "doctor", "demo"),
@@ -45,7 +45,7 @@ def group() -> None:
     """Monitor whether your RAG application answers the questions it is asked.
 
     Exit codes: 0 success, 1 error, 2 incorrect usage, 3 threshold violated, 4 doctor found an error, 5 not enough
-    data, 130 interrupted.
+    data or no database yet, 130 interrupted.
     """
 
 
@@ -69,7 +69,7 @@ def main() -> None:
         click.echo(f"germane: {error}", err=True)
         if "--json" in sys.argv:
             print_json({"error": str(error)})
-        code = EXIT_ERROR
+        code = EXIT_NOT_ENOUGH_DATA if isinstance(error, DatabaseAbsent) else EXIT_ERROR
     except OSError as error:  # writing a file failed, for example because the disk is full
         click.echo(f"germane: cannot write {error.filename or 'the output'}: {error.strerror or error}", err=True)
         code = EXIT_ERROR

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from germane.cli.core.absent import describe_absence
+from germane.errors import DatabaseAbsent
 from germane.settings import Settings, load_settings
 
 if TYPE_CHECKING:
@@ -22,6 +24,7 @@ def open_store(database: str | None) -> Iterator[TrackingStore]:
     """Open the database and check its schema version.
 
     Raises:
+        DatabaseAbsent: The SQLite file does not exist. The message says whether one exists nearby.
         StorageError: The database is unreachable, or its schema is older or newer than this code.
     """
     from germane.storage import TrackingStore
@@ -29,6 +32,8 @@ def open_store(database: str | None) -> Iterator[TrackingStore]:
     settings = load_settings_for(database)
     store = TrackingStore(settings.database, erase_after_scoring=settings.erase_after_scoring)
     try:
+        if store.is_absent and store.path is not None:
+            raise DatabaseAbsent(str(describe_absence(store.path)))
         store.check()
         yield store
     finally:

@@ -41,11 +41,24 @@ def check_handlers(store: TrackingStore, settings: Settings) -> Iterator[Finding
     for coverage in store.trends.coverage():
         by_route.setdefault(coverage.route, []).append(coverage)
     if not by_route:
-        fix = "decorate a handler with @germane.observe, call germane.start() in its process, then send it a question"
-        yield Finding("handlers", "warning", "no observed handler found", fix)
+        yield _no_handler()
     for route, coverages in by_route.items():
         latest = store.answers.list_exchanges(route=route, limit=MAX_EXCHANGES_PER_HANDLER)
         yield _check_handler(route, coverages, latest, stores_text=settings.capture != "none")
+
+
+def check_uncalled_handlers() -> Iterator[Finding]:
+    """Report the handlers of the imported modules when there is no database yet, so that none has been called."""
+    routes = tracer.observed_routes()
+    if not routes:
+        yield _no_handler()
+    for route in routes:
+        yield _check_handler(route, (), (), stores_text=False)
+
+
+def _no_handler() -> Finding:
+    fix = "decorate a handler with @germane.observe, call germane.start() in its process, then send it a question"
+    return Finding("handlers", "warning", "no observed handler found", fix)
 
 
 def _check_handler(
@@ -105,6 +118,11 @@ def check_workers(store: TrackingStore, settings: Settings) -> Iterator[Finding]
                 "fingerprint"
             )
             yield Finding(f"scorer {scorer}", "warning", message, fix)
+    elif not unresponsive and (waiting := store.queue.load_outstanding()):
+        # A worker that never ran leaves no trace, and only ten minutes later does the backlog count as stalled.
+        count = sanitize.count_noun(waiting.undecided + sum(tasks.in_progress for tasks in waiting.tasks), "item")
+        fix = "call germane.start() without role='capture' in your application, or run: germane worker"
+        yield Finding("workers", "warning", f"{count} to sample or score, but no process scores on this database", fix)
     if unresponsive:
         processes = _join_processes(
             [f"{_describe_process(each)}, last seen {each.seen_at:%Y-%m-%d %H:%M} UTC" for each in unresponsive]
