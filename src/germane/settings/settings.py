@@ -6,12 +6,10 @@ import difflib
 import inspect
 import os
 import re
-import sys
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypedDict, get_type_hints
-from urllib.parse import unquote
 
 from pydantic import BaseModel, Field, SecretStr, ValidationError, field_serializer
 from pydantic_settings import (
@@ -28,6 +26,7 @@ from germane.settings.channels import CHANNEL_TYPES, Channels, ChannelSettings, 
 from germane.settings.maintenance import MaintenanceWindow
 from germane.settings.retired import RETIRED_RULE_TYPES, current_name
 from germane.settings.rules import RULE_TYPES, AnyRule, Rule, Rules, active_rules
+from germane.settings.service_name import default_service_name
 from germane.settings.types import (
     DAY,
     AllowedHosts,
@@ -73,8 +72,9 @@ class Settings(BaseSettings):
 
     database: DatabaseURL = Field(default="sqlite:///germane.db", repr=False)
     """SQLAlchemy URL of the tracking database: SQLite or PostgreSQL."""
-    service: str = Field(default_factory=lambda: _default_service_name(), min_length=1)
-    """Name of the application. Defaults to `OTEL_SERVICE_NAME`, or else to the program's name."""
+    service: str = Field(default_factory=default_service_name, min_length=1)
+    """Name of the application. Defaults to `OTEL_SERVICE_NAME`, or else to the project's name in `pyproject.toml` or
+    the name of the working directory."""
     role: Literal["all", "capture"] = "all"
     """With `capture`, this process only captures exchanges and does not score them."""
 
@@ -365,19 +365,6 @@ def _explain(detail: Any) -> str:
 def _closest(name: str, known: Sequence[str]) -> str | None:
     close = difflib.get_close_matches(name, known, n=1)
     return close[0] if close else next((other for other in known if name and other.startswith(name)), None)
-
-
-def _default_service_name() -> str:
-    name = os.environ.get("OTEL_SERVICE_NAME")
-    for pair in os.environ.get("OTEL_RESOURCE_ATTRIBUTES", "").split(","):
-        key, _, value = pair.partition("=")
-        if key.strip() == "service.name":
-            name = name or unquote(value.strip())
-    if name:
-        return name
-    path = Path(sys.argv[0])
-    program = path.parent.name if path.stem == "__main__" else path.stem  # for python -m package, the package's name
-    return "python" if program in {"", "-", "-c"} else program
 
 
 def _secret_from_environment(variable: str) -> SecretStr | None:
