@@ -258,3 +258,19 @@ def test_settings_are_immutable() -> None:
     """Settings are read once and do not change afterwards."""
     with pytest.raises(ValueError, match="frozen"):
         load_settings().sample_rate = 0.5
+
+
+def test_each_invalid_setting_has_its_own_line(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All problems are shown at once, whether in a variable's name, a variable's value or a file."""
+    monkeypatch.setenv("GERMANE_QUEU", "3")
+    monkeypatch.setenv("GERMANE_JUDG", "x")
+    monkeypatch.setenv("GERMANE_SAMPLE_RATE", "2")
+    (bare / "germane.toml").write_text("concurrency = 0\n")
+
+    with pytest.raises(SettingsError) as error:
+        load_settings()
+
+    lines = str(error.value).splitlines()
+    assert len(lines) == 4
+    for named in ("GERMANE_QUEU;", "GERMANE_JUDG;", "sample_rate = '2'", "concurrency = 0"):
+        assert sum(named in line for line in lines) == 1

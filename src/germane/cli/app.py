@@ -66,7 +66,8 @@ def main() -> None:
     except (click.Abort, KeyboardInterrupt):
         code = EXIT_INTERRUPTED
     except GermaneError as error:
-        click.echo(f"germane: {error}", err=True)
+        for line in str(error).splitlines() or [""]:
+            click.echo(f"germane: {line}", err=True)
         if "--json" in sys.argv:
             print_json({"error": str(error)})
         code = EXIT_NOT_ENOUGH_DATA if isinstance(error, DatabaseAbsent) else EXIT_ERROR

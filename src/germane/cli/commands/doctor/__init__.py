@@ -65,7 +65,7 @@ def run_checks(database: str | None, *, offline: bool) -> list[Finding]:
     try:
         settings = load_settings() if database is None else load_settings(database=database)
     except SettingsError as error:
-        return [Finding("settings", "error", str(error), "correct or remove the setting")]
+        return [Finding("settings", "error", line, "correct or remove the setting") for line in str(error).splitlines()]
     sampling = f"sample rate {settings.sample_rate:g}" if settings.budget is None else "sampling by budget"
     return [
         Finding("settings", "ok", f"service {settings.service!r}, {sampling}"),

@@ -159,6 +159,8 @@ class RateLimitUse:
 
 def check_scoring(store: TrackingStore, settings: Settings) -> Iterator[Finding]:
     """Check retries, rate limits, budget, backlog, and coverage for the last day."""
+    from germane.scorers import FIX_EMBEDDER_KEY
+
     counts, now = store.answers.counts(at_most=MAX_COUNT), datetime.now(UTC)
     retries = store.queue.list_retries()
     for retry in retries:
@@ -172,7 +174,9 @@ def check_scoring(store: TrackingStore, settings: Settings) -> Iterator[Finding]
         count = f"{sanitize.count_noun(retry.tasks, 'task')}{more}"
         message = f"{count} waiting for a retry, the oldest since {since}: {error}"
         level: Any = "warning" if retry.reason is UnscoredReason.JUDGE_RATE_LIMITED else "error"
-        yield Finding(f"scorer {retry.scorer}", level, message, FIXES.get(retry.reason))
+        is_key = retry.reason is UnscoredReason.EMBEDDER_ERROR and "HTTP 401" in retry.last_error
+        fix = FIX_EMBEDDER_KEY if is_key else FIXES.get(retry.reason)
+        yield Finding(f"scorer {retry.scorer}", level, message, fix)
     limits = _load_rate_limits(store, settings, now)
     for limit in limits:
         value = f"{getattr(settings, limit.setting):g}, shared by all processes on this database"
