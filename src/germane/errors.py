@@ -4,6 +4,7 @@
 
     GermaneError
     ├── SettingsError        a setting is invalid or unknown                              (also ValueError)
+    │   └── UnknownScorer          no scorer has this name
     ├── UsageError           a decorator or function was called in an unsupported way     (also TypeError)
     ├── ModelError           the weights of a local model are missing or invalid
     ├── StorageError
@@ -29,6 +30,10 @@ class GermaneError(Exception):
 
 class SettingsError(GermaneError, ValueError):
     """A setting is invalid or unknown. The message names the setting, its value and the fix."""
+
+
+class UnknownScorer(SettingsError):
+    """No scorer has this name. The message suggests a similar one, or lists all of them."""
 
 
 class UsageError(GermaneError, TypeError):

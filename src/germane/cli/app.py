@@ -14,7 +14,7 @@ import click
 
 from germane.cli.core.lazy_group import HelpSections, LazyGroup
 from germane.cli.core.output import COMPLETION_VARIABLE, EXIT_ERROR, EXIT_INTERRUPTED, EXIT_NOT_ENOUGH_DATA, print_json
-from germane.errors import DatabaseAbsent, GermaneError
+from germane.errors import DatabaseAbsent, GermaneError, UnknownScorer
 
 SECTIONS: Final[HelpSections] = {
     "Getting started": ("init", "doctor", "demo"),
@@ -71,6 +71,8 @@ def main() -> None:
         if "--json" in sys.argv:
             print_json({"error": str(error)})
         code = EXIT_NOT_ENOUGH_DATA if isinstance(error, DatabaseAbsent) else EXIT_ERROR
+        if isinstance(error, UnknownScorer) and any(argument.startswith("--scorer") for argument in sys.argv):
+            code = click.UsageError.exit_code
     except OSError as error:  # writing a file failed, for example because the disk is full
         click.echo(f"germane: cannot write {error.filename or 'the output'}: {error.strerror or error}", err=True)
         code = EXIT_ERROR

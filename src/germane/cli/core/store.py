@@ -6,7 +6,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+import click
+
 from germane.cli.core.absent import describe_absence
+from germane.cli.core.names import check_names
 from germane.errors import DatabaseAbsent
 from germane.settings import Settings, load_settings
 
@@ -25,6 +28,7 @@ def open_store(database: str | None) -> Iterator[TrackingStore]:
 
     Raises:
         DatabaseAbsent: The SQLite file does not exist. The message says whether one exists nearby.
+        click.BadParameter: An option of the current command names a service, route or scorer that does not exist.
         StorageError: The database is unreachable, or its schema is older or newer than this code.
     """
     from germane.storage import TrackingStore
@@ -35,6 +39,8 @@ def open_store(database: str | None) -> Iterator[TrackingStore]:
         if store.is_absent and store.path is not None:
             raise DatabaseAbsent(str(describe_absence(store.path)))
         store.check()
+        if (context := click.get_current_context(silent=True)) is not None:
+            check_names(context, store)
         yield store
     finally:
         store.close()

@@ -7,12 +7,13 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from difflib import get_close_matches
 from functools import cached_property
 from importlib import import_module
 from typing import cast
 
 from germane import registry
-from germane.errors import SettingsError, UsageError
+from germane.errors import SettingsError, UnknownScorer, UsageError
 from germane.installation import install_command
 from germane.registry import BUILTIN_SCORER_NAMES, NameConflict
 from germane.scorers.base.protocols import CHECK_MESSAGE, MAX_REPLY_TOKENS, Embedder, Judge, Scorer
@@ -159,8 +160,10 @@ class ScorerFactory:
         scorer = FunctionScorer(declaration) if declaration else load_plugin(name)
         if scorer is None:
             known = dict.fromkeys([*registry.BUILTIN_SCORER_NAMES, *registry.declared_names(), *plugin_names()])
-            raise SettingsError(
-                f"setting scorers: unknown scorer {name!r}; known scorers: {', '.join(known)}. To use your own, list "
+            similar = get_close_matches(name, known, n=1)
+            hint = f"did you mean {similar[0]!r}? Known" if similar else "known"
+            raise UnknownScorer(
+                f"setting scorers: unknown scorer {name!r}; {hint} scorers: {', '.join(known)}. To use your own, list "
                 "the module that defines it in the imports setting"
             )
         if self.settings.scorer_options.get(name):
