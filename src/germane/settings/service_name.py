@@ -61,7 +61,7 @@ def _declared_name(directory: Path) -> str | None:
 
 
 def _application_module(arguments: list[str]) -> str | None:
-    """Return the top-level module that a server was told to run, or else the name of the script."""
+    """Return the top-level module on a server's command line, or else the name of the script."""
     for argument in arguments[1:]:
         if found := _APPLICATION.fullmatch(argument):
             return found["module"].partition(".")[0]
