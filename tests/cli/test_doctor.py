@@ -634,3 +634,28 @@ def test_files_that_other_users_can_change_are_reported(
     found = [finding for finding in findings if finding["subject"].startswith("database ")]
     assert [finding["subject"] for finding in found] == ([subject] if subject else [])
     assert all(fix in finding["fix"] and finding["level"] == "warning" for finding in found)
+
+
+@pytest.mark.parametrize("routes", [3, 40])
+def test_healthy_routes_and_scorers_share_a_line(call: Call, store: TrackingStore, scored: Scored, routes: int) -> None:
+    """The text does not grow with the number of routes and scorers, and --json still lists each of them."""
+    for number in range(routes):
+        scored(store, [0.9], route=f"route-{number}")
+
+    shown, content = call("doctor", "--offline").out, call("doctor", "--offline", "--json").content
+
+    listed = [line for line in shown.splitlines() if "route-" in line]
+    assert len(listed) == 2
+    assert all(f"{routes} (" in line and len(line) < 400 for line in listed)
+    assert sum(finding["subject"].startswith("coverage of route-") for finding in content["findings"]) == routes
+
+
+def test_routes_with_the_same_problem_share_a_line(call: Call, store: TrackingStore, scored: Scored) -> None:
+    """The problem and its fix are printed once."""
+    for number in range(30):
+        scored(store, [UnscoredReason.JUDGE_REJECTED], route=f"route-{number}")
+
+    shown = call("doctor", "--offline").out
+
+    assert shown.count("most scores for route") == 1
+    assert "and 24 more" in shown

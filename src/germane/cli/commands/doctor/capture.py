@@ -72,7 +72,7 @@ def _check_handler(
             "put @germane.observe directly above def, below decorators such as @app.post; if it is already there, the "
             "handler has not been called yet"
         )
-        return Finding(subject, "error", "is observed, but has not captured any exchanges", fix)
+        return Finding(subject, "error", "is observed, but has not captured any exchanges", fix, group="handler")
     answered = [exchange for exchange in latest if exchange.status == "ok"]
     missing = [
         part
@@ -82,12 +82,12 @@ def _check_handler(
     if missing and stores_text:
         fix = 'select them: @germane.observe(question="body.query", answer="text"); see the log for details'
         message = f"captured exchanges without {' and '.join(missing)}: the selectors match nothing"
-        return Finding(subject, "error", message, fix)
+        return Finding(subject, "error", message, fix, group="handler")
     if not seen:
         more = " or more" if len(latest) == MAX_EXCHANGES_PER_HANDLER else ""
-        return Finding(subject, "ok", f"{len(latest)}{more} captured, not yet sampled")
+        return Finding(subject, "ok", f"{len(latest)}{more} captured, not yet sampled", group="handler")
     scored = max((coverage.scored for coverage in coverages), default=0)
-    return Finding(subject, "ok", f"{max(seen, len(latest))} seen, {scored} scored")
+    return Finding(subject, "ok", f"{max(seen, len(latest))} seen, {scored} scored", group="handler")
 
 
 def check_workers(store: TrackingStore, settings: Settings) -> Iterator[Finding]:

@@ -267,7 +267,7 @@ def _check_coverage(coverages: Sequence[Coverage]) -> Iterator[Finding]:
     for coverage in (each for each in coverages if each.has_exchanges):
         subject = f"coverage of {coverage.route}, {coverage.scorer or NO_SCORER}"
         message = f"in the last day: {describe_coverage(coverage)}"
-        yield Finding(subject, "ok", message, coverage=coverage_as_dict(coverage))
+        yield Finding(subject, "ok", message, coverage=coverage_as_dict(coverage), group="coverage")
         if coverage.failed and sum(coverage.failed.values()) > coverage.scored:
             reason = max(coverage.failed, key=lambda name: coverage.failed[name])
             counts = ", ".join(f"{count} {name}" for name, count in coverage.failed.items())
@@ -276,4 +276,5 @@ def _check_coverage(coverages: Sequence[Coverage]) -> Iterator[Finding]:
                 "error",
                 f"most scores for route {coverage.route} failed in the last day: {counts}",
                 FIXES.get(reason, "check the logs of the scoring process"),
+                group="failing scorer",
             )
