@@ -29,8 +29,6 @@ repositories = [
 html_theme_options = (
     {"source_repository": repositories[0], "source_branch": "main", "source_directory": "docs/"} if repositories else {}
 )
-    {"source_repository": repositories[0], "source_branch": "main", "source_directory": "docs/"} if repositories else {}
-)
 html_copy_source = html_show_sphinx = False
 html_static_path = ["site.css"]
 html_css_files = ["site.css"]

@@ -17,7 +17,7 @@ import click
 import pytest
 from tests.dashboard.seeding import seed
 
-from germane.cli.app import SECTIONS, group
+from germane.cli.app import SECTIONS, SUMMARIES, group
 from germane.storage import TrackingStore
 
 Call = Callable[..., Any]
@@ -69,6 +69,12 @@ def alert(week: tuple[Path, str], bare: Path, monkeypatch: pytest.MonkeyPatch) -
     """Configure a copy of the sample week, and return the id of its open alert."""
     monkeypatch.setenv("GERMANE_DATABASE", f"sqlite:///{shutil.copy(week[0], bare / 'week.db')}")
     return week[1]
+
+
+def test_summaries_are_those_of_the_commands() -> None:
+    """`germane --help` lists commands without importing them, and says what each of them says of itself."""
+    assert SUMMARIES == {name: ALL[name].get_short_help_str(1000) for name in SUMMARIES}
+    assert sorted(SUMMARIES) == sorted(name for name in ALL if " " not in name)
 
 
 def test_every_command_has_a_help_heading() -> None:

@@ -26,6 +26,32 @@ SECTIONS: Final[HelpSections] = {
     "Configure": ("config", "grafana", "completion"),
 }
 """Commands by help heading."""
+SUMMARIES: Final = {
+    "init": "Create a germane.toml for this environment.",
+    "doctor": "Check the installation and suggest fixes.",
+    "demo": "Watch germane detect when a RAG application goes wrong.",
+    "serve": "Serve the dashboard until SIGTERM or SIGINT.",
+    "worker": "Score captured exchanges until SIGTERM or SIGINT.",
+    "report": "Report the scores of each route, or compare two windows.",
+    "trend": "Draw the mean of SCORER over time.",
+    "worst": "Show the answers with the lowest scores.",
+    "alerts": "List open alerts, act on them, or test rules.",
+    "mark": "Record a marker for an event, such as a deployment or a new index.",
+    "baseline": "Show, import or replace baselines.",
+    "calibrate": "Compute floors for cosine scores, and compare scores with labels.",
+    "estimate": "Estimate requests, tokens and cost per day.",
+    "score": "Score the rows of FILE: JSONL, JSON, CSV or Parquet.",
+    "rescore": "Queue answers to be rescored.",
+    "db": "Migrate, check and maintain the database.",
+    "export": "Export exchanges, scores and feedback.",
+    "import": "Restore a JSONL export, or add a data set to be scored.",
+    "prune": "Erase old texts and delete old exchanges.",
+    "forget": "Delete all exchanges of a user or session, or with an attribute.",
+    "config": "Show the effective settings.",
+    "grafana": "Write a Grafana dashboard and Prometheus rules into FOLDER.",
+    "completion": "Print the completion script for a shell.",
+}
+"""Short help of each command. Importing all commands to list them would take seconds."""
 _PATHS: Final = {"forget": "prune:forget", "import": "import_"}
 """Module paths of commands that are not named after their module."""
 _COMMANDS: Final = {
@@ -38,6 +64,7 @@ _COMMANDS: Final = {
     cls=LazyGroup,
     paths=_COMMANDS,
     sections=SECTIONS,
+    summaries=SUMMARIES,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.version_option(package_name="germane")
