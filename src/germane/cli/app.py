@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import io
 import logging
 import os
@@ -52,6 +53,8 @@ SUMMARIES: Final = {
     "completion": "Print the completion script for a shell.",
 }
 """Short help of each command. Importing all commands to list them would take seconds."""
+GC_THRESHOLD: Final = 50_000
+"""Number of new container objects after which garbage is collected."""
 _PATHS: Final = {"forget": "prune:forget", "import": "import_"}
 """Module paths of commands that are not named after their module."""
 _COMMANDS: Final = {
@@ -78,6 +81,8 @@ def group() -> None:
 
 def main() -> None:
     """Run the command line, then exit the process with the resulting exit code."""
+    # Imports create 200,000 objects that stay: with the default of 700, collections take a fifth of a short command.
+    gc.set_threshold(GC_THRESHOLD)
     if not sys.flags.safe_path:
         sys.path.insert(0, "")  # the `imports` setting may name modules in the current directory, as with python -m
     if isinstance(sys.stdout, io.TextIOWrapper):
