@@ -189,9 +189,37 @@ def test_unreachable_database_is_reported_without_its_password(call: Call) -> No
 
 def test_database_without_tables_is_an_error(call: Call, database_url: str) -> None:
     """The fix names the command that creates them, on either database."""
+    if database_url.startswith("sqlite"):
+        Path(database_url.removeprefix("sqlite:///")).touch()
     finding = about(call("doctor", "--json", "--offline", "--database", database_url), "database")
 
     assert (finding["level"], finding["fix"]) == ("error", "germane db upgrade")
+
+
+def test_answers_that_nothing_scores_are_reported_at_once(call: Call, store: TrackingStore) -> None:
+    """A process that only captures needs a worker. The first minute is when its absence is noticed."""
+    store.exchanges.add([an_exchange() for _ in range(3)])
+
+    finding = about(call("doctor", "--json", "--offline"), "workers")
+
+    assert finding["level"] == "warning"
+    assert finding["message"] == "3 items to sample or score, but no process scores on this database"
+    assert "germane worker" in finding["fix"]
+
+
+def test_handler_that_was_never_called_is_reported_without_a_database(
+    call: Call, bare: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first call creates the database, so until then there is none."""
+    (bare / "uncalled.py").write_text(
+        "import germane\n@germane.observe\ndef doctored_before_any_call(question: str) -> str: ...\n"
+    )
+    monkeypatch.delitem(sys.modules, "uncalled", raising=False)
+
+    ended = call("doctor", "--offline", "--json", "--import", "uncalled")
+
+    assert about(ended, "handler doctored_before_any_call")["level"] == "error"
+    assert about(ended, "database")["level"] == "warning"
 
 
 def test_handler_without_exchanges_is_an_error(
@@ -678,3 +706,28 @@ def test_files_that_other_users_can_change_are_reported(
     found = [finding for finding in findings if finding["subject"].startswith("database ")]
     assert [finding["subject"] for finding in found] == ([subject] if subject else [])
     assert all(fix in finding["fix"] and finding["level"] == "warning" for finding in found)
+
+
+@pytest.mark.parametrize("routes", [3, 40])
+def test_healthy_routes_and_scorers_share_a_line(call: Call, store: TrackingStore, scored: Scored, routes: int) -> None:
+    """The text does not grow with the number of routes and scorers, and --json still lists each of them."""
+    for number in range(routes):
+        scored(store, [0.9], route=f"route-{number}")
+
+    shown, content = call("doctor", "--offline").out, call("doctor", "--offline", "--json").content
+
+    listed = [line for line in shown.splitlines() if "route-" in line]
+    assert len(listed) == 2
+    assert all(f"{routes} (" in line and len(line) < 400 for line in listed)
+    assert sum(finding["subject"].startswith("coverage of route-") for finding in content["findings"]) == routes
+
+
+def test_routes_with_the_same_problem_share_a_line(call: Call, store: TrackingStore, scored: Scored) -> None:
+    """The problem and its fix are printed once."""
+    for number in range(30):
+        scored(store, [UnscoredReason.JUDGE_REJECTED], route=f"route-{number}")
+
+    shown = call("doctor", "--offline").out
+
+    assert shown.count("most scores for route") == 1
+    assert "and 24 more" in shown

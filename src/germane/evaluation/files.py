@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from germane.errors import UsageError
+from germane.installation import install_command
 
-INSTALL_PANDAS = "install it with: pip install 'germane[pandas]'"
+PANDAS = "pandas"
 _BOM = b"\xef\xbb\xbf"
 _csv_limit_lock = threading.Lock()
 """Guards the field size limit of the csv module, which is global to the process."""
@@ -158,7 +159,9 @@ def _read_parquet(path: Path) -> Iterator[Record]:
         with path.open("rb") as file:
             frame = pandas.read_parquet(file)
     except ImportError:
-        raise UsageError(f"{path}: Parquet needs pandas and pyarrow; {INSTALL_PANDAS}") from None
+        raise UsageError(
+            f"{path}: Parquet needs pandas and pyarrow; install it with: {install_command(PANDAS)}"
+        ) from None
     except ValueError as error:  # the base class of pyarrow's errors
         raise UsageError(f"{path} is not a Parquet file: {error}") from None
     yield from ((f"{path}, row {number}", record) for number, record in enumerate(frame.to_dict("records"), 1))

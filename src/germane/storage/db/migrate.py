@@ -67,7 +67,8 @@ def revision(database: Database) -> str | None:
     """Return the revision of the tables, or None if there are no tables.
 
     Raises:
-        DatabaseNotMigrated: The tables are newer than the code, or the SQLite file does not exist.
+        DatabaseNotMigrated: The tables are newer than the code.
+        DatabaseAbsent: The SQLite file does not exist.
     """
     with database.read() as connection:
         return _read_revision(connection, database.name)

@@ -83,7 +83,7 @@ def check_scorers(settings: Settings, *, offline: bool) -> Iterator[Finding]:
 def _check_calibration(settings: Settings, scorer_set: ScorerSet) -> Iterator[Finding]:
     """Check that cosine scorers are calibrated for their embedder. Database errors are reported elsewhere."""
     from germane.score import COSINE_SCORERS
-    from germane.scorers import MIN_CALIBRATION_EXCHANGES, calibration_of
+    from germane.scorers import MIN_CALIBRATION_EXCHANGES, label_calibration_of
     from germane.storage import TrackingStore
 
     embedders = {scorer.name: getattr(scorer, "embedder", None) for scorer in scorer_set.scorers}
@@ -105,7 +105,7 @@ def _check_calibration(settings: Settings, scorer_set: ScorerSet) -> Iterator[Fi
         finally:
             store.close()
     for name, model in models.items():
-        if calibration := calibration_of(calibrations, model, name):
+        if calibration := label_calibration_of(calibrations, model, name):
             yield Finding(f"labels for {name}", "ok", str(calibration))
         else:
             effect = "labels depend only on the judge's rating" if name in rated else "scores have no label"
@@ -163,6 +163,8 @@ class RateLimitUse:
 
 def check_scoring(store: TrackingStore, settings: Settings) -> Iterator[Finding]:
     """Check retries, rate limits, budget, backlog, and coverage for the last day."""
+    from germane.scorers import FIX_EMBEDDER_KEY
+
     counts, now = store.answers.counts(at_most=MAX_COUNT), datetime.now(UTC)
     retries = store.queue.list_retries()
     for retry in retries:
@@ -176,7 +178,9 @@ def check_scoring(store: TrackingStore, settings: Settings) -> Iterator[Finding]
         count = f"{sanitize.count_noun(retry.tasks, 'task')}{more}"
         message = f"{count} waiting for a retry, the oldest since {since}: {error}"
         level: Any = "warning" if retry.reason is UnscoredReason.JUDGE_RATE_LIMITED else "error"
-        yield Finding(f"scorer {retry.scorer}", level, message, FIXES.get(retry.reason))
+        is_key = retry.reason is UnscoredReason.EMBEDDER_ERROR and "HTTP 401" in retry.last_error
+        fix = FIX_EMBEDDER_KEY if is_key else FIXES.get(retry.reason)
+        yield Finding(f"scorer {retry.scorer}", level, message, fix)
     limits = _load_rate_limits(store, settings, now)
     for limit in limits:
         value = f"{getattr(settings, limit.setting):g}, shared by all processes on this database"
@@ -297,7 +301,7 @@ def _check_coverage(coverages: Sequence[Coverage]) -> Iterator[Finding]:
     for coverage in (each for each in coverages if each.has_exchanges):
         subject = f"coverage of {coverage.route}, {coverage.scorer or NO_SCORER}"
         message = f"in the last day: {describe_coverage(coverage)}"
-        yield Finding(subject, "ok", message, coverage=coverage_as_dict(coverage))
+        yield Finding(subject, "ok", message, coverage=coverage_as_dict(coverage), group="coverage")
         if coverage.failed and sum(coverage.failed.values()) > coverage.scored:
             reason = max(coverage.failed, key=lambda name: coverage.failed[name])
             counts = ", ".join(f"{count} {name}" for name, count in coverage.failed.items())
@@ -306,4 +310,5 @@ def _check_coverage(coverages: Sequence[Coverage]) -> Iterator[Finding]:
                 "error",
                 f"most scores for route {coverage.route} failed in the last day: {counts}",
                 FIXES.get(reason, "check the logs of the scoring process"),
+                group="failing scorer",
             )
