@@ -97,7 +97,7 @@ def test_embedded_embedder_is_calibrated_by_default() -> None:
     own = calibration("local:all-MiniLM-L6-v2-int8", scorer=reverse, topic_floor=0.6)
 
     assert apply_calibration(score, {}).label == "irrelevant"
-    assert apply_calibration(score, {(own.embedder, reverse): own}).label == "partly_relevant"
+    assert apply_calibration(score, {(own.embedder, reverse): own}).label == "mostly_relevant"
 
 
 @pytest.mark.parametrize("value", [0.07, 0.3, 0.7, 0.95])
