@@ -158,7 +158,7 @@ def test_piped_text_is_plain(call: Call, alert: str, verb: str) -> None:
         (("trends",), "trend"),
         (("db", "chek"), "check"),
         (("alerts", "bactest"), "backtest"),
-        (("config", "shwo"), "show"),
+        (("config", "shoow"), "show"),
         (("baseline", "imprt"), "import"),
         (("report", "--fail-undr", "1"), "--fail-under"),
     ],
