@@ -73,7 +73,7 @@ def alert(week: tuple[Path, str], bare: Path, monkeypatch: pytest.MonkeyPatch) -
 
 def test_summaries_are_those_of_the_commands() -> None:
     """`germane --help` lists commands without importing them, and says what each of them says of itself."""
-    assert SUMMARIES == {name: ALL[name].get_short_help_str(1000) for name in SUMMARIES}
+    assert {name: ALL[name].get_short_help_str(1000) for name in SUMMARIES} == SUMMARIES
     assert sorted(SUMMARIES) == sorted(name for name in ALL if " " not in name)
 
 
