@@ -20,7 +20,8 @@ _PARAMETERS: Final[Mapping[str, str]] = {
 }  # fmt: skip
 """The kind of name by parameter of a command."""
 MAY_BE_NEW: Final = frozenset({"alerts silence", "baseline import", "mark"})
-"""Commands that may also name what has no answers yet. They reject a name only if it resembles an existing one."""
+"""Commands that may also name what has no answers yet. For a name that resembles an existing one, they print a
+warning: it may be a typo, or a new service."""
 
 
 def check_names(context: click.Context, store: TrackingStore) -> None:
@@ -60,10 +61,11 @@ def _check_name(context: click.Context, parameter: click.Parameter, name: str, k
     shown = sanitize.line(name, 60)
     if similar:
         hint = f"did you mean {sanitize.line(similar[0], 60)!r}?"
-    elif command in MAY_BE_NEW:
-        return
     else:
         more = ", ..." if len(names) > MAX_NAMES_SHOWN else ""
         hint = f"there are {', '.join(sanitize.line(existing, 40) for existing in names[:MAX_NAMES_SHOWN])}{more}"
-    kind = _PARAMETERS[str(parameter.name)]
-    raise click.BadParameter(f"no {kind} {shown!r} in this database; {hint}", context, parameter)
+    message = f"no {_PARAMETERS[str(parameter.name)]} {shown!r} in this database; {hint}"
+    if command not in MAY_BE_NEW:
+        raise click.BadParameter(message, context, parameter)
+    if similar:
+        click.echo(f"Warning: {message}", err=True)
