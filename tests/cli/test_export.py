@@ -683,7 +683,7 @@ def test_file_with_an_invalid_row_imports_nothing(
 
 
 def test_interrupted_import_can_be_repeated(call: Call, database: str, store: TrackingStore, tmp_path: Path) -> None:
-    """Rows that were already written are not added again. A file that is written a second time adds new exchanges."""
+    """Rows that were already written are not added again. A file that is written again adds new exchanges."""
     file = tmp_path / "faq.jsonl"
     line = json.dumps({"question": "How?", "answer": "So.", "faithfulness": 0.5}) + "\n"
     file.write_text(line * 700)

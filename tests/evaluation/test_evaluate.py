@@ -374,7 +374,10 @@ def test_invalid_arguments_are_rejected(arguments: dict[str, Any], message: str)
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"scorers": ["relevance"]}, "^setting scorers: unknown scorer 'relevance'; known scorers: "),
+        (
+            {"scorers": ["relevance"]},
+            "^setting scorers: unknown scorer 'relevance'; did you mean 'context_relevance'[?] Known scorers: ",
+        ),
         ({"scorers": []}, "no scorers selected"),
         ({"judje": "x"}, "did you mean 'judge'"),
     ],

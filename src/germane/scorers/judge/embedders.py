@@ -64,7 +64,7 @@ class EmbeddingBatcher:
         embedder: Embedder,
         *,
         gather_seconds: float = 0.005,
-        max_texts: int = 512,
+        max_texts: int = 64,
         cache_size: int = 128,
         max_wait: float = MAX_WAIT_SECONDS,
     ) -> None:
