@@ -201,7 +201,7 @@ def test_names_are_taken_by_the_commands_that_are_checked() -> None:
 def test_misspelled_name_is_a_usage_error(call: Call, alert: str, verb: str, parameter: click.Parameter) -> None:
     """No report of missing data hides a typo: the exit code is 2, and the message names the right one.
 
-    Commands that may name a new service only warn, because shop-eu beside shop-us is no typo.
+    Commands that may name a new service only warn, because shop-eu next to shop-us is no typo.
     """
     kind = str(parameter.name)
     with closing(TrackingStore(str(os.environ["GERMANE_DATABASE"]))) as store:
