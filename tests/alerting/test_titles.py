@@ -97,7 +97,7 @@ def test_titles_say_what_happened_where_and_how_large_it_is(alert: Alert, expect
     assert alert_title(alert) == expected
 
 
-def test_a_subject_names_up_to_three_routes_with_sizes() -> None:
+def test_a_subject_names_up_to_three_routes_with_their_changes() -> None:
     """Alerts of different types are named by their problem. Names that do not fit are counted."""
     support = a_drop(labels={**LABELS, "route": "support"}, baseline=level(0.74), current=level(0.48))
     failing = a_rule("scorer_error", labels=SERVICE, details=FAILING)

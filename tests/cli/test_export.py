@@ -253,7 +253,7 @@ def test_invalid_line_is_reported_with_its_number(
         ),
     ],
 )
-def test_unsupported_content_is_rejected(change: dict[str, Any], why: str, store: TrackingStore) -> None:
+def test_invalid_content_is_rejected(change: dict[str, Any], why: str, store: TrackingStore) -> None:
     """Lines are checked before anything is written."""
     write(store, [0.5])
     line = json.loads(dump_line(store.transfer.load_records(ExportSelection())[0]))

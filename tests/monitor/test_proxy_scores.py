@@ -72,7 +72,7 @@ def bench(share: float, *, tick: float = 2.0, similarity: Counted | None = None)
     return ProxyScorer(similarity, cpu_budget, cpu_clock=lambda: similarity.seconds), similarity, time
 
 
-def test_low_traffic_is_scored_completely(new_exchange: Make) -> None:
+def test_at_low_traffic_every_exchange_gets_a_proxy_score(new_exchange: Make) -> None:
     """Every exchange gets a proxy score, with probability 1."""
     proxy, similarity, time = bench(0.05)
     for _ in range(100):

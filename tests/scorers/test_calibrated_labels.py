@@ -132,7 +132,7 @@ def test_similarity_of_the_answer_raises_the_label_of_answer_relevancy() -> None
         (0.0, "irrelevant"),
     ],
 )
-def test_a_rating_decides_the_label_of_an_answer_on_the_topic(rating: float, label: str) -> None:
+def test_the_rating_determines_the_label_of_an_on_topic_answer(rating: float, label: str) -> None:
     """Ratings of 5, 4, 3 and less have a band each. The similarity of the questions has no influence."""
     details = {"answer_similarity": 0.6, "direct": rating}
     score = replace(RAW, scorer="answer_relevancy", value=0.2, details=details)

@@ -150,7 +150,7 @@ def build_verdict(situation: Situation) -> Verdict:
             f" No answer has arrived since {since}. Check that the application runs and writes to this database: "
             "run germane doctor. "
         )
-        return _plain("stale", situation, age, Piece(text), link("See the worker", "/worker"))
+        return _plain("stale", situation, age, Piece(text), link("Open the worker page", "/worker"))
     if situation.current is None and situation.route is not None and not any(one.seen for one in situation.coverage):
         return _plain("empty", situation, strong("No answer arrived on this route in the last 24 h."))
     if situation.current is None:
@@ -331,7 +331,7 @@ def _unscored(situation: Situation) -> Iterator[Piece]:
         yield Piece(
             f"{largest.pending:,} are waiting to be scored. " if largest.pending else "they have not been sampled yet. "
         )
-    yield link("See the worker", "/worker")
+    yield link("Open the worker page", "/worker")
 
 
 def _plain(state: VerdictState, situation: Situation, *pieces: Piece) -> Verdict:

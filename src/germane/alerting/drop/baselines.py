@@ -241,7 +241,7 @@ class BaselineLearner:
             return False
         baseline = learn_from_store(self._store, version.key, since, until)
         per_day = [each.scores_per_day / each.sampling_rate for each in (active, baseline)]
-        # Few questions per user and hour count, so that a burst of one user is not traffic.
+        # Few questions per user per hour count, so that a burst of one user is not traffic.
         is_different = max(per_day) >= TRAFFIC_FACTOR * min(per_day)
         if not baseline.routes or not is_different or not is_same_level(active, baseline):
             return False

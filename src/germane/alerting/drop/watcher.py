@@ -344,11 +344,11 @@ class DropWatcher:
         """Return the result for a drop on one route or in the whole service.
 
         Args:
-            session: The session.
+            session: The detector session, with its rule and baseline.
             firing: The drop.
             route: The route; None for the whole service.
             scores: Scores since the onset.
-            good: The result to which the values of the drop are added.
+            good: The rule's result without a drop, which is copied and completed.
             now: Current time in UTC.
         """
         rule, baseline = session.rule, session.baseline

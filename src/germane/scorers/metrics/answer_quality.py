@@ -151,9 +151,7 @@ class AnswerQuality:
         )
 
     def _fingerprint_for(self, parts: Mapping[str, str | None]) -> str:
-        """Return the fingerprint for the given fingerprints of the parts, in which None means that a part is
-        missing.
-        """
+        """Return the score's fingerprint, computed from those of its parts. That of a missing part is None."""
         parameters: dict[str, object] = {"weights": self.weights, "aggregate": self.aggregate, "parts": dict(parts)}
         if self.grade_from != self.aggregate:
             parameters["grade_from"] = self.grade_from

@@ -109,9 +109,7 @@ class CombinedRelevancy:
         )
 
     def _fingerprint_for(self, parts: Mapping[str, str | None]) -> str:
-        """Return the fingerprint for the given fingerprints of the parts, in which None means that a part is
-        missing.
-        """
+        """Return the score's fingerprint, computed from those of its parts. That of a missing part is None."""
         parameters = {"weights": self.weights, "parts": dict(parts)}
         return fingerprint(scorer=fingerprint_name(self), version=VERSION, parameters=parameters)
 

@@ -290,7 +290,7 @@ class Database:
             if self._recreate is not None:
                 self._recreate(self)
             if self._loss != _FAILED:
-                action = "created it again; its earlier content is lost" if is_absent else "opened it again"
+                action = "recreated the file; its earlier content is lost" if is_absent else "reopened the file"
                 logger.warning("%s %s: %s", self.name, self._loss, action)
             self._loss = None
 
