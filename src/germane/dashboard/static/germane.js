@@ -263,7 +263,7 @@ function drawerUrl(address) {
 
 let fills = 0;
 
-// Returns false if another answer was requested in the meantime.
+// Returns false if another answer was requested, or the drawer closed, in the meantime.
 async function fillDrawer(address) {
   const fill = (fills += 1);
   const fetched = (await fetchPage(drawerUrl(address))).document;
@@ -374,6 +374,7 @@ async function openDrawer(link) {
 }
 
 function leaveDrawer() {
+  fills += 1; // an answer that is still being fetched must not open the drawer again
   if (history.state?.depth) history.back();
   else closeDrawer();
 }
@@ -396,6 +397,7 @@ function followHistory(event) {
     fillDrawer(location.href).catch(() => location.reload());
     return;
   }
+  fills += 1;
   if (drawer?.open) closeDrawer();
   if (!isHome) location.reload(); // the page below the drawer does not match the URL
 }
