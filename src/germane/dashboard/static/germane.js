@@ -384,7 +384,7 @@ async function closeDrawer() {
   const address = opener?.href;
   if (hasNewLabel && address) {
     hasNewLabel = false;
-    await refresh(["#list", "#worst"]);
+    await refresh(["#list", "#worst"], () => false); // the focus is on the link to the answer, and returns to it
     opener = linkTo(address) ?? opener;
   }
   opener?.focus();
@@ -410,14 +410,14 @@ function isBusy(part) {
   return part.contains(document.activeElement) || part.contains(pointed) || part.contains(getSelection().anchorNode);
 }
 
-async function refresh(selectors = ["[data-live][id]"]) {
+async function refresh(selectors = ["[data-live][id]"], isKept = isBusy) {
   if (document.visibilityState !== "visible" || document.querySelector("dialog[open]")) return;
   const parts = [...document.querySelectorAll(selectors.join())];
   if (!parts.length) return;
   try {
     const { response, document: fresh } = await fetchPage(location.href);
     if (response.redirected) return; // to the login page
-    for (const part of parts) replace(part, fresh.getElementById(part.id));
+    for (const part of parts.filter((part) => !isKept(part))) replace(part, fresh.getElementById(part.id));
     staleNotice?.remove();
     staleNotice = null;
   } catch {
@@ -426,7 +426,7 @@ async function refresh(selectors = ["[data-live][id]"]) {
 }
 
 function replace(part, fresh) {
-  if (!fresh || !part.isConnected || isBusy(part)) return;
+  if (!fresh || !part.isConnected) return;
   const opened = [...part.querySelectorAll("details")].map((details) => details.open);
   document.adoptNode(fresh);
   fresh.querySelectorAll("details").forEach((details, index) => (details.open = opened[index] ?? details.open));
