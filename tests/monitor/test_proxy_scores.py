@@ -103,7 +103,7 @@ def test_consecutive_calls_share_the_cpu_budget(new_exchange: Make) -> None:
         proxy.score_sample([new_exchange() for _ in range(100)])
         time.now += 0.02
     assert similarity.longest <= 1.0
-    assert similarity.seconds < 1.1 * 0.05 * (20 + 50 * 0.02)
+    assert similarity.seconds < 1.25 * 0.05 * (20 + 50 * 0.02)  # the number drawn per call is random
 
 
 def test_the_sample_is_uniform_with_correct_probabilities(new_exchange: Make) -> None:
